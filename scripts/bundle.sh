@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Bundles the charts of the HTML reports from web/ into crates/report/bundle/, which is committed: building `dyno` needs
-# no Node.
+# Bundles the charts of the HTML reports from web/ into crates/report/bundle/, which is committed, so that building `dyno` does not
+# need Node.
 #
 #   scripts/bundle.sh           writes the bundle, after a change in web/
-#   scripts/bundle.sh --check   fails if the committed bundle is not what web/ builds
+#   scripts/bundle.sh --check   fails if the committed bundle differs from the build of web/
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,7 +33,7 @@ mkdir -p target
 built=$(mktemp -d target/bundle.XXXXXX)
 trap 'rm -rf "$built"' EXIT
 node web/build.mjs "$built"
-# Both ways: a file too many is a difference too.
+# Compares both ways, because an extra file is a difference too.
 if ! said=$(diff --brief --recursive "$BUNDLE" "$built"); then
     echo "$said" >&2
     fail 1 "$BUNDLE is not what web/ builds; run scripts/bundle.sh and commit the result"

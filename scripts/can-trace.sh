@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints 1 where tests of the tracer have to run: as root on a kernel that describes its types. Else 0: they say that
-# they are skipped, and why.
+# Prints 1 if tracer tests must run, thus as root on a kernel that describes its types. Otherwise prints 0: the tests are skipped
+# and print the reason.
 if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/btf/vmlinux ]; then
     echo 1
 else

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks the libraries that Maven has put into a folder against a list of their hashes: none differs, and none is unknown.
+# Checks the libraries in a Maven folder against a list of hashes: none may differ or be missing from the list.
 #
-#   scripts/check-jars.sh FOLDER LIST OWN    OWN is the archive that was built itself
+#   scripts/check-jars.sh FOLDER LIST OWN    OWN is the archive built here
 set -eu
 folder=$1 list=$(realpath "$2") own=$3
 cd "$folder"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Takes what `scripts/dist.sh` has made into roots that hold nothing else: no shell, no C library. There `dyno` measures
-# workload C against a server outside, by address and by name.
+# Installs the output of `scripts/dist.sh` into empty roots without a shell or a C library. There `dyno` measures workload C against
+# a server outside, by address and by name.
 #
 #   scripts/dist-test.sh
 #
-# The server is the `mongod` that DYNO_TEST_MONGOD names, else the responder of `dyno`. Without root a user namespace makes
-# one, and then the tracer is not tried.
+# The server is the `mongod` that DYNO_TEST_MONGOD names, otherwise the responder of `dyno`. Without root, the roots are made in a
+# user namespace and the tracer is not tested.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,7 +38,7 @@ unpack() {
     tar -C "$work/files" -xzf "$dist/$name.tar.gz"
     tar -C "$work/debug" -xzf "$dist/$name-debug.tar.gz"
     install -D "$work/files/$name/dyno" "$work/tarball/usr/bin/dyno"
-    # A system of packages that knows no other.
+    # A package database without other packages.
     mkdir -p "$work"/debian/var/lib/dpkg/{info,updates}
     touch "$work/debian/var/lib/dpkg/status"
     "${as_root[@]}" dpkg --root="$work/debian" --force-script-chrootless --install "$dist"/mongodyno_"$version"_*.deb >/dev/null
@@ -48,11 +48,11 @@ check_contents() {
     local dyno=$work/files/$name/dyno file said
     for file in README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md man/man1/dyno.1 man/man1/dyno-run.1 \
         completions/dyno.bash completions/_dyno completions/dyno.fish; do
-        [ -s "$work/files/$name/$file" ] || fail "the tarball has no $file"
+        [ -s "$work/files/$name/$file" ] || fail "the tarball does not have $file"
     done
     for file in man/man1/dyno-run.1.gz doc/mongodyno/copyright doc/mongodyno/THIRD-PARTY.md.gz \
         bash-completion/completions/dyno zsh/vendor-completions/_dyno fish/vendor_completions.d/dyno.fish; do
-        [ -s "$work/debian/usr/share/$file" ] || fail "the package has no /usr/share/$file"
+        [ -s "$work/debian/usr/share/$file" ] || fail "the package does not have /usr/share/$file"
     done
     cmp -s "$dyno" "$work/debian/usr/bin/dyno" || fail "tarball and package hold different programs"
     [ "$(stat --format=%s "$dyno")" -le 40000000 ] || fail "the program is larger than 40 MB"
@@ -61,7 +61,7 @@ check_contents() {
     said=$(readelf --sections "$work/debug/$name-debug/dyno.debug")
     [[ $said == *.debug_line* ]] || fail "the symbols have no lines"
     said=$("$dyno" --version)
-    [[ $said =~ ^dyno\ $version\ \([0-9a-f]{7,40}\ [0-9]{4}-[0-9]{2}-[0-9]{2}\)$ ]] || fail "--version says: $said"
+    [[ $said =~ ^dyno\ $version\ \([0-9a-f]{7,40}\ [0-9]{4}-[0-9]{2}-[0-9]{2}\)$ ]] || fail "unexpected output of --version: $said"
     echo "dist-test: $said, $(stat --format=%s "$dyno") bytes"
 }
 
@@ -71,7 +71,7 @@ start_server() {
     if [ -n "${DYNO_TEST_MONGOD:-}" ]; then
         port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
         mkdir "$work/data"
-        # One that `dyno` has installed has its libraries beside.
+        # The libraries of a server installed by `dyno` are next to it.
         LD_LIBRARY_PATH=$(dirname "$(dirname "$DYNO_TEST_MONGOD")")/lib "$DYNO_TEST_MONGOD" --dbpath "$work/data" --port "$port" --bind_ip 127.0.0.1 --wiredTigerCacheSizeGB 0.25 >"$work/server.log" &
         server=$!
         for _ in {1..600}; do
@@ -83,7 +83,7 @@ start_server() {
     fi
     mkfifo "$work/input"
     touch "$work/address"
-    # It ends with its input, which this script holds open.
+    # It ends when its input closes, which this script keeps open.
     "$work/files/$name/dyno" responder --documents 1000 <"$work/input" >>"$work/address" &
     server=$!
     exec 8>"$work/input"

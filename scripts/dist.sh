@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what is given away: one static program with eBPF, for any Linux of this processor, as a tarball and a Debian
-# package, and its debug symbols apart. All of it lies in target/dist afterwards.
+# Builds the release files in target/dist: one static program with eBPF, for any Linux on this processor, as a tarball and a Debian
+# package, and separate debug symbols.
 #
-# The program is linked against musl: it needs no C library where it runs, and resolves names without plug-ins of one.
+# The program is linked against musl: it runs without a C library, and resolves names without plug-ins.
 # libelf and zlib are compiled from the sources in the crate libbpf-sys.
 set -euo pipefail
 
@@ -24,7 +24,7 @@ fail() {
     exit 3
 }
 
-# Named by the package of Debian that has it.
+# need PROGRAM DEBIAN_PACKAGE
 need() { command -v "$1" >/dev/null || fail "\`$1\` is not installed" "the Debian package $2 has it"; }
 
 metadata() { scripts/cargo metadata --locked --format-version 1 --filter-platform "$target"; }
@@ -44,11 +44,11 @@ build_libraries() {
 print(os.path.dirname(found["manifest_path"]))')
     elfutils=$crate/elfutils
     mkdir -p "$parts/lib" "$parts/include"
-    # The kernel's headers, which belong to no C library.
+    # The kernel's headers, which are independent of the C library.
     ln -s /usr/include/linux /usr/include/asm-generic "$parts/include/"
     ln -s "/usr/include/$machine-linux-gnu/asm" "$parts/include/asm"
     cp "$crate"/zlib/{zlib,zconf}.h "$elfutils"/libelf/{libelf,gelf,elf,nlist}.h "$parts/include/"
-    # What the configuration of elfutils finds out about musl, as far as libelf asks.
+    # The configuration of elfutils for musl, limited to the values that libelf uses.
     printf '#define %s 1\n' HAVE_ERR_H HAVE_VISIBILITY HAVE_FALLTHROUGH HAVE_DECL_MEMPCPY HAVE_DECL_REALLOCARRAY \
         >"$parts/config.h"
     echo '#include <eu-config.h>' >>"$parts/config.h"
@@ -65,7 +65,7 @@ build_program() {
         fail "cannot build for $target" "if Rust's part for it is missing: rustup target add $target"
 }
 
-# The program without symbols, and what debuggers and profilers find them by.
+# The program without symbols, and the link by which debuggers and profilers find them.
 split_symbols() {
     local built=target/$target/release/dyno
     mkdir -p "$parts/$name" "$parts/$name-debug"
@@ -103,7 +103,7 @@ pack_debian() {
     install -D -m 644 -t "$root/usr/share/doc/mongodyno" "$from/README.md" "$from/CHANGELOG.md" "$from/THIRD-PARTY.md"
     gzip -n -9 "$root"/usr/share/doc/mongodyno/{CHANGELOG,THIRD-PARTY}.md
     {
-        echo "mongodyno is under MIT or Apache-2.0, at your choice. What is linked into it is in THIRD-PARTY.md.gz."
+        echo "mongodyno is under MIT or Apache-2.0, at your choice. THIRD-PARTY.md.gz lists the licences of linked software."
         echo
         cat LICENSE-MIT
         echo
@@ -129,7 +129,7 @@ EBPF=1 scripts/setup.sh build
 need musl-gcc musl-tools
 need python3 python3
 need dpkg-deb dpkg
-# The same files from the same commit, whenever they are packed.
+# Reproducible: the same commit gives the same files at any time.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null) || SOURCE_DATE_EPOCH=$(stat --format=%Y Cargo.toml)
 export SOURCE_DATE_EPOCH
 [ -z "$(git status --porcelain --untracked-files=no 2>/dev/null)" ] ||

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the drivers of `dyno tail`, all or those named, and says of each whether it is built or skipped, and why.
+# Builds all or the named drivers of `dyno tail`, and prints for each whether it was built or skipped, and why.
 #
 #   scripts/drivers.sh [NAME ...]
 #
-# NAME@VERSION, such as node@6.8, is another version of a driver that has a program `at-version`. It is built from a copy of
-# its folder, drivers/NAME@VERSION, which `dyno tail` takes for a driver of its own.
+# NAME@VERSION, such as node@6.8, is another version of a driver with a program `at-version`. It is built from a copy of its folder,
+# drivers/NAME@VERSION, which `dyno tail` treats as a separate driver.
 #
-# As root on Debian the packages that drivers need are installed before; set DYNO_NO_APT=1 to leave the system alone.
+# As root on Debian, the drivers' packages are installed first; DYNO_NO_APT=1 prevents this.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../drivers"
@@ -22,12 +22,12 @@ install_packages() {
     read -r -a packages <<<"$(missing_packages | paste -s -d ' ')"
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "drivers: installing Debian packages: ${packages[*]}" >&2
-    # Without a package its driver is skipped, and the others are built.
+    # A driver without its package is skipped, and the others are built.
     { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"; } \
         >/dev/null || echo "drivers: the installation failed" >&2
 }
 
-# Copies a driver to a folder of its own and locks the version there. Nothing is left if that cannot be had.
+# Copies a driver to a separate folder and locks the version there. Leaves nothing if that version is not available.
 at_version() {
     local name=$1 base=${1%%@*} version=${1#*@} said code=0
     if [ ! -x "$base/at-version" ]; then
@@ -39,7 +39,7 @@ at_version() {
         exit 2
     fi
     [ ! -x "$name/run" ] || return 0
-    # Made beside it, so that a folder with this name is complete.
+    # Built under another name first, so that a folder with this name is complete.
     rm -rf ".$name.new"
     mkdir ".$name.new"
     tar -C "$base" --exclude=./node_modules --exclude=./.built --exclude=__pycache__ -cf - . | tar -C ".$name.new" -xf -

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes what reads bytes that others wrote, guided by coverage: libFuzzer, on the stable compiler.
+# Fuzzes the parsers of external data with coverage guidance: libFuzzer, on the stable compiler.
 #
-#   scripts/fuzz.sh [SECONDS] [TARGET...]    all targets, 60 s each, unless told otherwise
+#   scripts/fuzz.sh [SECONDS] [TARGET...]    default: all targets, 60 s each
 #
 # An input that breaks a target is kept in target/fuzz/TARGET. Inputs that reach new code are kept in target/fuzz/corpus;
-# `KEEP=1` puts the fewest of them that reach as much into crates/fuzz/corpus, which the tests run.
+# `KEEP=1` copies a minimal set with the same coverage into crates/fuzz/corpus, which the tests run.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,7 +17,7 @@ esac
 shift || true
 [ $# -gt 0 ] || set -- wire-reply bson scram run-directory hlog fleet-message exporter-text plan-file
 
-# What `cargo fuzz` gives the compiler, but for what only a nightly one takes.
+# The compiler options of `cargo fuzz`, without the options that need a nightly compiler.
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
@@ -43,7 +43,7 @@ for name; do
         if [ "${KEEP:-0}" = 1 ]; then
             rm -rf "target/fuzz/merged" && mkdir -p target/fuzz/merged
             "$program" -merge=1 -max_len=4096 target/fuzz/merged "$kept" "$found" >>"$log" 2>&1
-            # The smallest first: the tests run each, and a person may read them.
+            # The smallest inputs first: the tests run each one, and people may read them.
             find target/fuzz/merged -type f -printf '%s %p\n' | sort -n | sed -n 1,60p | cut -d' ' -f2- |
                 xargs -r -I{} cp -n {} "$kept/"
         fi

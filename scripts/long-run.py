@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the record of a long run from that of a short one, to time `dyno report` on it.
+"""Makes the record of a long run from the record of a short run, to time `dyno report` on it.
 
 usage: scripts/long-run.py RUN WINDOWS FOLDER
 
@@ -22,7 +22,7 @@ def rows_of(path):
 
 
 def repeat(source, target, windows, at, number):
-    """Copies a table whose rows are repeated so often; `number` is the width of the repeated part, in rows and in time."""
+    """Copies a table and repeats its rows; `number` is the width of the repeated part, in rows and in time."""
     header, rows = rows_of(source)
     place = {name: header.index(name) for name in header}
     count, length = number
@@ -70,7 +70,7 @@ def main():
         for window in range(windows):
             file.writelines(by_window[window % len(by_window)])
 
-    # Of each source the longest table: what began later than it has less to repeat.
+    # The longest table of each source: tables that began later have fewer rows to repeat.
     tables = [(path, *rows_of(path)) for path in (run / "metrics").glob("*.csv")]
     for path, _, _ in tables:
         (folder / "metrics" / path.name).unlink()

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Hosts on one machine, for tests of the fleet: each is a set of namespaces (network, processes, mounts, name) with an sshd
-# of its own. What a host writes into /etc, /opt, /var and /run stays in FOLDER. Needs root, openssh-server and iproute2.
+# Hosts on one machine, for fleet tests: each is a set of namespaces (network, processes, mounts, name) with its own sshd. Files
+# that a host writes to /etc, /opt, /var and /run stay in FOLDER. Needs root, openssh-server and iproute2.
 #
 #   scripts/namespaces.sh up FOLDER NAME...     makes hosts, and FOLDER/inventory.yml, FOLDER/ssh_config, FOLDER/controller
 #   scripts/namespaces.sh cut FOLDER NAME       takes the link of a host down
-#   scripts/namespaces.sh mend FOLDER NAME      and up again
-#   scripts/namespaces.sh down FOLDER           ends everything on the hosts and takes them away, with FOLDER
+#   scripts/namespaces.sh mend FOLDER NAME      brings the link up again
+#   scripts/namespaces.sh down FOLDER           ends all processes of the hosts, and removes the hosts and FOLDER
 #
-# Names that begin with `server` are servers in the inventory, `observer` observers, all others clients.
+# Hosts named `server*` are servers in the inventory, `observer*` are observers, all others are clients.
 set -euo pipefail
 
 fail() {
@@ -22,7 +22,7 @@ shift 2
 [ "$(id -u)" -eq 0 ] || fail "only root can make network namespaces"
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 
-# Short, as names of network interfaces have at most 15 characters, and the same for a folder each time.
+# Short, because names of network interfaces have at most 15 characters, and always the same for a folder.
 tag=$(sha256sum <<<"$folder" | cut -c 1-6)
 bridge=dy$tag
 
@@ -47,7 +47,7 @@ free_network() {
     fail "all networks of 10.213.0.0/16 are in use"
 }
 
-# What runs as the first process of a host.
+# Script of a host's first process.
 write_init() {
     cat >"$folder/init.sh" <<'INIT'
 # init.sh FOLDER NAME SSHD
@@ -62,7 +62,7 @@ mkdir -p /run/sshd
 rm -f /run/nologin
 ip link set lo up
 "$3" -D -e -f "$own/sshd_config" >"$own/sshd.log" 2>&1 &
-# The first process waits for everybody whose parent has ended.
+# The first process has to wait for all orphans.
 while :; do
     wait || true
     sleep 1
@@ -98,7 +98,7 @@ make_host() {
     ip -n "dy$tag-$name" link set eth0 up
     echo "v$tag$number" >"$own/link"
     echo "$address" >"$own/address"
-    # With the death of `unshare` the first process dies, and with that everything on the host.
+    # If `unshare` dies, the first process dies, and with it everything on the host.
     setsid --fork ip netns exec "dy$tag-$name" unshare --mount --propagation private --uts --pid --fork --kill-child \
         --mount-proc bash "$folder/init.sh" "$folder" "$name" "$sshd" </dev/null >"$own/init.log" 2>&1
     echo "$name $address $(cut -d ' ' -f 1,2 "$own/host_key.pub")" >>"$folder/hosts"
@@ -113,10 +113,10 @@ write_inventory() {
         echo "    ansible_user: root"
         echo "    ansible_ssh_private_key_file: $folder/key"
         echo "    ansible_ssh_common_args: -F $folder/ssh_config"
-        # The oldest one that is there, as on a host that has no other.
+        # The system's Python, as on a host without another one.
         echo "    ansible_python_interpreter: /usr/bin/python3"
         echo "    dyno_services: false"
-        # The kernel is the same for all, and for this machine.
+        # All hosts share the kernel of this machine.
         echo "    dyno_server_sysctl: {}"
         echo "  children:"
         for group in clients servers observers; do
@@ -157,15 +157,15 @@ wait_for_ssh() {
 up() {
     [ $# -gt 0 ] || fail "no host is named" 2
     [ $# -le 200 ] || fail "at most 200 hosts" 2
-    [ ! -e "$folder" ] || fail "$folder exists; \`down\` takes it away"
+    [ ! -e "$folder" ] || fail "$folder exists; remove it with \`down\`"
     [ -x "$sshd" ] || fail "there is no sshd: install openssh-server"
     local name
     for name in "$@"; do
-        [[ $name =~ ^[a-z][a-z0-9-]{0,20}$ ]] || fail "\`$name\` is no name of a host here" 2
+        [[ $name =~ ^[a-z][a-z0-9-]{0,20}$ ]] || fail "\`$name\` is not a valid host name here" 2
     done
     mkdir -p "$folder"
     chmod 711 "$folder"
-    # Nothing half made stays.
+    # Leave nothing half made.
     trap '[ $? -eq 0 ] || down' EXIT
     local network number=10
     network=$(free_network)
@@ -192,7 +192,7 @@ down() {
     local space pid
     for space in $(ip netns list | awk '{print $1}'); do
         [[ $space == "dy$tag-"* ]] || continue
-        # First what runs in it, which is ours as nobody else knows its name.
+        # First its processes, which are ours because only this script uses the name.
         for pid in $(ip netns pids "$space"); do
             kill -KILL "$pid" 2>/dev/null || true
         done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A virtual environment in .cache/python with the programs of scripts/python-requirements.txt (Ansible for the fleet, and
-# what validates manifests) and, on x86-64, those of scripts/cargo-tools.txt. Quick when it is there. Prints the folder
-# of the programs.
+# validators of manifests) and, on x86-64, of scripts/cargo-tools.txt. Quick if it is complete. Prints the folder of the
+# programs.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,7 +17,7 @@ command -v python3 >/dev/null || {
     exit 3
 }
 mkdir -p .cache
-# Two at once would mix their files.
+# Two installations at the same time would mix their files.
 exec 9>.cache/python.lock
 flock 9
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then

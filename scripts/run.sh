@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What `make run` does: builds `dyno`, takes care that there is a server to start, and measures.
+# Script of `make run`: builds `dyno`, makes sure that there is a server to start, and measures.
 #
 #   scripts/run.sh WORKLOAD SERVER [OPTIONS of `dyno run`]
 #
-# SERVER is as for `--server`; options that name a server count more. Where it is `auto` and no `mongod` is there, MongoDB is
+# SERVER is as for `--server`; options that name a server take precedence. If it is `auto` and there is no `mongod`, MongoDB is
 # installed on x86-64, and the embedded server is built on other processors.
 set -euo pipefail
 
@@ -28,7 +28,7 @@ option_names_one() {
     return 1
 }
 
-# Only those that count for this kind of server.
+# Only variables that apply to this kind of server.
 variable_names_one() {
     case $server in
     auto) [ -n "${DYNO_URI:-}${DYNO_MONGOD:-}${DYNO_EMBEDDED_SERVER:-}" ] ;;
@@ -37,13 +37,13 @@ variable_names_one() {
     esac
 }
 
-# Where nobody names one. Before the build nothing can be asked of `dyno`.
+# If no server is named. `dyno` cannot be queried before it is built.
 has_mongod() { command -v mongod >/dev/null || compgen -G "$servers/*/bin/mongod" >/dev/null; }
 
-# The kind of server that would be started, or nothing where there is none.
+# The kind of server that would be started, or nothing.
 chosen() { "$dyno" run "$workload" "$@" --dry-run 2>/dev/null | sed -n '/^\[server\]/,/^\[/s/^kind = "\(.*\)"$/\1/p'; }
 
-# The embedded server may take its place if it is there already.
+# The embedded server can replace it if it is already installed.
 install_mongod() {
     local code=0
     "$dyno" server install >/dev/null || code=$?
@@ -58,7 +58,7 @@ fi
 machine=$(uname -m)
 wanted=$server
 ! variable_names_one || wanted=named
-# Packages are installed before the build: who has to type a password is not asked for it minutes later.
+# Packages are installed before the build, so that a password prompt does not come minutes later.
 purpose=build
 case $wanted:$machine in
 embedded:*) purpose=embedded ;;
@@ -66,14 +66,14 @@ auto:x86_64 | mongod:x86_64) has_mongod || purpose=run ;;
 esac
 scripts/setup.sh "$purpose"
 make --no-print-directory build
-# A plan may name a server, too.
+# A plan can also name a server.
 case $purpose:$wanted:$machine in
 run:*) case $(chosen "$@") in mongod | uri) ;; *) install_mongod "$@" ;; esac ;;
 *:auto:x86_64) ;;
 *:auto:*) [ -n "$(chosen "$@")" ] || scripts/setup.sh embedded ;;
 esac
 if [ "$server" != auto ]; then
-    # It says which server runs already, and one is to be started.
+    # The variable names a running server, but a server has to be started.
     unset DYNO_URI
     set -- --server "$server" "$@"
 fi

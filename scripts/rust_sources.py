@@ -1,15 +1,15 @@
-"""Reads the Rust sources of this workspace as far as scripts have to know them: what is code, what is test, which file is which
-module. `scripts/count-lines` and `scripts/circles` use it.
+"""Separates code from tests in the Rust sources of this workspace, and maps modules to files. `scripts/count-lines` and
+`scripts/circles` use it.
 
-No parser: comments and strings are blanked, braces are counted. Sources that rustfmt has formatted are read exactly; what
-macros generate is not seen.
+It is not a parser: it blanks comments and strings, and counts braces. This is exact for sources formatted by rustfmt, except
+for code that macros generate.
 """
 
 import re
 from bisect import bisect_right
 from pathlib import Path
 
-# A comment, a string or a character; `'a` in `&'a str` is none of them.
+# A comment, a string or a character; `'a` in `&'a str` does not match.
 _OPAQUE = re.compile(
     r"""(?P<line>//[^\n]*)
     |(?P<block>/\*)
@@ -23,7 +23,7 @@ _TEST_ONLY = re.compile(r"#\[cfg\((?:test|all\([^\]]*\btest\b[^\]]*\))\)\]")
 _ATTRIBUTE = re.compile(r"\s*#\[")
 _MODULE = re.compile(r"\bmod\s+(?:r#)?(\w+)\s*([;{])")
 _PATH = re.compile(r"#\[path\s*=\s*\"")
-# These end with a semicolon, whatever braces they have.
+# These end with a semicolon, even if they contain braces.
 _STATEMENT = re.compile(r"(?:pub(?:\([^)]*\))?\s+)?(?:use|static|const(?!\s+(?:unsafe\s+)?fn))\b")
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -34,7 +34,7 @@ def _blank(text):
 
 
 def _masked(text):
-    """The text without comments, and the text without comments and without what strings hold; both as long as the text."""
+    """The text without comments, and the text without comments and string contents; both have the length of the text."""
     without_comments, structure, at = [], [], 0
     while found := _OPAQUE.search(text, at):
         begin, end = found.span()
@@ -59,7 +59,7 @@ def _masked(text):
 
 
 def end_of_block(structure, begin):
-    """The place behind the bracket that closes the one at `begin`."""
+    """The offset after the bracket that closes the bracket at `begin`."""
     depth = 0
     for at in range(begin, len(structure)):
         if structure[at] in "([{":
@@ -72,7 +72,7 @@ def end_of_block(structure, begin):
 
 
 def end_of_item(structure, begin):
-    """The place behind the item, statement or function that begins at `begin`."""
+    """The offset after the item, statement or function that begins at `begin`."""
     statement = _STATEMENT.match(structure, begin)
     at = begin
     while at < len(structure):
@@ -89,8 +89,8 @@ def end_of_item(structure, begin):
 
 
 class Source:
-    """One file. `code` is the text without comments and tests, `structure` the same without what strings hold; places in them
-    are places in the file."""
+    """One file. `code` is the text without comments and tests, `structure` the same without string contents; offsets in them
+    are offsets in the file."""
 
     def __init__(self, path):
         self.path = path
@@ -115,11 +115,11 @@ class Source:
             yield found.start(), end
 
     def line(self, at):
-        """The number of the line of a place, from 1."""
+        """The line number of an offset, from 1."""
         return bisect_right(self._begins, at)
 
     def lines_of_code(self, begin=0, end=None):
-        """Lines that are neither blank nor comment nor test."""
+        """Lines other than blank lines, comments and tests."""
         return sum(1 for line in self.code[begin:end].splitlines() if line.strip())
 
     def functions(self):
@@ -138,11 +138,11 @@ class Module:
         self.source = source
         self.begin = begin
         self.end = end
-        # The parts of modules that are written inside of this one.
+        # The ranges of modules inside of this module.
         self.inner = []
 
     def own(self):
-        """The module's structure, with the modules inside blanked; places are places in the file."""
+        """The module's structure, with inner modules blanked; offsets are offsets in the file."""
         structure = self.source.structure
         own = _blank(structure[: self.begin]) + structure[self.begin : self.end]
         for begin, end in self.inner:
@@ -151,7 +151,7 @@ class Module:
 
 
 def crates(project):
-    """The crates of the workspace: name of the folder and its path, with those of the drivers."""
+    """The crates of the workspace, including drivers: name of the folder, and its path."""
     found = {}
     for manifest in sorted(Path(project).glob("crates/*/Cargo.toml")) + sorted(Path(project).glob("drivers/*/Cargo.toml")):
         folder = manifest.parent
@@ -160,7 +160,7 @@ def crates(project):
 
 
 def roots(crate):
-    """The files from which rustc begins, tests, benchmarks and examples apart."""
+    """The root files of rustc, without tests, benchmarks and examples."""
     source = crate / "src"
     return [root for root in [source / "lib.rs", source / "main.rs", *sorted(source.glob("bin/*.rs"))] if root.is_file()]
 
@@ -200,7 +200,7 @@ def _add_module(found, module, folder, folder_of_paths):
 
 
 def _named_file(source, at, folder):
-    """What `#[path = "…"]` in front of a declaration names."""
+    """The path in `#[path = "…"]` in front of a declaration, if any."""
     before = source.code[:at]
     attributes = before[max(before.rfind(";"), before.rfind("}")) + 1 :]
     named = list(_PATH.finditer(attributes))

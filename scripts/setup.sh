@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what. Quick when nothing is.
+# Installs missing packages and programs, and prints them. Quick if nothing is missing.
 #
-#   scripts/setup.sh build      what building `dyno` needs: enough for servers that run (`--uri`)
+#   scripts/setup.sh build      what building `dyno` needs: enough for running servers (`--uri`)
 #   scripts/setup.sh            that, and what the `mongod` of `dyno server install` needs
 #   scripts/setup.sh embedded   what building needs, and the embedded server, built
 #   scripts/setup.sh test       everything that the tests need
 #
 # EBPF=0 leaves out what `dyno trace` needs: clang, pkg-config, libelf and zlib.
 #
-# Debian packages go to the system, everything else into .cache/ in the project folder. Ends with 3 when something is
-# missing that cannot be had.
+# Debian packages go to the system, everything else into .cache/ in the project folder. Ends with 3 if something is missing and
+# cannot be installed.
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -21,7 +21,7 @@ refuse() {
     exit 3
 }
 
-# Before anything that an old bash or another system does not know.
+# Before any command that an old bash or another system does not have.
 system=$(uname -s)
 case $system in
 Linux) ;;
@@ -36,7 +36,7 @@ case $#:$purpose in 0:run | 1:build | 1:run | 1:embedded | 1:test) ;; *)
     exit 2
     ;;
 esac
-# Debian keeps the folders of the administrator's programs from other users; many of them are for all.
+# Debian leaves the administrator's program folders out of the PATH of other users; many of the programs work for all.
 PATH=$PATH:/usr/sbin:/sbin
 
 # The same version as EMBEDDED_VERSION in crates/servers; a test compares them.
@@ -44,9 +44,9 @@ EMBEDDED_VERSION=0.5.3-beta.196
 EMBEDDED=.cache/secantus/bin/secantusd-rs
 JAVA_SOURCE=crates/testkit/mongo-java-server
 JAVA_BUILT=.cache/mongo-java-server
-# What a fresh machine waits for another's use of apt, as after its first start.
+# Longest wait for another program's apt lock, as on a new machine after its first start.
 APT_WAIT_S=300
-# Of `dyno` from nothing: `make build` on two cores.
+# Time of a first `make build` on two cores.
 BUILD_MINUTES=6
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -59,20 +59,20 @@ has_library() {
     known=$(ldconfig -p 2>/dev/null) && [[ $known == *"$1 "* ]]
 }
 
-# The major version that `$1 $2` prints first, 0 when it cannot be run.
+# The major version that `$1 $2` prints first, 0 if it cannot be run.
 major() {
     local text
     text=$("$1" "$2" 2>/dev/null) || text=0
     [[ $text =~ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}" || echo 0
 }
 
-# By command and not by package: what is installed in another way is good too.
+# Checks commands instead of packages, because they may be installed in another way.
 packages_of_build() {
     has cc && has make || echo build-essential
     packages_of_ebpf
 }
 
-# The programs of `dyno trace` for the kernel, and what loads them.
+# For the eBPF programs of `dyno trace` and their loader.
 packages_of_ebpf() {
     [ "${EBPF:-1}" != 0 ] || return 0
     has pkg-config || echo pkg-config
@@ -81,7 +81,7 @@ packages_of_ebpf() {
     has_header zlib.h || echo zlib1g-dev
 }
 
-# As the build script of crates/trace looks for it: older ones do not know the atomic operations of the kernel's programs.
+# The same search as in the build script of crates/trace: older versions do not support the atomic operations of eBPF programs.
 has_clang() {
     local name
     if [ -n "${CLANG:-}" ]; then
@@ -94,7 +94,7 @@ has_clang() {
     return 1
 }
 
-# The one that Debian 11 calls `clang` is too old.
+# The package `clang` of Debian 11 is too old.
 clang_package() {
     if grep -qs '^VERSION_CODENAME=bullseye' /etc/os-release; then echo clang-13; else echo clang; fi
 }
@@ -127,11 +127,11 @@ packages_of_tests() {
     has mkfs.btrfs || echo btrfs-progs
     { has prometheus && has promtool; } || echo prometheus
     has prometheus-node-exporter || echo prometheus-node-exporter
-    # For the fleet: its meeting point, and hosts made of namespaces.
+    # For the fleet: Redis, and hosts made of namespaces.
     has redis-server || echo redis-server
     has ssh || echo openssh-client
     has sshd || echo openssh-server
-    # A host whose clock is another.
+    # A host with a shifted clock.
     has faketime || echo faketime
     has ip || echo iproute2
 }
@@ -159,11 +159,11 @@ check_machine() {
             "without \`dyno trace\` it may build, but nobody has tried: scripts/cargo build --release --package mongodyno --no-default-features"
         ;;
     esac
-    # It says what is missing, and ends with 3.
+    # It prints what is missing, and ends with 3.
     scripts/cargo --version >/dev/null
 }
 
-# Another way to what cannot be installed, one a line.
+# Alternatives to packages that cannot be installed, one per line.
 other_ways() {
     case " $1 " in *" nodejs "* | *" npm "*)
         echo "Node.js 18 or later is for the tests only; https://github.com/nodesource/distributions has it for old systems," \
@@ -193,7 +193,7 @@ by_hand() {
     other_ways "$1"
 }
 
-# apt waits for the lock of its packages if it is asked to, but never for that of its lists.
+# apt can wait for its package lock, but never for the lock of its lists.
 renew_lists() {
     local said told='' deadline=$((SECONDS + APT_WAIT_S))
     until said=$("$@" update 2>&1 </dev/null); do
@@ -203,12 +203,12 @@ renew_lists() {
         told=yes
         sleep 2
     done
-    # One bad source of packages is no reason to stop.
+    # One bad package source does not stop the setup.
     case $said in *"E: "*) echo "$said" >&2 ;; esac
 }
 
-# None of the packages may start a service, now or when the machine starts again: the tests start what they need. The
-# environment says so now, to systemd and to others, and leaves nothing behind; what apt does after dpkg says it for later.
+# No package may start a service, now or after a reboot: the tests start the programs that they need. Environment variables prevent
+# it now, for systemd and others, and leave nothing behind; a command that apt runs after dpkg prevents it for later.
 install_packages() {
     local missing package unit
     local apt=(
@@ -230,7 +230,7 @@ install_packages() {
         openssh-server) unit=ssh ;;
         *) continue ;;
         esac
-        # Ubuntu starts sshd by a socket.
+        # Ubuntu starts sshd through a socket.
         for unit in "$unit.service" "$unit.socket"; do
             apt+=(-o "DPkg::Post-Invoke::=systemctl --quiet disable $unit 2>/dev/null || true")
         done
@@ -247,11 +247,11 @@ embedded_is_current() {
         [ "$("$EMBEDDED" --version 2>/dev/null | head -n 1)" = "secantusd-rs $EMBEDDED_VERSION" ]
 }
 
-# A process of its own, not a library: it is GPL-2.0, and we are MIT or Apache-2.0.
+# A separate process instead of a library, because it is GPL-2.0 and this project is MIT or Apache-2.0.
 build_embedded() {
     ! embedded_is_current || return 0
     say "building the embedded server secantusd-rs $EMBEDDED_VERSION (about three minutes on two cores)"
-    # Its version of rustc is stated too high; --force replaces another version of it.
+    # Its stated minimum rustc version is too high; --force replaces another installed version.
     CARGO_TARGET_DIR=$PWD/.cache/secantus/target scripts/cargo install --quiet --locked \
         --ignore-rust-version --force --root "$PWD/.cache/secantus" \
         secantus-mdb --version "=$EMBEDDED_VERSION" ||
@@ -266,7 +266,7 @@ install_web_packages() {
     say "installing the npm packages of web/"
     (cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) ||
         refuse "cannot install the npm packages of web/, which the tests need"
-    # npm keeps the date when nothing has changed, and we would come back here every time.
+    # npm keeps the date if nothing has changed, and the next setup would run it again.
     touch web/node_modules/.package-lock.json
 }
 
@@ -291,7 +291,7 @@ case $purpose in build | run)
     ;;
 esac
 mkdir -p .cache
-# Two at once would build everything twice and mix their files.
+# Two setups at the same time would build everything twice and mix their files.
 exec 9>.cache/setup.lock
 flock 9
 build_embedded

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints how many tests were skipped and which, as they noted it themselves (DYNO_SKIP_LOG=FILE). Fails when one of them is not
-# among those of scripts/skips-allowed.txt, or when there are more of a kind than it allows.
+# Prints the number and the names of skipped tests, which tests log themselves (DYNO_SKIP_LOG=FILE). Fails if a skip is not in
+# scripts/skips-allowed.txt, or if there are more skips of a kind than it allows.
 set -euo pipefail
 
 if [ $# -ne 1 ]; then

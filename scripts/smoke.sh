@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One short run on a real server, from the command line to the report, as a user would do it; and one by the library.
+# One short run on a real server, from the command line to the report, as a user would do it, and one through the library.
 #
 #   scripts/smoke.sh DYNO FOLDER MONGOD
 #

@@ -1,6 +1,6 @@
-# To be sourced by scripts whose steps are to be counted:
+# Functions for scripts that time their steps:
 #
-#   step NAME COMMAND ...   runs the command, and keeps what time it took; its status is the command's
+#   step NAME COMMAND ...   runs the command, and records its time; returns the command's status
 #
 # The outermost of these scripts prints the table when it ends.
 
@@ -10,8 +10,8 @@ if [ -z "${DYNO_STEPS:-}" ]; then
     trap 'print_steps; rm -f "$DYNO_STEPS"' EXIT
 fi
 
-# Sets `cpu_s` to the CPU seconds of all processes that this shell has waited for. `times` has to run in this very
-# shell: in a subshell it would count that one's.
+# Sets `cpu_s` to the CPU seconds of all processes that this shell has waited for. `times` must run in this shell: in a subshell it
+# would count the subshell's processes.
 read_cpu_s() {
     times >"$DYNO_STEPS.times"
     cpu_s=$(awk 'NR == 2 { gsub("s", ""); for (i = 1; i <= 2; i++) { split($i, t, "m"); sum += t[1] * 60 + t[2] }

@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
-# Runs the command blocks of the guides as a reader would, by copy and paste: those of a guide one after the other, in one
-# shell, in a fresh clone of what is committed, and with no server installed. `make build` is done once, in a clone of its own,
-# before the first guide: in the blocks a stand-in of `make` takes it and nothing else.
+# Runs the command blocks of the guides like a reader who copies and pastes them: the blocks of a guide run in order, in one shell, in
+# a fresh clone of the commit, and without an installed server. `make build` runs once, in a separate clone, before the first guide:
+# in the blocks, a fake `make` accepts only `make build`.
 #
-#   scripts/test-guides.sh [GUIDE...]    all of docs/guides, unless some are named
+#   scripts/test-guides.sh [GUIDE...]    default: all of docs/guides
 #
-# DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names a
-# program that was built, and nothing is built then. A block that begins with ```sh is run. One that needs what is not everywhere
-# says so, as in ```sh needs-a-cloud, and is counted instead, unless it is there:
+# DURATION (default: 1s) replaces the values of `--duration`, `--warmup` and `sleep`. DYNO names a built program; then nothing is
+# built. A block that begins with ```sh is run. A block with special requirements names them, as in ```sh needs-a-cloud, and is only
+# counted, unless they are met:
 #
 #   needs-root-and-loop-devices
 #   needs-root-and-apt
 #   needs-prometheus             Prometheus, promtool and node_exporter, and the ports that they and `dyno` take
-#   needs-root-and-hosts         what makes hosts of namespaces (root, sshd, iproute2), and node_exporter
-#   needs-two-cpus               a process may use two
+#   needs-root-and-hosts         programs for hosts made of namespaces (root, sshd, iproute2), and node_exporter
+#   needs-two-cpus               a process may use two CPUs
 #
-# A guide has to end what it has started.
+# A guide has to end the programs that it started.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 project=$PWD
 export DURATION=${DURATION:-1s}
 [[ $DURATION =~ ^[0-9]+(\.[0-9]+)?(ms|s|m|h)$ ]] || {
-    echo "test-guides: error: DURATION is a number with a unit, such as 1s, and not \`$DURATION\`" >&2
+    echo "test-guides: error: DURATION must be a number with a unit, such as 1s, instead of \`$DURATION\`" >&2
     exit 2
 }
-# `sleep` of the system knows no milliseconds.
+# The system's `sleep` does not support milliseconds.
 case $DURATION in *ms) SLEEP=$(awk "BEGIN { print ${DURATION%ms} / 1000 }") ;; *) SLEEP=$DURATION ;; esac
-# Of each guide: one that waits for what does not come ends all the same.
+# Time limit of each guide, which ends a guide that waits forever.
 LIMIT_S=${LIMIT_S:-1200}
 program=${DYNO:-}
 if [ -n "$program" ]; then
@@ -40,7 +40,7 @@ fi
 [ $# -gt 0 ] || set -- docs/guides/*.md
 
 scratch=$(mktemp -d)
-# In the environment of all that a guide starts, and of nothing else.
+# Only in the environment of programs that a guide starts.
 mark=DYNO_GUIDE=$(basename "$scratch")
 own_processes() { grep -lsF "$mark" /proc/[0-9]*/environ | cut -d / -f 3; }
 
@@ -59,12 +59,12 @@ trap 'end_own_processes; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# What is committed, as a reader gets it. The objects stay where they are.
+# A clone of the commit, as a reader gets it. It shares the objects.
 clone() { git clone --quiet --shared -- "$project" "$1"; }
 
-# What `make build` makes of a clone. What cargo has written stays in `target/guides`, so that the next time only the crates of the
-# project are compiled. It is not `target` itself: cargo tells two folders of sources apart by the times of their files alone, and
-# would take crates of the clone for those of this folder.
+# The output of `make build` in a clone. The files of cargo stay in `target/guides`, so that the next time only the project's crates
+# are compiled. The folder is not `target` itself: cargo distinguishes source folders only by file times, and would confuse the
+# crates of the clone with the crates of this folder.
 build() {
     local sources=$scratch/sources
     clone "$sources"
@@ -76,14 +76,14 @@ build() {
 }
 
 if [ -n "$(git status --porcelain -- . ':!docs/guides')" ]; then
-    echo "test-guides: warning: what is not committed is not in the clones, but for the text of the guides" >&2
+    echo "test-guides: warning: the clones do not include uncommitted changes, except in the text of the guides" >&2
 fi
 if [ -z "$program" ]; then build; fi
 
 mkdir "$scratch/bin"
 cat >"$scratch/bin/dyno" <<SHIM
 #!/usr/bin/env bash
-# Nobody waits for the minutes that a guide measures.
+# Shortens the minutes that a guide measures.
 previous= arguments=()
 for argument; do
     case \$previous in --duration | --warmup) argument=$DURATION ;; esac
@@ -97,7 +97,7 @@ printf '#!/bin/sh\nexec %s %s\n' "$(command -v sleep)" "$SLEEP" >"$scratch/bin/s
 printf '#!/bin/sh\n[ "$*" = build ]\n' >"$scratch/bin/make"
 chmod +x "$scratch/bin"/*
 
-# Whether somebody listens on a port of this machine.
+# Whether a process listens on a port of this machine.
 is_taken() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 has_prometheus() {
@@ -116,8 +116,8 @@ has_hosts() {
     done
 }
 
-# Splits a guide into a file for each block. In those that are run every other line is empty, so that bash names the lines of the
-# guide; the others hold their line and what they need.
+# Splits a guide into a file for each block. In the files to run, all lines outside of the block are empty, so that bash reports line
+# numbers of the guide; the other files contain the line number and the requirement.
 split() {
     local there=
     if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then there+=' needs-root-and-loop-devices'; fi
@@ -146,7 +146,7 @@ split() {
         END { if (inside) { printf "%d\t-\tit does not end\n", NR >(folder "/needs-999") } }' "$1"
 }
 
-# Of one guide, in its folder. The last line of `at` is where it stopped, if it did.
+# Runs one guide in its folder. The last line of `at` is the line at which it stopped, if any.
 run_blocks() {
     local folder=$1
     (
@@ -190,7 +190,7 @@ for guide; do
         [ -n "${bad:-}" ] || echo "$guide:$line: left out, $what"
     done
     if [ "$blocks" -gt 0 ]; then
-        # In the background, since bash hears no signal while it waits for a command.
+        # In the background, because bash does not handle signals while it waits for a command.
         run_blocks "$folder" &
         if ! wait $!; then
             wrong "$guide:$(tail -n 1 "$folder/at"): a command failed, or took more than $LIMIT_S s; the last lines of the guide's output:"
@@ -203,7 +203,7 @@ for guide; do
     printf '%s: %d blocks ran in %d s, %d were left out\n' "$guide" "$blocks" $((SECONDS - started)) "$needs"
 done
 
-# By their reasons, such as `: 2 needs a cloud, 1 needs docker`.
+# Counts by reason, such as `: 2 needs a cloud, 1 needs docker`.
 reasons() {
     [ ${#left_out[@]} -gt 0 ] || return 0
     printf '%s\n' "${left_out[@]}" | sort | uniq -c | awk '{ count = $1; $1 = ""; printf "%s %d%s", (NR > 1 ? "," : ":"), count, $0 }'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The tests of the project, with real servers. What was skipped and what each step took ends it.
+# Runs the tests of the project with real servers, and ends with the skipped tests and the time of each step.
 #
 #   scripts/test.sh         what `.ci/run` runs
-#   scripts/test.sh full    and the conformance cases of the slower drivers, and the guides
+#   scripts/test.sh full    also the conformance cases of the slower drivers, and the guides
 #
-# MONGOD=PATH, MONGOS=PATH and PERCONA=PATH name other servers than the one that `dyno server install` fetches.
+# MONGOD=PATH, MONGOS=PATH and PERCONA=PATH name servers to use instead of the one that `dyno server install` fetches.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,7 +16,7 @@ case $extent in usual | full) ;; *)
 esac
 . scripts/steps.sh
 
-# Their cases take as long as those of the others, and find the same faults as their nearest relative.
+# Their cases take as long as all other cases, and find the same faults as those of a closely related driver.
 SLOW_DRIVERS=(cpp java-reactive node-cluster python-asyncio ruby)
 
 dyno=target/debug/dyno
@@ -32,7 +32,7 @@ find_servers() {
             return 3
         }
     fi
-    # `dyno` finds the libraries that it has installed with a server; whoever else starts it has to be told.
+    # `dyno` finds the libraries that it installed with a server; other programs that start the server need the path.
     program=$(realpath -- "$program") || return
     installed=$(dirname "$(dirname "$program")")
     if [ -f "$installed/origin.json" ] && [ -d "$installed/lib" ]; then
@@ -73,7 +73,7 @@ check_pages() {
     )
 }
 
-# One way to see system calls needs it, and many machines mount it only when somebody asks.
+# One way to trace system calls needs it, and many machines mount it only on request.
 mount_tracefs() {
     [ "$DYNO_REQUIRE_TRACE" = 0 ] || mountpoint --quiet /sys/kernel/tracing ||
         mount -t tracefs tracefs /sys/kernel/tracing
@@ -81,7 +81,7 @@ mount_tracefs() {
 
 mkdir -p target
 mount_tracefs
-# `.ci/run` has one, with the skips of its own checks.
+# `.ci/run` already has a log with its own skips.
 if [ -z "${DYNO_SKIP_LOG:-}" ]; then
     export DYNO_SKIP_LOG=$PWD/target/skips.txt
     : >"$DYNO_SKIP_LOG"
@@ -97,7 +97,7 @@ step "tests of the workspace" run_tests
 step "examples in the documentation" scripts/cargo test --locked --doc --workspace
 step "conformance of drivers" check_drivers
 step "pages in a browser" check_pages
-# Ten minutes in which every command of the guides is run.
+# Runs every command of the guides in ten minutes.
 if [ "$extent" = full ]; then
     DYNO=$dyno step "guides" scripts/test-guides.sh
 fi

@@ -1,4 +1,4 @@
-"""Writes the licences of everything that is linked into `dyno`, with their texts, as Markdown.
+"""Writes the licences of all software that is linked into `dyno`, with their texts, as Markdown.
 
     cargo metadata --format-version 1 --filter-platform TARGET | python3 scripts/third_party.py >THIRD-PARTY.md
 
@@ -12,7 +12,7 @@ from pathlib import Path
 PROGRAM = "mongodyno"
 TEXTS = ["LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*"]
 
-# What is linked and no crate: name, version, licence, where its sources are. Texts of those in libbpf-sys come with it.
+# Linked libraries that are not crates: name, version, licence, source location. The texts of libraries in libbpf-sys come with it.
 OTHERS = [
     ("Rust standard library", "", "MIT OR Apache-2.0", "https://github.com/rust-lang/rust"),
     ("musl", "", "MIT", "https://musl.libc.org"),
@@ -24,20 +24,20 @@ OTHERS = [
     ("DejaVu Sans", "2.37", "Bitstream Vera, Arev", "https://dejavu-fonts.github.io"),
     ("uPlot", "", "MIT, Copyright (c) 2022 Leon Sorokin", "https://github.com/leeoniya/uPlot"),
 ]
-# Folders with texts inside of crates.
+# Folders with licence texts inside of crates.
 INSIDE = {"libbpf-sys": ["libbpf", "elfutils", "zlib"], "zstd-sys": ["zstd"], "rquickjs-sys": ["quickjs"]}
 
-HEAD = """# What is linked into dyno
+HEAD = """# Third-party software in dyno
 
 `dyno` itself is under MIT or Apache-2.0, at your choice. It contains the parts below, each under its own licence.
 
-libelf is under the LGPL: it may be exchanged for another version. The sources of `dyno` and of libelf are public; `make dist`
+libelf is under the LGPL: you may replace it by another version. The sources of `dyno` and of libelf are public; `make dist`
 compiles libelf from the crate libbpf-sys and links everything again.
 """
 
 
 def linked(metadata):
-    """The packages that the program is linked from, those of the workspace left out."""
+    """The packages that are linked into the program, without the workspace's own."""
     packages = {package["id"]: package for package in metadata["packages"]}
     needs = {
         node["id"]: [need["pkg"] for need in node["deps"] if any(kind["kind"] is None for kind in need["dep_kinds"])]

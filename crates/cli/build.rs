@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What stands in `commit.txt` until `git archive` replaces it.
+/// Placeholder in `commit.txt` until `git archive` replaces it.
 const NOT_REPLACED: &str = "$Format";
 
 fn main() {
@@ -38,7 +38,7 @@ fn of_archive(own: &Path) -> Option<String> {
 }
 
 fn of_repository(own: &Path) -> Option<String> {
-    // Sources without a repository may lie in somebody else's.
+    // Sources without a repository may lie in the repository of another project.
     git(own, &["ls-files", "--error-unmatch", "build.rs"])?;
     // Every commit and checkout of this worktree is written there; without it HEAD says most.
     let watched = ["logs/HEAD", "HEAD"]
@@ -51,12 +51,7 @@ fn of_repository(own: &Path) -> Option<String> {
 }
 
 fn git(own: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(own)
-        .args(arguments)
-        .output()
-        .ok()?;
+    let output = Command::new("git").arg("-C").arg(own).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
 }

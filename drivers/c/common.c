@@ -212,7 +212,7 @@ static void *read_input(void *unused) {
             stop(0);
         }
     }
-    /* Without a start nothing is sent. */
+    /* Without a start, nothing is sent. */
     if (start_ns == 0) _exit(0);
     free(line);
     return unused;
@@ -254,7 +254,7 @@ bool control_wait_until(int64_t at_ns) {
     return !stopping;
 }
 
-/* Stamps: records of 32 bytes; on disk at the latest after a second. */
+/* Stamps: records of 32 bytes, on disk after at most a second. */
 
 static FILE *stamps;
 
@@ -314,7 +314,7 @@ void stamps_close(void) {
     printf("{\"event\":\"done\",\"messages\":%lld,\"failed\":%lld}\n", (long long)sent, (long long)failures);
 }
 
-/* What came */
+/* Received messages */
 
 static progress_t *progress_of(seen_t *seen, int64_t producer) {
     int at = 0;

@@ -50,7 +50,7 @@ static void connect_pool(void) {
     mongoc_client_pool_push(pool, client);
 }
 
-/* One event about an error; the domain of client errors has codes of its own, which are not the server's. */
+/* Prints an event about an error. Client errors have their own domain, with codes that are not the server's. */
 static void print_error(const bson_error_t *error) {
     if (error->domain == MONGOC_ERROR_SERVER) {
         printf("\"code\":%u,\"message\":", error->code);
@@ -101,7 +101,7 @@ static void send_message(mongoc_collection_t *collection, int64_t n, int64_t int
 }
 
 static void *lane(void *unused) {
-    /* A client is one connection to each server; more lanes than the pool has wait for one. */
+    /* A client is one connection to each server; additional lanes wait for one. */
     bool closed = !schedule && options.in_flight != 0;
     mongoc_write_concern_t *concern = write_concern();
     for (int64_t index = next_index++; index < options.messages; index = next_index++) {
@@ -122,8 +122,8 @@ static void *lane(void *unused) {
 
 static void produce(void) {
     control_ready();
-    /* A blocking driver has as many inserts in flight as the program has threads. Unbounded means that what is
-     * due waits for one of them here, in front of the pool. */
+    /* A blocking driver has one insert in flight per thread. If unbounded, due messages wait for a thread here, in
+     * front of the pool. */
     int64_t lanes = options.in_flight ? options.in_flight : options.pool;
     if (lanes > options.messages) lanes = options.messages;
     for (int64_t at = 0; at < lanes; at++) {
@@ -167,7 +167,7 @@ static void append_range(bson_t *clauses, int *at, const int64_t *above, const i
     bson_append_document_end(clauses, &clause);
 }
 
-/* Everything but what came; without `newer` only what was overtaken. */
+/* Filter for all missing messages; without `newer`, only for overtaken ones. */
 static bson_t *seen_filter(bool newer) {
     static int64_t overtaken[NAMED];
     bson_t *filter = bson_new(), clauses, clause, range, list;
@@ -217,13 +217,13 @@ static void open_source(reason_t lost) {
         stream = mongoc_collection_watch(collection, inserts, &query);
         bson_destroy(inserts);
     } else {
-        /* What a lost position left behind is read from the oldest message on. */
+        /* After a lost position, read from the oldest message on. */
         bson_t *filter = lost == LOST_POSITION ? bson_new() : seen_filter(true);
         if (strcmp(options.mode, "tailable") == 0) {
             BSON_APPEND_BOOL(&query, "tailable", true);
             BSON_APPEND_BOOL(&query, "awaitData", true);
             BSON_APPEND_INT64(&query, "maxAwaitTimeMS", options.await_ms);
-            /* It is opened by its first read. */
+            /* The first read opens it. */
             is_opening = true;
             catch_up_ns = 0;
         } else {
@@ -266,7 +266,7 @@ static void receive(const bson_t *document, bool by_query) {
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
 
-/* Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
+/* Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent. */
 static bool catch_up(bool newer, bson_error_t *error) {
     const bson_t *document;
     bson_t *filter = seen_filter(newer);
@@ -278,11 +278,11 @@ static bool catch_up(bool newer, bson_error_t *error) {
     return good;
 }
 
-/* The next message into `copy`; false if there is none now or the source is broken (`error` has a code then). */
+/* Copies the next message into `copy`; false without a message, or with a broken source (`error` then has a code). */
 static bool try_next(bson_t *copy, bson_error_t *error) {
     const bson_t *document;
     memset(error, 0, sizeof *error);
-    /* To read from a dead cursor is an error. */
+    /* Reading from a dead cursor is an error. */
     if (cursor && !mongoc_cursor_more(cursor)) return false;
     if (cursor) {
         bool found = mongoc_cursor_next(cursor, &document);
@@ -337,7 +337,7 @@ static void consume(void) {
     bool is_tailable = strcmp(options.mode, "tailable") == 0;
     int64_t blind_ns = 0, blind_found = 0;
     reason_t lost = NOT_LOST;
-    /* The cursor is opened by its first read. */
+    /* The first read opens the cursor. */
     open_source(lost);
     bool first = try_next(&document, &error);
     if (!first && error.code) fail(4, "cannot use the server: %s", error.message);
@@ -377,12 +377,12 @@ static void consume(void) {
             close_source();
             control_sleep(options.poll_ms * MS);
         } else if (cursor && !mongoc_cursor_more(cursor)) {
-            /* Dead without an error: a tailable cursor found nothing at all. */
+            /* Dead without an error: the tailable cursor found no message. */
             close_source();
             told = lost == EMPTY;
             lost = EMPTY;
             memset(&why, 0, sizeof why);
-            snprintf(why.message, sizeof why.message, "the cursor found nothing and died");
+            snprintf(why.message, sizeof why.message, "the cursor died without finding a message");
             empty++;
             control_sleep(EMPTY_PAUSE_NS);
         } else if (is_tailable && sight_is_blind(&sight, now_ns())) {
@@ -390,7 +390,7 @@ static void consume(void) {
             told = false;
             lost = BLIND;
             memset(&why, 0, sizeof why);
-            snprintf(why.message, sizeof why.message, "the cursor did not bring what queries found");
+            snprintf(why.message, sizeof why.message, "the cursor did not return messages that queries found");
             blind_ns = now_ns() - sight.missed_ns;
             blind_found = sight.missed;
         }
@@ -423,7 +423,7 @@ int main(int count, char **arguments) {
     pad = padding(options.size);
     stamps_open(options.output);
     control_init();
-    /* Standard error is for the one line that says why a program ends. */
+    /* Standard error is reserved for the one line with the reason for the end. */
     mongoc_log_set_handler(quiet, NULL);
     mongoc_init();
     connect_pool();
@@ -432,7 +432,7 @@ int main(int count, char **arguments) {
     } else {
         consume();
     }
-    /* Not all streams: the reading thread holds the lock of the input. */
+    /* Not all streams, because the reading thread holds the input's lock. */
     fflush(stdout);
     _exit(control_exit_code());
 }

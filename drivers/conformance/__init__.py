@@ -1,4 +1,4 @@
-"""Checks every driver in this folder's neighbourhood against the contract in ../README.md.
+"""Checks every driver in the parent folder against the contract in ../README.md.
 
-Python's standard library alone: `python3 -m conformance`, in the folder `drivers`.
+Uses only Python's standard library: `python3 -m conformance`, in the folder `drivers`.
 """

@@ -36,7 +36,7 @@ def supports_change_streams(uri):
 
 
 class Result(unittest.TextTestResult):
-    """Names what was skipped, once for each cause."""
+    """Prints skipped cases, once for each cause."""
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
@@ -44,7 +44,7 @@ class Result(unittest.TextTestResult):
 
 
 def check(name, uri, change_streams, words):
-    """Runs the cases of one driver; whether they are good, what they said, and a line of figures."""
+    """Runs the cases of one driver; returns success, output, and a line of figures."""
     members = {"name": name, "run_path": str(DRIVERS / name / "run"), "uri": uri, "change_streams": change_streams}
     case = type(name, (Cases,), members)
     names = unittest.defaultTestLoader.getTestCaseNames(case)
@@ -67,13 +67,13 @@ def main():
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("--driver", action="append", choices=found, help="again for more; default: all")
     servers = parser.add_mutually_exclusive_group()
-    servers.add_argument("--uri", help="a server that runs")
+    servers.add_argument("--uri", help="a running server")
     mongod = os.environ.get("DYNO_TEST_MONGOD")
     servers.add_argument("--mongod", default=mongod, help="program of a server to start; default: DYNO_TEST_MONGOD")
     servers.add_argument("--embedded", action="store_true", help="start the embedded server; default without --mongod")
     parser.add_argument("--case", default="", help="only cases with this in their name")
     arguments = parser.parse_args()
-    # A shell starts programs in the background with SIGINT ignored, and so would be what they start.
+    # A shell starts background programs with SIGINT ignored, and child processes inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     server = None
     if not arguments.uri:
@@ -82,7 +82,7 @@ def main():
         uri = arguments.uri or server.uri
         change_streams = supports_change_streams(uri)
         good, figures = True, []
-        # Most of the time is spent waiting: for a start, for a limit, for what must not happen.
+        # Most of the time is spent waiting for a start or a limit, or for something that must not happen.
         with concurrent.futures.ThreadPoolExecutor(JOBS) as jobs:
             names = arguments.driver or found
             running = [jobs.submit(check, name, uri, change_streams, arguments.case) for name in names]

@@ -1,4 +1,4 @@
-"""The cases: each is one sentence of the contract."""
+"""The cases; each tests one sentence of the contract."""
 
 import array
 import itertools
@@ -20,15 +20,15 @@ from .wire import Client, Int32, Refused
 
 MESSAGES = 200
 CUTS = 10
-# As many failed inserts are told one by one.
+# Number of failed inserts that get an event each.
 TOLD = 20
-# The longest pause before a cursor is opened again, with room for what the opening takes.
+# The longest pause before a cursor is opened again, with some time for the opening.
 LONG_PAUSE_S = 0.9
-# When nothing came for so long, a consumer asks for what is missing.
+# After this time without a message, a consumer queries for missing messages.
 QUIET_MS = 100
-# Ends a consumer that is to get one message more than there are: by then its cursor has brought what a query was faster with.
+# Ends a consumer that waits for one message too many; by then, its cursor has returned messages that a query found first.
 ENDS_IDLE_S = 3
-# Others use the machine, too: what depends on time is tried again, after longer and longer pauses in which it may become quiet.
+# Time-dependent checks are retried after increasing pauses, because other processes may load the machine.
 PAUSES_S = (0, 0, 1, 2, 4, 8)
 COREUTILS = ("basename", "cat", "cp", "dirname", "env", "ls", "mkdir", "readlink", "rm", "sha256sum", "uname")
 MIB = 1 << 20
@@ -72,7 +72,7 @@ class Cases(unittest.TestCase):
         return self.about
 
     def skip(self, cause):
-        """Counted as those of the other tests are, once for each driver."""
+        """Records a skip as the other tests do, once for each driver."""
         told = vars(type(self)).get("told", set())
         if cause not in told and (log := os.environ.get("DYNO_SKIP_LOG")):
             with open(log, "a") as lines:
@@ -129,11 +129,11 @@ class Cases(unittest.TestCase):
             os.symlink(shutil.which(tool), os.path.join(tools, tool))
         bare = {name: value for name, value in os.environ.items() if not name.startswith("DYNO_DRIVER_")}
         bare |= {"PATH": tools}
-        # What is built may need no toolchain to run.
+        # A built driver may not need its toolchain.
         ran = subprocess.run([self.run_path, "version"], capture_output=True, text=True, timeout=60, env=bare)
         if ran.returncode != 3:
             self.assertEqual((ran.returncode, ran.stderr), (0, ""))
-        # Neither is here: the folders as they are in the sources.
+        # Without toolchain and build: the folders as in the sources.
         sources = os.path.join(self.folder, "drivers")
         shutil.copytree(here.parent, sources, ignore=shutil.ignore_patterns(".built", "node_modules", "__pycache__"))
         for program in (["run", "version"], ["run", "produce"], ["build"]):
@@ -165,17 +165,17 @@ class Cases(unittest.TestCase):
             time.sleep(0.01)
 
     def produce(self, held=None, **options):
-        """Runs a producer to its end; its stamps, after what holds for each.
+        """Runs a producer to its end and checks each stamp; returns the stamps.
 
-        `held` is (relay, connections, seconds): inserts are answered only when so many of them came over as many
-        connections, and so long after that.
+        `held` is (relay, connections, seconds): inserts are answered only after this many arrived over as many
+        connections, and this long after that.
         """
         self.capped()
         first = options.get("first", 0)
         uri = None
         if held:
             relay, connections, seconds = held
-            # The driver that has one limit for servers and connections shows it by this.
+            # Reveals a driver with a single limit for servers and connections.
             uri = relay.uri_with("serverSelectionTimeoutMS=1000")
         program = self.program("produce", uri=uri, **options).ready()
         if held:
@@ -194,7 +194,7 @@ class Cases(unittest.TestCase):
         self.none(checks.produced(stamps, program.start_ns, end_ns))
         failed = sum(stamp[3] < 0 for stamp in stamps)
         self.assertEqual((done["messages"], done["failed"]), (len(stamps) - failed, failed))
-        # The scheduler may have delayed a write that nobody waits for.
+        # The scheduler may have delayed a write without an acknowledgement.
         deadline = time.monotonic() + 5
         documents = self.stored()
         while len(documents) < len(stamps) - failed and time.monotonic() < deadline:
@@ -234,7 +234,7 @@ class Cases(unittest.TestCase):
         self.offers("unbounded")
         relay = self.relayed()
         program, stamps = self.produce(held=(relay, 4, 1.2), in_flight="unbounded", producer=65535, pool=4)
-        # However long messages wait for a connection, none is given up.
+        # No message is dropped, however long it waits for a connection.
         self.assertEqual(program.done()["failed"], 0, program.events[:3])
         if self.about["unbounded"] == "driver":
             self.assertGreater(checks.most_in_flight(stamps), 16)
@@ -246,7 +246,7 @@ class Cases(unittest.TestCase):
         self.capped()
         program = self.program("produce", clock="realtime", write_concern=0).ready().start(time.time_ns)
         self.assertEqual(program.wait(), 0, program.errors)
-        # A clock that a runtime reads in two parts may be off by a little.
+        # A clock that a runtime reads in two parts may be slightly off.
         slack_ns = 5_000_000
         stamps = program.stamps()
         self.none(checks.produced(stamps, program.start_ns, time.time_ns() + slack_ns))
@@ -262,13 +262,13 @@ class Cases(unittest.TestCase):
         with open(path, "wb") as file:
             schedule.tofile(file)
         most = 8 if "bounded" in self.about["in_flight"] else 1
-        # Lateness is the best of some attempts. Everything else holds each time.
+        # Lateness is the best of several attempts. Everything else must hold each time.
         for pause_s in PAUSES_S:
             time.sleep(pause_s)
             program, stamps = self.produce(schedule=path, in_flight=most)
             self.none(checks.scheduled(stamps, schedule, program.start_ns, 0))
             self.none(checks.in_flight(stamps, most))
-            # The first half is for runtimes that compile while they run: they have caught up by then.
+            # Skip the first half, in which runtimes with a JIT compiler catch up.
             late = checks.late(sorted(stamps)[MESSAGES // 2 :], 10_000_000)
             if not late:
                 return
@@ -278,7 +278,7 @@ class Cases(unittest.TestCase):
     def test_the_monitoring_mode_is_taken_without_a_word(self):
         if not self.about.get("monitors", True):
             self.skipTest(f"{self.name} does not monitor servers")
-        # What it is for: Java's refuse what the embedded server streams. Others may ask for it all the same.
+        # Java's drivers refuse heartbeats streamed by the embedded server. Others may request them all the same.
         is_java = self.about["language"] == "java"
         self.streamed("stream", until=is_java)
         polled = self.streamed("poll")
@@ -286,12 +286,15 @@ class Cases(unittest.TestCase):
             self.assertEqual(polled, 0)
 
     def streamed(self, mode, until=False):
-        """How many heartbeats a producer that is told this mode wants streamed; without a word, if it does not know it."""
+        """Number of streamed heartbeats that a producer requests in this mode.
+
+        A driver that does not know the mode must not print anything.
+        """
         relay = self.relayed()
         self.capped()
         program = self.program("produce", uri=relay.uri_with(f"serverMonitoringMode={mode}")).ready()
         if until:
-            self.until(lambda: relay.streamed, "no heartbeat is streamed, so that this case cannot tell")
+            self.until(lambda: relay.streamed, "no heartbeat is streamed, so this case proves nothing")
         program.start()
         self.assertEqual(program.wait(), 0, program.errors)
         self.assertEqual([line for line in program.errors if line.strip()], [])
@@ -363,7 +366,7 @@ class Cases(unittest.TestCase):
             self.skipTest(f"{self.name} has no pool")
         relay = self.relayed()
         most = 8 if "bounded" in self.about["in_flight"] else 1
-        # The others wait for one of them as long as it takes.
+        # The other inserts wait for a connection without a limit.
         program, _ = self.produce(held=(relay, min(most, 2), 1.2), pool=2, in_flight=most)
         self.assertEqual(program.done()["failed"], 0, program.events[:3])
         self.assertEqual(len(relay.with_inserts), min(most, 2))
@@ -378,7 +381,7 @@ class Cases(unittest.TestCase):
             schedule.tofile(file)
         program = self.program("produce", uri=relay.uri, schedule=path, messages=messages).ready().start()
         program.written(1)
-        # At different distances from a send: what is written while a connection closes is the driver's hard case.
+        # Cut at different times after a send: writing while a connection closes is hard for drivers.
         for cut in range(CUTS):
             relay.cut()
             before = len(relay.inserts)
@@ -392,14 +395,14 @@ class Cases(unittest.TestCase):
         self.assertLess(failed, messages // 2)
 
     def stopped(self, in_flight, between):
-        """A producer whose inserts are not answered any more is stopped; its stamps, and the seconds to its end."""
+        """Stops a producer with unanswered inserts; returns its stamps, and the seconds to its end."""
         self.capped(size=64 * MIB)
         relay = self.relayed()
         program = self.program("produce", uri=relay.uri, in_flight=in_flight, messages=1_000_000).ready().start()
         program.written(1)
         relay.hold()
         self.until(lambda: relay.unanswered, "an insert in flight")
-        # What was answered before is stamped.
+        # Answered inserts must get their stamps first.
         time.sleep(0.2)
         stopped_ns = time.monotonic_ns()
         program.say("stop")
@@ -460,7 +463,7 @@ class Cases(unittest.TestCase):
         program = self.program("consume", uri=relay.uri, mode="tailable", messages=count, await_ms=200, idle_s=20)
         program.ready().start()
         sent = self.send_backwards(range(count // 2, count))
-        # What is missing is then more than a filter names.
+        # More messages are then missing than a filter lists.
         program.written(count // 2)
         relay.cut()
         sent |= self.send_backwards(range(count // 2))
@@ -475,8 +478,8 @@ class Cases(unittest.TestCase):
         sent = self.send(0, [10])
         program = self.program("consume", mode="tailable", messages=61, delay_us=5000, await_ms=200, idle_s=ENDS_IDLE_S)
         program.ready()
-        # What is sent now is late enough for a consumer to ask what is missing. It does while 2 is still in its batch: newer
-        # messages are in front of it.
+        # Messages sent now are late enough for a consumer to query for missing ones. It does so while 2 is still in its
+        # batch, behind newer messages.
         time.sleep(0.15)
         now = time.monotonic_ns()
         numbers = [0, 1, *range(3, 10), *range(11, 59), 2, 59]
@@ -486,7 +489,7 @@ class Cases(unittest.TestCase):
         self.assertEqual(program.wait(), 5, program.errors)
         stamps, done = program.stamps(), program.done()
         self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
-        self.assertLess([stamp[0] for stamp in stamps].index(2), 58, "nothing was asked for")
+        self.assertLess([stamp[0] for stamp in stamps].index(2), 58, "no missing message was requested")
         self.assertEqual((done["caught_up"], done["duplicates_skipped"]), (0, 0))
 
     def send_backwards(self, numbers):
@@ -519,7 +522,7 @@ class Cases(unittest.TestCase):
         return message | {"i": now, "s": now, "pad": pad}
 
     def from_empty(self, mode, uri=None, between=lambda program: None, **options):
-        """Messages of two producers, some overtaken by the next: each comes once."""
+        """Messages of two producers, some overtaken by the next one; each must be received once."""
         self.offers_mode(mode)
         self.capped()
         half = MESSAGES // 2
@@ -540,7 +543,7 @@ class Cases(unittest.TestCase):
     def test_tailable_consumer_starts_on_an_empty_collection(self):
         program = self.from_empty("tailable")
         reasons = {event["reason"] for event in program.named("reopened")}
-        # A mongod leaves a cursor blind now and then that is opened while the first insert commits (docs/servers.md).
+        # A mongod sometimes leaves a cursor blind that is opened while the first insert commits (docs/servers.md).
         build = self.server.run("admin", {"buildInfo": 1})
         is_embedded = any(name.startswith("secantus") for name in build)
         self.assertLessEqual(reasons, {"empty"} if is_embedded else {"empty", "blind"})
@@ -555,8 +558,8 @@ class Cases(unittest.TestCase):
         relay = self.relayed()
 
         def cut(program):
-            # The consumer waits for the next message then, and is not about to open its cursor or to ask for what is
-            # missing: those the driver may try again by itself.
+            # The consumer must be waiting for the next message, not opening its cursor or querying for missing messages,
+            # which the driver may retry by itself.
             program.written(MESSAGES // 2)
             before = relay.get_mores
             if mode != "poll":
@@ -588,11 +591,11 @@ class Cases(unittest.TestCase):
         program.ready().start()
         sent = self.send(0, range(10))
         program.written(10)
-        # What comes now comes by the cursor: the query for what is missing was before.
+        # Messages now arrive by the cursor, because the query for missing ones is done.
         before = relay.get_mores
         self.until(lambda: relay.get_mores >= before + 3 * WORKERS, "the consumer waits for the next message")
         sent |= self.send(0, range(10, MESSAGES // 2)) | self.send(3, range(MESSAGES // 4))
-        # The newest of a producer, and some that newer ones have followed, come to the end of the collection again.
+        # Append a producer's newest message, and some older ones, to the collection again.
         again = [(0, 20), (0, MESSAGES // 4), (0, MESSAGES // 2 - 1), (3, 1)]
         program.written(3 * MESSAGES // 4)
         for producer, n in again:
@@ -669,7 +672,7 @@ class Cases(unittest.TestCase):
         self.assertLessEqual(finds, seconds / pause_s + 1)
 
     def batches(self, mode):
-        """Messages that wait for the consumer come in replies of `--batch-size`, numbered if the driver tells."""
+        """Waiting messages arrive in replies of `--batch-size`, numbered if the driver reports replies."""
         self.offers_mode(mode)
         self.capped()
         size = 20
@@ -684,7 +687,7 @@ class Cases(unittest.TestCase):
         batches = [stamp[4] for stamp in stamps]
         if set(batches) == {checks.NO_BATCH}:
             return
-        # In order, and as many in each as it may have.
+        # In order, and with full replies.
         self.assertEqual(batches, sorted(batches))
         self.assertEqual([batches.count(batch) for batch in sorted(set(batches))], [size] * 3)
 
@@ -709,7 +712,7 @@ class Cases(unittest.TestCase):
             finds = relay.finds[broken:]
             return max((later - earlier for earlier, later in itertools.pairwise(finds)), default=0)
 
-        self.until(lambda: longest_pause() >= LONG_PAUSE_S, "no pause is as long as the contract says")
+        self.until(lambda: longest_pause() >= LONG_PAUSE_S, "no pause is as long as in the contract")
         relay.allow_reading()
         sent |= self.send(0, range(10, 20))
         self.assertEqual(program.wait(), 0, program.errors)
@@ -718,7 +721,7 @@ class Cases(unittest.TestCase):
 
     def test_a_slow_consumer_asks_for_what_a_cursor_skipped(self):
         self.offers_mode("tailable")
-        # A machine that holds a consumer up makes it quiet, and then when it asked says nothing.
+        # A busy machine can delay a consumer, and then the time of its query proves nothing.
         longest = []
         for pause_s in PAUSES_S:
             time.sleep(pause_s)
@@ -729,9 +732,9 @@ class Cases(unittest.TestCase):
         self.fail(f"each time the consumer was without a message for longer than {QUIET_MS} ms: {longest} ms")
 
     def asked_by_a_slow_consumer(self):
-        """The longest time without a message in ms; when it asked is looked at where it never was so quiet."""
+        """The longest time without a message in ms. Checks the time of the query only if that was short."""
         self.capped()
-        # A server skips what is inserted while it opens a cursor: for a slow consumer that is still far ahead.
+        # A server skips messages inserted while it opens a cursor; for a slow consumer, these are still far ahead.
         backlog, count, skipped = 30, 60, 25
         sent = self.send(0, range(backlog))
         relay = self.relayed()
@@ -739,7 +742,7 @@ class Cases(unittest.TestCase):
         options = {"await_ms": 1000, "idle_s": ENDS_IDLE_S, "delay_us": 20_000, "batch_size": 2, "messages": count + 1}
         program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
         for n in range(backlog, count):
-            # Often enough for each process of a driver that has several.
+            # Often enough for each process of a driver with several.
             time.sleep(0.03 / WORKERS)
             sent |= self.send(0, [n])
         self.assertEqual(program.wait(), 5, program.errors)
@@ -754,8 +757,8 @@ class Cases(unittest.TestCase):
         longest_ms = longest_ns // 1_000_000
         if longest_ms >= QUIET_MS:
             return longest_ms
-        self.assertLess(received[backlog - 1], received[skipped], "asked for before the cursor could have brought it")
-        self.assertLess(received[skipped], received[count - 1], "asked for only when nothing more came")
+        self.assertLess(received[backlog - 1], received[skipped], "requested before the cursor could have returned it")
+        self.assertLess(received[skipped], received[count - 1], "requested only after the last message")
         return longest_ms
 
     def test_the_last_message_of_a_producer_is_asked_for_when_nothing_more_comes(self):
@@ -767,7 +770,7 @@ class Cases(unittest.TestCase):
         options = {"await_ms": 200, "idle_s": ENDS_IDLE_S, "producers": 2, "messages": 8}
         program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
         time.sleep(0.15)
-        # These come so late that what others have overtaken is asked for; nobody has overtaken 501.
+        # These arrive so late that overtaken messages are requested; no message has overtaken 501.
         sent |= self.send(0, range(5))
         self.assertEqual(program.wait(), 5, program.errors)
         stamps, done = program.stamps(), program.done()
@@ -775,7 +778,7 @@ class Cases(unittest.TestCase):
         self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (7, 1, 1))
 
     def blinded(self, cursors, **options):
-        """A consumer whose first cursors are blind, however many processes it has, and its relay; what was there before."""
+        """A consumer with blind first cursors in each of its processes, its relay, and the messages sent before."""
         self.offers_mode("tailable")
         self.capped()
         sent = self.send(0, range(WORKERS))
@@ -789,7 +792,7 @@ class Cases(unittest.TestCase):
         count = 100
         program, relay, sent = self.blinded(1, messages=count + WORKERS)
         before = relay.tailable_finds
-        # Late enough not to be taken for what was skipped by the opening.
+        # Late enough not to count as skipped by the opening.
         time.sleep(2 * QUIET_MS / 1000)
         sent_ns = time.monotonic_ns()
         sent |= self.send(0, range(WORKERS, count // 2))
@@ -802,10 +805,10 @@ class Cases(unittest.TestCase):
         self.assertEqual([event["reason"] for event in events], ["blind"], events)
         (event,) = events
         self.assertTrue(program.start_ns < sent_ns < event["at_ns"] < end_ns, event)
-        # Blind since what was there before the start, at the latest: nothing came of that either.
+        # Blind at the latest since the messages before the start, which were not received either.
         self.assertTrue(event["at_ns"] - sent_ns < event["blind_ns"] < end_ns - program.start_ns + 10**9, event)
         self.assertGreaterEqual(event["found"], 1)
-        # What comes after that comes by the cursor.
+        # Later messages arrive by the cursor.
         self.assertEqual((done["caught_up"], done["duplicates_skipped"]), (event["found"], 0))
         self.assertLess(done["caught_up"], count // 2 + WORKERS)
         self.assertEqual(done["reopened"], 1)
@@ -813,7 +816,7 @@ class Cases(unittest.TestCase):
     def test_queries_go_on_as_long_as_messages_are_missing(self):
         count = 12
         program, relay, sent = self.blinded(1_000, messages=count)
-        # Far enough from each other for each to need a query of its own.
+        # Far enough apart to need a separate query each.
         for n in range(WORKERS, count):
             time.sleep(0.4)
             sent |= self.send(0, [n])
@@ -828,7 +831,7 @@ class Cases(unittest.TestCase):
         self.capped()
         sent = self.send(0, range(WORKERS))
         relay = self.relayed()
-        # The last message is far away, so that the early query does not count.
+        # The last message is far away, so that the early query does not find it.
         options = {"mode": "tailable", "await_ms": 50, "idle_s": 4, "messages": WORKERS + 1}
         program = self.program("consume", uri=relay.uri, **options).ready()
         before, started = len(relay.queries), time.monotonic()
@@ -838,14 +841,14 @@ class Cases(unittest.TestCase):
         queries = len(relay.queries) - before
         self.assertGreaterEqual(queries, 2 * processes)
         self.assertLessEqual(queries, processes * (seconds + 1))
-        # A cursor to which nothing was there to bring is not blind.
+        # A cursor without any message to return is not blind.
         self.assertEqual(program.named("reopened"), [])
 
     def test_a_slow_consumer_outlives_the_wrap_of_the_collection(self):
         self.offers_mode("tailable")
         self.capped(size=4096)
         sent = self.send(0, range(3), b"x" * 200)
-        # Idle for longer than a busy machine may hold the sender up.
+        # Idle for longer than a busy machine may delay the sender.
         program = self.program(
             "consume", mode="tailable", await_ms=100, idle_s=3, delay_us=20_000, batch_size=2
         )
@@ -853,7 +856,7 @@ class Cases(unittest.TestCase):
         sent |= self.send(0, range(3, MESSAGES), b"x" * 200)
         self.assertEqual(program.wait(), 5, program.errors)
         stamps, done = program.stamps(), program.done()
-        # What was overwritten is lost, but nothing else goes wrong, and the newest are all there.
+        # Overwritten messages are lost, but nothing else fails, and all of the newest are received.
         got = [stamp[0] for stamp in stamps]
         self.assertEqual(len(got), len(set(got)), "duplicates")
         self.assertLessEqual(set(range(MESSAGES - 5, MESSAGES)), set(got))

@@ -1,4 +1,4 @@
-"""What the contract says of stamps and messages, as pure functions: each returns what is wrong, in words."""
+"""The contract's rules about stamps and messages as pure functions; each returns violations as texts."""
 
 import statistics
 from collections import Counter
@@ -6,7 +6,7 @@ from collections import Counter
 from .wire import BINARY, INT32, INT64, decode
 
 PRODUCER_SHIFT = 40
-# Of a driver that does not say in which of the server's replies a message came.
+# Batch number of a driver that does not report the server's replies.
 NO_BATCH = 0xFFFFFFFF
 
 
@@ -19,7 +19,7 @@ def padding(size):
 
 
 def once_each(got, expected):
-    """Every expected number is there exactly once, and no other."""
+    """Every expected number occurs exactly once, and no other."""
     counts = Counter(got)
     problems = [f"{n} is missing" for n in sorted(set(expected) - set(counts))[:5]]
     problems += [f"{n} was not asked for" for n in sorted(set(counts) - set(expected))[:5]]
@@ -27,7 +27,7 @@ def once_each(got, expected):
 
 
 def produced(stamps, start_ns, end_ns):
-    """Instants of a producer are in order, and within the run as our own clock saw it."""
+    """A producer's instants are in order, and within the run by this process's clock."""
     problems = []
     for n, intended, send, acknowledged in stamps:
         if not start_ns <= intended <= send <= abs(acknowledged) <= end_ns:
@@ -39,7 +39,7 @@ def produced(stamps, start_ns, end_ns):
 
 
 def in_flight(stamps, limit):
-    """At no instant more than `limit` inserts are without an answer."""
+    """At most `limit` inserts are unanswered at any instant."""
     most = most_in_flight(stamps)
     return [f"{most} inserts in flight, {limit} allowed"] if most > limit else []
 
@@ -55,13 +55,13 @@ def most_in_flight(stamps):
 
 
 def write_concern(insert):
-    """The write concern of a command as it went over the wire."""
+    """The write concern of a command on the wire."""
     at = insert.find(b"\x03writeConcern\0")
     return decode(insert[at + 14 :]) if at >= 0 else None
 
 
 def scheduled(stamps, schedule, start_ns, first):
-    """What the stamps say was intended is what the schedule says."""
+    """Intended starts in the stamps match the schedule."""
     return [
         f"{n}: intended {intended - start_ns} ns after the start, the schedule says {schedule[n - first]}"
         for n, intended, _, _ in stamps
@@ -70,7 +70,7 @@ def scheduled(stamps, schedule, start_ns, first):
 
 
 def late(stamps, limit_ns):
-    """The median message is sent soon after it was intended (`produced` says that none is sent before)."""
+    """The median message is sent soon after its intended start (`produced` checks that none is sent before)."""
     median = statistics.median(send - intended for _, intended, send, _ in stamps)
     each = [round((send - intended) / 1e6) for _, intended, send, _ in sorted(stamps)][::10]
     wrong = [f"the median message is sent {median / 1e6:.1f} ms late (every tenth, in ms: {each})"]
@@ -78,7 +78,7 @@ def late(stamps, limit_ns):
 
 
 def messages(documents, stamps, producer, size, in_order):
-    """The documents in the database are the acknowledged stamps, field by field."""
+    """The documents in the database match the acknowledged stamps, field by field."""
     expected = {n: (intended, send) for n, intended, send, acknowledged in stamps if acknowledged > 0}
     problems, seen, pad = [], [], padding(size)
     kinds_expected = {"_id": INT64, "p": INT32, "n": INT64, "i": INT64, "s": INT64, "pad": BINARY}
@@ -93,21 +93,21 @@ def messages(documents, stamps, producer, size, in_order):
         if document["_id"] != (producer << PRODUCER_SHIFT) + n or document["p"] != producer:
             problems.append(f"{n}: _id {document['_id']} or producer {document['p']} is wrong")
         if n in expected and (document["i"], document["s"]) != expected[n]:
-            problems.append(f"{n}: intended and send are not those of its stamp")
+            problems.append(f"{n}: intended and send differ from its stamp")
         if document["pad"] != pad:
-            problems.append(f"{n}: the padding is not that of the contract")
+            problems.append(f"{n}: the padding differs from the contract")
     problems += once_each(seen, expected)
     if in_order and seen != sorted(seen):
-        problems.append("with one insert in flight messages are out of order")
+        problems.append("messages are out of order with one insert in flight")
     return problems[:5]
 
 
 def consumed(stamps, sent, end_ns):
-    """`sent` is {(producer, n): send_ns}. Each came once, after it was sent."""
+    """`sent` is {(producer, n): send_ns}. Each was received once, after it was sent."""
     problems = once_each([(producer, n) for n, _, _, producer, _ in stamps], sent)
     for n, send, received, producer, _ in stamps:
         if (producer, n) in sent and send != sent[producer, n]:
-            problems.append(f"{producer}/{n}: send instant is not that of the message")
+            problems.append(f"{producer}/{n}: the send instant differs from the message")
         if not send <= received <= end_ns:
             problems.append(f"{producer}/{n}: send {send} <= received {received} <= end {end_ns} does not hold")
     return problems[:5]

@@ -1,4 +1,4 @@
-"""One run of a driver's program, as `dyno tail` makes it."""
+"""One run of a driver's program, as in `dyno tail`."""
 
 import json
 import os
@@ -10,13 +10,13 @@ import threading
 import time
 
 READY_S = 30
-# Processes of a driver that has more than one: as many everywhere.
+# Number of processes of a driver with several, the same on all machines.
 WORKERS = 2
 END_S = 30
 
 
 class Wrong(AssertionError):
-    """The program does not keep the contract."""
+    """The program violates the contract."""
 
 
 class Program:
@@ -76,7 +76,7 @@ class Program:
         self.process.send_signal(signal.SIGINT)
 
     def wait(self):
-        """The exit code; events and errors are complete after it."""
+        """The exit code, after all events and errors were read."""
         try:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -102,7 +102,7 @@ class Program:
                 pass
 
     def written(self, records, seconds=20):
-        """Waits until so many stamps are on disk."""
+        """Waits until this many stamps are on disk."""
         deadline = time.monotonic() + seconds
         while os.path.getsize(self.output) < 32 * records:
             if time.monotonic() > deadline or self.process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Servers to check against, and a relay that counts connections, can cut them, and makes cursors blind."""
+"""Servers to check against, and a relay that counts and cuts connections and makes cursors blind."""
 
 import os
 import pathlib
@@ -20,17 +20,17 @@ START_S = 60
 
 
 def environment(program):
-    """A server that `dyno` has installed has its libraries beside."""
+    """Environment for a server installed by `dyno`, with its libraries in its folder."""
     installed = pathlib.Path(program).absolute().parents[1]
     own = {"LD_LIBRARY_PATH": str(installed / "lib")} if (installed / "origin.json").is_file() else {}
     return os.environ | own
 
 
 class Server:
-    """A replica set of one, so that change streams work, in a folder of its own."""
+    """A replica set with one member, so that change streams work, in a separate folder."""
 
     def __init__(self):
-        # In memory, if possible: a disk that others keep busy can hold the server up for longer than a case waits.
+        # In memory, if possible: a busy disk can delay the server for longer than a case waits.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = tempfile.mkdtemp(prefix="conformance-", dir=memory)
         self.data, self.log = os.path.join(self.folder, "data"), os.path.join(self.folder, "log")
@@ -43,7 +43,7 @@ class Server:
             )
 
     def until(self, look):
-        """What `look` gives as soon as that is something."""
+        """Polls `look` until it returns something."""
         deadline = time.monotonic() + START_S
         while not (found := look()):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -68,7 +68,7 @@ class Embedded(Server):
         built = PROJECT / ".cache/secantus/bin/secantusd-rs"
         program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
         if not os.access(program, os.X_OK):
-            raise SystemExit(f"there is no embedded server at {program}: run `scripts/setup.sh embedded`, or give --uri or --mongod")
+            raise SystemExit(f"no embedded server at {program}: run `scripts/setup.sh embedded`, or give --uri or --mongod")
         super().__init__()
         config = os.path.join(self.folder, "empty.toml")
         open(config, "w").close()
@@ -85,7 +85,7 @@ class Embedded(Server):
 class Mongod(Server):
     def __init__(self, program):
         if not os.access(program, os.X_OK):
-            raise SystemExit(f"there is no mongod at {program}: give another one by --mongod or DYNO_TEST_MONGOD")
+            raise SystemExit(f"no mongod at {program}: set another one by --mongod or DYNO_TEST_MONGOD")
         super().__init__()
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -100,7 +100,7 @@ class Mongod(Server):
         return self._said({"replSetInitiate": {"_id": "conformance", "members": members}})
 
     def _said(self, command):
-        """The server's answer; nothing if it gives none yet."""
+        """The server's answer; None if it does not answer yet."""
         try:
             client = Client(self.uri)
         except OSError:
@@ -114,7 +114,7 @@ class Mongod(Server):
 
 
 class Relay:
-    """Passes bytes between drivers and the server, and looks at commands as they go by."""
+    """Passes bytes between drivers and the server, and inspects commands."""
 
     def __init__(self, uri):
         address = re.search(r"//([^/:]+):(\d+)", uri)
@@ -126,7 +126,7 @@ class Relay:
         self.unanswered = set()
         self.inserts, self.pings, self.awaits, self.get_mores = [], 0, set(), 0
         self.finds = []
-        # Requests for heartbeats that the server shall stream.
+        # Requests for streamed heartbeats.
         self.streamed = 0
         self.reading = threading.Event()
         self.reading.set()
@@ -134,7 +134,7 @@ class Relay:
         self.answering.set()
         self.skipped = None
         self.tailing = set()
-        # Cursors still to be made blind; those that are, with what else their answers say; who asked for the next one.
+        # Cursors still to be made blind; blind ones, with the rest of their answers; pending opening requests.
         self.to_blind, self.blind, self.opening = 0, {}, set()
         self.tailable_finds, self.queries = 0, []
         self.closed = threading.Event()
@@ -202,9 +202,9 @@ class Relay:
             self.unanswered.discard(client)
 
     def skip(self, n):
-        """In the next reply of a tailable cursor, or of any getMore, with message `n`, its number is that of two before: to a
-        consumer, that one is there twice and `n` is not. Two processes that share the messages take the same one for both.
-        What a query finds at once is as it is."""
+        """In the next reply of a tailable cursor, or of any getMore, with message `n`, its number is replaced by `n -
+        2`: a consumer gets that message twice, and `n` not at all. Two processes that share the messages treat both
+        as theirs. Immediate query results are not changed."""
         self.skipped = n
 
     def _without_skipped(self, data):
@@ -215,11 +215,11 @@ class Relay:
         return data.replace(this, before)
 
     def make_blind(self, cursors):
-        """The next tailable cursors of the server that are alive stay so, and bring nothing, not even with their opening."""
+        """The next live tailable cursors stay alive and return nothing, not even when opened."""
         self.to_blind = cursors
 
     def _opened(self, client, data):
-        """The answer that opens a cursor, without its messages if it is one to be made blind."""
+        """The answer that opens a cursor; without messages if the cursor is to be blind."""
         request = struct.unpack_from("<i", data, 8)[0]
         cursor = decode(data[21:])["cursor"]
         with self.lock:
@@ -236,9 +236,9 @@ class Relay:
         return struct.pack("<iiii", 16 + len(body), 1, request, MESSAGE) + body
 
     def _answered_blind(self, client, data):
-        """Answers a getMore of a blind cursor as the server would where nothing is new; false if it is none."""
+        """Answers a blind cursor's getMore as if nothing were new; false for other commands."""
         if b"\x02killCursors\0" in data:
-            # The server says itself that they are gone.
+            # The server itself reports closed cursors.
             self.blind = {cursor: ns for cursor, ns in self.blind.items() if struct.pack("<q", cursor) not in data}
         asked = re.search(rb"\x12getMore\0(.{8})", data, re.DOTALL)
         cursor = asked and struct.unpack("<q", asked[1])[0]
@@ -252,14 +252,14 @@ class Relay:
         return True
 
     def hold(self):
-        """From now on no insert is answered; all else is."""
+        """From now on, inserts get no answer; other commands do."""
         self.answering.clear()
 
     def release(self):
         self.answering.set()
 
     def refuse_reading(self):
-        """Breaks every connection, and from now on each that asks for messages."""
+        """Breaks every connection, and from now on each connection that requests messages."""
         self.reading.clear()
         self.cut()
 

@@ -1,4 +1,4 @@
-"""The checks can fail: `python3 -m unittest conformance.test_checks`, here in `drivers/`."""
+"""Tests that the checks can fail: `python3 -m unittest conformance.test_checks`, in `drivers/`."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""As much of MongoDB's protocol as the checks need: a few BSON types and one command at a time."""
+"""The part of MongoDB's protocol that the checks need: a few BSON types and one command at a time."""
 
 import socket
 import struct
@@ -10,11 +10,11 @@ MESSAGE = 2013
 
 
 class Int32(int):
-    """What must go as 32 bits; a plain number goes as 64."""
+    """A number to encode with 32 bits; plain numbers are encoded with 64."""
 
 
 class Refused(Exception):
-    """The server's answer is an error."""
+    """The server answered with an error."""
 
 
 def encode(document):
@@ -47,7 +47,7 @@ def _value(value):
 
 
 def decode(data, kinds=None):
-    """The fields of a document; their BSON types go into `kinds`."""
+    """Parses a document's fields; stores their BSON types in `kinds`."""
     fields, at, end = {}, 4, struct.unpack_from("<i", data)[0] - 1
     while at < end:
         kind = data[at]
@@ -77,7 +77,7 @@ def _read(kind, data, at):
         return [Raw(item) if isinstance(item, bytes) else item for item in _items(raw)], at + length
     if kind == DOCUMENT:
         return decode(raw), at + length
-    raise Refused(f"BSON type {kind} is unknown here")
+    raise Refused(f"unsupported BSON type {kind}")
 
 
 def _items(raw):
@@ -94,7 +94,7 @@ def _items(raw):
 
 
 class Raw(bytes):
-    """A document in an array, as it came."""
+    """A document in an array, as raw bytes."""
 
 
 class Client:

@@ -25,7 +25,7 @@ Consumer::Consumer(Target &target, const options_t &options)
     first = next();
 }
 
-// Everything but what came; without `newer` only what was overtaken.
+// Filter for all missing messages; without `newer`, only for overtaken ones.
 Wanted Consumer::missing(bool newer) const {
     Wanted wanted{seen.count == 0};
     std::optional<std::int64_t> above;
@@ -46,7 +46,7 @@ Wanted Consumer::missing(bool newer) const {
 
 void Consumer::open(bool everything) {
     source = target.open({mode, everything ? Wanted{true} : missing(true), options.batch_size, options.await_ms});
-    // It is opened by its first read.
+    // The first read opens it.
     is_opening = mode == Mode::tailable;
     catch_up_ns = 0;
     opened++;
@@ -88,13 +88,13 @@ void Consumer::receive(const Received &message, bool by_query) {
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
 
-// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+// Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent.
 void Consumer::catch_up(bool newer) {
     const auto found = target.open({Mode::poll, missing(newer), 0, 0});
     while (const auto message = found->try_next()) receive(*message, true);
 }
 
-// The source is dead without an error: all was read, or a tailable cursor found nothing at all.
+// The source is dead without an error: everything was read, or a tailable cursor found no message.
 std::optional<Consumer::Lost> Consumer::ended() {
     source.reset();
     if (mode == Mode::poll) {
@@ -104,7 +104,7 @@ std::optional<Consumer::Lost> Consumer::ended() {
     empty++;
     control_sleep(EMPTY_PAUSE_NS);
     const bool told = lost && std::string("empty") == lost->reason;
-    return Lost{"empty", std::nullopt, "the cursor found nothing and died", told};
+    return Lost{"empty", std::nullopt, "the cursor died without finding a message", told};
 }
 
 Consumer::Lost Consumer::broken(const Failure &failure) {
@@ -118,10 +118,10 @@ Consumer::Lost Consumer::broken(const Failure &failure) {
     return {failure.is_network ? "connection" : "other", failure.code, failure.what(), false};
 }
 
-// The cursor brings nothing of what queries find.
+// The cursor does not return messages that queries find.
 Consumer::Lost Consumer::blind() {
     source.reset();
-    return {"blind", std::nullopt, "the cursor did not bring what queries found", false, now_ns() - sight.missed_ns, sight.missed};
+    return {"blind", std::nullopt, "the cursor did not return messages that queries found", false, now_ns() - sight.missed_ns, sight.missed};
 }
 
 void Consumer::run() {
@@ -132,7 +132,7 @@ void Consumer::run() {
         std::optional<Received> found = std::exchange(first, std::nullopt);
         try {
             if (!source) {
-                // What a lost position left behind is read from the oldest message on.
+                // After a lost position, read from the oldest message on.
                 open(lost && lost->code == POSITION_LOST);
             } else if (mode == Mode::tailable && idle && sight_asks(&sight, now_ns())) {
                 catch_up(true);

@@ -1,4 +1,4 @@
-// The consumer: a tailable cursor, a change stream, or a query again and again.
+// The consumer: a tailable cursor, a change stream, or a repeated query.
 #pragma once
 
 #include "layer.hpp"
@@ -15,13 +15,13 @@ class Consumer {
     void run();
 
   private:
-    // Why a source had to be opened again.
+    // Reason for opening a source again.
     struct Lost {
         const char *reason;
         std::optional<int> code;
         std::string message;
         bool told;
-        // Of a blind cursor: for how long it was, and what queries found meanwhile.
+        // For a blind cursor: how long it was blind, and how many messages queries found in that time.
         std::int64_t blind_ns = 0, found = 0;
     };
 

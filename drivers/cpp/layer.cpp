@@ -6,7 +6,7 @@ struct Target::Inner {
     Settings settings;
     mongoc_client_pool_t *pool = nullptr;
     mongoc_write_concern_t *concern = nullptr;
-    // Of the consumer.
+    // Used by the consumer.
     mongoc_collection_t *collection = nullptr;
     bson_t *token = nullptr;
 };
@@ -19,7 +19,7 @@ Failure failure(const bson_error_t &error) {
     return {error.message, is_server ? std::optional<int>(error.code) : std::nullopt, is_network};
 }
 
-// A client of the pool for as long as it is needed.
+// A client of the pool, returned on destruction.
 class Lent {
   public:
     explicit Lent(mongoc_client_pool_t *pool) : pool(pool), client(mongoc_client_pool_pop(pool)) {}
@@ -99,7 +99,7 @@ class Found : public Source {
     std::optional<Received> try_next() override {
         const bson_t *document;
         bson_error_t error;
-        // To read from a dead cursor is an error.
+        // Reading from a dead cursor is an error.
         if (!alive()) return std::nullopt;
         if (mongoc_cursor_next(cursor, &document)) return received(document);
         if (mongoc_cursor_error(cursor, &error)) throw failure(error);
@@ -175,7 +175,7 @@ Target::Target(const Settings &settings) : inner(new Inner{settings}) {
     if (!settings.journal.empty()) mongoc_write_concern_set_journal(inner->concern, settings.journal == "true");
 }
 
-// The program ends with its connections.
+// The program's end closes the connections.
 Target::~Target() = default;
 
 void Target::ping() {

@@ -1,4 +1,4 @@
-// What the program needs of a driver; layer.cpp has it on libmongoc.
+// Interface to a driver; layer.cpp implements it on libmongoc.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Settings {
     int pool;
 };
 
-// A command or a connection that failed; the code is the server's, if it is one of the server.
+// A failed command or connection, with the server's error code if the server reported it.
 struct Failure : std::runtime_error {
     Failure(const std::string &text, std::optional<int> code, bool is_network)
         : std::runtime_error(text), code(code), is_network(is_network) {}
@@ -27,7 +27,7 @@ struct Failure : std::runtime_error {
     bool is_network;
 };
 
-// Which messages are asked for: all, or those with an `_id` inside of a range or among those named.
+// Requested messages: all, or those with an `_id` in a range or in a list.
 struct Wanted {
     bool everything;
     struct Range {
@@ -49,24 +49,24 @@ struct Received {
     std::int64_t n, send_ns, producer;
 };
 
-// A cursor of any mode, opened by its first read.
+// A cursor of any mode; the first read opens it.
 class Source {
   public:
     virtual ~Source() = default;
-    // The next message, if there is one now; throws Failure.
+    // The next available message, if any; throws Failure.
     virtual std::optional<Received> try_next() = 0;
-    // False when no message can come any more.
+    // False if no message can follow.
     virtual bool alive() = 0;
 };
 
-// Connections that threads share; every call throws Failure. Sources are read by one thread and share one connection.
+// Connections shared by threads; every call may throw Failure. One thread reads the sources, which share one connection.
 class Target {
   public:
     explicit Target(const Settings &settings);
     ~Target();
     void ping();
     void insert(const Message &message);
-    // A change stream goes on after the last event of the one before.
+    // A change stream continues after the last event of the previous one.
     std::unique_ptr<Source> open(const Query &query);
     static const char *driver();
     static std::string version();

@@ -1,5 +1,5 @@
-// Producer and consumer of `dyno tail` in C++: threads, each with one insert in flight. Options, barrier and stamps are
-// those of drivers/c; layer.hpp is all that knows a driver.
+// Producer and consumer of `dyno tail` in C++: threads, each with one insert in flight. Options, barrier and stamps
+// come from drivers/c; only layer.hpp depends on a driver.
 #include "consumer.hpp"
 
 #include <unistd.h>
@@ -61,7 +61,7 @@ struct Producer {
 
     void run() {
         control_ready();
-        // Unbounded means that what is due waits for a thread here, in front of the pool.
+        // If unbounded, due messages wait for a thread here, in front of the pool.
         const std::int64_t wanted = std::min(options.in_flight ? options.in_flight : options.pool, options.messages);
         lanes = wanted;
         try {

@@ -25,27 +25,27 @@ const (
 	noBatch       = math.MaxUint32
 	producerShift = 40
 	positionLost  = 136
-	// Pings before ready, one after the other: each driver starts as warm as the others.
+	// Pings before ready, one after the other, so that all drivers start equally warm.
 	pings = 100
-	// Failed inserts that are told one by one.
+	// Largest number of failed inserts with an event each.
 	told = 20
 	spin = 50 * time.Microsecond
-	// An idle runtime waits in whole milliseconds: this long before an intended start a thread sleeps instead.
+	// An idle runtime waits in whole milliseconds, so a thread sleeps for this long before an intended start.
 	coarse = 2 * time.Millisecond
-	// After a request to stop, inserts in flight have this long to be answered.
+	// Time for answers to inserts in flight after a stop request.
 	grace       = 2 * time.Second
 	recordBytes = 32
 	unbounded   = 0
 )
 
-// usage is an option that is unknown or malformed.
+// usage is the error of an unknown or malformed option.
 type usage struct{ error }
 
 func usagef(format string, arguments ...any) usage {
 	return usage{fmt.Errorf(format, arguments...)}
 }
 
-// options are those of both roles; a role knows only its own names.
+// options of both roles; each role accepts only its own names.
 type options struct {
 	database, collection, output, clock, schedule, journal, writeConcern, mode string
 	messages, first                                                            int64
@@ -78,7 +78,7 @@ func oneOf(to *string, words ...string) parser {
 	}
 }
 
-// parse reads pairs of a name and a value.
+// parse parses pairs of a name and a value.
 func parse(role string, arguments []string) (*options, error) {
 	o := &options{
 		clock: "monotonic", mode: "tailable", writeConcern: "1", messages: -1,
@@ -153,7 +153,7 @@ func parse(role string, arguments []string) (*options, error) {
 	return o, nil
 }
 
-// loadSchedule gives intended starts in ns after the start instant, nil for a closed loop.
+// loadSchedule returns intended starts in ns after the start instant, nil for a closed loop.
 func loadSchedule(o *options) ([]int64, error) {
 	if o.schedule == "" {
 		return nil, nil
@@ -169,7 +169,7 @@ func loadSchedule(o *options) ([]int64, error) {
 	return schedule, binary.Read(bytes.NewReader(data), binary.LittleEndian, schedule)
 }
 
-// padding gives the same bytes in every driver.
+// padding returns the same bytes in every driver.
 func padding(size int64) []byte {
 	state, pad := uint32(42), make([]byte, size)
 	for at := range pad {
@@ -179,7 +179,7 @@ func padding(size int64) []byte {
 	return pad
 }
 
-// now reads the clock that all programs of a run share; time.Now has no absolute monotonic reading.
+// now reads the clock shared by all programs of a run; time.Now has no absolute monotonic reading.
 func (o *options) now() int64 {
 	id := int32(unix.CLOCK_MONOTONIC)
 	if o.clock == "realtime" {
@@ -206,7 +206,7 @@ func fail(code int, err error) {
 	os.Exit(code)
 }
 
-// control is the barrier on standard input, and every reason to stop.
+// control is the barrier on standard input, and all stop requests.
 type control struct {
 	startNs  atomic.Int64
 	exitCode atomic.Int32
@@ -246,7 +246,7 @@ func (c *control) stopping() bool {
 	}
 }
 
-// ready says that all is open, and waits for the start.
+// ready reports readiness, and waits for the start.
 func (c *control) ready() {
 	fmt.Println("ready")
 	go func() {
@@ -263,7 +263,7 @@ func (c *control) ready() {
 				c.stop(0)
 			}
 		}
-		// Without a start nothing is sent.
+		// Without a start, nothing is sent.
 		if c.startNs.Load() == 0 {
 			os.Exit(0)
 		}
@@ -271,7 +271,7 @@ func (c *control) ready() {
 	<-c.started
 }
 
-// sleep is false if it was ended by a request to stop.
+// sleep returns false if a stop request ended it.
 func (c *control) sleep(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -283,7 +283,7 @@ func (c *control) sleep(pause time.Duration) bool {
 	}
 }
 
-// waitUntil is false if the wait was ended by a request to stop.
+// waitUntil returns false if a stop request ended the wait.
 func (c *control) waitUntil(now func() int64, at int64) bool {
 	for left := time.Duration(at - now()); left > 0; left = time.Duration(at - now()) {
 		switch {
@@ -299,7 +299,7 @@ func (c *control) waitUntil(now func() int64, at int64) bool {
 	return !c.stopping()
 }
 
-// stamps are records of 32 bytes; on disk at the latest after a second.
+// stamps are records of 32 bytes, on disk after at most a second.
 type stamps struct {
 	lock   sync.Mutex
 	file   *os.File
@@ -331,7 +331,7 @@ func (s *stamps) flush() {
 	}
 }
 
-// produced says whether a failure is one of those to tell.
+// produced returns whether to report this failure as an event.
 func (s *stamps) produced(n, intendedNs, sendNs, endedNs int64, failed bool) bool {
 	acknowledgedNs := endedNs
 	if failed {
@@ -346,7 +346,7 @@ func (s *stamps) produced(n, intendedNs, sendNs, endedNs int64, failed bool) boo
 	if s.closed {
 		return false
 	}
-	// An error stays with the buffer and is told by its flush.
+	// The buffer keeps an error, and its flush reports it.
 	_, _ = s.buffer.Write(record[:])
 	if !failed {
 		s.sent++
@@ -356,7 +356,7 @@ func (s *stamps) produced(n, intendedNs, sendNs, endedNs int64, failed bool) boo
 	return s.failed <= told
 }
 
-// close is the last event of a producer. Inserts that are answered later have no stamp and are not counted.
+// close returns a producer's last event. Later answers have no stamp and are not counted.
 func (s *stamps) close() any {
 	s.lock.Lock()
 	defer s.lock.Unlock()

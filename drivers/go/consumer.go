@@ -13,12 +13,12 @@ const (
 	emptyPause   = 5 * time.Millisecond
 	backOffFirst = 10 * time.Millisecond
 	backOffLast  = time.Second
-	// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-	// so long after the opening what is missing is asked for.
+	// A tailable cursor opened during inserts may skip some of them (seen with the embedded server). Missing messages
+	// are requested this long after the opening.
 	catchUpAfter = 100 * time.Millisecond
 )
 
-// source is what cursors and change streams have in common.
+// source is the common interface of cursors and change streams.
 type source interface {
 	TryNext(context.Context) bool
 	ID() int64
@@ -27,7 +27,7 @@ type source interface {
 	Close(context.Context) error
 }
 
-// stream is a change stream, and remembers where it was.
+// stream is a change stream that remembers its position.
 type stream struct {
 	*mongo.ChangeStream
 	token *bson.Raw
@@ -39,12 +39,12 @@ func (s stream) TryNext(ctx context.Context) bool {
 	return found
 }
 
-// lost says why a source had to be opened again.
+// lost is the reason for opening a source again.
 type lost struct {
 	reason, text string
 	code         any
 	told         bool
-	// Of a blind cursor: for how long it was, and what queries found meanwhile.
+	// For a blind cursor: how long it was blind, and how many messages queries found in that time.
 	blindNs, found int64
 }
 
@@ -87,7 +87,7 @@ func newConsumer(o *options, c *control, s *stamps, collection *mongo.Collection
 func (c *consumer) open(reason string) (err error) {
 	o, ctx := c.options, context.Background()
 	await := time.Duration(o.awaitMs) * time.Millisecond
-	// What a lost position left behind is read from the oldest message on.
+	// After a lost position, read from the oldest message on.
 	filter := bson.D{}
 	if reason != "position-lost" {
 		filter = c.seen.filter(true)
@@ -96,7 +96,7 @@ func (c *consumer) open(reason string) (err error) {
 	if o.batchSize > 0 {
 		find.SetBatchSize(int32(o.batchSize))
 	}
-	// An interface with a nil pointer in it is not nil: sources are set only without an error.
+	// An interface containing a nil pointer is not nil, so sources are set only without an error.
 	switch o.mode {
 	case "tailable":
 		find.SetCursorType(mongoOptions.TailableAwait).SetMaxAwaitTime(await)
@@ -165,7 +165,7 @@ func (c *consumer) run() any {
 	}
 }
 
-// step opens what is closed and reads one message; false if there is none now.
+// step opens the source if it is closed, and reads one message; false if none is available.
 func (c *consumer) step(why *lost, idle bool) (bool, error) {
 	o := c.options
 	if c.source == nil {
@@ -233,7 +233,7 @@ func (c *consumer) isTailable() bool {
 	return c.options.mode == "tailable"
 }
 
-// catchUp asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+// catchUp queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent.
 func (c *consumer) catchUp(newer bool) error {
 	ctx := context.Background()
 	cursor, err := c.collection.Find(ctx, c.seen.filter(newer))
@@ -249,7 +249,7 @@ func (c *consumer) catchUp(newer bool) error {
 	return cursor.Err()
 }
 
-// ended has a cursor that is dead without an error: all was read, or a tailable cursor found nothing at all.
+// ended handles a cursor that died without an error: everything was read, or a tailable cursor found no message.
 func (c *consumer) ended(why *lost) *lost {
 	c.close()
 	if c.options.mode == "poll" {
@@ -259,7 +259,7 @@ func (c *consumer) ended(why *lost) *lost {
 	c.empty++
 	c.control.sleep(emptyPause)
 	told := why != nil && why.reason == "empty"
-	return &lost{reason: "empty", text: "the cursor found nothing and died", told: told}
+	return &lost{reason: "empty", text: "the cursor died without finding a message", told: told}
 }
 
 func (c *consumer) broken(err error) *lost {

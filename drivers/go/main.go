@@ -43,8 +43,8 @@ func connect(o *options, produces bool) (*mongo.Collection, error) {
 	if settings.ServerSelectionTimeout != nil {
 		wait = *settings.ServerSelectionTimeout
 	}
-	// This driver has one limit for the wait for a server and for the wait for a connection, which is the producer's
-	// own queue. So a producer has it for its first server only.
+	// This driver has one limit for both the wait for a server and the wait for a connection, which is the producer's
+	// own queue. So a producer sets the limit only for its first server.
 	settings.SetServerSelectionTimeout(wait)
 	if produces {
 		settings.SetServerSelectionTimeout(24 * time.Hour)
@@ -79,7 +79,7 @@ func connect(o *options, produces bool) (*mongo.Collection, error) {
 	return client.Database(o.database).Collection(o.collection, collection), nil
 }
 
-// describe gives the server's code of an error, nil where there is none, and its text.
+// describe returns an error's server code, or nil, and its text.
 func describe(err error) (any, string) {
 	var server mongo.ServerError
 	if errors.As(err, &server) && len(server.ErrorCodes()) > 0 {

@@ -41,7 +41,7 @@ func (p *producer) run() any {
 	return p.stamps.close()
 }
 
-// sendAll returns when everything is answered.
+// sendAll returns after all answers.
 func (p *producer) sendAll() {
 	o, c := p.options, p.control
 	var running sync.WaitGroup
@@ -86,7 +86,7 @@ func (p *producer) sendAll() {
 	}
 }
 
-// afterStop is closed when the time for answers is over after a request to stop.
+// afterStop is closed when the time for answers after a stop request is over.
 func (p *producer) afterStop() <-chan struct{} {
 	over := make(chan struct{})
 	go func() {

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+	// Largest number of missing messages that a filter lists one by one; lower ones are requested as a range.
 	named = 4096
-	// Numbers in one word of the record of what came.
+	// Numbers in one word of the record of received messages.
 	word = 64
 )
 
-// seen says which messages came, and the filter for those that did not: inserts in flight overtake each other.
+// seen records received messages, and builds the filter for missing ones: inserts in flight overtake each other.
 type seen struct {
 	count, duplicates int64
 	producers         map[int32]*progress
-	// What a query found before the cursor brought it.
+	// Messages that a query found before the cursor returned them.
 	queried map[identity]struct{}
 }
 
@@ -27,13 +27,13 @@ type identity struct {
 	n        int64
 }
 
-// progress has one bit for each number of a producer, in words; a word of which nothing came is not there.
+// progress has one bit for each number of a producer, in words; empty words are omitted.
 type progress struct {
 	newest int64
 	came   map[int64]uint64
 }
 
-// mark is false if the number came before.
+// mark returns false if the number was marked before.
 func (p *progress) mark(n int64) bool {
 	bit := uint64(1) << (n % word)
 	came := p.came[n/word]
@@ -45,7 +45,7 @@ func (p *progress) mark(n int64) bool {
 	return true
 }
 
-// overtaken gives the newest of those that were overtaken, and the number below which there may be more.
+// overtaken returns the newest overtaken messages, and the number below which there may be more.
 func (p *progress) overtaken() (missing []int64, below int64) {
 	for upper := p.newest; upper >= 0; upper -= upper%word + 1 {
 		came := p.came[upper/word]
@@ -64,8 +64,8 @@ func (p *progress) overtaken() (missing []int64, below int64) {
 	return missing, 0
 }
 
-// accept says whether the message is new. What the cursor brings after a query found it is no duplicate, and what a
-// query finds again is none either.
+// accept returns whether the message is new. A message that the cursor returns after a query found it, or that a
+// query finds again, does not count as a duplicate.
 func (s *seen) accept(producer int32, n int64, byQuery bool) bool {
 	state := s.producers[producer]
 	if state == nil {
@@ -91,7 +91,7 @@ func (s *seen) accept(producer int32, n int64, byQuery bool) bool {
 	return false
 }
 
-// filter finds everything but what came; without newer only what was overtaken.
+// filter finds all missing messages; without newer, only overtaken ones.
 func (s *seen) filter(newer bool) bson.D {
 	if len(s.producers) == 0 {
 		return bson.D{}

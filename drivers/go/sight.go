@@ -4,20 +4,20 @@ import "time"
 
 const (
 	blind = "blind"
-	// While a cursor is silent, what is missing is asked for so often.
+	// Interval of queries for missing messages while a cursor is silent.
 	askEvery = time.Second
-	// So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind.
+	// A cursor is blind if it still returns nothing this long after a query found messages that it missed.
 	blindAfter = 100 * time.Millisecond
 )
 
-// sight says whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md.
+// sight detects blind tailable cursors; see "Blind cursors" in drivers/README.md.
 type sight struct {
 	askedNs, openedNs, heardNs int64
-	// What was sent later cannot have been skipped.
+	// Messages sent later cannot have been skipped.
 	afterNs int64
-	// Messages that queries found since the cursor's last one, and the start of the oldest.
+	// Messages that queries found since the cursor's last one, and the send time of the oldest.
 	missed, missedNs int64
-	// When one was found that proves something; 0 if none was.
+	// When a conclusive message was found; 0 if none was.
 	suspectNs int64
 }
 
@@ -26,13 +26,13 @@ func (s *sight) opened(nowNs int64) {
 	s.heard(0, nowNs)
 }
 
-// heard has the cursor bring a message.
+// heard records that the cursor returned a message.
 func (s *sight) heard(sentNs, nowNs int64) {
 	s.heardNs, s.afterNs = nowNs, max(s.afterNs, sentNs)
 	s.missed, s.suspectNs = 0, 0
 }
 
-// asks says whether it is time for a query; the cursor is silent.
+// asks returns whether it is time for a query while the cursor is silent.
 func (s *sight) asks(nowNs int64) bool {
 	if nowNs-s.askedNs < askEvery.Nanoseconds() {
 		return false
@@ -41,7 +41,7 @@ func (s *sight) asks(nowNs int64) bool {
 	return true
 }
 
-// found has a query find a message that the cursor has not brought.
+// found records that a query found a message that the cursor did not return.
 func (s *sight) found(sentNs, nowNs int64) {
 	missedNs := max(sentNs, s.heardNs)
 	if s.missed == 0 || missedNs < s.missedNs {
@@ -53,13 +53,13 @@ func (s *sight) found(sentNs, nowNs int64) {
 	}
 }
 
-// isBlind looks at a cursor that, asked after the last query, has answered with nothing.
+// isBlind returns whether the cursor, which returned nothing since the last query, is blind.
 func (s *sight) isBlind(nowNs int64) bool {
 	return s.suspectNs != 0 && nowNs-s.suspectNs >= blindAfter.Nanoseconds()
 }
 
-// lost says why the cursor is opened again.
+// lost returns the reason for opening the cursor again.
 func (s *sight) lost(nowNs int64) *lost {
-	text := "the cursor did not bring what queries found"
+	text := "the cursor did not return messages that queries found"
 	return &lost{reason: blind, text: text, blindNs: nowNs - s.missedNs, found: s.missed}
 }

@@ -1,4 +1,4 @@
-// Producer and consumer of `dyno tail` on the Node.js driver, its messages divided over worker processes.
+// Producer and consumer of `dyno tail` on the Node.js driver, with messages divided over worker processes.
 'use strict';
 
 const cluster = require('node:cluster');
@@ -12,12 +12,12 @@ const LOOK_MS = 20;
 const RECORD_BYTES = 32;
 const TOLD = 20;
 
-/** The part of `total` that the worker gets: parts differ by one at most. */
+/** The worker's part of `total`; parts differ by at most one. */
 const part = (total, { index, of }) => Math.floor(total / of) + (index < total % of ? 1 : 0);
 
 const ROLES = { produce: common.PRODUCE, consume: common.CONSUME };
 
-/** Where a worker puts its stamps: they go to the primary process in pieces. */
+/** A worker's stamps, which go to the primary process in pieces. */
 class Forwarded extends common.Stamps {
   constructor() {
     super('/dev/null');
@@ -40,10 +40,10 @@ async function worker() {
     options.inFlight = given.inFlight === null ? Infinity : part(given.inFlight, share);
     program = new Producer(options, control, stamps, tell('failed'), share);
   } else {
-    // Only the primary process knows when everything came, or nothing for too long.
+    // Only the primary process knows when everything was received, or nothing for too long.
     Object.assign(options, { messages: Infinity, idleS: Infinity });
     program = new Consumer(options, control, stamps, tell('reopened'), share);
-    // Duplicates and long work are no idle time either.
+    // Duplicates and long work do not count as idle time.
     setInterval(() => {
       if (program.lastNs) process.send({ lastNs: String(program.isWorking ? program.clock() : program.lastNs) });
     }, FLUSH_MS).unref();
@@ -70,13 +70,13 @@ async function worker() {
   process.send({ done: role === 'produce' ? sums : program.sums() }, () => process.exit(0));
 }
 
-/** As many workers as there are processors, but no more than inserts in flight or connections are allowed. */
+/** One worker per processor, but no more than allowed inserts in flight or connections. */
 function workerCount(options) {
   const wanted = Number(process.env.DYNO_DRIVER_WORKERS) || Math.max(2, os.availableParallelism());
   return Math.max(1, Math.min(wanted, options.inFlight ?? Infinity, options.pool));
 }
 
-/** Stamps of all workers, and when one of them had something last; what is more than was asked for is left out. */
+/** Stamps of all workers, and the time of the last activity; stamps beyond the requested number are dropped. */
 class Received {
   messages = 0;
   lastNs = 0n;
@@ -91,7 +91,7 @@ class Received {
     this.messages += piece.length / RECORD_BYTES;
   }
 
-  /** A worker had something at this instant. */
+  /** Records a worker's activity at this instant. */
   isHeard(ns) {
     if (ns > this.lastNs) this.lastNs = ns;
   }
@@ -113,7 +113,7 @@ async function primary(role, argv) {
   const of = workerCount(options);
   const total = {};
   let told = 0;
-  // A signal to the group reaches the workers, too: they are stopped by message, after their stamps.
+  // A signal to the group also reaches the workers; they are stopped by a message, after their stamps.
   const workers = [];
   const finished = new Set();
   for (let index = 0; index < of; index += 1) {
@@ -133,7 +133,7 @@ async function primary(role, argv) {
     });
     each.on('exit', (code, signal) => {
       const check = () => finished.has(each) || common.fail(1, `a worker was ended early, by ${signal ?? `exit code ${code}`}`);
-      // Its last messages may still be on their way.
+      // Its last messages may still be in transit.
       if (each.isConnected()) each.once('disconnect', check);
       else check();
     });
@@ -157,7 +157,7 @@ async function primary(role, argv) {
     }, LOOK_MS);
   }
   await Promise.all(ended);
-  // What a worker used is its parent's only when it was waited for.
+  // A worker's usage counts for its parent only after it was reaped.
   await Promise.all(workers.map((each) => each.isDead() || new Promise((resolve) => each.once('exit', resolve))));
   if (role === 'consume') total.messages = received.messages;
   common.emit({ event: 'done', ...total, workers: of });
@@ -166,7 +166,7 @@ async function primary(role, argv) {
 
 async function main(role, argv) {
   if (cluster.isWorker) {
-    // The primary process decides what a signal means.
+    // The primary process handles signals.
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
     return worker();
   }

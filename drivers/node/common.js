@@ -1,4 +1,4 @@
-// What both Node.js drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen.
+// Shared code of both Node.js drivers: options, clock, barrier, pacing, stamps, and received messages.
 'use strict';
 
 const { subscribe } = require('node:diagnostics_channel');
@@ -10,32 +10,32 @@ const CONTRACT = 1;
 const NO_BATCH = 0xffffffff;
 const PRODUCER_SHIFT = 40n;
 const POSITION_LOST = 136;
-// Pings before `ready`, one after the other: each driver starts as warm as the others.
+// Pings before `ready`, one after the other, so that all drivers start equally warm.
 const PINGS = 100;
-// Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+// Largest number of missing messages that a filter lists one by one; lower ones are requested as a range.
 const NAMED = 4096;
-// Numbers in one word of the record of what came.
+// Numbers in one word of the record of received messages.
 const WORD = 32;
 const FULL = 0xffffffff;
-// Failed inserts that are told one by one.
+// Largest number of failed inserts with an event each.
 const TOLD = 20;
-// Timers have whole milliseconds and may be one late: this long before an intended start the event loop is only turned.
+// Timers have whole milliseconds and may be one late, so the event loop spins for this long before an intended start.
 const TIMER_NS = 2_000_000n;
-// After a request to stop, inserts in flight have this long to be answered.
+// Time for answers to inserts in flight after a stop request.
 const GRACE_MS = 2000;
 const RECORD_BYTES = 32;
-// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-// so long after the opening what is missing is asked for.
+// A tailable cursor opened during inserts may skip some of them (seen with the embedded server). Missing messages are
+// requested this long after the opening.
 const CATCH_UP_NS = 100_000_000n;
-// While a cursor is silent, what is missing is asked for so often.
+// Interval of queries for missing messages while a cursor is silent.
 const ASK_EVERY_NS = 1_000_000_000n;
-// So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind.
+// A cursor is blind if it still returns nothing this long after a query found messages that it missed.
 const BLIND_AFTER_NS = 100_000_000n;
 
 class Usage extends Error {}
 
-// mongodb 7.9.0 never ends an operation that it writes after the server closed the connection and before Node.js says
-// `close`: it waits for a dead socket to drain. So the end is made an error, of which the driver knows at once.
+// mongodb 7.9.0 never ends an operation that it writes after the server closed the connection and before Node.js
+// emits `close`: it waits for a dead socket to drain. Turn the end into an error, which the driver notices at once.
 subscribe('net.client.socket', ({ socket }) => {
   socket.once('end', () => socket.destroy(new Error('the server closed the connection')));
 });
@@ -112,14 +112,14 @@ function parse(argv, known) {
   return options;
 }
 
-/** CLOCK_MONOTONIC, or CLOCK_REALTIME as it was when the program started, in ns. */
+/** CLOCK_MONOTONIC, or CLOCK_REALTIME as read at program start, in ns. */
 function makeClock(name) {
   if (name === 'monotonic') return process.hrtime.bigint;
   const offset = BigInt(Math.round((performance.timeOrigin + performance.now()) * 1e6)) - process.hrtime.bigint();
   return () => process.hrtime.bigint() + offset;
 }
 
-/** Options of the client that the connection string does not have. */
+/** Client options in addition to the connection string. */
 function clientOptions(options) {
   const selection = /serverselectiontimeoutms/i.test(options.uri) ? {} : { serverSelectionTimeoutMS: 5000 };
   return { maxPoolSize: options.pool, waitQueueTimeoutMS: 0, appName: 'dyno', ...selection };
@@ -142,7 +142,7 @@ function loadSchedule(options) {
   }
 }
 
-/** The same bytes in every driver. */
+/** Padding; the same bytes in every driver. */
 function padding(size) {
   const pad = Buffer.alloc(size);
   let state = 42;
@@ -153,7 +153,7 @@ function padding(size) {
   return pad;
 }
 
-// Written at once: process.exit does not wait for a pipe.
+// Written synchronously, because process.exit does not wait for a pipe.
 const emit = (event) => fs.writeSync(1, `${JSON.stringify(event)}\n`);
 
 function fail(code, message) {
@@ -161,7 +161,7 @@ function fail(code, message) {
   process.exit(code);
 }
 
-/** The barrier on standard input, and every reason to stop. */
+/** The barrier on standard input, and all stop requests. */
 class Control {
   startNs = undefined;
   stopping = false;
@@ -179,7 +179,7 @@ class Control {
     this.onStop();
   }
 
-  /** Says that all is open, and waits for the start. */
+  /** Reports readiness, and waits for the start. */
   ready() {
     fs.writeSync(1, 'ready\n');
     return new Promise((resolve) => {
@@ -193,12 +193,12 @@ class Control {
           this.stop(0);
         }
       });
-      // Without a start nothing is sent.
+      // Without a start, nothing is sent.
       lines.on('close', () => this.startNs === undefined && process.exit(0));
     });
   }
 
-  /** False if the wait was ended by a request to stop. */
+  /** False if a stop request ended the wait. */
   async waitUntil(clock, atNs) {
     for (let left = atNs - clock(); left > 0n && !this.stopping; left = atNs - clock()) {
       await (left > TIMER_NS ? sleep(Math.min(100, Number(left - TIMER_NS) / 1e6)) : turn());
@@ -207,7 +207,7 @@ class Control {
   }
 }
 
-/** Records of 32 bytes; on disk at the latest after a second. */
+/** Stamps: records of 32 bytes, on disk after at most a second. */
 class Stamps {
   sent = 0;
   failed = 0;
@@ -239,7 +239,7 @@ class Stamps {
     return this.length - RECORD_BYTES;
   }
 
-  /** Whether the error is one of those to tell. */
+  /** Whether to report this error as an event. */
   produced(n, intendedNs, sendNs, endedNs, error) {
     if (this.closed) return false;
     const at = this.reserve();
@@ -252,7 +252,7 @@ class Stamps {
     return Boolean(error) && this.failed <= TOLD;
   }
 
-  /** Acknowledged and failed inserts. Those that are answered later have no stamp and are not counted. */
+  /** Acknowledged and failed inserts. Later answers have no stamp and are not counted. */
   close() {
     this.closed = true;
     this.flush();
@@ -269,34 +269,34 @@ class Stamps {
   }
 }
 
-/** Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md. */
+/** Detects blind tailable cursors; see "Blind cursors" in drivers/README.md. */
 class Sight {
   askedNs = 0n;
 
   opened(nowNs) {
-    // What was sent later cannot have been skipped.
+    // Messages sent later cannot have been skipped.
     this.afterNs = nowNs + CATCH_UP_NS;
     this.heard(0n, nowNs);
   }
 
-  /** The cursor has brought a message. */
+  /** Records that the cursor returned a message. */
   heard(sentNs, nowNs) {
     this.heardNs = nowNs;
     if (sentNs > this.afterNs) this.afterNs = sentNs;
-    // Messages that queries found since then, the start of the oldest, and when one was found that proves something.
+    // Messages that queries found since then, the send time of the oldest, and when a conclusive one was found.
     this.missed = 0;
     this.missedNs = nowNs;
     this.suspectNs = undefined;
   }
 
-  /** Whether it is time for a query; the cursor is silent. */
+  /** Whether it is time for a query while the cursor is silent. */
   asks(nowNs) {
     if (nowNs - this.askedNs < ASK_EVERY_NS) return false;
     this.askedNs = nowNs;
     return true;
   }
 
-  /** A query found a message that the cursor has not brought. */
+  /** Records that a query found a message that the cursor did not return. */
   found(sentNs, nowNs) {
     const missedNs = sentNs > this.heardNs ? sentNs : this.heardNs;
     if (this.missed === 0 || missedNs < this.missedNs) this.missedNs = missedNs;
@@ -304,24 +304,24 @@ class Sight {
     if (sentNs > this.afterNs) this.suspectNs ??= nowNs;
   }
 
-  /** The cursor, asked after the last query, has answered with nothing. */
+  /** Whether the cursor, which returned nothing since the last query, is blind. */
   isBlind(nowNs) {
     return this.suspectNs !== undefined && nowNs - this.suspectNs >= BLIND_AFTER_NS;
   }
 
-  /** Why the cursor is opened again. */
+  /** Reason for opening the cursor again. */
   lost(nowNs) {
-    const message = 'the cursor did not bring what queries found';
+    const message = 'the cursor did not return messages that queries found';
     return { reason: 'blind', code: null, message, blind_ns: Number(nowNs - this.missedNs), found: this.missed };
   }
 }
 
-/** What came of one producer: one bit for each number, in words; a word of which nothing came is not there. */
+/** Received messages of one producer: one bit for each number, in words; empty words are omitted. */
 class Progress {
   newest = -1;
   came = new Map();
 
-  /** False if it came before. */
+  /** False if it was received before. */
   mark(n) {
     const word = Math.floor(n / WORD);
     const bit = 2 ** (n % WORD);
@@ -332,7 +332,7 @@ class Progress {
     return true;
   }
 
-  /** The newest of those that were overtaken, and the number below which there may be more. */
+  /** The newest overtaken messages, and the number below which there may be more. */
   overtaken() {
     const missing = [];
     for (let upper = this.newest; upper >= 0; upper -= (upper % WORD) + 1) {
@@ -347,22 +347,22 @@ class Progress {
   }
 }
 
-/** Which messages came, and the filter for those that did not: inserts in flight overtake each other. */
+/** Received messages, and the filter for missing ones: inserts in flight overtake each other. */
 class Seen {
   count = 0;
   duplicates = 0;
   producers = new Map();
-  /** The `_id` of what a query found before the cursor brought it. */
+  /** The `_id` of messages that a query found before the cursor returned them. */
   queried = new Set();
 
-  /** Of messages whose number has the remainder `share.index` by `share.of`: those alone come, and are counted on from 0. */
+  /** Covers only messages with number modulo `share.of` equal to `share.index`, renumbered from 0. */
   constructor(share) {
     this.share = share;
   }
 
   /**
-   * Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query finds
-   * again is none either.
+   * Whether the message is new. A message that the cursor returns after a query found it, or that a query finds
+   * again, does not count as a duplicate.
    */
   accept(producer, number, byQuery) {
     if (!this.producers.has(producer)) this.producers.set(producer, new Progress());
@@ -376,12 +376,12 @@ class Seen {
     return false;
   }
 
-  /** What queries found and no cursor brought. */
+  /** Messages that queries found and no cursor returned. */
   get caughtUp() {
     return this.queried.size;
   }
 
-  /** Everything but what came; without `newer` only what was overtaken. */
+  /** Filter for all missing messages; without `newer`, only for overtaken ones. */
   filter(newer = true) {
     const { index, of } = this.share;
     const shared = of > 1 ? { n: { $mod: [of, index] } } : {};

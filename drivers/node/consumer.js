@@ -1,4 +1,4 @@
-// The consumer: a tailable cursor, a change stream, or a query again and again.
+// The consumer: a tailable cursor, a change stream, or a repeated query.
 'use strict';
 
 const { MongoClient, MongoError, MongoNetworkError, MongoServerSelectionError } = require('mongodb');
@@ -27,7 +27,7 @@ class Source {
     } else {
       this.cursor = collection.find(filter, common).sort({ _id: 1 });
     }
-    // The cursor is opened by its first read.
+    // The first read opens the cursor.
     this.first = await this.read();
   }
 
@@ -72,7 +72,7 @@ class Consumer {
   backOffMs = BACK_OFF_FIRST_MS;
   source = undefined;
 
-  /** Receives the messages whose number has the remainder `share.index` by `share.of`. */
+  /** Receives the messages with number modulo `share.of` equal to `share.index`. */
   constructor(options, control, stamps, onReopened, share = { index: 0, of: 1 }) {
     Object.assign(this, { options, control, stamps, onReopened, share });
     this.seen = new common.Seen(share);
@@ -90,7 +90,7 @@ class Consumer {
   }
 
   async openSource(lost) {
-    // What a lost position left behind is read from the oldest message on.
+    // After a lost position, read from the oldest message on.
     const seen = lost?.reason === 'position-lost' ? new common.Seen(this.share) : this.seen;
     const source = new Source();
     await source.open(this.collection, this.options, seen.filter(), this.share);
@@ -172,13 +172,13 @@ class Consumer {
     this.isWorking = false;
   }
 
-  /** Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
+  /** Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent. */
   async catchUp(newer) {
     const missing = this.collection.find(this.seen.filter(newer), { useBigInt64: true });
     for await (const document of missing) await this.receive(document, common.NO_BATCH, true);
   }
 
-  /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */
+  /** The cursor is dead without an error: everything was read, or a tailable cursor found no message. */
   async ended(lost) {
     await this.close();
     if (this.options.mode === 'poll') {
@@ -187,7 +187,7 @@ class Consumer {
     }
     this.empty += 1;
     await common.sleep(EMPTY_PAUSE_MS);
-    const message = 'the cursor found nothing and died';
+    const message = 'the cursor died without finding a message';
     return { reason: 'empty', code: null, message, told: lost?.reason === 'empty' };
   }
 

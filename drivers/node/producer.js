@@ -5,14 +5,14 @@ const { Binary, MongoClient } = require('mongodb');
 const { setImmediate: turn } = require('node:timers/promises');
 const common = require('./common.js');
 
-// An unbounded producer lets the event loop run after so many sends.
+// Sends of an unbounded producer after which the event loop runs.
 const YIELD_EVERY = 256;
 
 class Producer {
   inFlight = 0;
   wake = () => {};
 
-  /** Sends the messages whose index has the remainder `share.index` by `share.of`. */
+  /** Sends the messages with index modulo `share.of` equal to `share.index`. */
   constructor(options, control, stamps, onFailed, share = { index: 0, of: 1 }) {
     Object.assign(this, { options, control, stamps, onFailed, share });
     this.clock = common.makeClock(options.clock);
@@ -48,7 +48,7 @@ class Producer {
     while (this.inFlight > 0 && !over) await this.change();
   }
 
-  /** The next answer, or a request to stop. */
+  /** The next answer, or a stop request. */
   change() {
     return new Promise((resolve) => (this.wake = resolve));
   }

@@ -13,11 +13,11 @@ from pymongo.write_concern import WriteConcern
 
 import common
 
-# An unbounded producer lets the event loop run after so many sends.
+# Sends of an unbounded producer after which the event loop runs.
 YIELD_EVERY = 256
-# How often a request to stop is looked for.
+# Interval of the checks for a stop request.
 LOOK_S = 0.1
-# The event loop waits in whole milliseconds, rounded up: this long before an intended start it is only turned.
+# The event loop waits in whole milliseconds, rounded up, so it spins for this long before an intended start.
 TIMER_NS = 2_000_000
 
 
@@ -45,7 +45,7 @@ async def connect(options):
 
 
 async def wait_until(control, clock, at_ns):
-    """As `Control.wait_until`, but the event loop has to run."""
+    """Like `Control.wait_until`, but keeps the event loop running."""
     while (left_ns := at_ns - clock()) > 0:
         if control.stopping:
             return False
@@ -138,7 +138,7 @@ class Tailable:
             cursor_type=CursorType.TAILABLE_AWAIT,
             batch_size=options.batch_size or 0,
         ).max_await_time_ms(options.await_ms)
-        # The cursor is opened by its first read.
+        # The first read opens the cursor.
         self.first = await anext(self.cursor, None)
 
     async def try_next(self):
@@ -213,7 +213,7 @@ class Consumer:
         await self._open(None)
 
     async def _open(self, lost):
-        # What a lost position left behind is read from the oldest message on.
+        # After a lost position, read from the oldest message on.
         everything = lost is not None and lost.get("reason") == "position-lost"
         source = SOURCES[self.options.mode]()
         await source.open(self.collection, self.options, {} if everything else self.seen.filter())
@@ -269,7 +269,7 @@ class Consumer:
         return control.exit_code
 
     async def _catch_up(self, newer):
-        """Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent."""
+        """Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent."""
         async for document in self.collection.find(self.seen.filter(newer)):
             await self._receive(document, by_query=True)
 
@@ -288,9 +288,9 @@ class Consumer:
         self.back_off_s = common.BACK_OFF_FIRST_S
 
     async def _ended(self, lost):
-        """The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
+        """The cursor is dead without an error: everything was read, or a tailable cursor found no message.
 
-        PyMongo ends a tailable cursor without an error where the server has said CappedPositionLost.
+        PyMongo ends a tailable cursor without an error when the server reports CappedPositionLost.
         """
         had_documents = getattr(self.source, "had_documents", False)
         await self._close()
@@ -303,7 +303,7 @@ class Consumer:
         self.empty += 1
         await asyncio.sleep(common.EMPTY_PAUSE_S)
         told = lost is not None and lost["reason"] == "empty"
-        return {"reason": "empty", "code": None, "message": "the cursor found nothing and died", "told": told}
+        return {"reason": "empty", "code": None, "message": "the cursor died without finding a message", "told": told}
 
     async def _broken(self, error):
         await self._close()

@@ -1,4 +1,4 @@
-"""What both Python drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen."""
+"""Shared code of both Python drivers: options, clock, barrier, pacing, stamps, and received messages."""
 
 import array
 import json
@@ -13,32 +13,32 @@ CONTRACT = 1
 NO_BATCH = 0xFFFFFFFF
 PRODUCER_SHIFT = 40
 POSITION_LOST = 136
-# Pings before `ready`, one after the other: each driver starts as warm as the others.
+# Pings before `ready`, one after the other, so that all drivers start equally warm.
 PINGS = 100
-# Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+# Largest number of missing messages that a filter lists one by one; lower ones are requested as a range.
 NAMED = 4096
-# Numbers in one block of the record of what came.
+# Numbers in one block of the record of received messages.
 BLOCK = 256
 FULL = (1 << BLOCK) - 1
-# Failed inserts that are told one by one.
+# Largest number of failed inserts with an event each.
 TOLD = 20
 SPIN_NS = 50_000
 SLICE_NS = 100_000_000
-# After a request to stop, inserts in flight have this long to be answered.
+# Time for answers to inserts in flight after a stop request.
 GRACE_S = 2.0
 EMPTY_PAUSE_S = 0.005
-# A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-# so long after the opening what is missing is asked for.
+# A tailable cursor opened during inserts may skip some of them (seen with the embedded server). Missing messages are
+# requested this long after the opening.
 CATCH_UP_NS = 100_000_000
-# While a cursor is silent, what is missing is asked for so often.
+# Interval of queries for missing messages while a cursor is silent.
 ASK_EVERY_NS = 1_000_000_000
-# So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind.
+# A cursor is blind if it still returns nothing this long after a query found messages that it missed.
 BLIND_AFTER_NS = 100_000_000
 BACK_OFF_FIRST_S, BACK_OFF_LAST_S = 0.01, 1.0
 
 
 class Usage(Exception):
-    """An option that is unknown or malformed."""
+    """An unknown or malformed option."""
 
 
 def whole(low, high):
@@ -127,7 +127,7 @@ def parse(arguments, known):
 
 
 def client_options(options):
-    """Arguments of the client that the connection string does not have."""
+    """Client arguments in addition to the connection string."""
     arguments = {"maxPoolSize": options.pool, "appname": "dyno"}
     if "serverselectiontimeoutms" not in options.uri.lower():
         arguments["serverSelectionTimeoutMS"] = 5000
@@ -150,7 +150,7 @@ def load_schedule(options):
 
 
 def padding(size):
-    """The same bytes in every driver."""
+    """Padding; the same bytes in every driver."""
     state, pad = 42, bytearray(size)
     for at in range(size):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
@@ -162,7 +162,7 @@ _emitting = threading.Lock()
 
 
 def emit(**event):
-    # A line is more than one write.
+    # Printing a line takes several writes.
     with _emitting:
         print(json.dumps(event), flush=True)
 
@@ -173,7 +173,7 @@ def fail(code, text):
 
 
 class Control:
-    """The barrier on standard input, and every reason to stop."""
+    """The barrier on standard input, and all stop requests."""
 
     def __init__(self):
         self.start_ns = None
@@ -205,18 +205,18 @@ class Control:
                 if self.start_ns is None:
                     os._exit(0)
                 self._stop(0)
-        # Without a start nothing is sent.
+        # Without a start, nothing is sent.
         if self.start_ns is None:
             os._exit(0)
 
     def ready(self):
-        """Says that all is open, and waits for the start."""
+        """Reports readiness, and waits for the start."""
         print("ready", flush=True)
         threading.Thread(target=self._read, daemon=True).start()
         self._started.wait()
 
     def wait_until(self, clock, at_ns):
-        """False if the wait was ended by a request to stop."""
+        """False if a stop request ended the wait."""
         while (left_ns := at_ns - clock()) > 0:
             if self.stopping:
                 return False
@@ -226,7 +226,7 @@ class Control:
 
 
 class Stamps:
-    """Records of 32 bytes; on disk at the latest after a second."""
+    """Stamps: records of 32 bytes, on disk after at most a second."""
 
     def __init__(self, path):
         try:
@@ -245,7 +245,7 @@ class Stamps:
                     self._file.flush()
 
     def produced(self, n, intended_ns, send_ns, ended_ns, error):
-        """Whether the error is one of those to tell."""
+        """Whether to report this error as an event."""
         record = struct.pack("<Qqqq", n, intended_ns, send_ns, -ended_ns if error else ended_ns)
         with self._lock:
             if self._file.closed:
@@ -260,38 +260,38 @@ class Stamps:
             self._file.write(struct.pack("<QqqII", n, send_ns, received_ns, producer, batch))
 
     def close(self):
-        """Acknowledged and failed inserts. Those that are answered later have no stamp and are not counted."""
+        """Acknowledged and failed inserts. Later answers have no stamp and are not counted."""
         with self._lock:
             self._file.close()
             return {"messages": self._sent, "failed": self._failed}
 
 
 class Sight:
-    """Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md."""
+    """Detects blind tailable cursors; see "Blind cursors" in drivers/README.md."""
 
     def __init__(self):
         self._asked_ns = 0
 
     def opened(self, now_ns):
-        # What was sent later cannot have been skipped.
+        # Messages sent later cannot have been skipped.
         self._after_ns = now_ns + CATCH_UP_NS
         self.heard(0, now_ns)
 
     def heard(self, sent_ns, now_ns):
-        """The cursor has brought a message."""
+        """Records that the cursor returned a message."""
         self._heard_ns, self._after_ns = now_ns, max(self._after_ns, sent_ns)
-        # Messages that queries found since then, the start of the oldest, and when one was found that proves something.
+        # Messages that queries found since then, the send time of the oldest, and when a conclusive one was found.
         self._found, self._missed_ns, self._suspect_ns = 0, None, None
 
     def asks(self, now_ns):
-        """Whether it is time for a query; the cursor is silent."""
+        """Whether it is time for a query while the cursor is silent."""
         if now_ns - self._asked_ns < ASK_EVERY_NS:
             return False
         self._asked_ns = now_ns
         return True
 
     def found(self, sent_ns, now_ns):
-        """A query found a message that the cursor has not brought."""
+        """Records that a query found a message that the cursor did not return."""
         self._found += 1
         missed_ns = max(sent_ns, self._heard_ns)
         self._missed_ns = missed_ns if self._missed_ns is None else min(self._missed_ns, missed_ns)
@@ -299,24 +299,24 @@ class Sight:
             self._suspect_ns = now_ns
 
     def is_blind(self, now_ns):
-        """The cursor, asked after the last query, has answered with nothing."""
+        """Whether the cursor, which returned nothing since the last query, is blind."""
         return self._suspect_ns is not None and now_ns - self._suspect_ns >= BLIND_AFTER_NS
 
     def lost(self, now_ns):
-        """Why the cursor is opened again."""
-        blind_ns, message = now_ns - self._missed_ns, "the cursor did not bring what queries found"
+        """Reason for opening the cursor again."""
+        blind_ns, message = now_ns - self._missed_ns, "the cursor did not return messages that queries found"
         return {"reason": "blind", "code": None, "message": message, "blind_ns": blind_ns, "found": self._found}
 
 
 class Progress:
-    """What came of one producer: one bit for each number, in blocks; a block of which nothing came is not there."""
+    """Received messages of one producer: one bit for each number, in blocks; empty blocks are omitted."""
 
     def __init__(self):
         self.newest = -1
         self._came = {}
 
     def mark(self, n):
-        """False if it came before."""
+        """False if it was received before."""
         block, bit = n // BLOCK, 1 << n % BLOCK
         came = self._came.get(block, 0)
         self._came[block] = came | bit
@@ -324,7 +324,7 @@ class Progress:
         return not came & bit
 
     def overtaken(self):
-        """The newest of those that were overtaken, and the number below which there may be more."""
+        """The newest overtaken messages, and the number below which there may be more."""
         missing, upper = [], self.newest
         while upper >= 0:
             first = upper - upper % BLOCK
@@ -338,19 +338,19 @@ class Progress:
 
 
 class Seen:
-    """Which messages came, and the filter for those that did not: inserts in flight overtake each other."""
+    """Received messages, and the filter for missing ones: inserts in flight overtake each other."""
 
     def __init__(self):
         self.count = 0
         self.duplicates = 0
         self._producers = {}
-        # What a query found before the cursor brought it.
+        # Messages that a query found before the cursor returned them.
         self._queried = set()
 
     def accept(self, producer, n, by_query=False):
         """Whether the message is new.
 
-        What the cursor brings after a query found it is no duplicate, and what a query finds again is none either.
+        A message that the cursor returns after a query found it, or that a query finds again, does not count as a duplicate.
         """
         if producer not in self._producers:
             self._producers[producer] = Progress()
@@ -367,11 +367,11 @@ class Seen:
         return False
 
     def caught_up(self):
-        """What queries found and no cursor brought."""
+        """Messages that queries found and no cursor returned."""
         return len(self._queried)
 
     def filter(self, newer=True):
-        """Everything but what came; without `newer` only what was overtaken."""
+        """Filter for all missing messages; without `newer`, only for overtaken ones."""
         if not self._producers:
             return {}
         clauses, overtaken, above = [], [], None

@@ -53,8 +53,8 @@ class Producer:
     def run(self):
         options, control = self.options, self.control
         control.ready()
-        # A blocking driver has as many inserts in flight as the program has threads. Unbounded means
-        # that what is due waits for one of them here, in front of the pool.
+        # A blocking driver has one insert in flight per thread. If unbounded, due messages wait for a thread here, in
+        # front of the pool.
         threads = options.in_flight or options.pool
         lanes = [
             threading.Thread(target=self._lane, daemon=True)
@@ -110,7 +110,7 @@ class Tailable:
             cursor_type=CursorType.TAILABLE_AWAIT,
             batch_size=options.batch_size or 0,
         ).max_await_time_ms(options.await_ms)
-        # The cursor is opened by its first read.
+        # The first read opens the cursor.
         self.first = next(self.cursor, None)
 
     def try_next(self):
@@ -183,7 +183,7 @@ class Consumer:
         self._open(None)
 
     def _open(self, lost):
-        # What a lost position left behind is read from the oldest message on.
+        # After a lost position, read from the oldest message on.
         everything = lost is not None and lost.get("reason") == "position-lost"
         seen_filter = {} if everything else self.seen.filter()
         self.source = SOURCES[self.options.mode](self.collection, self.options, seen_filter)
@@ -238,7 +238,7 @@ class Consumer:
         return control.exit_code
 
     def _catch_up(self, newer):
-        """Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent."""
+        """Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent."""
         for document in self.collection.find(self.seen.filter(newer)):
             self._receive(document, by_query=True)
 
@@ -257,9 +257,9 @@ class Consumer:
         self.back_off_s = common.BACK_OFF_FIRST_S
 
     def _ended(self, lost):
-        """The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
+        """The cursor is dead without an error: everything was read, or a tailable cursor found no message.
 
-        PyMongo ends a tailable cursor without an error where the server has said CappedPositionLost.
+        PyMongo ends a tailable cursor without an error when the server reports CappedPositionLost.
         """
         had_documents = getattr(self.source, "had_documents", False)
         self._close()
@@ -272,7 +272,7 @@ class Consumer:
         self.empty += 1
         time.sleep(common.EMPTY_PAUSE_S)
         told = lost is not None and lost["reason"] == "empty"
-        return {"reason": "empty", "code": None, "message": "the cursor found nothing and died", "told": told}
+        return {"reason": "empty", "code": None, "message": "the cursor died without finding a message", "told": told}
 
     def _broken(self, error):
         self._close()

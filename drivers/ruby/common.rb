@@ -4,13 +4,13 @@
 module Common
   PRODUCER_SHIFT = 40
   SPIN_NS = 50_000
-  # After a request to stop, inserts in flight have this long to be answered.
+  # Time for answers to inserts in flight after a stop request.
   GRACE_S = 2.0
-  # Pings before `ready`, one after the other: each driver starts as warm as the others.
+  # Pings before `ready`, one after the other, so that all drivers start equally warm.
   PINGS = 100
-  # This driver does not say in which of the server's replies a message came.
+  # This driver does not report the server's reply that contained a message.
   NO_BATCH = 0xffff_ffff
-  # Failed inserts that are told one by one.
+  # Largest number of failed inserts with an event each.
   TOLD = 20
 
   class Usage < StandardError; end
@@ -90,7 +90,7 @@ module Common
     raise Usage, "option `--schedule`: #{e.message}"
   end
 
-  # The same bytes in every driver.
+  # Padding; the same bytes in every driver.
   def self.padding(size)
     state = 42
     Array.new(size) { (state = (state * 1_664_525 + 1_013_904_223) & 0xffff_ffff) >> 24 }.pack('C*')
@@ -105,7 +105,7 @@ module Common
     exit!(code)
   end
 
-  # The barrier on standard input, and every reason to stop.
+  # The barrier on standard input, and all stop requests.
   class Control
     attr_reader :start_ns, :stopping, :clock
     attr_accessor :exit_code
@@ -127,7 +127,7 @@ module Common
       @stopping = true
     end
 
-    # Says that all is open, and waits for the start.
+    # Reports readiness, and waits for the start.
     def ready
       $stdout.sync = true
       puts 'ready'
@@ -141,13 +141,13 @@ module Common
             stop(0)
           end
         end
-        # Without a start nothing is sent.
+        # Without a start, nothing is sent.
         exit!(0) unless @start_ns
       end
       @started.pop
     end
 
-    # False if the wait was ended by a request to stop.
+    # False if a stop request ended the wait.
     def wait_until(at_ns)
       while (left = at_ns - now).positive?
         return false if @stopping
@@ -158,7 +158,7 @@ module Common
     end
   end
 
-  # Records of 32 bytes; on disk at the latest after a second.
+  # Stamps: records of 32 bytes, on disk after at most a second.
   class Stamps
     def initialize(path)
       @file = File.open(path, 'wb')
@@ -174,7 +174,7 @@ module Common
       @lock.synchronize { @file.flush }
     end
 
-    # Whether the error is one of those to tell.
+    # Whether to report this error as an event.
     def produced(number, intended_ns, send_ns, ended_ns, error)
       record = [number, intended_ns, send_ns, error ? -ended_ns : ended_ns].pack('Q<q<q<q<')
       @lock.synchronize do
@@ -191,7 +191,7 @@ module Common
       @lock.synchronize { @file.write(record) }
     end
 
-    # The last event. Inserts that are answered later have no stamp and are not counted.
+    # The last event. Later answers have no stamp and are not counted.
     def close
       @lock.synchronize do
         @closed = true

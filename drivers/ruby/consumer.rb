@@ -3,19 +3,20 @@
 require_relative 'seen'
 require_relative 'sight'
 
-# A tailable cursor, a change stream, or a query again and again. A cursor of this driver gives control back only with a
-# message: one thread reads, and the main one looks after the time and asks for what is missing.
+# A tailable cursor, a change stream, or a repeated query. A cursor of this driver returns only with a message, so one
+# thread reads, while the main thread watches the time and queries for missing messages.
 class Consumer
   POSITION_LOST = 136
   EMPTY_PAUSE_S = 0.005
   BACK_OFF_FIRST_S = 0.01
   BACK_OFF_LAST_S = 1.0
   LOOK_S = 0.02
-  # A source that has brought nothing for so long is silent.
+  # A source that returned nothing for this long is silent.
   SILENT_NS = 100_000_000
   BROKEN = [Mongo::Error, SocketError, SystemCallError, IOError].freeze
 
-  # Why a source had to be opened again; of a blind cursor, for how long it was, and what queries found meanwhile.
+  # Reason for opening a source again; for a blind cursor, how long it was blind, and how many messages queries found
+  # in that time.
   Lost = Struct.new(:reason, :code, :message, :told, :blind_ns, :found)
 
   def initialize(options, control, stamps)
@@ -52,11 +53,11 @@ class Consumer
     @options[:mode] == 'tailable'
   end
 
-  # A cursor whose first reply is there.
+  # Opens a cursor, and waits for its first reply.
   def open(lost)
     batch = { batch_size: @options[:batch_size] }.compact
     waits = { **batch, await_data: true, max_await_time_ms: @options[:await_ms] }
-    # What a lost position left behind is read from the oldest message on.
+    # After a lost position, read from the oldest message on.
     filter = lost&.reason == 'position-lost' ? {} : @lock.synchronize { @seen.filter }
     @source =
       case @options[:mode]
@@ -81,7 +82,7 @@ class Consumer
         tell(lost)
       end
       @source.each do |found|
-        # Of a change stream, the event that has the message.
+        # For a change stream, the event containing the message.
         @token = found[:_id] if @options[:mode] == 'change-stream'
         receive(found[:fullDocument] || found)
         lost = nil
@@ -123,7 +124,7 @@ class Consumer
     @working = false unless by_query
   end
 
-  # The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
+  # The cursor is dead without an error: everything was read, or a tailable cursor found no message.
   def ended(lost)
     @source = nil
     return given_up if @given_up
@@ -134,7 +135,7 @@ class Consumer
     end
     @empty += 1
     sleep(EMPTY_PAUSE_S)
-    Lost.new('empty', nil, 'the cursor found nothing and died', lost&.reason == 'empty')
+    Lost.new('empty', nil, 'the cursor died without finding a message', lost&.reason == 'empty')
   end
 
   def broken(error)
@@ -152,7 +153,7 @@ class Consumer
     Lost.new(network ? 'connection' : 'other', code, error.message, false)
   end
 
-  # Returns when everything came, when nothing came for too long, or after a request to stop.
+  # Returns when everything was received, when nothing arrived for too long, or after a stop request.
   def watch
     until @seen.count >= @options[:messages] || @control.stopping
       sleep(LOOK_S)
@@ -165,7 +166,7 @@ class Consumer
     end
   end
 
-  # Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+  # Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent.
   def look_after(now)
     silent = tailable? && @source && !@given_up && !@working && now - [@last_ns, @opened_ns].max > SILENT_NS
     if silent && @sight.asks?(now)
@@ -177,7 +178,7 @@ class Consumer
     give_up(now) if silent
   end
 
-  # A server that does not answer keeps nobody from the end. What is broken the reading thread finds out.
+  # A server without an answer must not block the end. The reading thread finds broken connections.
   def aside
     Thread.new do
       yield
@@ -191,17 +192,17 @@ class Consumer
     aside { @collection.find(filter).each { |message| receive(message, by_query: true) } }
   end
 
-  # A cursor that brings nothing of what queries find is ended on the server: then the reading thread has control back.
+  # Ends a cursor on the server that does not return messages that queries find; the reading thread then regains control.
   def give_up(now)
     @lock.synchronize do
       blind_ns = @sight.blind_ns(now)
       next unless blind_ns
 
-      @given_up = Lost.new('blind', nil, 'the cursor did not bring what queries found', false, blind_ns, @sight.missed)
+      @given_up = Lost.new('blind', nil, 'the cursor did not return messages that queries found', false, blind_ns, @sight.missed)
     end
     return unless @given_up
 
-    # The driver's own way to close a cursor is for the thread that reads it, and its number cannot be asked for.
+    # The driver's method to close a cursor is only for the reading thread, and there is no accessor for the cursor's ID.
     cursor = @view.instance_variable_get(:@cursor).id
     aside do
       @collection.database.command(killCursors: @collection.name, cursors: [cursor])
@@ -210,7 +211,7 @@ class Consumer
     end
   end
 
-  # Why the cursor has come to its end.
+  # Reason for the cursor's end.
   def given_up
     lost, @given_up = @given_up, nil
     lost

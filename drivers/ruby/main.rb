@@ -9,10 +9,10 @@ require 'uri'
 require_relative 'common'
 require_relative 'consumer'
 
-# Version 2.5 of the driver, Debian's, calls what Ruby 3 no longer has.
+# Version 2.5 of the driver, Debian's, calls a method that Ruby 3 removed.
 URI.define_singleton_method(:decode) { |text| URI.decode_www_form_component(text) } unless URI.respond_to?(:decode)
 
-# Standard output is for the events, standard error for the one line that says why a program ends.
+# Standard output is reserved for events, standard error for the one line with the reason for the end.
 Mongo::Logger.logger = Logger.new(File::NULL)
 
 def version
@@ -25,14 +25,14 @@ end
 
 def connect(options)
   uri = ENV.fetch('DYNO_URI')
-  # This version knows the option by another name only.
+  # This version supports the option only by another name.
   direct = uri.match?(/directConnection=true/i) ? { connect: :direct } : {}
   wait = uri.match?(/serverSelectionTimeoutMS/i) ? {} : { server_selection_timeout: 5 }
-  # What waits for a connection waits for as long as it takes: that is the producer's own queue.
-  # A consumer asks for what is missing while another thread waits for the server on a connection of its own.
+  # Waits for a connection have no limit: they are the producer's own queue.
+  # A consumer queries for missing messages while another thread waits for the server on a separate connection.
   connections = options.key?(:mode) ? [options[:pool], 2].max : options[:pool]
   pool = { max_pool_size: connections, min_pool_size: 0, wait_queue_timeout: 86_400 }
-  # A cursor that the driver goes on with by itself on another connection may have lost a reply.
+  # A cursor that the driver itself continues on another connection may have lost a reply.
   settings = { **pool, max_read_retries: 0, app_name: 'dyno' }
   client = Mongo::Client.new(uri.gsub(/directConnection=true&?/i, ''), **settings, **direct, **wait)
   admin = client.use('admin')
@@ -44,7 +44,7 @@ def connect(options)
   client.use(options[:database])[options[:collection], write ? { write: write } : {}]
 end
 
-# This version has the code in the message alone, behind the server's own text, which may have numbers in parentheses, too.
+# This version reports the code only in the message, after the server's text, which may also contain numbers in parentheses.
 def code(error)
   (error.code if error.respond_to?(:code)) || error.message[/.*\((\d+)\)/m, 1]&.to_i || error.message[/\AE(\d+) /, 1]&.to_i
 end
@@ -62,7 +62,7 @@ class Producer
 
   def run
     @control.ready
-    # Unbounded means that what is due waits for a thread here, in front of the pool.
+    # If unbounded, due messages wait for a thread here, in front of the pool.
     wanted = @options[:in_flight] || @options[:pool]
     lanes = Array.new([wanted, @options[:messages]].min) { Thread.new { lane } }
     lanes.each { |lane| sleep(0) until lane.join(0.1) || @control.stopping }
@@ -93,7 +93,7 @@ class Producer
         s: BSON::Int64.new(send_ns), pad: @pad
       )
     rescue StandardError => e
-      # Not all errors of this driver are a Mongo::Error.
+      # Some errors of this driver are not a Mongo::Error.
       error = e
     end
     return unless @stamps.produced(number, intended_ns, send_ns, @control.now, error)

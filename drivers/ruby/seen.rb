@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What came of one producer: one bit for each number, in words; a word of which nothing came is not there.
+# Received messages of one producer: one bit for each number, in words; empty words are omitted.
 class Progress
   # Numbers in one word.
   WORD = 32
   FULL = (1 << WORD) - 1
-  # Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+  # Largest number of missing messages that a filter lists one by one; lower ones are requested as a range.
   NAMED = 4096
 
   attr_reader :newest
@@ -15,7 +15,7 @@ class Progress
     @came = Hash.new(0)
   end
 
-  # False if it came before.
+  # False if it was received before.
   def mark(number)
     word, bit = number / WORD, 1 << number % WORD
     came = @came[word]
@@ -24,7 +24,7 @@ class Progress
     (came & bit).zero?
   end
 
-  # The newest of those that were overtaken, and the number below which there may be more.
+  # The newest overtaken messages, and the number below which there may be more.
   def overtaken
     missing, upper = [], @newest
     while upper >= 0
@@ -39,19 +39,19 @@ class Progress
   end
 end
 
-# Which messages came, and the filter for those that did not: inserts in flight overtake each other.
+# Received messages, and the filter for missing ones: inserts in flight overtake each other.
 class Seen
   attr_reader :count, :duplicates
 
   def initialize
     @count = @duplicates = 0
     @producers = {}
-    # The `_id` of what a query found before the cursor brought it.
+    # The `_id` of messages that a query found before the cursor returned them.
     @queried = {}
   end
 
-  # Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query finds
-  # again is none either.
+  # Whether the message is new. A message that the cursor returns after a query found it, or that a query finds again,
+  # does not count as a duplicate.
   def accept(producer, number, by_query)
     id = (producer << Common::PRODUCER_SHIFT) + number
     if (@producers[producer] ||= Progress.new).mark(number)
@@ -63,12 +63,12 @@ class Seen
     false
   end
 
-  # What queries found and no cursor brought.
+  # Messages that queries found and no cursor returned.
   def caught_up
     @queried.size
   end
 
-  # Everything but what came; without `newer` only what was overtaken.
+  # Filter for all missing messages; without `newer`, only for overtaken ones.
   def filter(newer: true)
     return {} if @producers.empty?
 

@@ -1,5 +1,5 @@
-"""deploy/compose.yaml against the files that it mounts: what one of its services serves is what the others read. Docker itself
-cannot be had everywhere.
+"""deploy/compose.yaml against its mounted files: addresses and ports match between its services. Docker
+itself is not available everywhere.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 PROJECT = Path(__file__).resolve().parents[2]
 DEPLOY = PROJECT / "deploy"
-# The Python that Ansible needs has a reader of YAML.
+# Ansible's Python has a YAML parser.
 PYTHON = PROJECT / ".cache/python/bin/python"
 TO_JSON = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
 
@@ -29,7 +29,7 @@ def text_of(path):
 
 
 def with_proposal(text, first):
-    """The text with the part that begins with this comment, and is proposed to those who need it, as one that counts."""
+    """The text with the optional part that begins with this comment uncommented."""
     before, rest = text.split(f"  # {first}")
     lines = f"  # {first}{rest}".split("\n\n")
     proposed = re.sub(r"(?m)^  # ", "  ", lines[0])
@@ -37,7 +37,7 @@ def with_proposal(text, first):
 
 
 def target_of(prometheus, job):
-    """Where Prometheus reads a job."""
+    """The address at which Prometheus reads a job."""
     jobs = {one["job_name"]: one for one in prometheus["scrape_configs"]}
     ((target,),) = [group["targets"] for group in jobs[job]["static_configs"]]
     return target
@@ -48,7 +48,7 @@ class Service:
         self.name, self.value = name, value
 
     def mounts(self):
-        """What is mounted where: places of this machine or names of volumes, and places in the container."""
+        """Mounts: paths on this machine or volume names, and paths in the container."""
         mounts = [mount.split(":") for mount in self.value["volumes"]]
         return {source: target for source, target, *_ in mounts}
 
@@ -75,14 +75,14 @@ class ComposeTest(unittest.TestCase):
         for service in self.services.values():
             with self.subTest(service.name):
                 self.assertRegex(service.value["image"], r":v?\d+\.\d+\.\d+$")
-                # Only so the addresses below are those of this machine.
+                # With the host network, the addresses below are addresses of this machine.
                 self.assertEqual(service.value["network_mode"], "host")
                 self.assertNotIn("ports", service.value)
         for name in ["prometheus", "node_exporter"]:
             self.assertRegex(self.services[name].option("--web.listen-address"), r"^127\.0\.0\.1:\d+$")
         self.assertEqual(self.services["grafana"].value["environment"]["GF_SERVER_HTTP_ADDR"], "127.0.0.1")
 
-    def test_what_is_mounted_is_there_and_stays_as_it_is(self):
+    def test_mounted_files_exist_and_are_read_only(self):
         volumes = set()
         for service in self.services.values():
             for mount in service.value["volumes"]:
@@ -95,19 +95,19 @@ class ComposeTest(unittest.TestCase):
                     self.assertIn("ro", options[0].split(","))
         self.assertEqual(volumes, set(self.compose["volumes"]))
 
-    def test_prometheus_reads_its_file_and_what_the_others_serve(self):
+    def test_prometheus_reads_its_file_and_the_other_services(self):
         prometheus, node = self.services["prometheus"], self.services["node_exporter"]
         mounts = prometheus.mounts()
         self.assertEqual(prometheus.option("--config.file"), mounts["./prometheus/prometheus.yml"])
         self.assertEqual(prometheus.option("--storage.tsdb.path"), mounts["prometheus"])
         self.assertEqual(node.option("--path.rootfs"), node.mounts()["/"])
         self.assertEqual(target_of(self.prometheus, "node"), node.option("--web.listen-address"))
-        # The file says with which option a run serves its metrics there.
+        # The file names the option by which a run serves its metrics there.
         self.assertIn(f"`dyno --metrics {target_of(self.prometheus, 'dyno')}`", self.text)
 
     def test_grafana_finds_its_dashboards_and_prometheus(self):
         mounts = self.services["grafana"].mounts()
-        # Where the image looks for it.
+        # The path at which the image expects it.
         self.assertEqual(mounts["./grafana/provisioning"], "/etc/grafana/provisioning")
         dashboards = parsed(text_of("grafana/provisioning/dashboards/mongodyno.yaml"))
         (provider,) = dashboards["providers"]
@@ -117,7 +117,7 @@ class ComposeTest(unittest.TestCase):
         listens = self.services["prometheus"].option("--web.listen-address")
         self.assertEqual(urlsplit(source["url"]).netloc, listens)
 
-    def test_the_exporter_that_is_proposed_serves_where_prometheus_would_read_it(self):
+    def test_optional_exporter_serves_the_prometheus_address(self):
         compose = parsed(with_proposal(self.text, "mongodb_exporter:"))
         exporter = Service("mongodb_exporter", compose["services"]["mongodb_exporter"])
         self.assertEqual(exporter.value["network_mode"], "host")

@@ -1,4 +1,4 @@
-"""scripts/drivers.sh with versions of a driver that has three of them.
+"""scripts/drivers.sh with a driver of three versions.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -48,17 +48,17 @@ class VersionsTest(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result.stdout + result.stderr
 
-    def test_a_version_is_built_apart(self):
+    def test_version_is_built_in_its_own_folder(self):
         self.assertEqual(self.build("node@6.8", "node@6.8.1", "node").splitlines(), ["node@6.8: built", "node@6.8.1: built", "node: built"])
         for name, lock in [("node@6.8", "6.8"), ("node@6.8.1", "6.8.1"), ("node", "7.9")]:
             self.assertEqual((self.drivers / name / "built").read_text().strip(), lock)
         self.assertFalse((self.drivers / "node@6.8/node_modules").exists())
-        # It is there: nothing is locked again.
+        # It exists: nothing is locked again.
         self.write("node@6.8/lock", "kept\n")
         self.build("node@6.8")
         self.assertEqual((self.drivers / "node@6.8/built").read_text(), "kept\n")
 
-    def test_a_version_that_cannot_be_had_is_one_line_and_leaves_nothing(self):
+    def test_unavailable_version_is_one_line_and_leaves_nothing(self):
         before = sorted(self.drivers.iterdir())
         self.assertEqual(self.build("node@9.9", code=1), "node@9.9: failed (there is no version 9.9)\n")
         self.assertIn("drivers/ruby has no other versions; these have: node", self.build("ruby@2", code=2))

@@ -1,4 +1,4 @@
-"""scripts/test-guides.sh, what `make test-guides` does, on guides of a few lines and a stand-in of `dyno`.
+"""scripts/test-guides.sh, the script of `make test-guides`, on guides of a few lines and a fake `dyno`.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -40,7 +40,7 @@ class GuidesTest(unittest.TestCase):
     def log(self):
         return (self.place / "log").read_text().splitlines()
 
-    def test_the_blocks_of_a_guide_share_a_shell_and_what_they_wait_for_is_short(self):
+    def test_blocks_of_a_guide_share_a_shell_and_short_waits(self):
         said = self.run_guide(
             "```sh",
             "name=value",
@@ -59,7 +59,7 @@ class GuidesTest(unittest.TestCase):
         self.assertEqual(self.log(), ["run a --duration 20ms --warmup=20ms --records 10", "report value"])
         self.assertIn("2 blocks ran, 0 were left out", said)
 
-    def test_a_command_that_fails_is_named_by_its_line_and_ends_the_guide(self):
+    def test_failing_command_is_named_by_its_line_and_ends_the_guide(self):
         for command in ["false", "false | cat", "(exit 3)", "echo $unset_variable", "no-such-program"]:
             with self.subTest(command):
                 said = self.run_guide("# Guide", "```sh", "true", "```", "", "```sh", command, "dyno after", "```", code=1)
@@ -74,26 +74,26 @@ class GuidesTest(unittest.TestCase):
         self.run_guide("```sh", "false || dyno one", "if false; then dyno two; fi", "```")
         self.assertEqual(self.log(), ["one"])
 
-    def test_blocks_that_need_something_are_counted_with_what_they_need(self):
+    def test_blocks_with_requirements_are_counted_by_requirement(self):
         said = self.run_guide("```sh needs-a-cloud", "false", "```", "```sh", "dyno one", "```")
         self.assertIn("guide.md:1: left out, needs a cloud", said)
         self.assertIn("1 blocks ran, 1 were left out: 1 needs a cloud\n", said)
 
-    def test_blocks_that_need_root_and_loop_devices_run_where_both_are(self):
+    def test_blocks_that_need_loop_devices_run_as_root_with_them(self):
         can = os.geteuid() == 0 and os.path.exists("/dev/loop-control")
         said = self.run_guide("```sh", "dyno one", "```", "```sh needs-root-and-loop-devices", "dyno two", "```")
         self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
         self.assertIn(f"{1 + can} blocks ran, {1 - can} were left out", said)
 
-    def test_the_program_is_where_a_build_puts_it_and_nothing_else_is_made(self):
+    def test_program_is_in_the_build_folder_and_only_build_is_made(self):
         block = ["```sh", "make build", 'export PATH="$PWD/target/release:$PATH"', "dyno run --duration 1h", "```"]
         where = '[ "$(command -v dyno)" = "$PWD/target/release/dyno" ]'
         self.run_guide(*block[:-1], where, "```", DURATION="1s")
         self.assertEqual(self.log(), ["run --duration 1s"])
         self.assertIn("guide.md:2: a command failed", self.run_guide("```sh", "make run", "```", code=1))
 
-    def test_without_a_program_one_is_made_of_a_clone(self):
-        # It leaves the folder of cargo, which belongs to this project, alone.
+    def test_program_is_built_from_a_clone_by_default(self):
+        # It does not touch the cargo folder of this project.
         build = 'git rev-parse HEAD && rm target && mkdir -p target/release && cp "$PLACE/dyno" target/release'
         self.stand_in("make", f'cd "$3"; [ "$4" = build ] && {build}')
         said = self.run_guide("```sh", "dyno one", "```", DYNO="", PATH=self.path())
@@ -103,7 +103,7 @@ class GuidesTest(unittest.TestCase):
         self.run_guide("```sh", "dyno two", "```", DYNO="", PATH=self.path(), code=1)
         self.assertEqual(self.log(), ["one"])
 
-    def test_each_guide_has_a_clone_of_what_is_committed(self):
+    def test_each_guide_has_a_clone_of_the_commit(self):
         block = ['[ "$(git rev-parse HEAD)" = "$COMMIT" ]', "[ ! -e .cache ]", "ls workloads/a.toml"]
         self.run_guide("```sh", *block, "```", COMMIT=self.head())
 
@@ -111,7 +111,7 @@ class GuidesTest(unittest.TestCase):
         command = ["git", "-C", PROJECT, "rev-parse", "HEAD"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    def test_servers_of_the_machine_are_not_those_of_a_guide(self):
+    def test_guides_do_not_see_servers_of_the_machine(self):
         self.run_guide("```sh", 'dyno "$DYNO_DATA_DIR"; [ ! -e "$DYNO_DATA_DIR" ]', "```", DYNO_DATA_DIR="/elsewhere")
         self.assertNotIn("/elsewhere", self.log())
 
@@ -125,7 +125,7 @@ class GuidesTest(unittest.TestCase):
                 self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
                 self.assertEqual("guide.md:4: left out, needs root and apt" in said, not can)
 
-    def test_blocks_that_need_hosts_of_namespaces_run_as_root_where_their_programs_are(self):
+    def test_blocks_that_need_hosts_run_as_root_with_their_programs(self):
         for name in ["ip", "sshd", "prometheus-node-exporter"]:
             self.stand_in(name, "exit 0")
         for user, can in [(0, True), (1000, False)]:
@@ -136,7 +136,7 @@ class GuidesTest(unittest.TestCase):
                 self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
                 self.assertEqual("guide.md:4: left out, needs root and hosts" in said, not can)
 
-    def test_blocks_that_need_prometheus_run_where_its_programs_and_ports_are(self):
+    def test_blocks_that_need_prometheus_need_its_programs_and_ports(self):
         blocks = ["```sh", "dyno one", "```", "```sh needs-prometheus", "dyno two", "```"]
         programs = ["prometheus", "promtool", "prometheus-node-exporter"]
         tools = self.place / "tools"
@@ -151,7 +151,7 @@ class GuidesTest(unittest.TestCase):
         self.run_guide(*blocks, PATH=f"{self.place}:{tools}")
         ran = self.log()
         with socket.socket() as taken:
-            # If another program has the port, it is taken as well.
+            # A port that another program uses counts as taken as well.
             with contextlib.suppress(OSError):
                 taken.bind(("127.0.0.1", 9464))
                 taken.listen()
@@ -166,7 +166,7 @@ class GuidesTest(unittest.TestCase):
     def path(self):
         return f"{self.place}:{os.environ['PATH']}"
 
-    def test_blocks_that_need_two_cpus_run_where_a_process_may_use_them(self):
+    def test_blocks_that_need_two_cpus_run_if_a_process_may_use_two(self):
         for cpus, ran in [(1, ["one"]), (2, ["one", "two"]), (16, ["one", "two"])]:
             with self.subTest(cpus):
                 self.stand_in("nproc", f"echo {cpus}")
@@ -175,7 +175,7 @@ class GuidesTest(unittest.TestCase):
                 self.assertEqual(self.log(), ran)
                 self.assertEqual("guide.md:4: left out, needs two cpus" in said, cpus == 1)
 
-    def test_a_mark_that_says_nothing_is_an_error(self):
+    def test_an_unknown_mark_is_an_error(self):
         for mark in ["```sh skip", "```sh needs-", "```sh needs a cloud"]:
             with self.subTest(mark):
                 said = self.run_guide("```sh", "true", "```", mark, "false", "```", code=1)
@@ -187,7 +187,7 @@ class GuidesTest(unittest.TestCase):
     def test_guides_without_blocks_are_an_error(self):
         self.assertIn("no block ran", self.run_guide("```", "output", "```", "```sh needs-a-cloud", "true", "```", code=1))
 
-    def test_what_a_guide_leaves_is_an_error_and_is_ended_and_nothing_else(self):
+    def test_processes_left_by_a_guide_are_an_error_and_are_ended(self):
         other = subprocess.Popen(["tail", "-f", "/dev/null"])
         self.addCleanup(other.wait)
         self.addCleanup(other.kill)
@@ -197,7 +197,7 @@ class GuidesTest(unittest.TestCase):
         self.assertEqual(self.left(), b"")
         self.assertIsNone(other.poll())
 
-    def test_an_interrupt_ends_what_a_guide_has_started_at_once(self):
+    def test_interrupt_ends_the_processes_of_a_guide_at_once(self):
         guide = self.place / "guide.md"
         guide.write_text('```sh\ntouch "$PLACE/begun"\ntail -f "$PLACE/dyno"\n```\n')
         environment = {**os.environ, "DYNO": str(self.dyno), "PLACE": str(self.place), "TMPDIR": str(self.place)}
@@ -213,8 +213,8 @@ class GuidesTest(unittest.TestCase):
     def left(self):
         return subprocess.run(["pgrep", "-f", f"tail -f {self.place}/dyno"], capture_output=True, check=False).stdout
 
-    def test_what_cannot_be_asked_for_is_refused(self):
-        self.assertIn("DURATION is a number with a unit", self.run_guide("```sh", "true", "```", code=2, DURATION="long"))
+    def test_invalid_arguments_are_refused(self):
+        self.assertIn("`long`", self.run_guide("```sh", "true", "```", code=2, DURATION="long"))
         self.assertIn("there is no program", self.run_guide("```sh", "true", "```", code=2, DYNO=str(self.place / "none")))
 
 

@@ -1,4 +1,4 @@
-"""Links between the documents of the project lead to files that are there, and to headings in them.
+"""Links between the project's documents lead to existing files and headings.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -12,12 +12,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def text_of(document):
-    """Without blocks of code, in which nothing is a link or a heading."""
+    """The text without code blocks, which have neither links nor headings."""
     return re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(document):
-    """As GitHub makes them of headings, and those that the document names itself."""
+    """Anchors that GitHub derives from headings, and anchors that the document defines."""
     text = text_of(document)
     found = set(re.findall(r'<a id="([^"]+)"', text))
     for heading in re.findall(r"^#+ +(.+)$", text, flags=re.MULTILINE):
@@ -31,7 +31,7 @@ def anchors(document):
 
 
 def broken(document, target):
-    """Why a link leads nowhere, or None."""
+    """The reason why a link is broken, or None."""
     path, _, anchor = target.partition("#")
     file = (document.parent / path).resolve() if path else document
     if not file.exists():
@@ -42,7 +42,7 @@ def broken(document, target):
 
 
 class LinksTest(unittest.TestCase):
-    def test_all_lead_somewhere(self):
+    def test_all_links_are_valid(self):
         listed = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=PROJECT, capture_output=True, text=True, check=True
         )

@@ -1,5 +1,5 @@
-"""scripts/run.sh, what `make run` does, in a project of stand-ins: which server it prepares, in which order, and how `dyno` is
-started at last.
+"""scripts/run.sh, the script of `make run`, in a project of fakes: which server it prepares, in which order, and how `dyno` is
+started in the end.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# Notes how it was called. Its dry run prints the kind of server in the file `chosen`, if there is one, and its installation ends
-# with the code in `install-code`.
+# Logs its arguments. Its dry run prints the kind of server in the file `chosen`, if it exists, and its installation ends with the
+# code in `install-code`.
 DYNO = """
 echo "dyno $*${DYNO_URI:+ (DYNO_URI)}" >>"$PLACE/log"
 case "$*" in
@@ -65,7 +65,7 @@ class RunTest(unittest.TestCase):
         log = self.place / "log"
         return log.read_text().splitlines() if log.exists() else []
 
-    def test_the_workload_and_the_server_are_asked_for(self):
+    def test_workload_and_server_are_passed_to_dyno(self):
         self.assertEqual(self.run_script("a", code=2), [])
 
     def test_a_machine_without_a_server_gets_mongodb(self):
@@ -80,11 +80,11 @@ class RunTest(unittest.TestCase):
             ],
         )
 
-    def test_a_mongod_on_the_path_is_taken(self):
+    def test_a_mongod_on_the_path_is_used(self):
         write(self.bin / "mongod", "exit 0")
         self.assertEqual(self.run_script("a", "auto"), ["setup build", "make build", "dyno run a"])
 
-    def test_an_installed_mongod_is_taken(self):
+    def test_an_installed_mongod_is_used(self):
         write(self.place / "data/servers/6.0.5/bin/mongod", "exit 0")
         log = self.run_script("a", "mongod", DYNO_DATA_DIR=str(self.place / "data"))
         self.assertEqual(log, ["setup build", "make build", "dyno run a --server mongod"])
@@ -101,7 +101,7 @@ class RunTest(unittest.TestCase):
         log = self.run_script("a", "auto", DYNO_URI="mongodb://h/")
         self.assertEqual(log, ["setup build", "make build", "dyno run a (DYNO_URI)"])
 
-    def test_a_server_that_is_to_be_started_counts_more_than_one_that_runs(self):
+    def test_server_to_start_overrides_a_running_server(self):
         log = self.run_script("a", "embedded", DYNO_URI="mongodb://h/")
         self.assertEqual(log, ["setup embedded", "make build", "dyno run a --server embedded"])
 
@@ -111,20 +111,20 @@ class RunTest(unittest.TestCase):
         self.assertNotIn("dyno server install", log)
         self.assertEqual(log[-1], "dyno run plan.toml")
 
-    def test_where_mongodb_cannot_be_had_the_embedded_server_takes_its_place_if_it_is_built(self):
+    def test_built_embedded_server_replaces_an_unavailable_mongodb(self):
         self.has("install-code", "3")
         self.has("chosen", "embedded")
         log = self.run_script("a", "auto")
         self.assertIn("dyno server install", log)
         self.assertEqual(log[-1], "dyno run a")
 
-    def test_where_no_server_can_be_had_the_installation_tells_why(self):
+    def test_installation_prints_why_no_server_is_available(self):
         self.has("install-code", "3")
         self.assertEqual(self.run_script("a", "auto", code=3)[-1], "dyno run a --dry-run")
         self.has("chosen", "embedded")
         self.assertEqual(self.run_script("a", "mongod", code=3)[-1], "dyno server install")
 
-    def test_other_processors_build_the_embedded_server_unless_there_is_one(self):
+    def test_other_processors_build_a_missing_embedded_server(self):
         self.machine("aarch64")
         log = self.run_script("a", "auto")
         self.assertEqual(log, ["setup build", "make build", "dyno run a --dry-run", "setup embedded", "dyno run a"])

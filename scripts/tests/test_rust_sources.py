@@ -1,4 +1,4 @@
-"""What scripts/circles and scripts/count-lines find in crates that are made up.
+"""Results of scripts/circles and scripts/count-lines on made-up crates.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -42,7 +42,7 @@ class CirclesTest(MadeUpCrate):
         done = self.run_script("circles")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"circles: {says}\n", ""))
 
-    def test_four_files_fail_and_the_way_round_is_shown(self):
+    def test_four_files_fail_and_the_circle_is_shown(self):
         self.write({
             "src/lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\nmod apart;\n",
             "src/a.rs": "\nuse crate::b::B;\npub struct A(B);\n",
@@ -66,7 +66,7 @@ class CirclesTest(MadeUpCrate):
         })
         self.assert_none_too_large("the largest has 3 files")
 
-    def test_a_list_of_children_is_no_use_of_them(self):
+    def test_a_list_of_children_does_not_use_them(self):
         self.write({
             "src/main.rs": "mod a;\nmod b;\nmod c;\nconst N: u8 = 1;\n",
             "src/a.rs": "use crate::N;\n",
@@ -85,7 +85,7 @@ class CirclesTest(MadeUpCrate):
         })
         self.assert_circle("parent/mod", "parent/a", "parent/b", "parent/c")
 
-    def test_names_that_are_passed_on_lead_to_their_file(self):
+    def test_re_exported_names_lead_to_their_file(self):
         children = {
             "src/all/a.rs": "pub struct A(crate::B);\n",
             "src/all/b.rs": "use super::C;\npub struct B(C);\n",
@@ -111,7 +111,7 @@ class CirclesTest(MadeUpCrate):
         })
         self.assert_circle("lib", "outer/a", "odd/name", "c")
 
-    def test_tests_comments_strings_and_visibility_are_no_uses(self):
+    def test_tests_comments_strings_and_visibility_do_not_count(self):
         self.write({
             "src/lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\n#[cfg(test)]\nmod testing;\n",
             "src/a.rs": "use crate::b::B;\n",

@@ -1,5 +1,5 @@
-"""The role `server` of deploy/ansible on a host made of namespaces, by real SSH and real Ansible: it installs a server by `dyno
-server install`, starts it, and changes nothing when it is played again. `dyno` and the server are stand-ins. Needs root.
+"""The role `server` of deploy/ansible on a host made of namespaces, through real SSH and Ansible: it installs a server by `dyno
+server install`, starts it, and changes nothing in a second play. `dyno` and the server are fakes. Needs root.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -36,7 +36,7 @@ fi
 echo "$folder/bin/mongod"
 """
 
-# The host has no network, so that nothing can be installed: `node_exporter` is there.
+# The host does not have a network to install packages, so `node_exporter` is already there.
 VARIABLES = """
 dyno_program: {folder}/dyno
 dyno_server_packages: []
@@ -80,7 +80,7 @@ class ServerRoleTest(unittest.TestCase):
         return result.stdout.strip()
 
     def play(self, book="site.yml", *arguments, code=0):
-        """Plays a book on the host; how many tasks changed something, and what Ansible said."""
+        """Runs a playbook on the host. Returns the number of changed tasks, and Ansible's output."""
         ansible = PROJECT / "deploy/ansible"
         command = [PLAYBOOK, "-i", self.folder / "inventory.yml", "-e", f"@{self.folder}/variables.yml", book, *arguments]
         environment = {
@@ -97,7 +97,7 @@ class ServerRoleTest(unittest.TestCase):
     def program_that_runs(self):
         return self.on_host("readlink /proc/$(cat /var/lib/dyno/server/server.pid)/exe")
 
-    # One host for all of it, since a play takes seconds.
+    # One host for all parts, because each play takes seconds.
     def test_a_server_is_installed_by_dyno_and_left_as_it_is(self):
         changed, said = self.play("site.yml", "--check")
         self.assertIn("would install MongoDB", said)
@@ -109,7 +109,7 @@ class ServerRoleTest(unittest.TestCase):
         changed, said = self.play()
         self.assertEqual(changed, 0, said)
 
-        # Another version is refused while one runs, and `stop.yml` still finds that one.
+        # Another version is refused while a server runs, and `stop.yml` still finds the running server.
         changed, said = self.play("site.yml", "-e", "dyno_server_version=2", code=2)
         self.assertIn("/opt/dyno/servers/1/bin/mongod runs; end it before another version", said)
         self.play("stop.yml")
@@ -119,7 +119,7 @@ class ServerRoleTest(unittest.TestCase):
         variables = self.on_host("tr '\\0' '\\n' </proc/$(cat /var/lib/dyno/server/server.pid)/environ")
         self.assertIn("LD_LIBRARY_PATH=/opt/dyno/servers/2/lib", variables.splitlines())
 
-        # An archive of the controller.
+        # An archive on the controller.
         self.play("stop.yml")
         archive = self.folder / "archive.tgz"
         archive.write_text("3")
@@ -128,7 +128,7 @@ class ServerRoleTest(unittest.TestCase):
         changed, said = self.play("site.yml", "-e", f"dyno_server_archive={archive}")
         self.assertEqual(changed, 0, said)
 
-        # A program that is there, with which nothing is installed.
+        # An existing program, which needs no installation.
         self.play("stop.yml")
         self.on_host(f"rm -r /opt/dyno && mkdir /opt/own && cp -L {sys.executable} /opt/own/server")
         self.play("site.yml", "-e", "dyno_server_install=false", "-e", "dyno_server_program=/opt/own/server")

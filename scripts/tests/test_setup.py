@@ -1,5 +1,5 @@
-"""scripts/setup.sh as a new user meets it, on machines that are made of a `PATH`: what is not linked or faked there does
-not exist. Nothing is installed, and root is not needed.
+"""scripts/setup.sh for a new user, on fake machines that consist of a `PATH`: only linked or faked programs exist there. Nothing
+is installed, and root is not needed.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# What setup.sh and the fakes may take for granted on any machine.
+# Programs that setup.sh and the fakes expect on any machine.
 BASICS = "bash cat chmod cp cut dirname env grep head mkdir paste rm sed sha256sum sh sort tail touch tr".split()
 
-# Commands, headers and libraries of packages, by the names of Debian.
+# Commands, headers and libraries, by Debian package.
 PACKAGES = {
     "build-essential": ["cc", "make"],
     "pkg-config": ["pkg-config"],
@@ -53,7 +53,7 @@ PACKAGES = {
 BUILD = ["build-essential", "clang", "libelf-dev", "pkg-config", "zlib1g-dev"]
 MONGOD = ["libcurl4", "python3", "python3-pip"]
 
-# Packages whose commands say more than that they are there.
+# Fake commands that have to print something or fail.
 SCRIPTS = {
     # Headers and libraries are files of the fake machine.
     "cc": 'read -r line; name=${line#*<}; [ -e "$MACHINE/${name%>}" ]',
@@ -71,7 +71,7 @@ SCRIPTS = {
     "flock": "exit 0",
 }
 
-# Installs by making the commands; its arguments and its environment are noted.
+# Installs by creating the commands, and logs its arguments and environment.
 APT_GET = """
 { echo "apt-get $*"; echo "environment RUNLEVEL=$RUNLEVEL SYSTEMD_OFFLINE=$SYSTEMD_OFFLINE"; } >>"$MACHINE/log"
 case " $* " in
@@ -100,13 +100,13 @@ done
 
 
 class Machine:
-    """A folder that is all of `PATH`, and a copy of the scripts in a project folder."""
+    """A folder that is the whole `PATH`, and a copy of the scripts in a project folder."""
 
     def __init__(self, folder, installed=(), rust="1.95.0", system="Linux", processor="x86_64", user=1000):
         self.path = folder / "machine"
         self.project = folder / "project"
         self.path.mkdir()
-        # Copies: whoever writes to a link writes to the machine that the tests run on.
+        # Copies, because writing to a link would write to the machine that runs the tests.
         for name in BASICS:
             shutil.copy(shutil.which(name), self.path / name)
         for package, names in PACKAGES.items():
@@ -120,7 +120,7 @@ class Machine:
         self.fake("uname", f'[ "$1" = -m ] && echo {processor} || echo {system}')
         self.fake("id", f"echo {user}")
         self.fake("sleep", "exit 0")
-        # Whatever is in /sbin of the machine of the tests is none of this one.
+        # Hides /sbin of the machine that runs the tests.
         self.fake("ldconfig", '[ ! -e "$MACHINE/libcurl.so.4" ] || echo "	libcurl.so.4 (libc6,x86-64) => /lib/libcurl.so.4"')
         if rust is not None:
             self.fake("rustc", f'echo "rustc {rust} (0 2026-01-01)"')
@@ -128,7 +128,7 @@ class Machine:
         scripts = self.project / "scripts"
         scripts.mkdir(parents=True)
         text = (PROJECT / "scripts/setup.sh").read_text()
-        # The places outside of `PATH` that are looked at.
+        # Searched places outside of `PATH`.
         for place, instead in [("PATH=$PATH:/usr/sbin:/sbin\n", ""), ("/etc/os-release", '"$MACHINE/os-release"')]:
             assert place in text
             text = text.replace(place, instead)
@@ -178,7 +178,7 @@ class Machine:
         )
 
 
-# `cargo install` makes the embedded server.
+# `cargo install` creates the embedded server.
 CARGO = """
 case "$1" in
 install)
@@ -215,7 +215,7 @@ class SetupTest(unittest.TestCase):
     def assert_untouched(self, machine):
         self.assertNotIn("apt-get", machine.log)
 
-    def test_another_system_gets_one_sentence_before_anything_else(self):
+    def test_another_system_gets_one_error_before_anything_else(self):
         for system, text in [("Darwin", "Linux only, not on macOS"), ("FreeBSD", "Linux only, not on FreeBSD")]:
             with self.subTest(system), tempfile.TemporaryDirectory() as folder:
                 machine = Machine(Path(folder), system=system, rust=None).apt().sudo()
@@ -224,12 +224,12 @@ class SetupTest(unittest.TestCase):
                 self.assertEqual(result.stderr.count("\n"), 1)
                 self.assert_untouched(machine)
 
-    def test_another_processor_is_refused_with_what_may_work(self):
+    def test_another_processor_is_refused_with_alternatives(self):
         machine = self.machine(processor="riscv64").apt().sudo()
         self.assert_refused(machine.setup(), "not for `riscv64`", "hint: ", "--no-default-features")
         self.assert_untouched(machine)
 
-    def test_rust_is_looked_at_before_packages_are_installed(self):
+    def test_rust_is_checked_before_packages_are_installed(self):
         machine = self.machine(rust=None).apt().sudo()
         self.assert_refused(machine.setup(), "`cargo` is not installed", "rustup toolchain install")
         self.assert_untouched(machine)
@@ -239,7 +239,7 @@ class SetupTest(unittest.TestCase):
         self.assert_refused(machine.setup(), "Rust 1.63.0 is too old", "rustup toolchain install")
         self.assert_untouched(machine)
 
-    def test_what_is_there_needs_neither_root_nor_sudo_nor_apt(self):
+    def test_complete_machine_needs_neither_root_nor_sudo_nor_apt(self):
         machine = self.machine(installed=BUILD + MONGOD)
         for purpose in [[], ["run"], ["build"]]:
             result = machine.setup(*purpose)
@@ -250,7 +250,7 @@ class SetupTest(unittest.TestCase):
         write(dyno, "exit 0")
         self.assertEqual(machine.setup().stderr, "")
 
-    def test_building_and_running_need_no_node_and_no_embedded_server(self):
+    def test_build_and_run_need_neither_node_nor_embedded_server(self):
         machine = self.machine().apt().sudo()
         result = machine.setup()
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -258,7 +258,7 @@ class SetupTest(unittest.TestCase):
         self.assertNotIn("cargo install", machine.log)
         self.assertFalse((machine.project / ".cache").exists())
 
-    def test_building_alone_needs_nothing_of_the_server(self):
+    def test_building_alone_does_not_need_the_server(self):
         machine = self.machine(installed=BUILD)
         self.assertEqual(machine.setup("build").returncode, 0)
         self.assert_refused(machine.setup(), "libcurl4 python3 python3-pip", "make build, then `--uri`")
@@ -272,12 +272,12 @@ class SetupTest(unittest.TestCase):
         self.assert_refused(machine.setup("build"), "clang libelf-dev pkg-config zlib1g-dev", "make build EBPF=0")
         self.assertEqual(machine.setup("build", EBPF="0").returncode, 0)
 
-    def test_a_user_without_sudo_is_told_what_root_has_to_install(self):
+    def test_a_user_without_sudo_gets_the_command_for_root(self):
         machine = self.machine(installed=["build-essential"]).apt()
         self.assert_refused(machine.setup("build"), "there is no sudo", "hint: as root: apt-get update && apt-get install")
         self.assert_untouched(machine)
 
-    def test_sudo_without_rights_or_terminal_is_one_error_with_a_way_out(self):
+    def test_sudo_without_rights_is_one_error_with_an_alternative(self):
         machine = self.machine().apt().sudo("echo 'sudo: a terminal is required to read the password' >&2; exit 1")
         result = machine.setup("build")
         self.assert_refused(result, "sudo: a terminal is required", "cannot install the Debian packages", "hint: as root:")
@@ -287,11 +287,11 @@ class SetupTest(unittest.TestCase):
         machine = self.machine(user=0).apt()
         self.assertEqual(machine.setup("build").returncode, 0)
 
-    def test_a_system_without_apt_is_told_the_packages(self):
+    def test_a_system_without_apt_gets_the_package_names(self):
         machine = self.machine(installed=["build-essential", "pkg-config"]).sudo()
         self.assert_refused(machine.setup("build"), "by their Debian names: clang libelf-dev zlib1g-dev", "EBPF=0")
 
-    def test_the_locks_of_apt_are_waited_for(self):
+    def test_setup_waits_for_the_locks_of_apt(self):
         machine = self.machine(user=0).apt()
         machine.touch("lists-are-locked")
         result = machine.setup("build")
@@ -300,7 +300,7 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(machine.log.count(" update\n"), 2)
         self.assertIn("-o DPkg::Lock::Timeout=300 install", machine.log)
 
-    def test_an_apt_that_fails_ends_with_3_too(self):
+    def test_failing_apt_ends_with_3(self):
         machine = self.machine(user=0).apt()
         machine.touch("apt-fails")
         self.assert_refused(machine.setup("build"), "E: Unable to locate package", "cannot install", "EBPF=0")
@@ -326,7 +326,7 @@ class SetupTest(unittest.TestCase):
         write(machine.path / "packages/clang/clang", "echo clang version 10.0.0-4ubuntu1")
         self.assert_refused(machine.setup("build"), "installation: clang\n", "clang 12 or later", "EBPF=0")
 
-    def test_the_build_looks_for_the_same_clang(self):
+    def test_the_build_searches_for_the_same_clang(self):
         self.assertIn("const OLDEST_CLANG: u32 = 12;\n", (PROJECT / "crates/trace/build.rs").read_text())
         self.assertIn("-lt 12 ]", (PROJECT / "scripts/setup.sh").read_text())
 
@@ -345,14 +345,14 @@ class SetupTest(unittest.TestCase):
         # A second time does nothing.
         self.assertEqual(machine.setup("test").stderr, "")
 
-    def test_the_embedded_server_is_built_when_it_is_asked_for(self):
+    def test_the_embedded_server_is_built_on_request(self):
         machine = self.machine(user=0, installed=BUILD).apt()
         result = machine.setup("embedded")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("installing Debian packages: cmake util-linux\n", result.stderr)
         self.assertIn("cargo install", machine.log)
 
-    def test_an_embedded_server_that_cannot_be_built_is_a_refusal(self):
+    def test_failed_build_of_the_embedded_server_is_an_error(self):
         machine = self.machine(user=0, installed=BUILD + ["cmake", "util-linux"])
         machine.touch("cargo-fails")
         self.assert_refused(machine.setup("embedded"), "cannot build the embedded server", "`dyno server install`")
@@ -387,7 +387,7 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(system_state(), before)
         self.assertFalse((machine.project / ".cache").exists())
 
-    def test_another_word_is_a_wrong_argument(self):
+    def test_unknown_argument_is_refused(self):
         for arguments in [["tests"], ["test", "run"]]:
             with self.subTest(arguments), tempfile.TemporaryDirectory() as folder:
                 result = Machine(Path(folder)).setup(*arguments)
@@ -396,7 +396,7 @@ class SetupTest(unittest.TestCase):
 
 
 def system_state():
-    """What decides on the machine whether packages may start services."""
+    """Files on the machine that decide whether packages may start services."""
     policy = Path("/usr/sbin/policy-rc.d")
     masks = Path("/run/systemd/system")
     return (

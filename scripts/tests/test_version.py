@@ -1,4 +1,4 @@
-"""What the build script of `dyno` says of the commit, for each kind of sources.
+"""Commit that the build script of `dyno` records, for each kind of sources.
 
     python3 -m unittest discover --quiet scripts/tests
 """
@@ -41,9 +41,9 @@ class VersionTest(unittest.TestCase):
         return subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **person, **dates}).stdout
 
     def build(self, sources, profile="release"):
-        """The version, and the files whose change runs the script again."""
+        """The version, and the files that trigger the script again."""
         variables = {"PROFILE": profile, "CARGO_MANIFEST_DIR": str(sources / "crates/cli"), "CARGO_PKG_VERSION": "7.8.9"}
-        # As if the folder for temporary files were in no repository.
+        # As if the temporary folder were outside of any repository.
         variables["GIT_CEILING_DIRECTORIES"] = str(self.folder)
         said = subprocess.run([self.script], check=True, capture_output=True, text=True, env={**os.environ, **variables}).stdout
         version = re.search("^cargo:rustc-env=DYNO_VERSION=(.*)$", said, re.MULTILINE)[1]
@@ -79,12 +79,12 @@ class VersionTest(unittest.TestCase):
         self.assert_commit(version)
         self.assertEqual(watched, [])
 
-    def test_sources_without_a_repository_have_a_version_alone(self):
+    def test_sources_without_a_repository_only_have_a_version(self):
         bare = self.folder / "bare"
         (bare / "crates/cli").mkdir(parents=True)
         self.assertEqual(self.build(bare), ("7.8.9", []))
 
-    def test_the_repository_of_somebody_else_is_not_ours(self):
+    def test_a_foreign_repository_is_ignored(self):
         inside = self.repository / "vendored"
         (inside / "crates/cli").mkdir(parents=True)
         (inside / "crates/cli/build.rs").touch()

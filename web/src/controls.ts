@@ -1,5 +1,4 @@
-// A row of buttons of which one is chosen: radio buttons, so that keyboards and screen readers
-// know what they are.
+// A row of radio buttons, so that keyboards and screen readers recognize the choice.
 
 export interface Option<T extends string> {
   value: T;

@@ -1,5 +1,5 @@
-// The chart data as crates/report/src/page/ describes it. All times are seconds from the start
-// of the run, all latencies microseconds; null means that there is no value.
+// The chart data as described in crates/report/src/page/. All times are seconds from the start of the run, all latencies
+// microseconds; null is a missing value.
 
 import type { DensityData } from "./density";
 import type { PlotData } from "./experiment";

@@ -1,6 +1,5 @@
-// Densities: how often something happened at each place of two axes, as
-// crates/report/src/page/density.rs describes them. Pictures of one chart stand side by side, or
-// below each other where there is no room, with the same axes and the same colours.
+// Density charts: counts at each place of two axes, as described in crates/report/src/page/density.rs. Panels of one chart
+// are side by side, or below each other on a narrow page, with the same axes and colours.
 
 import { bytes, clock, count, latency, latencyTick } from "./format";
 import { byteSplits, FONT, logSplits, place, TIME_STEPS, widthIn } from "./plot";
@@ -200,7 +199,7 @@ class Panel {
     this.drawAxes(ctx, plotWidth, plotHeight);
     const size: [number, number] = [Math.round(plotWidth * pixel), Math.round(plotHeight * pixel)];
     const image = this.paint(ctx, size, colors, this.dot * pixel);
-    // putImageData would wipe out the grid behind empty cells.
+    // putImageData would erase the grid behind empty cells.
     const layer = document.createElement("canvas");
     [layer.width, layer.height] = size;
     layer.getContext("2d")?.putImageData(image, 0, 0);

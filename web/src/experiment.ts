@@ -1,5 +1,4 @@
-// Charts of an experiment: curves, points with the intervals of their values, and lines that mark a
-// place, as crates/report/src/page/plot.rs describes them.
+// Charts of an experiment: curves, points with intervals, and marker lines, as described in crates/report/src/page/plot.rs.
 
 import uPlot from "uplot";
 import { chooser } from "./controls";
@@ -111,7 +110,7 @@ function scale(full: Range, isLogarithmic: boolean, data: Range): uPlot.Scale {
   return {
     time: false,
     ...(isLogarithmic ? { distr: 3 as const, log: 10 as const } : {}),
-    // uPlot asks with the ends of the data, or with what was zoomed to.
+    // uPlot passes the ends of the data, or of the zoomed range.
     range: (_chart, min, max) => (min === data[0] && max === data[1] ? full : [min, max]),
   };
 }
@@ -139,7 +138,7 @@ function horizontalAxis(plot: PlotData, isLogarithmic: boolean): uPlot.Axis {
   }
   return {
     ...named,
-    // The measured places say more than round numbers.
+    // The measured places are more useful than round numbers.
     splits: (_chart, _axis, min, max) => {
       const shown = places.filter((value) => value >= min && value <= max);
       return shown.length > 1 ? shown : logSplits(min, max);
@@ -277,7 +276,7 @@ function markLines(plot: PlotData): (chart: uPlot) => void {
     ctx.fillStyle = color("--text-soft");
     ctx.lineWidth = pixel;
     ctx.setLineDash([3 * pixel, 3 * pixel]);
-    // Where the last name in each line above the chart ends.
+    // The end of the last name in each line above the chart.
     const ends: number[] = [];
     const marks = [...plot.marks].sort((a, b) => a.at - b.at);
     for (const mark of marks) {
@@ -297,7 +296,7 @@ function markLines(plot: PlotData): (chart: uPlot) => void {
       ctx.stroke();
       const width = ctx.measureText(mark.label).width;
       if (mark.is_vertical) {
-        // Above the chart, in the first line that has room.
+        // Above the chart, in the first line with enough room.
         const left = Math.min(Math.max(at - width / 2, bbox.left), bbox.left + bbox.width - width);
         const free = ends.findIndex((end) => end + 8 * pixel < left);
         const row = free < 0 ? ends.length : free;

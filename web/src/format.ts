@@ -1,4 +1,4 @@
-// Numbers on axes and in legends. The tables of the page are formatted by the Rust side.
+// Numbers on axes and in legends. The Rust code formats the tables of the page.
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
@@ -17,7 +17,7 @@ function short(value: number): string {
 }
 
 function scaled(us: number, write: (value: number) => string): string {
-  // The thresholds lie below the powers of ten by what rounding to three digits adds.
+  // The thresholds are below the powers of ten by the amount that rounding to three digits adds.
   if (us >= 999_500) return `${write(us / 1_000_000)} s`;
   if (us >= 999.5) return `${write(us / 1_000)} ms`;
   if (us >= 0.9995 || us === 0) return `${write(us)} µs`;
@@ -62,7 +62,7 @@ const SIZES = ["B", "KiB", "MiB", "GiB", "TiB"];
 /** A size in powers of 1024, such as `12.3 MiB`. */
 export function bytes(size: number): string {
   let power = 0;
-  // The bound lies below 1024 by what rounding to three digits adds.
+  // The bound is below 1024 by the amount that rounding to three digits adds.
   while (power < SIZES.length - 1 && Math.abs(size) / 1024 ** power >= 1_000) {
     power += 1;
   }
@@ -91,7 +91,7 @@ export function percentile(inverse: number): string {
   if (inverse <= 1) {
     return "0 %";
   }
-  // One digit per nine, and one more where the level is between two of them.
+  // One digit per nine, and one more for levels between two of them.
   const nines = Math.log10(inverse);
   const decimals = Math.max(0, Math.ceil(nines - 1e-6) - 2);
   const isNines = Math.abs(nines - Math.round(nines)) < 1e-6;

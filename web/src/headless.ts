@@ -1,5 +1,5 @@
-// The charts of a page without a browser: a document that has what the charts ask for, and canvases that write SVG.
-// crates/pictures runs report.js in it, so that files show what the page shows. It is a bundle of its own.
+// Draws the charts of a page without a browser, with a minimal document and canvases that write SVG. crates/pictures runs
+// report.js in it, so that files show the same as the page. It is a separate bundle.
 
 import { Canvas, Path, text, textWidth } from "./svg";
 
@@ -265,7 +265,7 @@ function key(element: Element | undefined, id: string, top: number): [string, nu
 function drawn(figure: Figure): string {
   const element = elements.get(figure.id);
   const title = (figure.subject && elements.get(figure.subject)?.textContent) || figure.title;
-  // What stands in backticks is set as code in a page.
+  // A page shows text in backticks as code.
   const parts = [text(title.replaceAll("`", ""), MARGIN, 22, TITLE, resolved("var(--text)"), "600")];
   let bottom = TITLE_LINE;
   const canvases = element?.querySelectorAll("canvas") ?? [];

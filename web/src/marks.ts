@@ -1,5 +1,5 @@
-// What all charts over time show besides their curves: changes of level as vertical lines, and the time that a piece of
-// evidence is about, once the reader has followed its link.
+// Marks in all charts over time: level shifts as vertical lines, and the time range of a piece of evidence after the reader
+// followed its link.
 
 import uPlot from "uplot";
 import type { ChangeMark } from "./data";

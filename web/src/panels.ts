@@ -1,4 +1,4 @@
-// Charts of what was watched: resources of the machine and the server, below those of the load and on their axis.
+// Charts of watched resources of the machine and the server, below the load charts and on the same axis.
 
 import uPlot from "uplot";
 import type { Charts, PanelData, PanelUnit, Values } from "./data";
@@ -56,7 +56,7 @@ export function panelChart(charts: Charts, panel: PanelData): Made {
     if (!panel.is_stacked) {
       return [series, one.values];
     }
-    // The legend tells the height of the layer, and not where its upper edge is.
+    // The legend shows the height of the layer, not its upper edge.
     const own = one.values;
     const value = (_chart: uPlot, _value: number, _index: number, place: number | null) =>
       place === null ? "" : written(own[place], unit);

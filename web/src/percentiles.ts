@@ -1,5 +1,4 @@
-// Percentile plots: latency over 1/(1-q) on a logarithmic axis, so that each nine more takes the
-// same room.
+// Percentile charts: latency over 1/(1-q) on a logarithmic axis, where each nine has the same width.
 
 import uPlot from "uplot";
 import type { Charts, PercentileCurve } from "./data";
@@ -32,7 +31,7 @@ function labels(chart: uPlot, splits: number[]): string[] {
 
 function made(curves: [Curve, PercentileCurve][]): Made {
   const tables = curves.map(([, curve]): uPlot.AlignedData => [curve.inverse, curve.value_us]);
-  // Joining leaves undefined where a curve has no point, which lines are drawn across.
+  // Joining leaves undefined for a curve without a point there, and lines are drawn across.
   const data = tables.length > 0 ? uPlot.join(tables) : ([[]] as uPlot.AlignedData);
   return {
     options: {

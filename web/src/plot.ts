@@ -1,5 +1,5 @@
-// What all charts share: fonts, axes, legends with the values under the cursor, logarithmic
-// scales, and following the width of the page.
+// Shared parts of all charts: fonts, axes, legends with the values under the cursor, logarithmic scales, and adaptation to
+// the width of the page.
 
 import uPlot from "uplot";
 import { color } from "./theme";
@@ -62,7 +62,7 @@ export function curveSeries(curve: Curve, points: number, write: (value: number)
     width: points > DENSE_POINTS ? 0.8 : (curve.width ?? 1.75),
     ...(curve.dash ? { dash: curve.dash } : {}),
     ...(curve.fill ? { fill: curve.fill } : {}),
-    // Points only where a line would not show: around values that stand alone.
+    // Points only where a line would be invisible: around isolated values.
     points: { size: 5, fill: curve.color, stroke: curve.color },
     value: (chart, _value, index, place) => valueBefore(chart, index, place, write),
   };

@@ -1,5 +1,5 @@
-// Scatters: a value of each of very many messages in their order, as crates/report/src/page/scatter.rs
-// describes them. Panels share their axes; dragging over a part of one shows that part in all of them.
+// Scatter charts: one value for each of many messages in order, as described in crates/report/src/page/scatter.rs. Panels
+// share their axes; dragging over a part of one zooms all of them.
 
 import { chooser } from "./controls";
 import { count, latency, latencyTick } from "./format";
@@ -133,7 +133,7 @@ class Panel {
     const image = layer.getContext("2d");
     if (image) {
       image.putImageData(this.paint(image, view, isLog, colors), 0, 0);
-      // putImageData itself would wipe out the grid behind empty places.
+      // putImageData itself would erase the grid behind empty places.
       ctx.drawImage(layer, LEFT, TOP, width, height);
     }
   }
@@ -369,7 +369,7 @@ export class Scatter {
   draw(): void {
     this.width = this.element.clientWidth;
     this.all.disabled = this.view === this.full;
-    // A linear axis begins at zero, unless only a part is seen.
+    // A linear axis begins at zero, unless it is zoomed.
     const fromZero = { ...this.full, y: [0, this.full.y[1]] as Range };
     this.shown = !this.isLog && this.view === this.full ? fromZero : this.view;
     const colors = shades();

@@ -1,4 +1,4 @@
-// A canvas that writes what is drawn as SVG: of the interface of browsers that part which the charts use.
+// A canvas that writes SVG. It implements the part of the browser interface that the charts use.
 
 /** Writes pixels as a PNG file in base64; crates/pictures has it. */
 declare const encodePng: (pixels: Uint8Array, width: number, height: number) => string;

@@ -1,5 +1,5 @@
-// Light and dark: follows the system until the reader chooses. The colours themselves are custom
-// properties in report.css; canvases cannot read those, so charts ask here.
+// Light and dark theme: follows the system until the reader chooses. The colours are custom properties in report.css;
+// canvases cannot read them, so charts get them here.
 
 export type Choice = "auto" | "light" | "dark";
 
@@ -40,7 +40,7 @@ export function operationColor(index: number): string {
 }
 
 function stored(): Choice {
-  // A page opened from a file may have no storage; the choice then lasts until it is closed.
+  // A page opened from a file may have no storage; the choice then lasts until the page is closed.
   try {
     const value = localStorage.getItem(STORAGE_KEY);
     return value === "light" || value === "dark" ? value : "auto";

@@ -1,5 +1,5 @@
-// Charts over time: rate, latency, errors. They share the cursor and the zoom, and show the
-// phases as shades behind the curves.
+// Charts over time: rate, latency and errors. They share cursor and zoom, and show the phases as shaded ranges behind the
+// curves.
 
 import uPlot from "uplot";
 import type { Charts, LatencySeries, PhaseSpan, Values } from "./data";

@@ -1,19 +1,18 @@
-//! Where a series of results changed its level, such as the rates of nightly runs.
+//! Level changes in a series of results, such as the rates of nightly runs.
 //!
-//! E-divisive means: D. S. Matteson and N. A. James, "A Nonparametric Approach for Multiple Change
-//! Point Analysis of Multivariate Data", *Journal of the American Statistical Association* 109
-//! (2014), with exponent 1. It asks nothing of the distribution of the results. The series is split
-//! where the two sides differ most in energy distance, and the split is kept if it is larger than
-//! what shuffling gives: the results of each segment are permuted among themselves, the largest
-//! split of any segment is noted, and the p value is the share of permutations that reach the true
-//! one. So the first split that is not significant ends the search, and a series without a change
-//! raises a false alarm with the probability of the significance, however many places it could be
-//! split at. Used on benchmarks: D. Daly, W. Brown, H. Ingo, J. O'Leary and D. Bradford, "The Use
-//! of Change Point Detection to Identify Software Performance Regressions in a Continuous
-//! Integration System", *ICPE* (2020).
+//! E-divisive means with an exponent of 1: D. S. Matteson and N. A. James, "A Nonparametric Approach for
+//! Multiple Change Point Analysis of Multivariate Data", *Journal of the American Statistical Association* 109
+//! (2014). It makes no assumption about the distribution of the results. The series is split where the two
+//! sides differ most in energy distance, and the split is kept if it is larger than in shuffled results: the
+//! results of each segment are permuted, the largest split of any segment is noted, and the p value is the share
+//! of permutations that reach the true one. So the first split that is not significant ends the search, and a
+//! series without a change raises a false alarm with the probability of the significance, however many possible
+//! splits there are. Used on benchmarks: D. Daly, W. Brown, H. Ingo, J. O'Leary and D. Bradford, "The Use of
+//! Change Point Detection to Identify Software Performance Regressions in a Continuous Integration System",
+//! *ICPE* (2020).
 //!
-//! Assumed: results that are independent but for their level. Runs that share a machine state with
-//! their neighbours raise more alarms.
+//! Assumption: results are independent except for their level. Runs that share a machine state with their
+//! neighbours raise more alarms.
 
 use crate::resampling::Resampling;
 use rand::seq::SliceRandom;
@@ -21,43 +20,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 4;
 
-/// How to look for changes.
+/// Settings of the search for changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePointSettings {
     /// Probability of a false alarm in a series without a change.
     pub significance_ratio: f64,
-    /// Fewest results between two changes, at least 2. Small numbers find a change sooner after it
-    /// happened.
+    /// Fewest results between two changes, at least 2. With small numbers a change is found sooner.
     pub min_segment: usize,
-    /// Permutations for each split. The smallest possible p value is one over this plus one.
+    /// Permutations per split. The smallest possible p value is one over this plus one.
     pub permutations: usize,
     /// Seed of the permutations.
     pub seed: u64,
 }
 
 impl ChangePointSettings {
-    /// 1 % of false alarms, segments of three, 499 permutations.
+    /// Settings with 1 % of false alarms, segments of three and 499 permutations.
     pub fn seeded(seed: u64) -> ChangePointSettings {
-        ChangePointSettings {
-            significance_ratio: 0.01,
-            min_segment: 3,
-            permutations: 499,
-            seed,
-        }
+        ChangePointSettings { significance_ratio: 0.01, min_segment: 3, permutations: 499, seed }
     }
 
-    /// Fewest results in which a change can be found. The clearest one possible splits them in the middle, and of
-    /// all orders that tell the halves apart two look the same: it and its mirror image. In shorter series that is
-    /// more than the significance, so that every change could be chance.
+    /// Fewest results in which a change can be found. The clearest possible change splits them in the middle,
+    /// and two of all orders that distinguish the halves look the same: it and its mirror image. In shorter
+    /// series that exceeds the significance, so that every change could be chance.
     pub fn fewest_results(&self) -> usize {
         let halvings = |n: usize| {
             let half = n / 2;
-            (0..half).fold(1.0, |product, place| {
-                product * (n - place) as f64 / (half - place) as f64
-            })
+            (0..half)
+                .fold(1.0, |product, place| product * (n - place) as f64 / (half - place) as f64)
         };
         let least = 2 * self.min_segment.max(2);
         (least..MOST_RESULTS_NEEDED)
@@ -66,7 +58,7 @@ impl ChangePointSettings {
     }
 }
 
-/// With so many results no significance that permutations can show is out of reach.
+/// Number of results that is sufficient for any significance that permutations can show.
 const MOST_RESULTS_NEEDED: usize = 64;
 
 /// A change of level.
@@ -74,18 +66,18 @@ const MOST_RESULTS_NEEDED: usize = 64;
 pub struct ChangePoint {
     /// Position of the first result after the change, from 0.
     pub position: usize,
-    /// Share of shuffled series that show a split as large.
+    /// Share of shuffled series with an equally large split.
     pub p_value_ratio: f64,
-    /// Mean of the results since the change before, in their unit.
+    /// Mean of the results since the previous change, in their unit.
     pub before_mean: f64,
     /// Mean of the results up to the next change, in their unit.
     pub after_mean: f64,
-    /// `after_mean / before_mean − 1`; of no use for results around 0.
+    /// `after_mean / before_mean − 1`; meaningless for results around 0.
     pub change_ratio: f64,
 }
 
-/// Finds the changes in a series, from the first to the last. Results that are not finite must be
-/// left out by the caller; a series that holds one has no changes.
+/// Finds the changes in a series, from the first to the last. The caller must remove results that are not
+/// finite; a series with one has no changes.
 pub fn change_points(series: &[f64], settings: ChangePointSettings) -> Vec<ChangePoint> {
     if !series.iter().all(|value| value.is_finite()) {
         return Vec::new();
@@ -110,10 +102,7 @@ pub fn change_points(series: &[f64], settings: ChangePointSettings) -> Vec<Chang
 /// The parts between the changes.
 fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     let starts = std::iter::once(0).chain(found.iter().map(|(position, _)| *position));
-    let ends = found
-        .iter()
-        .map(|(position, _)| *position)
-        .chain(std::iter::once(length));
+    let ends = found.iter().map(|(position, _)| *position).chain(std::iter::once(length));
     starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
@@ -134,7 +123,7 @@ fn described(series: &[f64], found: &[(usize, f64)]) -> Vec<ChangePoint> {
     found.iter().zip(means.windows(2)).map(point).collect()
 }
 
-/// A place to split a series at.
+/// A position of a split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
     position: usize,
@@ -145,10 +134,7 @@ struct Split {
 fn largest_split(series: &[f64], segments: &[Range<usize>], min_segment: usize) -> Option<Split> {
     let splits = segments.iter().filter_map(|segment| {
         let split = split(&series[segment.clone()], min_segment.max(2))?;
-        Some(Split {
-            position: split.position + segment.start,
-            ..split
-        })
+        Some(Split { position: split.position + segment.start, ..split })
     });
     splits.max_by(|a, b| a.size.total_cmp(&b.size))
 }
@@ -157,8 +143,8 @@ fn largest_split(series: &[f64], segments: &[Range<usize>], min_segment: usize) 
 /// `2 E|X − Y| − E|X − X′| − E|Y − Y′|`. `None` if the segment is too short.
 fn split(segment: &[f64], min_segment: usize) -> Option<Split> {
     let n = segment.len();
-    // Sums of distances within the left side, between the sides, and within the right side, kept
-    // up to date while values move from right to left.
+    // Sums of distances within the left side, between the sides, and within the right side, updated while
+    // values move from right to left.
     let (mut left, mut between) = (0.0, 0.0);
     let mut right: f64 = (1..n).map(|i| distance_to(segment[i], &segment[..i])).sum();
     let mut best: Option<Split> = None;
@@ -187,8 +173,8 @@ fn distance_to(value: f64, others: &[f64]) -> f64 {
     others.iter().map(|other| (value - other).abs()).sum()
 }
 
-/// Share of permutations within the segments whose largest split is as large, the series itself
-/// counted among them; `None` if it is above the significance, which often shows after a few.
+/// Share of permutations within the segments with an equally large split, including the series itself; `None`
+/// if it exceeds the significance, which often shows after a few.
 fn significant_p_value(
     series: &[f64],
     segments: &[Range<usize>],

@@ -1,26 +1,23 @@
-//! Rate and response time of a closed system over the number of clients, exactly, if it is
-//! separable: exponential service (or any, with processor sharing), queues that do not block.
+//! Exact rate and response time of a closed system over the number of clients, if it is separable: exponential
+//! service (or any, with processor sharing), queues that do not block.
 //!
-//! The values are those of exact mean value analysis (M. Reiser and S. S. Lavenberg, "Mean-Value
-//! Analysis of Closed Multichain Queueing Networks", *Journal of the ACM* 27 (1980)). They are
-//! computed by convolution (J. P. Buzen, "Computational Algorithms for Closed Queueing Networks with
-//! Exponential Servers", *Communications of the ACM* 16 (1973)) on logarithms, because the recursion
-//! of mean value analysis loses all digits for resources of many servers, such as 64 CPUs.
+//! The values match exact mean value analysis (M. Reiser and S. S. Lavenberg, "Mean-Value Analysis of Closed
+//! Multichain Queueing Networks", *Journal of the ACM* 27 (1980)). They are computed by convolution (J. P.
+//! Buzen, "Computational Algorithms for Closed Queueing Networks with Exponential Servers", *Communications of
+//! the ACM* 16 (1973)) on logarithms, because the recursion of mean value analysis loses all digits for
+//! resources with many servers, such as 64 CPUs.
 
 use dyno_record::experiment::{ClosedPoint, ClosedSystem};
 
-/// The curves from 1 to `max_clients` clients; empty if an operation takes no time at all. Takes a
-/// time that grows with the square of `max_clients`: about 0.1 s for 1000 with four resources.
+/// The curves from 1 to `max_clients` clients; empty if an operation takes no time at all. The time grows with
+/// the square of `max_clients`: about 0.1 s for 1000 with four resources.
 pub fn curve(system: &ClosedSystem, max_clients: u32) -> Vec<ClosedPoint> {
     let count = max_clients as usize;
     let delay_s = system.delay_s + system.think_time_s;
     // The logarithm of the normalization constant, by number of clients.
     let mut constants = factors(delay_s, u32::MAX, count);
     for demand in &system.demands {
-        constants = convolved(
-            &constants,
-            &factors(demand.occupied_s(), demand.servers, count),
-        );
+        constants = convolved(&constants, &factors(demand.occupied_s(), demand.servers, count));
     }
     let point = |clients: u32| {
         let n = clients as usize;
@@ -80,11 +77,7 @@ mod tests {
             demand_s: *demand_s,
             uncertainty_ratio: 0.0,
         };
-        ClosedSystem {
-            demands: demands.iter().map(demand).collect(),
-            delay_s,
-            think_time_s,
-        }
+        ClosedSystem { demands: demands.iter().map(demand).collect(), delay_s, think_time_s }
     }
 
     /// Mean value analysis of single servers, as in the paper.
@@ -92,11 +85,7 @@ mod tests {
         let mut queues = vec![0.0; demands.len()];
         let mut rate = 0.0;
         for n in 1..=clients {
-            let times: Vec<f64> = demands
-                .iter()
-                .zip(&queues)
-                .map(|(d, q)| d * (1.0 + q))
-                .collect();
+            let times: Vec<f64> = demands.iter().zip(&queues).map(|(d, q)| d * (1.0 + q)).collect();
             rate = f64::from(n) / (think_time_s + times.iter().sum::<f64>());
             queues = times.iter().map(|time| rate * time).collect();
         }
@@ -110,10 +99,7 @@ mod tests {
         let points = curve(&system(&with_servers, 0.0, 15.0), 60);
         for point in &points {
             let expected = mean_value_analysis(&demands, 15.0, point.clients);
-            assert!(
-                (point.rate_per_s / expected - 1.0).abs() < 1e-9,
-                "{point:?} {expected}"
-            );
+            assert!((point.rate_per_s / expected - 1.0).abs() < 1e-9, "{point:?} {expected}");
         }
     }
 
@@ -132,11 +118,7 @@ mod tests {
         for point in &points {
             assert!(point.rate_per_s.is_finite() && point.rate_per_s <= 64_000.0 * (1.0 + 1e-9));
         }
-        assert!(
-            points
-                .windows(2)
-                .all(|p| p[1].rate_per_s >= p[0].rate_per_s * (1.0 - 1e-9))
-        );
+        assert!(points.windows(2).all(|p| p[1].rate_per_s >= p[0].rate_per_s * (1.0 - 1e-9)));
         assert!((points[999].rate_per_s / 64_000.0 - 1.0).abs() < 1e-6);
     }
 
@@ -148,10 +130,7 @@ mod tests {
             let station = |servers: u32, service: Service| Station { servers, service };
             let seen = simulate(
                 &System {
-                    source: Source::Closed {
-                        clients,
-                        think: Service::Exponential(0.02),
-                    },
+                    source: Source::Closed { clients, think: Service::Exponential(0.02) },
                     stations: vec![
                         station(2, Service::Exponential(0.004)),
                         station(1, Service::Exponential(0.0015)),

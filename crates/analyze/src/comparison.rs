@@ -1,25 +1,25 @@
-//! Is the candidate faster than the baseline? Pairs of runs, compared by the ratio of a rate, a mean
-//! or a percentile.
+//! Whether the candidate is faster than the baseline: pairs of runs, compared by the ratio of a rate, a mean or
+//! a percentile.
 //!
-//! The two runs of a pair lie next to each other in time, in the orders AB, BA, BA, AB, …, so that a
-//! drift of the machine raises one side as often as the other. The logarithms of the pairs' ratios
-//! are independent, whatever the memory inside the runs, and their mean gets Student's interval: D.
-//! R. Cox, *Planning of Experiments* (1958), chapters 3 and 13. From [`MIN_PAIRS_FOR_ORDER`] pairs on the
-//! effect of the order is estimated with it and taken out. As few pairs may agree by chance, the
-//! interval is never narrower than what the variation inside the runs ([`crate::uncertainty`]) leaves
-//! open; for a single pair it is that, which nothing certain may rest on.
+//! The two runs of a pair are consecutive, in the orders AB, BA, BA, AB, …, so that a drift of the machine
+//! raises both sides equally often. The logarithms of the pairs' ratios are independent, whatever the memory
+//! within the runs, and their mean gets Student's interval: D. R. Cox, *Planning of Experiments* (1958),
+//! chapters 3 and 13. From [`MIN_PAIRS_FOR_ORDER`] pairs on, the effect of the order is estimated as well and
+//! removed. As few pairs may agree by chance, the interval is never narrower than the uncertainty from the
+//! variation within the runs ([`crate::uncertainty`]); for a single pair it equals that uncertainty, which does
+//! not support certain conclusions.
 //!
-//! Runs that exist already do not form pairs: repetitions of each side vary on their own, and the logarithms of the two means
-//! get Welch's interval ([`compare_sides`]).
+//! Existing runs do not form pairs: repetitions of each side vary independently, and the logarithms of the two
+//! means get Welch's interval ([`compare_sides`]).
 //!
-//! The verdict follows from the interval alone, so that its errors are those of the interval: a
-//! difference is claimed without one in at most 5 % of comparisons at 95 %. A margin tells what is of
-//! no interest: an interval within it is a finding of equivalence (D. J. Schuirmann, "A Comparison of
-//! the Two One-Sided Tests Procedure and the Power Approach", *Journal of Pharmacokinetics and
-//! Biopharmaceutics* 15 (1987)), and an interval that is too wide for either is not enough data.
+//! The verdict follows from the interval alone, so its errors are the interval's: at 95 %, a difference is
+//! claimed without one in at most 5 % of comparisons. The margin defines irrelevant differences: an interval
+//! within it is a finding of equivalence (D. J. Schuirmann, "A Comparison of the Two One-Sided Tests Procedure
+//! and the Power Approach", *Journal of Pharmacokinetics and Biopharmaceutics* 15 (1987)), and an interval that
+//! is too wide for either means that there is not enough data.
 //!
-//! To add pairs until the *verdict* pleases would raise the errors; [`is_precise`] stops
-//! by the width of the interval, which says nothing about the side.
+//! Adding pairs until the *verdict* pleases would raise the errors; [`is_precise`] stops by the width of the
+//! interval, which does not favour a side.
 
 use crate::estimate::Spread;
 use crate::least_squares::solve;
@@ -30,18 +30,18 @@ use crate::uncertainty::series::{MIN_BEYOND_PERCENTILE, Series};
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, Statistic};
 
-/// Fewest pairs, in both orders, from which the effect of the order is taken out. Below it, the
-/// degree of freedom that this takes costs more than the effect usually does.
+/// Fewest pairs, in both orders, from which the effect of the order is removed. With fewer pairs, the lost
+/// degree of freedom usually costs more than the effect.
 pub const MIN_PAIRS_FOR_ORDER: usize = 6;
 
-/// Most pairs that are ever predicted to be needed.
+/// Largest predicted number of pairs.
 pub const MOST_PAIRS_NEEDED: usize = 10_000;
 
-/// The wished half-width of the interval as a share of the margin. With a third, two equal sides
-/// are found to be equal nearly always, not in half of the comparisons.
+/// Target half-width of the interval as a share of the margin. With a third, two equal sides are almost always
+/// found to be equal, instead of in half of the comparisons.
 const WISHED_SHARE_OF_MARGIN: f64 = 1.0 / 3.0;
 
-/// A run of each side, next to each other in time.
+/// A run of each side, consecutive in time.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The run of A.
@@ -52,33 +52,28 @@ pub struct Pair {
     pub baseline_first: bool,
 }
 
-/// Whether the interval is as narrow as the margin calls for: the rule by which to stop adding
-/// pairs.
+/// Whether the interval is narrow enough for the margin: the rule for when to stop adding pairs.
 pub fn is_precise(comparison: &Comparison) -> bool {
     comparison.basis == Basis::BetweenRuns
         && half_width(&comparison.ratio) <= wished_half_width(comparison)
 }
 
-/// Number of pairs after which [`is_precise`] is expected to be true, at least that of
-/// those there are if it already is; `None` beyond [`MOST_PAIRS_NEEDED`].
+/// Expected number of pairs until [`is_precise`] is true, at least the present number if it already is; `None`
+/// beyond [`MOST_PAIRS_NEEDED`].
 pub fn pairs_expected(comparison: &Comparison) -> Option<usize> {
     if is_precise(comparison) {
         return Some(comparison.pairs);
     }
     let confidence = comparison.ratio.confidence_ratio;
-    pairs_needed(
-        comparison.pair_deviation_ratio,
-        wished_half_width(comparison),
-        confidence,
-    )
+    pairs_needed(comparison.pair_deviation_ratio, wished_half_width(comparison), confidence)
 }
 
 fn wished_half_width(comparison: &Comparison) -> f64 {
     comparison.margin_ratio.ln_1p() * WISHED_SHARE_OF_MARGIN
 }
 
-/// The smallest number of pairs whose mean has an interval of this half-width, when single pairs
-/// have this deviation (both as shares); `None` beyond [`MOST_PAIRS_NEEDED`].
+/// The smallest number of pairs for an interval of the mean with this half-width, given the deviation of single
+/// pairs (both as shares); `None` beyond [`MOST_PAIRS_NEEDED`].
 pub fn pairs_needed(
     deviation_ratio: f64,
     half_width_ratio: f64,
@@ -95,18 +90,14 @@ pub fn pairs_needed(
     }
     while enough - too_few > 1 {
         let middle = too_few.midpoint(enough);
-        if wide(middle) {
-            too_few = middle
-        } else {
-            enough = middle
-        }
+        if wide(middle) { too_few = middle } else { enough = middle }
     }
     Some(enough)
 }
 
-/// Compares pairs by a statistic, with differences of less than `margin_ratio` being of no
-/// interest. `None` without pairs, if a run did nothing, if a single pair is too short, or if less than
-/// [`MIN_BEYOND_PERCENTILE`] operations of a side lie beyond a percentile.
+/// Compares pairs by a statistic; differences below `margin_ratio` are irrelevant. `None` without pairs, if a
+/// run has no operations, if a single pair is too short, or if fewer than [`MIN_BEYOND_PERCENTILE`] operations
+/// of a side lie beyond a percentile.
 pub fn compare(
     pairs: &[Pair],
     statistic: Statistic,
@@ -126,12 +117,8 @@ pub fn compare(
     let count = (pairs.len() as f64).sqrt();
     let (mean, spread, basis) = if pairs.len() == 1 {
         let within = within?;
-        let mean = MeanOfPairs {
-            value: differences[0],
-            order_effect: None,
-            squares: 0.0,
-            spread: within,
-        };
+        let mean =
+            MeanOfPairs { value: differences[0], order_effect: None, squares: 0.0, spread: within };
         (mean, within, Basis::WithinRun)
     } else {
         let first: Vec<bool> = pairs.iter().map(|pair| pair.baseline_first).collect();
@@ -140,11 +127,7 @@ pub fn compare(
         let wider = |other: &Spread| {
             other.half_width(confidence_ratio) > between.half_width(confidence_ratio)
         };
-        (
-            mean,
-            within.filter(wider).unwrap_or(between),
-            Basis::BetweenRuns,
-        )
+        (mean, within.filter(wider).unwrap_or(between), Basis::BetweenRuns)
     };
     let ratio = spread.interval(mean.value.exp(), confidence_ratio)?;
     Some(Comparison {
@@ -159,18 +142,15 @@ pub fn compare(
     })
 }
 
-/// Compares the runs of A with the runs of B, which do not form pairs. A side with one run varies as the other one does;
-/// with one run each the interval rests on their windows alone. `None` as for [`compare`].
+/// Compares the runs of A with the runs of B without pairs. A side with one run is assumed to vary like the
+/// other; with one run each the interval is based on their windows alone. `None` as for [`compare`].
 pub fn compare_sides(
     sides: [&Runs; 2],
     statistic: Statistic,
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<Comparison> {
-    if sides
-        .iter()
-        .any(|side| side.beyond(statistic) < MIN_BEYOND_PERCENTILE)
-    {
+    if sides.iter().any(|side| side.beyond(statistic) < MIN_BEYOND_PERCENTILE) {
         return None;
     }
     let [a, b] = sides.map(|side| side.value(statistic));
@@ -188,10 +168,7 @@ pub fn compare_sides(
     };
     let (spread, basis) = match Spread::of_sides(own, wider) {
         Some(spread) => (spread, Basis::BetweenRuns),
-        None => (
-            Spread::of_sum(&[within[0]?, within[1]?], 1)?,
-            Basis::WithinRun,
-        ),
+        None => (Spread::of_sum(&[within[0]?, within[1]?], 1)?, Basis::WithinRun),
     };
     let ratio = spread.interval(b? / a?, confidence_ratio)?;
     Some(Comparison {
@@ -206,7 +183,7 @@ pub fn compare_sides(
     })
 }
 
-/// The rule that turns an interval of the ratio into words.
+/// The verdict for an interval of the ratio.
 fn verdict(statistic: Statistic, ratio: &Estimate, margin_ratio: f64) -> ComparisonVerdict {
     let margin = 1.0 + margin_ratio;
     if ratio.low >= 1.0 / margin && ratio.high <= margin {
@@ -234,14 +211,11 @@ fn differences(pairs: &[Pair], statistic: Statistic) -> Option<Vec<f64>> {
     pairs.iter().map(difference).collect()
 }
 
-/// That of the mean logarithm from the variation inside of the runs alone; `None` if a run is too short to tell.
+/// Spread of the mean logarithm from the variation within the runs alone; `None` if a run is too short.
 fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Option<Spread> {
-    let sides = pairs
-        .iter()
-        .flat_map(|pair| [&pair.baseline, &pair.candidate]);
-    let spreads: Option<Vec<_>> = sides
-        .map(|side| side.log_spread(statistic, resampling))
-        .collect();
+    let sides = pairs.iter().flat_map(|pair| [&pair.baseline, &pair.candidate]);
+    let spreads: Option<Vec<_>> =
+        sides.map(|side| side.log_spread(statistic, resampling)).collect();
     Spread::of_sum(&spreads?, pairs.len())
 }
 
@@ -249,19 +223,19 @@ fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Optio
 pub(crate) struct MeanOfPairs {
     pub(crate) value: f64,
     order_effect: Option<f64>,
-    /// Squared deviations from it, without the effect of the order where that is taken out.
+    /// Squared deviations from the mean, without the effect of the order if it is removed.
     pub(crate) squares: f64,
-    /// Of the mean; it rests on the deviations.
+    /// Spread of the mean, from the deviations.
     pub(crate) spread: Spread,
 }
 
-/// Degrees of freedom of the mean of so many pairs in both orders.
+/// Degrees of freedom of the mean of this many pairs in both orders.
 pub(crate) fn degrees_of_freedom(pairs: usize) -> f64 {
     let takes_order_out = pairs >= MIN_PAIRS_FOR_ORDER;
     pairs as f64 - if takes_order_out { 2.0 } else { 1.0 }
 }
 
-/// The mean of these logarithms, of pairs in which A ran before B or after it.
+/// The mean of these logarithms, from pairs with A before B or after it.
 pub(crate) fn mean_of_pairs(differences: &[f64], baseline_first: &[bool]) -> Option<MeanOfPairs> {
     let n = differences.len() as f64;
     let order = |first: &bool| if *first { 1.0 } else { -1.0 };
@@ -279,10 +253,7 @@ pub(crate) fn mean_of_pairs(differences: &[f64], baseline_first: &[bool]) -> Opt
     } else {
         (sum / n, 0.0, 1.0 / n)
     };
-    let residuals = orders
-        .iter()
-        .zip(differences)
-        .map(|(o, d)| d - value - o * effect);
+    let residuals = orders.iter().zip(differences).map(|(o, d)| d - value - o * effect);
     let degrees_of_freedom = n - if takes_order_out { 2.0 } else { 1.0 };
     let squares = residuals.map(|r| r * r).sum::<f64>();
     let variance = squares / degrees_of_freedom;
@@ -290,10 +261,7 @@ pub(crate) fn mean_of_pairs(differences: &[f64], baseline_first: &[bool]) -> Opt
         value,
         order_effect: takes_order_out.then_some(effect),
         squares,
-        spread: Spread {
-            deviation: (variance * inverse).sqrt(),
-            degrees_of_freedom,
-        },
+        spread: Spread { deviation: (variance * inverse).sqrt(), degrees_of_freedom },
     })
 }
 

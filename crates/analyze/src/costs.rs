@@ -1,5 +1,5 @@
-//! What a phase cost: its counters divided by its operations, write and space amplification, energy and price. Every page
-//! takes the ratios from here.
+//! Costs of a phase: counters per operation, write and space amplification, energy and price. All pages use
+//! these ratios.
 
 mod coverage;
 mod premises;
@@ -16,20 +16,19 @@ use dyno_record::experiment::{
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::plan::RecordedPrice;
 
-/// WiredTiger writes a checkpoint so long after the one before. Source: `storage.syncPeriodSecs` in the MongoDB manual.
+/// Time between WiredTiger checkpoints. Source: `storage.syncPeriodSecs` in the MongoDB manual.
 pub(crate) const CHECKPOINT_INTERVAL_S: f64 = 60.0;
 
-/// Operations that change a document each. The update of a read-modify-write is counted as `update`.
+/// Operations that change one document each. The update of a read-modify-write counts as `update`.
 const CHANGING: [&str; 3] = ["insert", "update", "insert_batch"];
 
-/// Why a short phase has no costs.
-const READ_TOO_LATE: &str = "the counters were read too late for a phase that short";
+/// Reason for a short phase without costs.
+const READ_TOO_LATE: &str = "the counters were read too late for such a short phase";
 
-/// What a phase cost; `None` if its record counts nothing of it and names no price. `rate_per_s` is that of the operations
-/// that succeeded, by which the price of operations is reckoned.
+/// Costs of a phase; `None` if its record has no counters and no price. `rate_per_s` is the rate of successful
+/// operations, which the price per operation uses.
 pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure) -> Option<Costs> {
-    let mut all = document.consumption.iter();
-    let used = all.find(|used| used.phase == phase.name);
+    let used = document.consumption.iter().find(|used| used.phase == phase.name);
     let price = document.recorded_plan().price;
     if used.is_none() && price.is_none() {
         return None;
@@ -47,17 +46,16 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
     tally.put_each(CostKind::ClientCpu, Some(client_s(phase) * 1e6));
     let rate_per_s = match basis {
         CostBasis::Operation => rate_per_s,
-        // Operations of the load phase hold many documents each.
+        // An operation of the load phase inserts many documents.
         _ => Figure::bare(basis_count as f64 / phase.duration_s),
     };
     tally.price(price, rate_per_s);
     (basis_count > 0).then(|| tally.finished())
 }
 
-/// What the measure phase cost, by its mean rate.
+/// Costs of the measure phase, by its mean rate.
 pub fn of_measure(document: &RunDocument) -> Option<Costs> {
-    let mut phases = document.phases.iter();
-    let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
+    let phase = document.phases.iter().find(|phase| phase.name == PhaseKind::Measure)?;
     of_phase(document, phase, Figure::bare(phase.achieved_rate_per_s))
 }
 
@@ -75,7 +73,7 @@ impl Tally {
         if used.is_none() {
             unknown.push(Unknown {
                 what: Counted::ServerCpu,
-                reason: "the record counts nothing of the servers in this phase".to_owned(),
+                reason: "the record has no server counters for this phase".to_owned(),
             });
         }
         Tally {
@@ -102,7 +100,7 @@ impl Tally {
         }
     }
 
-    /// What a counter grew by between two readings, for each operation. It may be wrong by `error` itself.
+    /// The growth of a counter between two readings, per operation. The growth itself may be wrong by `error`.
     fn put_counted(&mut self, kind: CostKind, sum: Option<f64>, error: f64, held: Coverage) {
         if let Some(sum) = sum {
             let count = self.costs.basis_count as f64;
@@ -110,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// By an hour of the bench, and how many there are in a second of what is divided by.
+    /// Adds the price from the price per hour and the rate per second.
     fn price(&mut self, price: Option<RecordedPrice>, rate_per_s: Figure) {
         let Some(price) = price else { return };
         if let Some(per_h) = price.per_h {
@@ -126,7 +124,7 @@ impl Tally {
         self.costs.currency = price.currency;
     }
 
-    /// The costs in their order.
+    /// The costs in display order.
     fn finished(mut self) -> Costs {
         self.costs.values.sort_by_key(|cost| cost.kind);
         self.costs
@@ -137,16 +135,14 @@ impl Tally {
         self.costs.unknown.push(Unknown { what, reason });
     }
 
-    /// Whether something holds that a figure rests on; if it does not, the reason is noted.
+    /// Whether a premise of a figure holds; notes the reason if it does not.
     fn holds(&mut self, what: Counted, premise: Result<(), String>) -> bool {
         let reason = premise.as_ref().err();
-        reason
-            .into_iter()
-            .for_each(|reason| self.unknown(what, reason));
+        reason.into_iter().for_each(|reason| self.unknown(what, reason));
         premise.is_ok()
     }
 
-    /// `energy` says whether the processors' energy is that of this work.
+    /// Adds the counted costs. `energy` says whether the processors' energy belongs to this work.
     fn count(&mut self, used: &Consumption, span: &Span, energy: Result<(), String>) {
         let number = |value: Option<u64>| value.map(|value| value as f64);
         let memory = [
@@ -220,7 +216,7 @@ impl Tally {
             let sync_us = used.journal_sync_s.map(|sync_s| sync_s * 1e6);
             self.put_counted(CostKind::JournalSyncs, sync_us, 0.0, held);
         }
-        // Without their processes the servers tell of it.
+        // Without process data, the servers' own counters apply.
         let of_cpu = if is_of_kernel { of_kernel } else { of_servers };
         if let (Some(held), Some(cpu_s)) = (of_cpu, used.server_cpu_s) {
             let error_us = used.server_cpu_error_s.unwrap_or(0.0) * 1e6;
@@ -228,7 +224,7 @@ impl Tally {
         }
     }
 
-    /// How much of the phase lies between two readings; what is not known without is noted.
+    /// The share of the phase between two readings; notes what remains unknown without it.
     fn held(
         &mut self,
         held: Option<Coverage>,
@@ -270,7 +266,7 @@ impl Tally {
                     self.put(CostKind::SpaceAmplification, value);
                 }
             }
-            None => self.unknown(Counted::Files, "the server does not tell their size"),
+            None => self.unknown(Counted::Files, "the server does not report their size"),
         }
         let documents = changed_documents(phase);
         let Some(device) = used.device.as_ref().filter(|_| documents > 0) else {
@@ -278,7 +274,7 @@ impl Tally {
         };
         let documents_there = sum(|one| Some(one.statistics.documents));
         let Some((data, there)) = data_bytes.zip(documents_there) else {
-            return self.unknown(Counted::Documents, "the server does not tell their size");
+            return self.unknown(Counted::Documents, "the server does not report their size");
         };
         let changed = ChangedDocuments {
             documents,
@@ -299,22 +295,21 @@ impl Tally {
     }
 }
 
-/// Documents that were inserted or updated.
+/// Number of inserted or updated documents.
 fn changed_documents(phase: &PhaseRecord) -> u64 {
-    let operations = phase.operations.iter();
-    let changing = operations.filter(|(name, _)| CHANGING.contains(&name.as_str()));
-    // A batch holds several.
+    let changing = phase.operations.iter().filter(|(name, _)| CHANGING.contains(&name.as_str()));
+    // A batch has several documents.
     changing.map(|(_, one)| one.documents.max(one.count)).sum()
 }
 
-/// The costs of runs with the same settings: the mean of each kind that all of them know, with Student's interval over the
-/// runs; of a single run its own.
+/// Costs of runs with the same settings: the mean of each kind that all runs know, with Student's interval over
+/// the runs. A single run keeps its own interval.
 pub fn of_runs(runs: &[&Figures]) -> Vec<Cost> {
     let all: Option<Vec<&Costs>> = runs.iter().map(|run| run.costs.as_ref()).collect();
     all.map_or_else(Vec::new, |all| mean_of(&all))
 }
 
-/// The same of costs that are known.
+/// The mean of known costs.
 fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
     let Some(first) = runs.first() else {
         return Vec::new();
@@ -325,35 +320,29 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
         let mean = plain.iter().sum::<f64>() / plain.len() as f64;
         let value = match of_repetitions(&plain, DEFAULT_CONFIDENCE_RATIO) {
             Some(found) => {
-                // What the runs leave open by themselves is the least. All may be wrong in the same direction, so that it is the mean.
+                // The uncertainty within the runs is a lower bound. All may be wrong in the same direction, so
+                // use the mean.
                 let own: f64 = all.iter().filter_map(half_width).sum();
                 let own = own / all.len() as f64;
                 let width = own.max(found.high - found.value);
-                Figure {
-                    value: mean,
-                    low: Some((mean - width).max(0.0)),
-                    high: Some(mean + width),
-                }
+                Figure { value: mean, low: Some((mean - width).max(0.0)), high: Some(mean + width) }
             }
             None => cost.value,
         };
-        Some(Cost {
-            kind: cost.kind,
-            value,
-        })
+        Some(Cost { kind: cost.kind, value })
     };
     first.values.iter().filter_map(mean).collect()
 }
 
-/// The costs of candidates relative to those of baselines, of pairs of runs.
+/// Costs of candidates relative to baselines, for pairs of runs.
 pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
     let sides = [0_usize, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>());
     ratios_of_sides([&sides[0], &sides[1]], ratio_of_pairs)
 }
 
-/// The costs of candidates relative to those of baselines, with the ratio that the logarithms of both have: 0 without an interval
-/// where no candidate has any of what each baseline has. What else is 0 in a run has no ratio, and prices in several currencies
-/// neither.
+/// Costs of candidates relative to baselines, from the logarithms: 0 without an interval if no candidate has a
+/// cost that each baseline has. Other costs with a 0 in any run have no ratio, and neither do prices in several
+/// currencies.
 fn ratios_of_sides(
     sides: [&[&Costs]; 2],
     ratio: fn(baseline: &[f64], candidate: &[f64]) -> Figure,
@@ -369,8 +358,7 @@ fn ratios_of_sides(
             return None;
         }
         let side = |side: usize| -> Option<Vec<f64>> {
-            let values = sides[side].iter();
-            values.map(|one| Some(one.of(cost.kind)?.value)).collect()
+            sides[side].iter().map(|one| Some(one.of(cost.kind)?.value)).collect()
         };
         let log = |value: &f64| (*value > 0.0).then(|| value.ln());
         let logs = |values: &[f64]| values.iter().map(log).collect::<Option<Vec<f64>>>();
@@ -396,10 +384,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The geometric mean of the ratios of pairs, with Student's interval of its logarithm.
+/// The geometric mean of the pairs' ratios, with Student's interval of its logarithm.
 fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
-    let pairs = baseline.iter().zip(candidate);
-    let differences: Vec<f64> = pairs.map(|(a, b)| b - a).collect();
+    let differences: Vec<f64> = baseline.iter().zip(candidate).map(|(a, b)| b - a).collect();
     let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
     Figure {
         value: mean(&differences).exp(),
@@ -408,7 +395,7 @@ fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
     }
 }
 
-/// The ratio of the geometric means of runs that do not form pairs, with Welch's interval.
+/// The ratio of the geometric means of independent runs, with Welch's interval.
 fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
     let sides = [baseline, candidate];
     let value = (mean(candidate) - mean(baseline)).exp();
@@ -420,14 +407,10 @@ fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
     });
     let spread = Spread::of_sides(own, |side, one| one.of_mean(sides[side].len()));
     let found = spread.and_then(|spread| spread.interval(value, DEFAULT_CONFIDENCE_RATIO));
-    Figure {
-        value,
-        low: found.map(|found| found.low),
-        high: found.map(|found| found.high),
-    }
+    Figure { value, low: found.map(|found| found.low), high: found.map(|found| found.high) }
 }
 
-/// The costs of the runs of one side relative to those of the other, which do not form pairs. Empty unless all runs have costs.
+/// Costs of one side's runs relative to the other side's, without pairs. Empty unless all runs have costs.
 pub(crate) fn ratios_of_runs(sides: [&[RunDocument]; 2]) -> Vec<CostRatio> {
     let [Some(a), Some(b)] =
         sides.map(|runs| runs.iter().map(of_measure).collect::<Option<Vec<Costs>>>())
@@ -438,7 +421,7 @@ pub(crate) fn ratios_of_runs(sides: [&[RunDocument]; 2]) -> Vec<CostRatio> {
     ratios_of_sides([&a, &b], ratio_of_independent)
 }
 
-/// One kind of cost of each run; `None` unless all know it.
+/// One kind of cost of each run; `None` unless all runs know it.
 fn values(runs: &[&Costs], kind: CostKind) -> Option<Vec<Figure>> {
     runs.iter().map(|run| run.of(kind)).collect()
 }

@@ -1,41 +1,36 @@
-//! Errors of numbers, and how several make one.
+//! Uncertainties of numbers, and their combination.
 
 use crate::student::two_sided;
 use dyno_record::estimate::Estimate;
 
-/// Confidence of intervals where nothing else was asked for.
+/// Default confidence level of intervals.
 pub const DEFAULT_CONFIDENCE_RATIO: f64 = 0.95;
 
-/// Uncertainties of independent errors taken together.
+/// Combines the uncertainties of independent errors.
 pub(crate) fn combined(uncertainties: &[f64]) -> f64 {
     uncertainties.iter().map(|u| u * u).sum::<f64>().sqrt()
 }
 
-/// How much a positive number varies, relative to it.
+/// Relative variation of a positive number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
-    /// Standard deviation of its logarithm, or that of the number as a share of it.
+    /// Standard deviation of its logarithm, or relative standard deviation of the number.
     pub(crate) deviation: f64,
-    /// What the deviation rests on; no integer where the values have a memory.
+    /// Degrees of freedom of the deviation; fractional for autocorrelated values.
     pub(crate) degrees_of_freedom: f64,
 }
 
 impl Spread {
-    /// That of numbers with different means and the same relative deviation: the variances are averaged, each with the
-    /// weight of its degrees of freedom. `None` without any.
+    /// Pools numbers with different means and the same relative deviation: averages the variances, weighted by
+    /// degrees of freedom. `None` without any.
     pub(crate) fn pooled(all: &[Spread]) -> Option<Spread> {
         let degrees_of_freedom: f64 = all.iter().map(|one| one.degrees_of_freedom).sum();
-        let sum = all
-            .iter()
-            .map(|one| one.degrees_of_freedom * one.deviation.powi(2));
+        let sum = all.iter().map(|one| one.degrees_of_freedom * one.deviation.powi(2));
         let variance = sum.sum::<f64>() / degrees_of_freedom;
-        variance.is_finite().then_some(Spread {
-            deviation: variance.sqrt(),
-            degrees_of_freedom,
-        })
+        variance.is_finite().then_some(Spread { deviation: variance.sqrt(), degrees_of_freedom })
     }
 
-    /// Of the mean of `count` numbers to which all these independent ones add up; `None` without any.
+    /// Spread of the mean of `count` numbers that all these independent ones add up to; `None` without any.
     pub(crate) fn of_sum(all: &[Spread], count: usize) -> Option<Spread> {
         let deviations: Vec<f64> = all.iter().map(|one| one.deviation).collect();
         (!all.is_empty()).then(|| Spread {
@@ -44,8 +39,9 @@ impl Spread {
         })
     }
 
-    /// Of the ratio of two independent numbers whose logarithms vary in ways of their own: B. L. Welch, "The Generalization
-    /// of 'Student's' Problem when Several Different Population Variances are Involved", *Biometrika* 34 (1947).
+    /// Spread of the ratio of two independent numbers with separate variances of the logarithm: B. L. Welch,
+    /// "The Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+    /// *Biometrika* 34 (1947).
     pub(crate) fn of_ratio(one: Spread, other: Spread) -> Spread {
         let all = [one, other];
         let variance: f64 = all.iter().map(|it| it.deviation.powi(2)).sum();
@@ -55,14 +51,11 @@ impl Spread {
         } else {
             one.degrees_of_freedom.min(other.degrees_of_freedom)
         };
-        Spread {
-            deviation: variance.sqrt(),
-            degrees_of_freedom,
-        }
+        Spread { deviation: variance.sqrt(), degrees_of_freedom }
     }
 
-    /// Of the ratio of the means of two sides whose numbers do not form pairs, where `of_mean` gives the spread of the mean of a
-    /// side. A side with one number varies as the other one does. `None` with one number on each.
+    /// Spread of the ratio of two sides' means without pairs; `of_mean` gives the spread of a side's mean. A
+    /// side with one number is assumed to vary like the other. `None` with one number on each.
     pub(crate) fn of_sides(
         own: [Option<Spread>; 2],
         of_mean: impl Fn(usize, Spread) -> Spread,
@@ -71,21 +64,18 @@ impl Spread {
         let b = of_mean(1, own[1].or(own[0])?);
         let mut spread = Spread::of_ratio(a, b);
         if own.iter().any(Option::is_none) {
-            // Both rest on the numbers of one side.
+            // Both are based on the numbers of one side.
             spread.degrees_of_freedom = a.degrees_of_freedom.min(b.degrees_of_freedom);
         }
         Some(spread)
     }
 
-    /// Of the mean of `count` such numbers that are independent.
+    /// Spread of the mean of `count` such independent numbers.
     pub(crate) fn of_mean(self, count: usize) -> Spread {
-        Spread {
-            deviation: self.deviation / (count as f64).sqrt(),
-            ..self
-        }
+        Spread { deviation: self.deviation / (count as f64).sqrt(), ..self }
     }
 
-    /// Half of the width of Student's interval around the number; infinite below one degree of freedom.
+    /// Half the width of Student's interval around the number; infinite below one degree of freedom.
     pub(crate) fn half_width(&self, confidence_ratio: f64) -> f64 {
         two_sided(confidence_ratio, self.degrees_of_freedom) * self.deviation
     }
@@ -101,7 +91,7 @@ impl Spread {
         })
     }
 
-    /// The same; `None` also if it would say nothing.
+    /// The interval around a value; `None` also if it is meaninglessly wide.
     pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
         let interval = self.interval(value, confidence_ratio)?;
         (!interval.is_vague(self.degrees_of_freedom)).then_some(interval)
@@ -113,21 +103,18 @@ mod tests {
     use super::*;
 
     fn spread(deviation: f64, degrees_of_freedom: f64) -> Spread {
-        Spread {
-            deviation,
-            degrees_of_freedom,
-        }
+        Spread { deviation, degrees_of_freedom }
     }
 
     #[test]
-    fn an_interval_that_few_values_leave_wide_is_none() {
+    fn wide_interval_from_few_values_is_none() {
         let interval = |deviation, degrees| spread(deviation, degrees).around(100.0, 0.95);
         // 12.7 · 0.05: 53 to 189.
         let narrow = interval(0.05, 1.0).unwrap();
         assert!((narrow.high - 188.8).abs() < 0.5, "{narrow:?}");
         assert_eq!(interval(0.06, 1.0), None);
         assert_eq!(interval(0.5, 3.0), None);
-        // What varies so much and was seen often is told.
+        // A large variation that was observed often is reported.
         assert!(interval(0.5, 20.0).is_some());
         assert_eq!(interval(0.5, 0.5), None);
     }
@@ -142,19 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_varies_by_both_and_rests_on_the_one_that_varies_more() {
+    fn ratio_uses_degrees_of_freedom_of_the_larger_variation() {
         let alike = Spread::of_ratio(spread(3.0, 4.0), spread(3.0, 4.0));
         assert!((alike.deviation - 18f64.sqrt()).abs() < 1e-12);
         assert!((alike.degrees_of_freedom - 8.0).abs() < 1e-9);
-        // The second one is exact, whatever it rests on.
-        assert_eq!(
-            Spread::of_ratio(spread(3.0, 4.0), spread(0.0, 1.0)),
-            spread(3.0, 4.0)
-        );
-        assert_eq!(
-            Spread::of_ratio(spread(0.0, 4.0), spread(0.0, 2.0)),
-            spread(0.0, 2.0)
-        );
+        // The second one is exact, whatever its degrees of freedom.
+        assert_eq!(Spread::of_ratio(spread(3.0, 4.0), spread(0.0, 1.0)), spread(3.0, 4.0));
+        assert_eq!(Spread::of_ratio(spread(0.0, 4.0), spread(0.0, 2.0)), spread(0.0, 2.0));
     }
 
     #[test]

@@ -1,19 +1,17 @@
-//! The knee of a system: the load where more load starts to cost more response time than it brings
-//! rate.
+//! The knee of a system: the load where more load starts to cost more response time than it adds rate.
 //!
-//! Defined as the load with the highest *power*, the achieved rate divided by the response time: L.
-//! Kleinrock, "Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
-//! Communications", *ICC* (1979). There the line from the origin touches the curve of response time
-//! over rate; below it a rise of the rate by 1 % costs less than 1 % of response time, above it
-//! more. It needs no threshold, and neither the units nor how far the measurements reach beyond it
-//! move it, as they do with methods that look for the sharpest bend of a drawn curve (such as V.
-//! Satopää et al., "Finding a 'Kneedle' in a Haystack", *ICDCSW* (2011)). On one exponential server
-//! the knee is at a utilization of one half; with more servers it is higher.
+//! Defined as the load with the highest *power*, the achieved rate divided by the response time: L. Kleinrock,
+//! "Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer Communications", *ICC*
+//! (1979). There the line from the origin touches the curve of response time over rate; below it a rise of the
+//! rate by 1 % costs less than 1 % of response time, above it more. It needs no threshold, and is independent
+//! of the units and of the measured range beyond it, unlike methods that look for the sharpest bend of a drawn
+//! curve (such as V. Satopää et al., "Finding a 'Kneedle' in a Haystack", *ICDCSW* (2011)). On one exponential
+//! server the knee is at a utilization of one half; with more servers it is higher.
 //!
-//! Between the measured loads it is placed by a parabola through the logarithms of the three highest
-//! powers. Its range are the measured loads whose power cannot be told from the highest. Both kinds
-//! of curves are the same to it: offered rates with their response times, and clients with their
-//! rate and response time.
+//! Between the measured loads it is located by a parabola through the logarithms of the three highest powers.
+//! Its range covers the measured loads with a power that cannot be distinguished from the highest. Both kinds
+//! of curves are treated alike: offered rates with their response times, and clients with their rate and
+//! response time.
 
 use crate::estimate::combined;
 use dyno_record::estimate::Quantity;
@@ -22,10 +20,10 @@ use dyno_record::experiment::Knee;
 /// Fewest different loads for a knee.
 pub const MIN_LOADS: usize = 4;
 
-/// One measured point of a curve. Several may have the same load.
+/// A measured point of a curve. Several points may have the same load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadPoint {
-    /// What was varied: offered operations per second, or a number of clients.
+    /// The varied value: offered operations per second, or a number of clients.
     pub load: f64,
     /// Achieved operations per second.
     pub rate_per_s: Quantity,
@@ -33,7 +31,7 @@ pub struct LoadPoint {
     pub response_s: Quantity,
 }
 
-/// A load with the logarithms of what was measured there.
+/// A load with the logarithms of its measurements.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     load: f64,
@@ -56,22 +54,14 @@ pub fn knee(points: &[LoadPoint]) -> Knee {
         return Knee::TooFewLoads;
     }
     let highest = |best: usize, i: usize| {
-        if levels[i].log_power() > levels[best].log_power() {
-            i
-        } else {
-            best
-        }
+        if levels[i].log_power() > levels[best].log_power() { i } else { best }
     };
     let best = (1..levels.len()).fold(0, highest);
     if best == 0 {
-        return Knee::BelowMeasured {
-            lowest_load: levels[0].load,
-        };
+        return Knee::BelowMeasured { lowest_load: levels[0].load };
     }
     if best + 1 == levels.len() {
-        return Knee::AboveMeasured {
-            highest_load: levels[best].load,
-        };
+        return Knee::AboveMeasured { highest_load: levels[best].load };
     }
     found(&levels, best)
 }
@@ -86,17 +76,16 @@ fn found(levels: &[Level], best: usize) -> Knee {
         difference > combined(&[level.uncertainty, levels[best].uncertainty])
     };
     let below = levels[..best].iter().rev().find(is_lower);
-    let above = levels[best + 1..].iter().find(is_lower);
     Knee::Found {
         load,
         low: below.unwrap_or(&levels[0]).load,
-        high: above.unwrap_or(&levels[levels.len() - 1]).load,
+        high: levels[best + 1..].iter().find(is_lower).unwrap_or(&levels[levels.len() - 1]).load,
         rate_per_s: between(|level| level.log_rate),
         response_s: between(|level| level.log_response),
     }
 }
 
-/// Points of the same load are taken together by the geometric mean.
+/// Combines points of the same load by the geometric mean.
 fn levels(points: &[LoadPoint]) -> Vec<Level> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let mut usable: Vec<&LoadPoint> = points
@@ -110,10 +99,7 @@ fn levels(points: &[LoadPoint]) -> Vec<Level> {
         let n = group.len() as f64;
         let mean = |of: fn(&LoadPoint) -> f64| group.iter().map(|p| of(p)).sum::<f64>() / n;
         let own = |p: &&LoadPoint| {
-            combined(&[
-                p.rate_per_s.uncertainty_ratio,
-                p.response_s.uncertainty_ratio,
-            ])
+            combined(&[p.rate_per_s.uncertainty_ratio, p.response_s.uncertainty_ratio])
         };
         Level {
             load: group[0].load,
@@ -122,21 +108,16 @@ fn levels(points: &[LoadPoint]) -> Vec<Level> {
             uncertainty: combined(&group.iter().map(own).collect::<Vec<_>>()) / n,
         }
     };
-    usable
-        .chunk_by(|a, b| a.load == b.load)
-        .map(level)
-        .collect()
+    usable.chunk_by(|a, b| a.load == b.load).map(level).collect()
 }
 
-/// Logarithm of the load where the parabola through the powers of three loads is highest. The
-/// middle one is the highest of the three, so it lies between the outer ones.
+/// Logarithm of the load at the maximum of the parabola through the powers of three loads. The middle power is
+/// the highest, so the maximum lies between the outer loads.
 fn parabola_peak([left, middle, right]: [&Level; 3]) -> f64 {
     let x = middle.load.ln();
     let (to_left, to_right) = (left.load.ln() - x, right.load.ln() - x);
-    let (fall_left, fall_right) = (
-        left.log_power() - middle.log_power(),
-        right.log_power() - middle.log_power(),
-    );
+    let (fall_left, fall_right) =
+        (left.log_power() - middle.log_power(), right.log_power() - middle.log_power());
     let numerator = to_right * to_right * fall_left - to_left * to_left * fall_right;
     let denominator = to_right * fall_left - to_left * fall_right;
     if denominator == 0.0 {
@@ -149,11 +130,7 @@ fn parabola_peak([left, middle, right]: [&Level; 3]) -> f64 {
 
 /// A value between three loads, on straight lines over the logarithm of the load.
 fn interpolated([left, middle, right]: [&Level; 3], position: f64, of: fn(&Level) -> f64) -> f64 {
-    let (a, b) = if position < middle.load.ln() {
-        (left, middle)
-    } else {
-        (middle, right)
-    };
+    let (a, b) = if position < middle.load.ln() { (left, middle) } else { (middle, right) };
     let share = (position - a.load.ln()) / (b.load.ln() - a.load.ln());
     of(a) + (of(b) - of(a)) * share
 }

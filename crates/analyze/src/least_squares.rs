@@ -1,13 +1,13 @@
-//! Non-linear least squares with lower bounds on the parameters, for curves of few parameters.
+//! Non-linear least squares with lower bounds on the parameters, for curves with few parameters.
 //!
-//! Levenberg's and Marquardt's method: D. W. Marquardt, "An Algorithm for Least-Squares Estimation
-//! of Nonlinear Parameters", *SIAM Journal* 11 (1963). A parameter that sits on its bound and is
-//! pushed outwards is held there for the step; other steps are cut off at the bounds.
+//! Levenberg's and Marquardt's method: D. W. Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
+//! Parameters", *SIAM Journal* 11 (1963). A parameter on its bound that is pushed outwards stays there for the
+//! step; other steps are cut off at the bounds.
 //!
-//! Intervals of the parameters come from drawn data: points on the fitted curve with errors of a
-//! variance that is itself drawn (residual squares over χ²), each refitted. For a linear model that
-//! gives Student's interval, so that few points give wide intervals (A. Gelman et al., *Bayesian
-//! Data Analysis* (2013), section 14.2). Assumed: independent normal errors around the right curve.
+//! Intervals of the parameters come from drawn data: points on the fitted curve with errors of a randomly drawn
+//! variance (residual squares over χ²), each refitted. For a linear model this gives Student's interval, so
+//! that few points give wide intervals (A. Gelman et al., *Bayesian Data Analysis* (2013), section 14.2).
+//! Assumption: independent normal errors around the right curve.
 
 use crate::resampling::Resampling;
 use dyno_record::estimate::Quantity;
@@ -20,26 +20,23 @@ const MOST_STEPS: usize = 200;
 /// Relative decrease of the sum of squares below which the search has converged.
 const CONVERGED_RATIO: f64 = 1e-13;
 
-/// The parameters found, with the sum of squared residuals that is left.
+/// The parameters with the remaining sum of squared residuals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solution<const P: usize> {
     pub(crate) parameters: [f64; P],
     pub(crate) squares: f64,
 }
 
-/// Finds the parameters that make the sum of squared residuals smallest, from `start`, none of them
-/// below its bound. `residual` returns the weighted residual of the point of this number and its
-/// derivatives by the parameters. `None` if the residuals at `start` are not finite.
+/// Finds the parameters with the smallest sum of squared residuals, from `start`, none of them below its bound.
+/// `residual` returns the weighted residual of the point with this number and its derivatives by the
+/// parameters. `None` if the residuals at `start` are not finite.
 pub(crate) fn minimize<const P: usize>(
     points: usize,
     residual: impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
     start: [f64; P],
     lower: [f64; P],
 ) -> Option<Solution<P>> {
-    let mut best = Solution {
-        parameters: start,
-        squares: squares(points, &residual, &start),
-    };
+    let mut best = Solution { parameters: start, squares: squares(points, &residual, &start) };
     let mut damping = 1e-3;
     for _ in 0..MOST_STEPS {
         if !best.squares.is_finite() {
@@ -53,10 +50,7 @@ pub(crate) fn minimize<const P: usize>(
         // NaN compares false, so that it counts as worse.
         if squares <= best.squares {
             let gain = best.squares - squares;
-            best = Solution {
-                parameters,
-                squares,
-            };
+            best = Solution { parameters, squares };
             if gain <= CONVERGED_RATIO * squares {
                 break;
             }
@@ -71,7 +65,7 @@ pub(crate) fn minimize<const P: usize>(
     Some(best)
 }
 
-/// A fitted curve as the source of drawn data. All values are on the scale that was fitted.
+/// A fitted curve as the source of drawn data. All values are on the fitted scale.
 pub(crate) struct Fitted {
     /// The curve at each point.
     pub(crate) values: Vec<f64>,
@@ -79,12 +73,12 @@ pub(crate) struct Fitted {
     pub(crate) deviations: Vec<f64>,
     /// Sum of squared residuals.
     pub(crate) squares: f64,
-    /// Points less parameters; at least 1.
+    /// Number of points minus number of parameters; at least 1.
     pub(crate) degrees_of_freedom: f64,
 }
 
 impl Fitted {
-    /// Parameters refitted to drawn data, less those draws that could not be fitted.
+    /// Parameters refitted to drawn data, without draws that could not be fitted.
     pub(crate) fn draws<const P: usize>(
         &self,
         resampling: Resampling,
@@ -92,27 +86,22 @@ impl Fitted {
         refit: impl Fn(&[f64]) -> Option<Solution<P>>,
     ) -> Vec<[f64; P]> {
         let chi_squared = ChiSquared::new(self.degrees_of_freedom)
-            .expect("a fit without a degree of freedom is refused before");
+            .expect("a fit with at least one degree of freedom");
         let mut draw = |_| {
             let deviation = (self.squares / chi_squared.sample(&mut rng)).sqrt();
             let point = |(value, own): (&f64, &f64)| {
                 let error: f64 = StandardNormal.sample(&mut rng);
                 value + deviation * own * error
             };
-            let drawn: Vec<f64> = self
-                .values
-                .iter()
-                .zip(&self.deviations)
-                .map(point)
-                .collect();
+            let drawn: Vec<f64> = self.values.iter().zip(&self.deviations).map(point).collect();
             refit(&drawn).map(|solution| solution.parameters)
         };
         (0..resampling.draws).filter_map(&mut draw).collect()
     }
 }
 
-/// A point's own uncertainty counts as at least this share of the median of all: a lucky
-/// estimate from a short series must not rule the fit.
+/// Smallest uncertainty of a point as a share of the median of all: a lucky estimate from a short series must
+/// not dominate the fit.
 const LEAST_SHARE_OF_MEDIAN: f64 = 0.25;
 
 /// Relative deviations of points against each other; all 1 unless every point has its own.
@@ -133,9 +122,7 @@ fn squares<const P: usize>(
     residual: &impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
     parameters: &[f64; P],
 ) -> f64 {
-    (0..points)
-        .map(|point| residual(parameters, point).0.powi(2))
-        .sum()
+    (0..points).map(|point| residual(parameters, point).0.powi(2)).sum()
 }
 
 /// The normal equations `JᵀJ step = −Jᵀr`.
@@ -150,10 +137,7 @@ impl<const P: usize> Normal<P> {
         residual: &impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
         parameters: &[f64; P],
     ) -> Self {
-        let mut normal = Normal {
-            matrix: [[0.0; P]; P],
-            gradient: [0.0; P],
-        };
+        let mut normal = Normal { matrix: [[0.0; P]; P], gradient: [0.0; P] };
         for point in 0..points {
             let (value, slopes) = residual(parameters, point);
             for row in 0..P {
@@ -183,9 +167,7 @@ impl<const P: usize> Normal<P> {
             }
         }
         let step = solve(matrix, right)?;
-        Some(std::array::from_fn(|i| {
-            (parameters[i] + step[i]).max(lower[i])
-        }))
+        Some(std::array::from_fn(|i| (parameters[i] + step[i]).max(lower[i])))
     }
 }
 
@@ -195,11 +177,8 @@ pub(crate) fn solve<const P: usize>(
     mut right: [f64; P],
 ) -> Option<[f64; P]> {
     for column in 0..P {
-        let pivot = (column..P).max_by(|a, b| {
-            matrix[*a][column]
-                .abs()
-                .total_cmp(&matrix[*b][column].abs())
-        })?;
+        let pivot = (column..P)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
         matrix.swap(column, pivot);
         right.swap(column, pivot);
         let divisor = matrix[column][column];
@@ -255,10 +234,7 @@ mod tests {
     fn a_parameter_stops_at_its_bound() {
         let found = decay(5.0, -0.1, [0.0, 0.0]);
         assert_eq!(found.parameters[1], 0.0);
-        let mean = (0..10)
-            .map(|x| 5.0 * (0.1 * f64::from(x)).exp())
-            .sum::<f64>()
-            / 10.0;
+        let mean = (0..10).map(|x| 5.0 * (0.1 * f64::from(x)).exp()).sum::<f64>() / 10.0;
         assert!((found.parameters[0] - mean).abs() < 1e-6, "{found:?}");
     }
 

@@ -1,10 +1,10 @@
-//! Where the level of a series changed within one run, such as the rate of its windows when the burst credits of a
-//! volume were spent, and whether it drifted.
+//! Changes of level within one run, such as a rate that falls when a volume's burst credits are spent, and
+//! drifts.
 //!
-//! Windows of a benchmark resemble their neighbours, have outliers and dip with every checkpoint. So a change counts
-//! if it stays for a while ([`LevelShiftSettings::least_windows`]), moves the *median* by what matters
-//! ([`LevelShiftSettings::least_ratio`]), and is larger than what a stationary series of the same memory shows
-//! anywhere:
+//! Benchmark windows resemble their neighbours, have outliers and dip with every checkpoint. So a change counts
+//! if it lasts for a while ([`LevelShiftSettings::least_windows`]), moves the *median* by a relevant amount
+//! ([`LevelShiftSettings::least_ratio`]), and exceeds all changes that a stationary series with the same memory
+//! shows by chance:
 //!
 //! 1. Values become logarithms where none is negative, so that changes are ratios, then scores: distances from the
 //!    median in units of the noise between neighbours, cut off at ±2, so that no outlier weighs more than another
@@ -13,25 +13,25 @@
 //!    long run is found too: seeded binary segmentation, S. Kovács, P. Bühlmann, H. Li and A. Munk, *Biometrika* 110
 //!    (2023) (`scan`).
 //! 3. The memory is estimated from differences over several distances, which a few steps do not touch (`memory`), and
-//!    the largest difference of sides is set against those of simulated series of that memory and length, which pass
+//!    the largest difference of sides is compared with simulated series of the same memory and length, which pass
 //!    through the same steps. Their maxima follow a Gumbel distribution, whose tail gives the p value (`significance`).
-//! 4. A change splits the series, both sides are looked at again, each with its share of the false alarms, and in the
-//!    end each place is moved to where the absolute deviations from the two medians are smallest.
+//! 4. A change splits the series. Both sides are searched again, each with its share of the false alarms.
+//!    Finally each place moves to where the absolute deviations from the two medians are smallest.
 //!
-//! A slow drift is a slope, not a flight of steps: the series is looked at again without that of the whole, by a
-//! constant amount or by a constant ratio, and without the one inside its levels, and what describes it best with the
-//! fewest parameters counts (`drift`).
+//! A slow drift is a slope, not a flight of steps: the series is searched again without the slope of the whole
+//! (a constant amount or a constant ratio) and without the slope inside its levels. The best description with
+//! the fewest parameters counts (`drift`).
 //!
-//! Assumed: windows of equal length, and a memory that an autoregression of first order with independent noise on
-//! top describes. What changes more slowly than that, such as a cycle of ten minutes, is a change of level here.
+//! Assumptions: windows have equal length, and a first-order autoregression plus independent noise describes
+//! the memory. Slower changes, such as a cycle of ten minutes, count as changes of level.
 //!
-//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series. In simulations of 400 series of each kind there were 1 % or
-//! fewer on white noise, autoregressions of 0.5 and 0.8, dips every minute, heavy tails and outliers, from 60 windows on; in
-//! series of 20 windows, which do not know their memory, 1.5 % with an autoregression of 0.8. Found: a step of 20 % in
-//! noise of 5 %, within two windows, in nearly all series of two minutes and in nine of ten of one minute; a collapse to a
-//! fifth at its window.
+//! False alarms: at most [`FALSE_ALARM_RATIO`] per series. Simulations of 400 series of each kind with at least
+//! 60 windows had 1 % or fewer on white noise, autoregressions of 0.5 and 0.8, dips every minute, heavy tails
+//! and outliers; series of 20 windows, which are too short to estimate their memory, had 1.5 % with an
+//! autoregression of 0.8. Power: a step of 20 % in noise of 5 % was found within two windows in nearly all
+//! series of two minutes and in nine of ten of one minute; a collapse to a fifth at its window.
 //!
-//! Complexity: O(n log n) for each change and simulated series, of which there are [`SIMULATED_SERIES`] at most.
+//! Complexity: O(n log n) for each change and simulated series, at most [`SIMULATED_SERIES`] of them.
 
 mod drift;
 mod levels;
@@ -48,39 +48,39 @@ use scores::Scale;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Fewest windows in which a change is looked for.
+/// Fewest windows of a series that can be searched.
 pub const FEWEST_WINDOWS: usize = 20;
 
-/// Share of stationary series in which a change of level is told where none is.
+/// Share of stationary series with a false change of level.
 pub const FALSE_ALARM_RATIO: f64 = 0.01;
 
-/// A change of the level by a smaller share is not told, unless another one is asked for.
+/// Default for the smallest reported change, as a share of the level.
 pub const DEFAULT_LEAST_RATIO: f64 = 0.05;
 
-/// A level that holds for fewer windows is a dip or a peak, unless another number is asked for.
+/// Default for the fewest windows of a level; shorter levels are dips or peaks.
 pub const DEFAULT_LEAST_WINDOWS: usize = 10;
 
 /// Most series that are simulated for one p value.
 pub const SIMULATED_SERIES: usize = 240;
 
-/// Limit of the p value of a drift as a share of that of a change: with a memory as of an autoregression of 0.8,
-/// 1 % came out as up to 4 % in series of 120 windows.
+/// Limit of a drift's p value as a share of the limit for a change: with a memory as of an autoregression of
+/// 0.8, 1 % came out as up to 4 % in series of 120 windows.
 const DRIFT_SHARE: f64 = 0.2;
 
-/// Times that the slope within the levels is taken out and the levels are looked for again.
+/// Repetitions of removing the slope within the levels and searching again.
 const REFINEMENTS: usize = 2;
-/// Windows beside a change that say what was before and after it in a series that drifts.
+/// Windows on each side of a change that give the levels before and after it in a drifting series.
 const NEAREST: usize = 20;
 
-/// How to look for changes of level.
+/// Settings of the search for level changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelShiftSettings {
     /// Length of a window in seconds, above 0.
     pub window_s: f64,
-    /// Smallest change that is told, as a share of the level before.
+    /// Smallest reported change, as a share of the level before.
     pub least_ratio: f64,
-    /// Fewest windows of a level, at least 5. A cycle whose slow part is longer than this, such as a checkpoint of
-    /// 20 s, is told as changes of level.
+    /// Fewest windows of a level, at least 5. A cycle with a slow part longer than this, such as a checkpoint
+    /// of 20 s, is reported as changes of level.
     pub least_windows: usize,
     /// Probability of a false alarm in a stationary series.
     pub false_alarm_ratio: f64,
@@ -89,7 +89,7 @@ pub struct LevelShiftSettings {
 }
 
 impl LevelShiftSettings {
-    /// The defaults for windows of this length.
+    /// The default settings for this window length.
     pub fn seeded(window_s: f64, seed: u64) -> LevelShiftSettings {
         LevelShiftSettings {
             window_s,
@@ -108,70 +108,62 @@ pub struct LevelShift {
     pub at_s: f64,
     /// Number of windows before the change.
     pub index: usize,
-    /// Earliest number of windows before the change that the series leaves likely.
+    /// Earliest likely number of windows before the change.
     pub earliest_index: usize,
-    /// Latest number of windows before the change that the series leaves likely.
+    /// Latest likely number of windows before the change.
     pub latest_index: usize,
-    /// Median of the level before, in the unit of the series; where the series drifts, that of its last windows.
+    /// Median of the level before, in the unit of the series; in a drifting series, the median of its last
+    /// windows.
     pub before: f64,
-    /// Median of the level after, in the unit of the series; where the series drifts, that of its first windows.
+    /// Median of the level after, in the unit of the series; in a drifting series, the median of its first
+    /// windows.
     pub after: f64,
     /// `after / before − 1`; `None` if the level before is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_ratio: Option<f64>,
-    /// Probability that a stationary series of the same memory shows as large a change anywhere.
+    /// Probability that a stationary series with the same memory shows a change this large anywhere.
     pub p_value_ratio: f64,
 }
 
 /// A slow change in one direction within the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// Change in an hour as a share of the level at its start, extrapolated if the series is shorter.
+    /// Change per hour as a share of the level at the start, extrapolated if the series is shorter.
     pub per_hour_ratio: f64,
-    /// Change from the start of the series to its end as a share of the level at the start, steps left out.
+    /// Change over the series as a share of the level at the start, without steps.
     pub over_series_ratio: f64,
-    /// Probability that a series without a drift shows as many pairs in one order.
+    /// Probability that a series without a drift has as many pairs in one order.
     pub p_value_ratio: f64,
 }
 
-/// What changed in a series.
+/// Level changes and drift of a series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelChanges {
-    /// Changes of level from the first to the last.
+    /// Changes of level in order of time.
     pub shifts: Vec<LevelShift>,
-    /// The drift that is left between them.
+    /// The drift within the levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
-/// Why a series cannot be looked at.
+/// Why a series cannot be searched.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum LevelShiftError {
-    /// Too short to tell a change from noise.
+    /// The series is too short to distinguish a change from noise.
     #[error("a change of level needs `{fewest}` windows, the series has `{windows}`")]
-    TooFewWindows {
-        /// Windows of the series.
-        windows: usize,
-        /// Windows that are needed.
-        fewest: usize,
-    },
-    /// A value is missing.
+    TooFewWindows { windows: usize, fewest: usize },
+    /// A value is not finite.
     #[error("the value of window `{index}` is not finite")]
     NotFinite {
         /// Position of the first such window, from 0.
         index: usize,
     },
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("`{name}` cannot be `{value}`")]
-    Setting {
-        /// Name of the setting.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    Setting { name: &'static str, value: f64 },
 }
 
-/// Finds the changes of level and the drift of a series of evenly spaced windows.
+/// Finds the level changes and the drift of a series of evenly spaced windows.
 pub fn level_shifts(
     series: &[f64],
     settings: LevelShiftSettings,
@@ -189,26 +181,15 @@ pub fn level_shifts(
 fn check(series: &[f64], settings: LevelShiftSettings) -> Result<(), LevelShiftError> {
     let fewest = FEWEST_WINDOWS.max(2 * settings.least_windows);
     if series.len() < fewest {
-        return Err(LevelShiftError::TooFewWindows {
-            windows: series.len(),
-            fewest,
-        });
+        return Err(LevelShiftError::TooFewWindows { windows: series.len(), fewest });
     }
     if let Some(index) = series.iter().position(|value| !value.is_finite()) {
         return Err(LevelShiftError::NotFinite { index });
     }
     let checks = [
         ("window_s", settings.window_s, settings.window_s > 0.0),
-        (
-            "least_ratio",
-            settings.least_ratio,
-            settings.least_ratio >= 0.0,
-        ),
-        (
-            "least_windows",
-            settings.least_windows as f64,
-            settings.least_windows >= 5,
-        ),
+        ("least_ratio", settings.least_ratio, settings.least_ratio >= 0.0),
+        ("least_windows", settings.least_windows as f64, settings.least_windows >= 5),
         (
             "false_alarm_ratio",
             settings.false_alarm_ratio,
@@ -216,26 +197,22 @@ fn check(series: &[f64], settings: LevelShiftSettings) -> Result<(), LevelShiftE
         ),
     ];
     match checks.iter().find(|(_, _, is_usable)| !is_usable) {
-        Some((name, value, _)) => Err(LevelShiftError::Setting {
-            name,
-            value: *value,
-        }),
+        Some((name, value, _)) => Err(LevelShiftError::Setting { name, value: *value }),
         None => Ok(()),
     }
 }
 
-/// Levels with the slope that was taken out of the series before they were looked for.
+/// Levels with the slope that was removed from the series before the search.
 struct Description {
     levels: Levels,
     slope: Slope,
 }
 
-/// Steps alone, a drift alone, or steps on a drift: what leaves the least unexplained for its parameters.
+/// Steps alone, a drift alone, or steps on a drift, whichever leaves the least unexplained for its number of
+/// parameters.
 fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) -> Description {
-    let described = |slope: Slope| Description {
-        levels: Levels::found(values, slope, scale, settings),
-        slope,
-    };
+    let described =
+        |slope: Slope| Description { levels: Levels::found(values, slope, scale, settings), slope };
     let mut all = vec![described(Slope::default())];
     if all[0].levels.changes().is_empty() {
         all[0].slope = Slope::within(values, &all[0].levels.ranges());
@@ -248,7 +225,7 @@ fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) 
         let last = &all[best_of(&all)];
         all.push(described(Slope::within(values, &last.levels.ranges())));
     }
-    // A slope that is not told must not move the levels.
+    // A slope that is not reported must not move the levels.
     let mut number = 0;
     all.retain(|one| {
         number += 1;
@@ -258,7 +235,7 @@ fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) 
     all.swap_remove(best)
 }
 
-/// The description with the smallest cost, the first one of equals.
+/// The description with the smallest cost; the first one if equal.
 fn best_of(all: &[Description]) -> usize {
     let times = all.iter().map(|one| one.levels.memory_time());
     let memory_time = times.fold(1.0, f64::max);
@@ -281,7 +258,8 @@ fn reported_shifts(
         let (before, after) = if found.slope == Slope::default() {
             (sides[0].clone(), sides[1].clone())
         } else {
-            // A slope is one for the whole series and need not fit each level: what was measured beside the change does.
+            // The slope holds for the whole series and may not fit each level, so use the windows next to the
+            // change.
             beside(&sides[0], &sides[1])
         };
         let median_of = |range: Range<usize>| median(series[range].iter().copied());
@@ -298,16 +276,10 @@ fn reported_shifts(
             p_value_ratio: change.p_value,
         }
     };
-    found
-        .levels
-        .changes()
-        .iter()
-        .zip(sides)
-        .map(reported)
-        .collect()
+    found.levels.changes().iter().zip(sides).map(reported).collect()
 }
 
-/// The windows on both sides of a change that are nearest to it.
+/// The nearest windows on both sides of a change.
 fn beside(before: &Range<usize>, after: &Range<usize>) -> (Range<usize>, Range<usize>) {
     let last = before.end.saturating_sub(NEAREST).max(before.start)..before.end;
     let first = after.start..(after.start + NEAREST).min(after.end);

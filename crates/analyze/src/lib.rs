@@ -1,6 +1,6 @@
-//! Pure functions from a recorded run to what it means: reasons to doubt it, and the statistical
-//! methods behind them, one per file. No I/O and no clock; what resamples takes its seed as an
-//! argument, so that the same input always gives the same answer.
+//! Pure functions that interpret recorded runs: caveats and statistical methods, one per file. No I/O and no
+//! clock; resampling methods take their seed as an argument, so that the same input always gives the same
+//! answer.
 
 pub mod access_pattern;
 pub mod caveats;

@@ -1,11 +1,11 @@
 //! Little's law: the mean number in a system is the arrival rate times the mean time in it.
 //!
-//! J. D. C. Little, "A Proof for the Queuing Formula: L = λW", *Operations Research* 9 (1961).
-//! It holds for any schedule and any server, so a run that breaks it has measured its rate, its
-//! service times or its concurrency wrongly. All three are counted apart from each other.
+//! J. D. C. Little, "A Proof for the Queuing Formula: L = λW", *Operations Research* 9 (1961). It holds for any
+//! schedule and any server, so a run that breaks it has measured its rate, its service times or its operations
+//! in flight wrongly. All three are counted independently.
 
-/// Largest distance of the ratio from 1 in a sound run. Operations that are in flight at the edges
-/// of a phase are counted on one side only; 2 % leaves room for them in phases of some seconds.
+/// Largest distance of the ratio from 1 in a sound run. Operations in flight at the edges of a phase are
+/// counted on one side only; 2 % allows for them in phases of some seconds.
 pub const LITTLE_TOLERANCE_RATIO: f64 = 0.02;
 
 /// Whether a ratio of `mean in flight / (rate × mean service time)` agrees with Little's law.

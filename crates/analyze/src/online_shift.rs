@@ -1,31 +1,31 @@
-//! A change of level while the load still runs, from one window after the other, with bounded memory.
+//! Detects level changes while the load runs, window by window, with bounded memory.
 //!
-//! The first [`LEARNING_WINDOWS`] windows are learned: the distribution of the values, and how far their memory
-//! reaches. From then on each value becomes a normal score, by its rank among the learned ones, so that heavy tails
-//! and dips that belong to the load are nothing special, and two rules watch for a change:
+//! The detector learns the distribution and the memory of the first [`LEARNING_WINDOWS`] windows. From then on
+//! each value becomes a normal score, by its rank among the learned ones, so that heavy tails and dips of the
+//! load are normal, and two rules detect a change:
 //!
 //! - *Sums.* Two cumulative sums (E. S. Page, "Continuous Inspection Schemes", *Biometrika* 41 (1954)) add up
-//!   the scores beyond a reference, one up and one down, and alarm at a limit. A sum with the reference `k` of scores
-//!   whose long-run variance is `ω²` exceeds `h` in a window with a probability near `(2 k² / ω²) e^(−2 k h / ω²)` (D.
-//!   Siegmund, *Sequential Analysis* (1985), chapter 10, in the limit of small steps), from which `h` follows. `ω²`
-//!   and the centre are known only as well as the learned windows tell: both are taken by a margin to the safe side,
-//!   which shrinks as more windows are learned.
-//! - *Breaks.* Four of the last five windows are far outside of all that was learned, on the same side. This finds a
+//!   the scores beyond a reference, one up and one down, and alarm at a limit. For a reference `k` and scores
+//!   with long-run variance `ω²`, a sum exceeds `h` in a window with a probability near `(2 k² / ω²) e^(−2 k h
+//!   / ω²)` (D. Siegmund, *Sequential Analysis* (1985), chapter 10, in the limit of small steps), which gives
+//!   `h`. `ω²` and the centre are estimated from the learned windows: both include a safety margin, which
+//!   shrinks as more windows are learned.
+//! - *Breaks.* Four of the last five windows are far outside all learned values, on the same side. This finds a
 //!   collapse within five windows whatever the memory, and no dip of three.
 //!
-//! An alarm counts if the median since the change differs by what matters. After it, the new level is learned from
-//! the place of the change on. What is learned slides with the load, at a distance, up to [`MOST_LEARNED`] windows, so
-//! that a drift that takes hours is followed and not told.
+//! An alarm counts if the median since the change differs by a relevant amount. After it, the new level is
+//! learned from the place of the change on. The learned windows follow the load at a distance, up to
+//! [`MOST_LEARNED`] windows, so that a drift over hours is followed and not reported.
 //!
-//! False alarms: less than one in [`WINDOWS_PER_FALSE_ALARM`] windows of stationary load, a day of seconds. In simulations
-//! there was one in 12 million windows of white noise, autoregressions of 0.5, 0.8 and 0.9, dips every minute, heavy tails
-//! and outliers: the margins cost some windows of delay. A change by a factor of five is told after four windows. One of
-//! 20 % in noise of 5 % is told after 7 windows in the middle and 14 in 95 % of cases when 120 windows were learned, after
-//! 6 and 9 with 300, and after 4 and 5 with 1,500. Memory costs time: 13 and 21 with an autoregression of 0.5 and 600
-//! windows, 38 and 76 with one of 0.8.
+//! False alarms: less than one in [`WINDOWS_PER_FALSE_ALARM`] windows of stationary load, a day of seconds.
+//! Simulations had one in 12 million windows of white noise, autoregressions of 0.5, 0.8 and 0.9, dips every
+//! minute, heavy tails and outliers: the margins cost some windows of delay. A change by a factor of five is
+//! reported after four windows. A change of 20 % in noise of 5 % is reported after 7 windows in the median and
+//! 14 in 95 % of cases with 120 learned windows, after 6 and 9 with 300, and after 4 and 5 with 1,500. Memory
+//! costs time: 13 and 21 with an autoregression of 0.5 and 600 windows, 38 and 76 with 0.8.
 //!
-//! Complexity: a binary search for each window, and a sort of what was learned when it has grown or slid by a tenth.
-//! Memory: at most 48 KiB.
+//! Complexity: a binary search per window, and a sort of the learned values when they have grown or moved by a
+//! tenth. Memory: at most 48 KiB.
 
 mod learned;
 
@@ -38,43 +38,44 @@ use std::collections::VecDeque;
 /// Windows that are learned before a change can be found, at the start and after each alarm.
 pub const LEARNING_WINDOWS: usize = 120;
 
-/// Most windows that are remembered as the level.
+/// Most windows that define the level.
 pub const MOST_LEARNED: usize = 1_200;
 
-/// Windows of stationary load for each false alarm, at least.
+/// Fewest windows of stationary load per false alarm.
 pub const WINDOWS_PER_FALSE_ALARM: f64 = 86_400.0;
 
-/// Windows that are not yet learned, as a change may hide in them.
+/// Most recent windows, which are not yet learned because a change may hide in them.
 const RECENT_WINDOWS: usize = 64;
 
-/// Windows that the rule of breaks looks at, and how many of them must be far outside.
+/// Windows that the break rule examines, and how many of them must be far outside.
 const BREAK_WINDOWS: usize = 5;
 const BREAK_OUTSIDE: usize = 4;
 
-/// A change of level that was found while the load ran.
+/// A level change that was found while the load ran.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Alarm {
-    /// Number of windows before the change, counted from the first one that was pushed, those without a value included.
+    /// Number of windows before the change, counted from the first window that was pushed, including windows
+    /// without a value.
     pub index_of_change: u64,
-    /// Number of windows when the alarm was raised, the last one included.
+    /// Number of windows when the alarm was raised, including the last one.
     pub raised_after: u64,
     /// Median of the learned level, in the unit of the series.
     pub before: f64,
-    /// Median of the windows since the change.
+    /// Median of the windows since the change, in the unit of the series.
     pub after: f64,
     /// 1 minus the probability that a stationary load raises such an alarm at a given window.
     pub certainty_ratio: f64,
 }
 
-/// Watches a series for changes of its level.
+/// Detects level changes of a series.
 #[derive(Clone, Debug)]
 pub struct OnlineShift {
     least_ratio: f64,
     pushed: u64,
     learned: Learned,
-    /// The last windows that have a value, the newest at the end.
+    /// The last windows with a value, the newest at the end.
     recent: VecDeque<Window>,
-    /// The sum of scores above the reference, and that of scores below.
+    /// The sum of scores above the reference, and the sum of scores below.
     sums: [Sum; 2],
 }
 
@@ -85,7 +86,7 @@ struct Window {
     value: f64,
 }
 
-/// A cumulative sum of one side.
+/// A cumulative sum on one side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     height: f64,
@@ -96,16 +97,12 @@ struct Sum {
 impl Sum {
     fn add(&mut self, step: f64) {
         self.height = (self.height + step).max(0.0);
-        self.windows = if self.height > 0.0 {
-            self.windows + 1
-        } else {
-            0
-        };
+        self.windows = if self.height > 0.0 { self.windows + 1 } else { 0 };
     }
 }
 
 impl OnlineShift {
-    /// Starts without any knowledge. Changes below `least_ratio` of the level are not told.
+    /// A detector without learned windows. Changes below `least_ratio` of the level are not reported.
     pub fn new(least_ratio: f64) -> OnlineShift {
         OnlineShift {
             least_ratio,
@@ -116,8 +113,8 @@ impl OnlineShift {
         }
     }
 
-    /// Takes the value of the next window; values that are not finite are left out, but counted. Returns the alarm
-    /// if this window makes a change certain.
+    /// Adds the next window; values that are not finite are counted but ignored. Returns the alarm if this
+    /// window makes a change certain.
     pub fn push(&mut self, value: f64) -> Option<Alarm> {
         let number = self.pushed;
         self.pushed += 1;
@@ -139,14 +136,13 @@ impl OnlineShift {
         alarm
     }
 
-    /// While too little is known, each window is learned at once.
+    /// During the learning phase, each window is learned at once.
     fn learn_all(&mut self) {
-        let newest = self.recent.drain(..);
-        self.learned.extend(newest.map(|window| window.value));
+        self.learned.extend(self.recent.drain(..).map(|window| window.value));
         self.sums = [Sum::default(); 2];
     }
 
-    /// After an alarm the windows since the change are what is known.
+    /// After an alarm only the windows since the change are learned.
     fn learn_anew(&mut self, alarm: Alarm) {
         self.learned = Learned::default();
         let since = self.recent.drain(..);
@@ -169,7 +165,7 @@ impl OnlineShift {
         let sum = self.sums[side];
         let alarm = self.alarm(sum.windows, self.learned.chance(sum.height));
         if alarm.is_none() {
-            // Of no interest: the sum starts again, so that a later change gets its own place.
+            // Irrelevant: the sum restarts, so that a later change gets its own place.
             self.sums[side] = Sum::default();
         }
         alarm
@@ -187,7 +183,7 @@ impl OnlineShift {
         })
     }
 
-    /// The alarm for a change that began about `windows` ago, if it is of interest.
+    /// The alarm for a change about `windows` ago, if it is relevant.
     fn alarm(&self, windows: usize, chance: f64) -> Option<Alarm> {
         let before = self.learned.median();
         let since = self.windows_since_change(windows, before);
@@ -205,8 +201,8 @@ impl OnlineShift {
         })
     }
 
-    /// The number of windows since the change: that for which the deviations from the level before and from the
-    /// level after are smallest, among those near the first guess.
+    /// The number of windows since the change: the candidate near the first guess with the smallest deviations
+    /// from the levels before and after.
     fn windows_since_change(&self, guess: usize, before: f64) -> usize {
         let most = (guess + BREAK_WINDOWS).min(self.recent.len());
         let last = self.recent.iter().rev().take(most);

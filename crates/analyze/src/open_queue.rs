@@ -1,11 +1,10 @@
-//! The queue with Poisson arrivals, exponential service and `m` servers (M/M/m, for one server
-//! M/M/1), with a constant delay in front of it: what an open load should see of a server that is
-//! nothing but busy.
+//! The queue with Poisson arrivals, exponential service and `m` servers (M/M/m, for one server M/M/1), with a
+//! constant delay in front of it: the expected response of a server that is only limited by being busy.
 //!
-//! A. K. Erlang, "Solution of some Problems in the Theory of Probabilities of Significance in
-//! Automatic Telephone Exchanges" (1917); L. Kleinrock, *Queueing Systems*, volume 1 (1975),
-//! section 3.5. Real servers are often near it in the mean and never in every percentile: service
-//! that varies less waits less. [`applies`] tells by how well the curve passes the points.
+//! A. K. Erlang, "Solution of some Problems in the Theory of Probabilities of Significance in Automatic
+//! Telephone Exchanges" (1917); L. Kleinrock, *Queueing Systems*, volume 1 (1975), section 3.5. Real servers
+//! are often near it in the mean and never in every percentile: less variable service waits less. [`applies`]
+//! checks how closely the curve passes the points.
 
 use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
@@ -15,10 +14,10 @@ use dyno_record::experiment::{OpenQueue, QueueFit};
 /// Fewest points for a fit of two parameters with one degree of freedom left.
 pub const MIN_POINTS: usize = 3;
 
-/// Root mean square distance of the points from the curve above which it does not describe them.
+/// Largest root mean square distance of the points from a curve that describes them.
 pub const MOST_RESIDUAL_RATIO: f64 = 0.1;
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 5;
 
 /// Share of operations that find all servers busy, by Erlang's C formula; 1 from the capacity on.
@@ -29,9 +28,8 @@ pub fn waiting_ratio(queue: &OpenQueue, rate_per_s: f64) -> f64 {
         return 1.0;
     }
     // Erlang's B formula, from one server to the next.
-    let blocked = (1..=queue.servers).fold(1.0, |blocked, servers| {
-        offered * blocked / (f64::from(servers) + offered * blocked)
-    });
+    let blocked = (1..=queue.servers)
+        .fold(1.0, |blocked, servers| offered * blocked / (f64::from(servers) + offered * blocked));
     blocked / (1.0 - utilization * (1.0 - blocked))
 }
 
@@ -59,18 +57,17 @@ pub fn applies(fit: &QueueFit) -> bool {
     fit.residual_ratio <= MOST_RESIDUAL_RATIO
 }
 
-/// Whether a rate is outside of those that were measured, so that the curve there is a guess.
+/// Whether a rate is outside the measured range, so that the curve is extrapolated.
 pub fn is_extrapolated(fit: &QueueFit, rate_per_s: f64) -> bool {
     !(fit.measured_rate_min_per_s..=fit.measured_rate_max_per_s).contains(&rate_per_s)
 }
 
-/// Fits service time and delay of a queue with this many servers to means over rates, least squares
-/// on logarithms. `None` for less than [`MIN_POINTS`] usable points, or if nothing fits.
+/// Fits service time and delay of a queue with this many servers to means over rates, by least squares on
+/// logarithms. `None` with fewer than [`MIN_POINTS`] usable points, or if nothing fits.
 pub fn fit(points: &[ResponsePoint], servers: u32, resampling: Resampling) -> Option<QueueFit> {
     let usable = |value: f64| value.is_finite() && value > 0.0;
-    let all_usable = points
-        .iter()
-        .all(|point| usable(point.rate_per_s) && usable(point.mean_response_s.value));
+    let all_usable =
+        points.iter().all(|point| usable(point.rate_per_s) && usable(point.mean_response_s.value));
     if points.len() < MIN_POINTS || !all_usable || servers == 0 {
         return None;
     }
@@ -90,11 +87,7 @@ pub fn fit(points: &[ResponsePoint], servers: u32, resampling: Resampling) -> Op
             confidence_ratio: resampling.confidence_ratio,
         })
     };
-    let distances = fitted
-        .values
-        .iter()
-        .zip(&data.logarithms)
-        .map(|(a, b)| a - b);
+    let distances = fitted.values.iter().zip(&data.logarithms).map(|(a, b)| a - b);
     let rates = || points.iter().map(|point| point.rate_per_s);
     Some(QueueFit {
         queue: data.queue(&best.parameters),
@@ -107,7 +100,7 @@ pub fn fit(points: &[ResponsePoint], servers: u32, resampling: Resampling) -> Op
     })
 }
 
-/// Points in the form that the fit works on. Parameters are the service time and the delay.
+/// Points in the form for the fit. Parameters are the service time and the delay.
 struct Data {
     servers: u32,
     rates: Vec<f64>,
@@ -120,30 +113,19 @@ impl Data {
         Data {
             servers,
             rates: points.iter().map(|p| p.rate_per_s).collect(),
-            logarithms: points
-                .iter()
-                .map(|p| p.mean_response_s.value.ln())
-                .collect(),
+            logarithms: points.iter().map(|p| p.mean_response_s.value.ln()).collect(),
             deviations: deviations(points.iter().map(|p| p.mean_response_s)),
         }
     }
 
     fn queue(&self, parameters: &[f64; 2]) -> OpenQueue {
-        OpenQueue {
-            servers: self.servers,
-            service_s: parameters[0],
-            delay_s: parameters[1],
-        }
+        OpenQueue { servers: self.servers, service_s: parameters[0], delay_s: parameters[1] }
     }
 
-    /// From several starts, as the curve has no value where the largest rate passes the capacity.
+    /// Fits from several starts, as the curve has no value where the largest rate exceeds the capacity.
     fn fit(&self, logarithms: &[f64]) -> Option<Solution<2>> {
         let largest = self.rates.iter().copied().fold(0.0, f64::max);
-        let shortest = logarithms
-            .iter()
-            .copied()
-            .fold(f64::INFINITY, f64::min)
-            .exp();
+        let shortest = logarithms.iter().copied().fold(f64::INFINITY, f64::min).exp();
         let solution = |utilization: &f64| {
             let saturating = utilization * f64::from(self.servers) / largest;
             let service_s = saturating.min(shortest);
@@ -152,8 +134,7 @@ impl Data {
             minimize(self.rates.len(), residual, start, [shortest * 1e-6, 0.0])
         };
         let starts = [0.02, 0.2, 0.5, 0.8, 0.95];
-        let solutions = starts.iter().filter_map(solution);
-        solutions.min_by(|a, b| a.squares.total_cmp(&b.squares))
+        starts.iter().filter_map(solution).min_by(|a, b| a.squares.total_cmp(&b.squares))
     }
 
     fn residual(&self, parameters: &[f64; 2], point: usize, logarithm: f64) -> (f64, [f64; 2]) {
@@ -167,18 +148,12 @@ impl Data {
         let step = parameters[0] * 1e-6;
         let by_service = (value - log_response(parameters[0] - step)) / step;
         let by_delay = 1.0 / value.exp();
-        (
-            (value - logarithm) / deviation,
-            [by_service / deviation, by_delay / deviation],
-        )
+        ((value - logarithm) / deviation, [by_service / deviation, by_delay / deviation])
     }
 
     fn fitted(&self, best: &Solution<2>, degrees_of_freedom: f64) -> Fitted {
         let queue = self.queue(&best.parameters);
-        let values = self
-            .rates
-            .iter()
-            .map(|rate| mean_response_s(&queue, *rate).ln());
+        let values = self.rates.iter().map(|rate| mean_response_s(&queue, *rate).ln());
         Fitted {
             values: values.collect(),
             deviations: self.deviations.clone(),

@@ -1,29 +1,31 @@
-//! Periodic patterns in a series, such as the dip of a rate with every checkpoint or the peaks of response times with
-//! every flush of the journal, and what is likely to cause them.
+//! Periodic patterns in a series, such as rate dips with every checkpoint or response time peaks with every
+//! journal flush, and their probable causes.
 //!
-//! A pattern is a box: for a part of each period the values are higher or lower. Boxes are looked for as transits of
-//! planets are (box-fitting least squares, G. Kovács, S. Zucker and T. Mazeh, *Astronomy & Astrophysics* 391 (2002)),
-//! but on contrasts that need no model of the noise:
+//! A pattern is a box: the values are higher or lower in a part of each period. Boxes are found like planetary
+//! transits (box-fitting least squares, G. Kovács, S. Zucker and T. Mazeh, *Astronomy & Astrophysics* 391
+//! (2002)), but on contrasts that need no model of the noise:
 //!
-//! 1. For widths from one window to a sixth of the series, each place gets its contrast: the mean of the box minus
-//!    that of its neighbourhood on both sides. Levels, trends and slow noise fall out, a step leaves one place.
-//!    Contrasts become normal scores by their rank, so that no burst weighs more than another (`contrast`).
-//! 2. For each period the scores are added up at equal distances from every first place (epoch folding). Contrasts
-//!    a period apart are independent, whatever the memory within it, so that the sum of `m` scores has the standard
-//!    error `√m`. More than [`MOST_CYCLES`] cycles are folded in stretches that may each have their own phase, as a
-//!    task that sleeps between its turns drifts against the clock; more than half of the stretches must show the
-//!    pattern, so that one busy minute does not make one. All trials count (Bonferroni), each width with each octave
-//!    of periods with the same share of the false alarms (`folding`).
-//! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and taken out of
-//!    the series; then the next one is looked for. What only repeats the occurrences of a pattern that was found
-//!    is its harmonic and is not told (`occurrences`).
+//! 1. For widths from one window to a sixth of the series, each position gets its contrast: the mean of the box
+//!    minus the mean of its neighbourhood on both sides. Levels, trends and slow noise cancel out, and a step
+//!    leaves one position. Contrasts become normal scores by their rank, so that no burst weighs more than
+//!    another (`contrast`).
+//! 2. For each period the scores are added up at equal distances from every first position (epoch folding).
+//!    Contrasts a period apart are independent, whatever the memory within it, so that the sum of `m` scores has
+//!    the standard error `√m`. More than [`MOST_CYCLES`] cycles are folded in time ranges that may each have
+//!    their own phase, as a task that sleeps between its turns drifts against the clock; more than half of the
+//!    ranges must show the pattern, so that one busy minute does not create one. All trials count (Bonferroni),
+//!    and each combination of width and octave of periods has the same share of the false alarms (`folding`).
+//! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and removed
+//!    from the series; then the next one is searched. A pattern that only repeats occurrences of an earlier one
+//!    is its harmonic and is not reported (`occurrences`).
 //!
-//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series. In simulations there were 6 in 5,400 series of noise,
-//! autoregressions up to 0.98, heavy tails, random bursts, steps and trends. Dips of 2 s every minute, by 20 % or more in
-//! noise of 5 %, are found in nearly all series of ten minutes, and in four of five if their distances vary by 5 %. Limits:
-//! ranks tell a narrow pattern from chance only with about five cycles, however deep it is.
+//! False alarms: at most [`FALSE_ALARM_RATIO`] per series. Simulations had 6 in 5,400 series of noise,
+//! autoregressions up to 0.98, heavy tails, random bursts, steps and trends. Dips of 2 s every minute, by 20 %
+//! or more in noise of 5 %, are found in nearly all series of ten minutes, and in four of five if their
+//! distances vary by 5 %. Limits: ranks distinguish a narrow pattern from chance only with about five cycles,
+//! however deep it is.
 //!
-//! Complexity: O(n²) for each pattern, about twelve additions for each pair of windows.
+//! Complexity: O(n²) per pattern, about twelve additions for each pair of windows.
 
 mod contrast;
 mod folding;
@@ -42,13 +44,13 @@ use occurrences::Occurrences;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Fewest windows in which a pattern is looked for.
+/// Fewest windows of a series that can be searched.
 pub const FEWEST_WINDOWS: usize = 30;
 
-/// Share of series without a pattern in which one is told.
+/// Share of series without a pattern in which one is reported.
 pub const FALSE_ALARM_RATIO: f64 = 0.01;
 
-/// Most patterns that are looked for.
+/// Most patterns to find.
 const MOST_PATTERNS: usize = 8;
 
 /// A periodic pattern.
@@ -62,14 +64,14 @@ pub struct Pattern {
     pub phase_s: f64,
     /// Mean of the affected part minus mean of the rest, in the unit of the series; negative for dips.
     pub height: f64,
-    /// The height as a share of the mean of the rest; `None` if that is 0.
+    /// The height as a share of the mean of the rest; `None` if the mean is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height_ratio: Option<f64>,
-    /// Share of the period that is affected.
+    /// Affected share of the period.
     pub affected_ratio: f64,
-    /// Occurrences that were found.
+    /// Number of occurrences.
     pub occurrences: usize,
-    /// Probability of as clear a pattern of any period in a series without one.
+    /// Probability of an equally clear pattern with any period in a series without one.
     pub p_value_ratio: f64,
 }
 
@@ -82,7 +84,7 @@ impl Pattern {
     }
 }
 
-/// How to look for patterns.
+/// Settings of the search for patterns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeriodicitySettings {
     /// Length of a window in seconds, above 0.
@@ -92,41 +94,30 @@ pub struct PeriodicitySettings {
 }
 
 impl PeriodicitySettings {
-    /// 1 % of false alarms, for windows of this length.
+    /// Settings with 1 % of false alarms for this window length.
     pub fn for_windows(window_s: f64) -> PeriodicitySettings {
-        PeriodicitySettings {
-            window_s,
-            false_alarm_ratio: FALSE_ALARM_RATIO,
-        }
+        PeriodicitySettings { window_s, false_alarm_ratio: FALSE_ALARM_RATIO }
     }
 }
 
-/// Why a series cannot be looked at.
+/// Why a series cannot be searched.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PeriodicityError {
-    /// Too short for any pattern.
+    /// The series is too short for any pattern.
     #[error("a periodic pattern needs `{FEWEST_WINDOWS}` windows, the series has `{windows}`")]
-    TooFewWindows {
-        /// Windows of the series.
-        windows: usize,
-    },
-    /// A value is missing.
+    TooFewWindows { windows: usize },
+    /// A value is not finite.
     #[error("the value of window `{index}` is not finite")]
     NotFinite {
         /// Position of the first such window, from 0.
         index: usize,
     },
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("`{name}` cannot be `{value}`")]
-    Setting {
-        /// Name of the setting.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    Setting { name: &'static str, value: f64 },
 }
 
-/// Finds the periodic patterns of a series of evenly spaced windows, the clearest one first.
+/// Finds the periodic patterns of a series of evenly spaced windows, the clearest first.
 pub fn periodic_patterns(
     series: &[f64],
     settings: PeriodicitySettings,
@@ -156,9 +147,7 @@ pub fn periodic_patterns(
 
 fn check(series: &[f64], settings: PeriodicitySettings) -> Result<(), PeriodicityError> {
     if series.len() < FEWEST_WINDOWS {
-        return Err(PeriodicityError::TooFewWindows {
-            windows: series.len(),
-        });
+        return Err(PeriodicityError::TooFewWindows { windows: series.len() });
     }
     if let Some(index) = series.iter().position(|value| !value.is_finite()) {
         return Err(PeriodicityError::NotFinite { index });
@@ -169,10 +158,7 @@ fn check(series: &[f64], settings: PeriodicitySettings) -> Result<(), Periodicit
         ("false_alarm_ratio", ratio, ratio > 0.0 && ratio < 1.0),
     ];
     match checks.iter().find(|(_, _, is_usable)| !is_usable) {
-        Some((name, value, _)) => Err(PeriodicityError::Setting {
-            name,
-            value: *value,
-        }),
+        Some((name, value, _)) => Err(PeriodicityError::Setting { name, value: *value }),
         None => Ok(()),
     }
 }

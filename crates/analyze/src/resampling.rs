@@ -1,29 +1,24 @@
-//! What all methods that draw random numbers share: the seed, the number of draws, and how an
-//! interval is read from them.
+//! Common parts of all resampling methods: the seed, the number of draws, and intervals from draws.
 
 use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// How to resample.
+/// Settings of the resampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resampling {
-    /// Seed: the same one gives the same intervals.
+    /// Seed: the same seed gives the same intervals.
     pub seed: u64,
-    /// Number of draws. 1000 place the ends of a 95 % interval within a few percent of its width.
+    /// Number of draws. 1000 determine the ends of a 95 % interval to a few percent of its width.
     pub draws: usize,
-    /// Confidence of the intervals, between 0 and 1.
+    /// Confidence level of the intervals, between 0 and 1.
     pub confidence_ratio: f64,
 }
 
 impl Resampling {
-    /// 1000 draws at the usual confidence.
+    /// 1000 draws at [`DEFAULT_CONFIDENCE_RATIO`](crate::estimate::DEFAULT_CONFIDENCE_RATIO).
     pub fn seeded(seed: u64) -> Resampling {
-        Resampling {
-            seed,
-            draws: 1000,
-            confidence_ratio: DEFAULT_CONFIDENCE_RATIO,
-        }
+        Resampling { seed, draws: 1000, confidence_ratio: DEFAULT_CONFIDENCE_RATIO }
     }
 
     /// Random numbers of a method; methods with different `stream`s do not share them.
@@ -32,34 +27,23 @@ impl Resampling {
     }
 }
 
-/// The ends of the middle part of `draws` that has this share of them. Draws that are NaN count as
-/// infinite. `None` without draws.
+/// The ends of the middle part of `draws` with this share of them. Draws that are NaN count as infinite. `None`
+/// without draws.
 pub(crate) fn middle(draws: &mut [f64], confidence_ratio: f64) -> Option<(f64, f64)> {
-    draws
-        .iter_mut()
-        .filter(|draw| draw.is_nan())
-        .for_each(|draw| *draw = f64::INFINITY);
+    draws.iter_mut().filter(|draw| draw.is_nan()).for_each(|draw| *draw = f64::INFINITY);
     draws.sort_by(f64::total_cmp);
     let outside = (1.0 - confidence_ratio) / 2.0;
-    Some((
-        sorted_quantile(draws, outside)?,
-        sorted_quantile(draws, 1.0 - outside)?,
-    ))
+    Some((sorted_quantile(draws, outside)?, sorted_quantile(draws, 1.0 - outside)?))
 }
 
-/// The quantile of sorted values, between 0 and 1, interpolated between neighbours. `None` without
-/// values.
+/// The quantile of sorted values, between 0 and 1, interpolated between neighbours. `None` without values.
 pub(crate) fn sorted_quantile(sorted: &[f64], quantile: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = quantile.clamp(0.0, 1.0) * last as f64;
     let below = sorted[position.floor() as usize];
     let above = sorted[position.ceil() as usize];
-    // Equal neighbours may be infinite, whose difference is no number.
-    if below == above {
-        Some(below)
-    } else {
-        Some(below + (above - below) * position.fract())
-    }
+    // Equal neighbours may be infinite, and their difference would be NaN.
+    if below == above { Some(below) } else { Some(below + (above - below) * position.fract()) }
 }
 
 #[cfg(test)]
@@ -71,14 +55,8 @@ mod tests {
         let mut draws: Vec<f64> = (0..=100).rev().map(f64::from).collect();
         assert_eq!(middle(&mut draws, 0.5), Some((25.0, 75.0)));
         assert_eq!(sorted_quantile(&[1.0, 2.0], 0.25), Some(1.25));
-        assert_eq!(
-            sorted_quantile(&[f64::INFINITY; 3], 0.5),
-            Some(f64::INFINITY)
-        );
+        assert_eq!(sorted_quantile(&[f64::INFINITY; 3], 0.5), Some(f64::INFINITY));
         assert_eq!(middle(&mut [], 0.9), None);
-        assert_eq!(
-            middle(&mut [f64::NAN, 1.0], 1.0),
-            Some((1.0, f64::INFINITY))
-        );
+        assert_eq!(middle(&mut [f64::NAN, 1.0], 1.0), Some((1.0, f64::INFINITY)));
     }
 }

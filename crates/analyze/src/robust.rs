@@ -1,12 +1,12 @@
-//! Means, medians, ranks and normal probabilities, shared by the methods on series.
+//! Means, medians, ranks and normal probabilities for the series methods.
 
 use statrs::function::erf::{erfc, erfc_inv};
 use std::f64::consts::SQRT_2;
 
-/// A standard normal deviation per median of absolute deviations.
+/// Standard normal deviation divided by the median of absolute deviations.
 pub(crate) const DEVIATION_PER_MEDIAN: f64 = 1.482_602_218_505_602;
 
-/// The median, which for an even number is the mean of the middle two. `None` without values.
+/// The median; for an even number of values the mean of the middle two. `None` without values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     let count = values.len();
@@ -24,12 +24,12 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The mean; not a number without values.
+/// The mean; NaN without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Pairs that rise minus pairs that fall.
+/// Number of rising pairs minus number of falling pairs.
 pub(crate) fn ordered_pairs(values: &[f64]) -> f64 {
     let later = |place: usize| values[place + 1..].iter();
     let pairs = values.iter().enumerate().flat_map(|(place, value)| {
@@ -42,7 +42,7 @@ pub(crate) fn ordered_pairs(values: &[f64]) -> f64 {
     pairs.sum()
 }
 
-/// Ranks from 0; equal values have the mean of theirs.
+/// Ranks from 0; equal values get their mean rank.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -56,12 +56,12 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The probability that a standard normal value is above `z`.
+/// The probability that a standard normal value exceeds `z`.
 pub(crate) fn normal_tail(z: f64) -> f64 {
     erfc(z / SQRT_2) / 2.0
 }
 
-/// The value that a standard normal one stays below with this probability, between 0 and 1.
+/// The value that a standard normal variable stays below with this probability, between 0 and 1.
 pub(crate) fn normal_quantile(probability: f64) -> f64 {
     -SQRT_2 * erfc_inv(2.0 * probability)
 }

@@ -1,22 +1,21 @@
-//! Did the rate stay the same over the phase? Two tests on the rates of equal windows: a linear
-//! trend, which finds slow drifts, and the difference of the two halves, which finds steps.
+//! Whether the rate stayed the same over the phase. Two tests on the rates of equal windows: a linear trend,
+//! which finds slow drifts, and the difference of the two halves, which finds steps.
 //!
-//! Neighbouring windows resemble each other, so both tests use the effective sample size
-//! `n (1 − r) / (1 + r)` with the lag-1 autocorrelation `r` of the residuals in place of `n`:
-//! F. W. Zwiers and H. von Storch, "Taking Serial Correlation into Account in Tests of the Mean",
-//! *Journal of Climate* 8 (1995), and for the trend B. D. Santer et al., "Statistical significance
-//! of trends and trend differences in layer-average atmospheric temperature time series",
-//! *Journal of Geophysical Research* 105 (2000). Assumed: windows of equal length, and residuals
-//! that a first-order autoregression describes.
+//! Neighbouring windows resemble each other, so instead of `n` both tests use the effective sample size `n (1 −
+//! r) / (1 + r)` with the lag-1 autocorrelation `r` of the residuals: F. W. Zwiers and H. von Storch, "Taking
+//! Serial Correlation into Account in Tests of the Mean", *Journal of Climate* 8 (1995), and for the trend B.
+//! D. Santer et al., "Statistical significance of trends and trend differences in layer-average atmospheric
+//! temperature time series", *Journal of Geophysical Research* 105 (2000). Assumptions: windows of equal
+//! length, and residuals that a first-order autoregression describes.
 
 use crate::robust::mean;
 use crate::student::two_sided_1_percent;
 
-/// A change below 5 % over the whole phase is not called unsteady, however significant it is: it
-/// moves a mean rate by half of that at most, and long series make every trifle significant.
+/// A change below 5 % over the whole phase is not called unsteady, however significant it is: it moves a mean
+/// rate by at most half of that, and in long series any tiny change is significant.
 pub const RELEVANT_CHANGE_RATIO: f64 = 0.05;
 
-/// Fewest windows for a verdict. Below it, an autocorrelation cannot be estimated.
+/// Fewest windows for a verdict. With fewer, an autocorrelation cannot be estimated.
 pub const MIN_WINDOWS: usize = 8;
 
 /// Verdict on a series of rates.
@@ -34,7 +33,7 @@ pub enum SteadyState {
         /// Positive when the second half is faster.
         change_ratio: f64,
     },
-    /// The level changed at some place, see [`crate::stationary_part`].
+    /// The level changed at any position, see [`crate::stationary_part`].
     Shift {
         /// Number of windows before the change.
         position: usize,
@@ -45,16 +44,16 @@ pub enum SteadyState {
     Undecided,
 }
 
-/// Residuals below this share of the mean are rounding errors, whose order says nothing.
+/// Residuals below this share of the mean are rounding errors with a meaningless order.
 const ROUNDING_RATIO: f64 = 1e-9;
 
-/// From this autocorrelation on, a series with too few effective values for a test moves as one:
-/// its memory fills the phase, as a warm-up's does. It cannot be called steady, so a relevant
-/// change counts without the test. Independent noise reached it in 3 of 20,000 series of 10 windows.
+/// From this autocorrelation on, a series with too few effective values for a test moves as one: its memory
+/// fills the phase, as in a warm-up. It cannot be called steady, so a relevant change counts without the test.
+/// Independent noise reached it in 3 of 20,000 series of 10 windows.
 const MEMORY_FILLS_PHASE: f64 = 0.7;
 
-/// Judges the rates of consecutive windows of equal length, whose changes matter from `relevant_ratio` of their mean on, at a
-/// significance of 1 % per test. Of two findings the larger change is reported.
+/// Judges the rates of consecutive windows of equal length; changes from `relevant_ratio` of the mean on are
+/// relevant. The significance is 1 % per test. Of two findings the larger change is reported.
 pub fn assess_beyond(rates: &[f64], relevant_ratio: f64) -> SteadyState {
     let overall = mean(rates);
     let usable = rates.len() >= MIN_WINDOWS && overall.is_finite() && overall > 0.0;
@@ -62,23 +61,16 @@ pub fn assess_beyond(rates: &[f64], relevant_ratio: f64) -> SteadyState {
         return SteadyState::Undecided;
     }
     let relative: Vec<f64> = rates.iter().map(|rate| rate / overall).collect();
-    match (
-        trend(&relative, relevant_ratio),
-        step(&relative, relevant_ratio),
-    ) {
+    match (trend(&relative, relevant_ratio), step(&relative, relevant_ratio)) {
         (None, None) => SteadyState::Steady,
         (Some(trend), step) if step.is_none_or(|step| trend.abs() >= step.abs()) => {
-            SteadyState::Trend {
-                change_ratio: trend,
-            }
+            SteadyState::Trend { change_ratio: trend }
         }
-        (trend, step) => SteadyState::Step {
-            change_ratio: step.or(trend).unwrap_or_default(),
-        },
+        (trend, step) => SteadyState::Step { change_ratio: step.or(trend).unwrap_or_default() },
     }
 }
 
-/// A change with what is needed to judge it.
+/// A change with the inputs of its test.
 struct Estimate {
     change_ratio: f64,
     standard_error: f64,
@@ -107,10 +99,7 @@ fn trend(rates: &[f64], relevant_ratio: f64) -> Option<f64> {
     let offsets = || (0..rates.len()).map(|i| i as f64 - center);
     let spread: f64 = offsets().map(|x| x * x).sum();
     let slope = offsets().zip(rates).map(|(x, y)| x * y).sum::<f64>() / spread;
-    let residuals: Vec<f64> = offsets()
-        .zip(rates)
-        .map(|(x, y)| y - 1.0 - slope * x)
-        .collect();
+    let residuals: Vec<f64> = offsets().zip(rates).map(|(x, y)| y - 1.0 - slope * x).collect();
     let autocorrelation = autocorrelation(&[&residuals]);
     let degrees_of_freedom = effective_size(n, autocorrelation) - 2.0;
     let variance = sum_of_squares(&residuals) / degrees_of_freedom;
@@ -146,8 +135,8 @@ fn step(rates: &[f64], relevant_ratio: f64) -> Option<f64> {
     .finding(relevant_ratio)
 }
 
-/// Lag-1 autocorrelation over pieces that have a mean of 0 each; 0 where there is nothing but
-/// rounding. Negative values count as 0, so that they never make a series look longer than it is.
+/// Lag-1 autocorrelation over pieces with a mean of 0 each; 0 if there is only rounding. Negative values count
+/// as 0, so that a series never seems longer than it is.
 fn autocorrelation(pieces: &[&[f64]]) -> f64 {
     let squares: f64 = pieces.iter().map(|piece| sum_of_squares(piece)).sum();
     let count: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -185,9 +174,7 @@ mod tests {
             state ^= state << 17;
             (state >> 11) as f64 / (1u64 << 53) as f64
         };
-        (0..n)
-            .map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0)
-            .collect()
+        (0..n).map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0).collect()
     }
 
     fn rates(seed: u64, n: usize, deviation: f64, shape: impl Fn(f64) -> f64) -> Vec<f64> {
@@ -199,9 +186,7 @@ mod tests {
     #[test]
     fn a_straight_line_is_judged_by_its_size() {
         let line = |change: f64| -> Vec<f64> {
-            (0..30)
-                .map(|i| 1000.0 * (1.0 + change * (f64::from(i) / 29.0 - 0.5)))
-                .collect()
+            (0..30).map(|i| 1000.0 * (1.0 + change * (f64::from(i) / 29.0 - 0.5))).collect()
         };
         assert_eq!(assess(&line(0.049)), SteadyState::Steady);
         assert_eq!(assess(&line(0.0)), SteadyState::Steady);
@@ -230,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_that_noise_hides_is_not_claimed() {
+    fn drift_hidden_by_noise_is_not_claimed() {
         let series = rates(2, 20, 0.3, |x| 1.0 + 0.06 * (x - 0.5));
         assert_eq!(assess(&series), SteadyState::Steady);
     }
@@ -282,10 +267,9 @@ mod tests {
             };
             noise(seed, 60).into_iter().map(step).collect()
         };
-        let alarms = (1..=1000)
-            .filter(|seed| assess(&series(*seed)) != SteadyState::Steady)
-            .count();
-        // Taking the windows for independent, the split alone raises 96.
+        let alarms =
+            (1..=1000).filter(|seed| assess(&series(*seed)) != SteadyState::Steady).count();
+        // If the windows counted as independent, the split alone would raise 96.
         assert!(alarms <= 60, "{alarms} of 1000");
     }
 
@@ -305,7 +289,7 @@ mod tests {
                 SteadyState::Trend { change_ratio } | SteadyState::Step { change_ratio } => {
                     prop_assert!(change_ratio.abs() >= RELEVANT_CHANGE_RATIO);
                 }
-                SteadyState::Shift { .. } => prop_assert!(false, "not looked for here"),
+                SteadyState::Shift { .. } => prop_assert!(false, "not searched here"),
                 SteadyState::Steady | SteadyState::Undecided => {}
             }
         }

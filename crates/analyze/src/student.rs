@@ -2,14 +2,14 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Fewest degrees of freedom on which a test of a series concludes anything.
+/// Fewest degrees of freedom for a conclusion from a test of a series.
 pub(crate) const MIN_DEGREES_OF_FREEDOM: f64 = 3.0;
 
-/// The value that |t| stays below with this probability; infinite below one degree of freedom,
-/// where the intervals would be of no use.
+/// The value that |t| stays below with this probability; infinite below one degree of freedom, where the
+/// intervals would be useless.
 ///
-/// Found by halving on the distribution: `inverse_cdf` of `statrs` 0.19.1 does not return for some
-/// numbers of degrees of freedom that are no integers.
+/// Found by bisection on the distribution: `inverse_cdf` of `statrs` 0.19.1 does not return for some fractional
+/// degrees of freedom.
 pub(crate) fn two_sided(confidence_ratio: f64, degrees_of_freedom: f64) -> f64 {
     let outside = (1.0 - confidence_ratio) / 2.0;
     let usable = degrees_of_freedom >= 1.0 && outside > 0.0;
@@ -23,17 +23,13 @@ pub(crate) fn two_sided(confidence_ratio: f64, degrees_of_freedom: f64) -> f64 {
     }
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        if distribution.sf(middle) > outside {
-            low = middle
-        } else {
-            high = middle
-        }
+        if distribution.sf(middle) > outside { low = middle } else { high = middle }
     }
     high
 }
 
-/// The value that |t| exceeds with a probability of 1 %; infinite below
-/// [`MIN_DEGREES_OF_FREEDOM`], where nothing should be concluded.
+/// The value that |t| exceeds with a probability of 1 %; infinite below [`MIN_DEGREES_OF_FREEDOM`], where
+/// nothing should be concluded.
 pub(crate) fn two_sided_1_percent(degrees_of_freedom: f64) -> f64 {
     if degrees_of_freedom < MIN_DEGREES_OF_FREEDOM {
         f64::INFINITY
@@ -63,21 +59,16 @@ mod tests {
 
     #[test]
     fn confidence_covers_both_sides() {
-        for (confidence, df, expected) in [
-            (0.95, 1.0, 12.706),
-            (0.95, 4.0, 2.776),
-            (0.9, 4.0, 2.132),
-            (0.95, 7.5, 2.333),
-        ] {
+        for (confidence, df, expected) in
+            [(0.95, 1.0, 12.706), (0.95, 4.0, 2.776), (0.9, 4.0, 2.132), (0.95, 7.5, 2.333)]
+        {
             let found = two_sided(confidence, df);
             assert!((found - expected).abs() < 0.001, "{df}: {found}");
         }
         assert_eq!(two_sided(0.95, 0.9), f64::INFINITY);
         assert_eq!(two_sided(1.0, 5.0), f64::INFINITY);
-        // Every number of degrees of freedom comes to an end, and more of them mean less doubt.
-        let values: Vec<f64> = (10..4000)
-            .map(|i| two_sided(0.95, f64::from(i) / 10.0))
-            .collect();
+        // All degrees of freedom terminate, and more of them give narrower intervals.
+        let values: Vec<f64> = (10..4000).map(|i| two_sided(0.95, f64::from(i) / 10.0)).collect();
         assert!(values.windows(2).all(|pair| pair[0] > pair[1]));
     }
 

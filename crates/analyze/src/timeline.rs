@@ -1,5 +1,5 @@
-//! How a run went over its measured time: changes of level, drifts and periodic patterns of its rate, its response
-//! times and the disk that holds the data.
+//! Timeline of a run's measured time: level changes, drifts and periodic patterns of its rate, response times
+//! and data disk.
 
 mod settings;
 mod sub_second;
@@ -18,27 +18,26 @@ use dyno_record::sub_second::SubSecondPoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Windows that say more than enough; of longer series neighbours are put together.
+/// Sufficient number of windows; longer series are downsampled.
 const MOST_WINDOWS: usize = 7_200;
-/// Changes of several series that are no further apart than this are one.
+/// Largest distance between changes of several series that count as one.
 const TOGETHER_S: f64 = 5.0;
-/// Share of the length of a window by which one may differ and still count as a full one.
+/// Largest deviation of a full window from the usual length, as a share.
 const FULL_RATIO: f64 = 0.5;
 
-/// What changed over a run.
+/// Changes over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
-    /// Changes of level in the order of time. Times are from the start of the run.
+    /// Level changes in order of time, in seconds from the start of the run.
     pub changes: Vec<TimelineChange>,
-    /// Series that drift.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drifts: Vec<TimelineDrift>,
-    /// What comes again and again.
+    /// Periodic patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<TimelinePattern>,
 }
 
-/// Which series.
+/// A series of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimelineSeries {
@@ -48,52 +47,48 @@ pub enum TimelineSeries {
     ResponseMeanUs,
     /// The largest 99th percentile of the operations in microseconds.
     ResponseP99Us,
-    /// Reads and writes per second of the disk that holds the data.
+    /// Reads and writes per second of the data disk.
     DiskOperationsPerS,
 }
 
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineChange {
-    /// The series.
     pub series: TimelineSeries,
     /// When the new level began, from the start of the run.
     pub at_s: f64,
-    /// The earliest time that the series leaves likely.
+    /// The earliest likely time.
     pub earliest_s: f64,
-    /// The latest time that the series leaves likely.
+    /// The latest likely time.
     pub latest_s: f64,
     /// Level before, in the unit of the series.
     pub before: f64,
-    /// Level after.
+    /// Level after, in the unit of the series.
     pub after: f64,
-    /// Probability that a stationary series shows as large a change.
+    /// Probability that a stationary series shows a change this large.
     pub p_value_ratio: f64,
 }
 
 /// A drift.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineDrift {
-    /// The series.
     pub series: TimelineSeries,
-    /// How it drifts.
     pub drift: Drift,
 }
 
 /// A periodic pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelinePattern {
-    /// The series.
     pub series: TimelineSeries,
     /// The pattern; times are from the start of the measured time.
     pub pattern: Pattern,
-    /// What it probably is.
+    /// Its probable cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<NamedPattern>,
 }
 
-/// Windows of the measured time of one length. Some may lack between them: nothing was done while the server was
-/// away, or a reading failed.
+/// Windows of the measured time with equal lengths. Some may be missing: the server was down, or a reading
+/// failed.
 struct Windows {
     window_s: f64,
     starts_s: Vec<f64>,
@@ -110,23 +105,18 @@ impl Windows {
         self.starts_s[self.starts_s.len() - 1] + self.window_s
     }
 
-    /// When the window of this number began, or would begin after the last one.
+    /// Start of this window, or of the next one after the last.
     fn at_s(&self, index: usize) -> f64 {
-        self.starts_s
-            .get(index)
-            .copied()
-            .unwrap_or_else(|| self.end_s())
+        self.starts_s.get(index).copied().unwrap_or_else(|| self.end_s())
     }
 
-    /// The longest part without a hole; what is periodic is so in time, not in the number of the window.
+    /// The longest part without a hole; patterns are periodic in time, not in window numbers.
     fn longest_unbroken(&self) -> Windows {
         let breaks = (1..self.starts_s.len()).filter(|index| {
             self.starts_s[*index] - self.starts_s[index - 1] > (1.0 + FULL_RATIO) * self.window_s
         });
-        let bounds: Vec<usize> = std::iter::once(0)
-            .chain(breaks)
-            .chain([self.starts_s.len()])
-            .collect();
+        let bounds: Vec<usize> =
+            std::iter::once(0).chain(breaks).chain([self.starts_s.len()]).collect();
         let parts = bounds.windows(2).map(|bound| bound[0]..bound[1]);
         let part = parts.max_by_key(ExactSizeIterator::len).unwrap_or_default();
         Windows {
@@ -137,8 +127,8 @@ impl Windows {
     }
 }
 
-/// Looks at a run, and at its first minute more closely. `seed` is that of the simulated series which significance is
-/// measured against.
+/// Analyses a run, and its first minute in more detail. `seed` is the seed of the simulated series for the
+/// significance.
 pub fn timeline(bench: &Bench<'_>, minute: &[SubSecondPoint], seed: u64) -> Timeline {
     let mut found = Timeline::default();
     for series in [
@@ -154,14 +144,9 @@ pub fn timeline(bench: &Bench<'_>, minute: &[SubSecondPoint], seed: u64) -> Time
         if let Ok(changes) = level_shifts(&windows.values, settings) {
             let place = |shift: &LevelShift| change_of(series, &windows, shift);
             found.changes.extend(changes.shifts.iter().map(place));
-            found
-                .drifts
-                .extend(changes.drift.map(|drift| TimelineDrift { series, drift }));
+            found.drifts.extend(changes.drift.map(|drift| TimelineDrift { series, drift }));
         }
-        if matches!(
-            series,
-            TimelineSeries::RatePerS | TimelineSeries::ResponseMeanUs
-        ) {
+        if matches!(series, TimelineSeries::RatePerS | TimelineSeries::ResponseMeanUs) {
             found.patterns.extend(patterns(bench, series, &windows));
         }
     }
@@ -172,16 +157,13 @@ pub fn timeline(bench: &Bench<'_>, minute: &[SubSecondPoint], seed: u64) -> Time
 }
 
 impl Timeline {
-    /// Times within which the level changed, from the first series that did to the last one, in the order of time.
+    /// Time ranges of the level changes, from the first to the last series that changed, in order of time.
     pub fn transitions(&self) -> Vec<TimeRange> {
         let mut transitions: Vec<TimeRange> = Vec::new();
         for change in &self.changes {
             match transitions.last_mut() {
                 Some(last) if change.at_s - last.start_s <= TOGETHER_S => last.end_s = change.at_s,
-                _ => transitions.push(TimeRange {
-                    start_s: change.at_s,
-                    end_s: change.at_s,
-                }),
+                _ => transitions.push(TimeRange { start_s: change.at_s, end_s: change.at_s }),
             }
         }
         transitions
@@ -212,8 +194,9 @@ fn windows_of(bench: &Bench<'_>, series: TimelineSeries) -> Option<Windows> {
 /// Start, length and value of each window.
 fn client_points(bench: &Bench<'_>, series: TimelineSeries) -> Vec<(f64, f64, f64)> {
     let commands = bench.commands_by_window();
-    let windows = bench.windows.iter();
-    windows
+    bench
+        .windows
+        .iter()
         .filter(|one| one.phase == PhaseKind::Measure)
         .filter_map(|window| {
             let inside = commands.get(&window.index).map_or(&[][..], Vec::as_slice);
@@ -247,7 +230,7 @@ fn rows_within(table: &MetricTable, time_range: TimeRange) -> impl Iterator<Item
     })
 }
 
-/// Leaves out windows that are far from a full one, such as the last, and thins what is very long.
+/// Removes windows of unusual length, such as the last one, and downsamples long series.
 fn evenly(points: Vec<(f64, f64, f64)>) -> Option<Windows> {
     let usual_s = median(points.iter().map(|point| point.1))?;
     let is_full = |point: &&(f64, f64, f64)| (point.1 / usual_s - 1.0).abs() <= FULL_RATIO;
@@ -279,16 +262,12 @@ fn patterns(bench: &Bench<'_>, series: TimelineSeries, all: &Windows) -> Vec<Tim
         .map(|mut pattern| {
             let name = name_pattern(&pattern, &hints);
             pattern.phase_s += windows.start_s() - all.start_s();
-            TimelinePattern {
-                series,
-                pattern,
-                name,
-            }
+            TimelinePattern { series, pattern, name }
         })
         .collect()
 }
 
-/// What was recorded that may cause a pattern.
+/// Recorded events that may cause a pattern.
 fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
     let checkpoints = bench.tables.iter().find_map(|table| {
         let (_, values) = table.columns_of(checkpoint::BUSY_RATIO).next()?;
@@ -301,15 +280,12 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
     }
 }
 
-/// CPU time of everything but servers, client and interrupts on the servers' machine.
+/// CPU time on the servers' machine without servers, client and interrupts.
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     let table = bench.server_machine()?;
     let cores = cpus(table).len() as f64;
     let machine = |metric: Metric| table.column(&metric.id());
-    let (user, system) = (
-        machine(cpu::ALL_USER_RATIO)?,
-        machine(cpu::ALL_SYSTEM_RATIO)?,
-    );
+    let (user, system) = (machine(cpu::ALL_USER_RATIO)?, machine(cpu::ALL_SYSTEM_RATIO)?);
     let nice = machine(cpu::ALL_NICE_RATIO);
     let columns = |metric: Metric| -> Vec<&[f64]> {
         let columns = table.columns_of(metric);
@@ -327,17 +303,14 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     })
 }
 
-/// Rows of a table within the windows, as far as they are all there.
+/// Rows of a table within the windows, if they are complete.
 fn recorded(
     table: &MetricTable,
     windows: &Windows,
     name: String,
     value: impl Fn(usize) -> f64,
 ) -> Option<RecordedSeries> {
-    let time_range = TimeRange {
-        start_s: windows.start_s(),
-        end_s: windows.end_s(),
-    };
+    let time_range = TimeRange { start_s: windows.start_s(), end_s: windows.end_s() };
     let rows: Vec<usize> = rows_within(table, time_range).collect();
     let first = *rows.first()?;
     let values: Vec<f64> = rows.iter().map(|row| value(*row)).collect();
@@ -354,11 +327,11 @@ fn recorded(
 mod tests {
     use super::*;
 
-    /// Windows of a second from second 10 on, without those of which nothing is known.
+    /// One-second windows from second 10 on, without the unknown ones.
     fn with_hole(hole: std::ops::Range<usize>) -> Windows {
         let points = (0..60).filter(|index| !hole.contains(index));
         let points = points.map(|index| (10.0 + f64::from(index as u32), 1.0, index as f64));
-        evenly(points.collect()).expect("there are windows")
+        evenly(points.collect()).expect("windows")
     }
 
     #[test]
@@ -382,7 +355,7 @@ mod tests {
     #[test]
     fn windows_of_another_length_are_left_out() {
         let points = vec![(0.0, 1.0, 5.0), (1.0, 1.0, 5.0), (2.0, 0.1, 50.0)];
-        let windows = evenly(points).expect("there are windows");
+        let windows = evenly(points).expect("windows");
         assert_eq!(windows.values, [5.0, 5.0]);
     }
 }

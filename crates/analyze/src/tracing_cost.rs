@@ -1,34 +1,34 @@
-//! What tracing costs: the same work with and without a trace, in turns.
+//! The cost of tracing: the same work alternately with and without a trace.
 
 use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
 use crate::student::two_sided;
 use dyno_record::index_build::TracingPair;
 
-/// By how much work takes longer under trace.
+/// Relative increase of the duration under trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TracingCost {
-    /// As a share of its duration without a trace: 0.01 is one percent longer. Below 0 where the traced ones happened to be
-    /// shorter.
+    /// As a share of the duration without a trace: 0.01 is one percent longer. Below 0 if the traced runs
+    /// happened to be shorter.
     pub ratio: f64,
     /// Both ends of the 95 % interval; `None` with one pair.
     pub interval: Option<(f64, f64)>,
-    /// How many pairs it rests on, at least 1.
+    /// Number of pairs, at least 1.
     pub pairs: usize,
 }
 
-/// Why pairs do not give the cost.
+/// Why pairs do not show the cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// There is one pair only.
+    /// There is only one pair.
     OnePair,
-    /// The interval holds 0: the builds differ by more than tracing costs.
+    /// The interval includes 0: the builds vary more than tracing costs.
     Noise,
-    /// The traced ones took less time, which tracing cannot be the cause of.
+    /// The traced runs took less time, which tracing cannot cause.
     Shorter,
 }
 
 impl TracingCost {
-    /// Why it is not the cost; `None` if it is.
+    /// Why the ratio is not the cost; `None` if it is.
     pub fn caveat(&self) -> Option<Doubt> {
         match self.interval {
             None => Some(Doubt::OnePair),
@@ -39,8 +39,8 @@ impl TracingCost {
     }
 }
 
-/// The cost over pairs of all lengths: e to the mean logarithm of their ratios, with Student's interval of this mean. `None`
-/// without a pair of durations.
+/// The cost over pairs of all lengths: e to the mean logarithm of their ratios, with Student's interval of this
+/// mean. `None` without a pair of durations.
 pub fn tracing_cost<'a>(pairs: impl IntoIterator<Item = &'a TracingPair>) -> Option<TracingCost> {
     let logarithms: Vec<f64> = pairs
         .into_iter()
@@ -67,29 +67,25 @@ mod tests {
     fn cost(pairs: &[(f64, f64)]) -> Option<TracingCost> {
         let pairs: Vec<TracingPair> = pairs
             .iter()
-            .map(|&(traced_s, untraced_s)| TracingPair {
-                traced_s,
-                untraced_s,
-                traced_first: true,
-            })
+            .map(|&(traced_s, untraced_s)| TracingPair { traced_s, untraced_s, traced_first: true })
             .collect();
         tracing_cost(&pairs)
     }
 
     #[test]
     fn the_interval_is_students_over_the_logarithms_of_the_ratios() {
-        let found = cost(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]).expect("there are pairs");
+        let found = cost(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]).expect("a cost");
         // t with two degrees of freedom is 4.303; the logarithms of 2, 2.2 and 1.8 deviate by 0.1005.
         assert!((found.ratio - 0.9933).abs() < 1e-3, "{found:?}");
         let factor = (4.303 * 0.1005 / 3.0_f64.sqrt()).exp();
-        let (low, high) = found.interval.expect("there are three");
+        let (low, high) = found.interval.expect("three pairs");
         assert!((low - (1.9933 / factor - 1.0)).abs() < 2e-3, "{found:?}");
         assert!((high - (1.9933 * factor - 1.0)).abs() < 2e-3, "{found:?}");
         assert_eq!(found.pairs, 3);
     }
 
     #[test]
-    fn a_cost_is_known_if_it_is_larger_than_the_noise() {
+    fn cost_is_known_if_it_is_larger_than_the_noise() {
         let caveat = |pairs: &[(f64, f64)]| cost(pairs).and_then(|cost| cost.caveat());
         assert_eq!(caveat(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]), None);
         assert_eq!(caveat(&[(2.0, 1.0)]), Some(Doubt::OnePair));
@@ -100,11 +96,8 @@ mod tests {
 
     #[test]
     fn one_pair_has_no_interval_and_zero_durations_are_dropped() {
-        let one = cost(&[(1.01, 1.0), (0.0, 1.0), (1.0, 0.0)]).expect("there is one");
-        assert!(
-            (one.ratio - 0.01).abs() < 1e-12 && one.interval.is_none(),
-            "{one:?}"
-        );
+        let one = cost(&[(1.01, 1.0), (0.0, 1.0), (1.0, 0.0)]).expect("one pair");
+        assert!((one.ratio - 0.01).abs() < 1e-12 && one.interval.is_none(), "{one:?}");
         assert_eq!(one.pairs, 1);
         assert_eq!(cost(&[]), None);
     }

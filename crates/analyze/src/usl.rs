@@ -4,10 +4,9 @@
 //! `σ ≥ 0` and the cost of coherency `κ ≥ 0`: N. J. Gunther, *Guerrilla Capacity Planning* (2007),
 //! chapters 4 to 6. Without `κ` the rate tends to `λ / σ`; with it, it peaks at `N = √((1 − σ) / κ)`.
 //!
-//! The fit is least squares on logarithms, as rates err in proportion to themselves, each point
-//! weighted by its own uncertainty where it has one, with intervals from drawn data
-//! (`least_squares.rs`). Assumed: independent errors, and that the law is the right curve;
-//! `residual_ratio` shows where it is not.
+//! The fit is least squares on logarithms, as rates err in proportion to themselves, each point weighted by its
+//! own uncertainty if it has one, with intervals from drawn data (`least_squares.rs`). Assumptions: independent
+//! errors, and that the law is the right curve; `residual_ratio` shows where it is not.
 
 use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
@@ -24,7 +23,7 @@ pub const MIN_POINTS: usize = 4;
 /// Fewest different numbers of clients.
 pub const MIN_LEVELS: usize = 3;
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 1;
 
 /// A measured rate.
@@ -32,37 +31,33 @@ const STREAM: u64 = 1;
 pub struct UslPoint {
     /// Number of clients, at least 1.
     pub clients: u32,
-    /// Operations per second. The uncertainties weight the points against each other and are used
-    /// only if all points have one.
+    /// Operations per second. The uncertainties weight the points against each other and are used only if all
+    /// points have one.
     pub rate_per_s: Quantity,
 }
 
-/// Why there is no fit.
+/// Reason for a failed fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UslError {
-    /// Three parameters need more points than that.
+    /// Three parameters need more points.
     #[error(
         "the scalability law needs {MIN_POINTS} points at {MIN_LEVELS} numbers of clients, and there are {points} at {levels}"
     )]
     TooFewPoints {
-        /// Number of points.
         points: usize,
-        /// Different numbers of clients among them.
+        /// Number of different client counts among them.
         levels: usize,
     },
-    /// A point cannot be used.
+    /// A point has a rate or a number of clients that is not positive.
     #[error("a rate at {clients} clients is not a positive number")]
-    NotPositive {
-        /// Its number of clients.
-        clients: u32,
-    },
+    NotPositive { clients: u32 },
     /// The search for the parameters failed.
     #[error("no parameters of the scalability law fit the points")]
     NoSolution,
 }
 
 impl UslError {
-    /// It as it is recorded.
+    /// The recorded form.
     pub fn statement(self) -> Statement {
         match self {
             UslError::TooFewPoints { points, levels } => statement!(
@@ -78,22 +73,17 @@ impl UslError {
     }
 }
 
-/// What the law says about a number of clients.
+/// Prediction of the law for a number of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UslPrediction {
-    /// Operations per second.
     pub rate_per_s: f64,
-    /// Outside the range of clients that was measured.
+    /// Whether it lies outside the measured range of clients.
     pub extrapolated: bool,
 }
 
 /// The fitted curve at this number of clients.
 pub fn predict(fit: &UslFit, clients: f64) -> UslPrediction {
-    let parameters = [
-        fit.lambda_per_s.value,
-        fit.sigma_ratio.value,
-        fit.kappa_ratio.value,
-    ];
+    let parameters = [fit.lambda_per_s.value, fit.sigma_ratio.value, fit.kappa_ratio.value];
     let measured = f64::from(fit.measured_clients_min)..=f64::from(fit.measured_clients_max);
     UslPrediction {
         rate_per_s: curve(&parameters, clients),
@@ -101,7 +91,7 @@ pub fn predict(fit: &UslFit, clients: f64) -> UslPrediction {
     }
 }
 
-/// Fits the law to points, several of which may have the same number of clients.
+/// Fits the law to points; several may have the same number of clients.
 pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslError> {
     check(points)?;
     let data = Data::of(points);
@@ -111,12 +101,7 @@ pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslErr
     let draws = fitted.draws(resampling, resampling.rng(STREAM), |drawn| data.fit(drawn));
     let estimate = |of: fn(&[f64; 3]) -> f64| {
         let (value, low, high) = interval(&best.parameters, &draws, of, resampling);
-        Estimate {
-            value,
-            low,
-            high,
-            confidence_ratio: resampling.confidence_ratio,
-        }
+        Estimate { value, low, high, confidence_ratio: resampling.confidence_ratio }
     };
     let measured = || points.iter().map(|point| point.clients);
     let measured_clients_max = measured().max().unwrap_or_default();
@@ -135,18 +120,13 @@ fn check(points: &[UslPoint]) -> Result<(), UslError> {
     let usable =
         |p: &&UslPoint| p.clients > 0 && p.rate_per_s.value.is_finite() && p.rate_per_s.value > 0.0;
     if let Some(bad) = points.iter().find(|point| !usable(point)) {
-        return Err(UslError::NotPositive {
-            clients: bad.clients,
-        });
+        return Err(UslError::NotPositive { clients: bad.clients });
     }
     let mut levels: Vec<u32> = points.iter().map(|point| point.clients).collect();
     levels.sort_unstable();
     levels.dedup();
     if points.len() < MIN_POINTS || levels.len() < MIN_LEVELS {
-        Err(UslError::TooFewPoints {
-            points: points.len(),
-            levels: levels.len(),
-        })
+        Err(UslError::TooFewPoints { points: points.len(), levels: levels.len() })
     } else {
         Ok(())
     }
@@ -166,14 +146,10 @@ fn peak_clients(parameters: &[f64; 3]) -> f64 {
     ((1.0 - sigma).max(0.0) / kappa).sqrt().max(1.0)
 }
 
-/// The highest rate, or what the rate tends to if it never falls.
+/// The highest rate, or the limit of the rate if it never falls.
 fn peak_rate(parameters: &[f64; 3]) -> f64 {
     let clients = peak_clients(parameters);
-    if clients.is_finite() {
-        curve(parameters, clients)
-    } else {
-        parameters[0] / parameters[1]
-    }
+    if clients.is_finite() { curve(parameters, clients) } else { parameters[0] / parameters[1] }
 }
 
 fn peak(
@@ -184,11 +160,7 @@ fn peak(
 ) -> Option<UslPeak> {
     let open = |of: fn(&[f64; 3]) -> f64| {
         let (value, low, high) = interval(best, draws, of, resampling);
-        OpenEstimate {
-            value,
-            low,
-            high: high.is_finite().then_some(high),
-        }
+        OpenEstimate { value, low, high: high.is_finite().then_some(high) }
     };
     let clients = open(peak_clients);
     clients.value.is_finite().then(|| UslPeak {
@@ -242,8 +214,8 @@ impl Data {
         minimize(self.clients.len(), residual, start, lower)
     }
 
-    /// The law is linear in `N / X = a + b (N − 1) + c N (N − 1)` with λ = 1 / a, σ = b / a and
-    /// κ = c / a; the straight fit is biased, and a good place to start from.
+    /// The law is linear in `N / X = a + b (N − 1) + c N (N − 1)` with λ = 1 / a, σ = b / a and κ = c / a; the
+    /// linear fit is biased, but a good starting point.
     fn start(&self, logarithms: &[f64]) -> Option<[f64; 3]> {
         let residual = |p: &[f64; 3], i: usize| {
             let n = self.clients[i];
@@ -253,11 +225,7 @@ impl Data {
             let deviation = self.deviations[i];
             ((sum - 1.0) / deviation, terms.map(|term| term / deviation))
         };
-        let cycles = self
-            .clients
-            .iter()
-            .zip(logarithms)
-            .map(|(n, log)| n / log.exp());
+        let cycles = self.clients.iter().zip(logarithms).map(|(n, log)| n / log.exp());
         let shortest = cycles.fold(f64::INFINITY, f64::min);
         let lower = [shortest * 1e-3, 0.0, 0.0];
         let line = minimize(self.clients.len(), residual, [shortest, 0.0, 0.0], lower)?;
@@ -266,9 +234,8 @@ impl Data {
     }
 
     fn fitted(&self, best: &Solution<3>, degrees_of_freedom: f64) -> Fitted {
-        let clients = self.clients.iter();
         Fitted {
-            values: clients.map(|n| curve(&best.parameters, *n).ln()).collect(),
+            values: self.clients.iter().map(|n| curve(&best.parameters, *n).ln()).collect(),
             deviations: self.deviations.clone(),
             squares: best.squares,
             degrees_of_freedom,
@@ -277,8 +244,9 @@ impl Data {
 
     fn residual_ratio(&self, best: &Solution<3>, degrees_of_freedom: f64) -> f64 {
         let distance = |(n, log): (&f64, &f64)| curve(&best.parameters, *n).ln() - log;
-        let distances = self.clients.iter().zip(&self.logarithms).map(distance);
-        (distances.map(|d| d * d).sum::<f64>() / degrees_of_freedom).sqrt()
+        (self.clients.iter().zip(&self.logarithms).map(distance).map(|d| d * d).sum::<f64>()
+            / degrees_of_freedom)
+            .sqrt()
     }
 }
 

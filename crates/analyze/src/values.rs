@@ -1,4 +1,4 @@
-//! Numbers as statements have them, with their units.
+//! Numbers with units for statements.
 
 use dyno_record::experiment::Figure;
 use dyno_record::quantity::Unit;
@@ -14,22 +14,22 @@ pub(crate) fn rate_of(figure: &Figure) -> Number {
     figure.number(Unit::PerSecond)
 }
 
-/// A time that is given in seconds.
+/// A time from seconds.
 pub(crate) fn time(seconds: f64) -> Number {
     us(seconds * 1e6)
 }
 
-/// A time that is given in microseconds.
+/// A time from microseconds.
 pub(crate) fn us(microseconds: f64) -> Number {
     Number::new(microseconds, Unit::Microseconds)
 }
 
-/// The same with its interval.
+/// A time from microseconds, with its interval.
 pub(crate) fn us_of(figure: &Figure) -> Number {
     figure.number(Unit::Microseconds)
 }
 
-/// A length of time in seconds.
+/// A duration in seconds.
 pub(crate) fn seconds(seconds: f64) -> Number {
     Number::new(seconds, Unit::Seconds)
 }
@@ -44,17 +44,17 @@ pub(crate) fn bytes_per_s(amount: f64) -> Number {
     Number::new(amount, Unit::BytesPerSecond)
 }
 
-/// A share of 0 to 1.
+/// A share from 0 to 1.
 pub(crate) fn percent(ratio: f64) -> Number {
     Number::new(ratio, Unit::Ratio)
 }
 
-/// How many times as large.
+/// A factor.
 pub(crate) fn times(ratio: f64) -> Number {
     Number::new(ratio, Unit::Times)
 }
 
-/// The same with its interval.
+/// A factor with its interval.
 pub(crate) fn times_of(figure: &Figure) -> Number {
     figure.number(Unit::Times)
 }
@@ -64,12 +64,12 @@ pub(crate) fn number(value: f64) -> Number {
     Number::new(value, Unit::Plain)
 }
 
-/// A number that was set, with all its digits.
+/// A configured number, with all its digits.
 pub(crate) fn exact(value: f64) -> Number {
     Number::new(value, Unit::Exact)
 }
 
-/// Statements with their codes and values, for the assertions of tests.
+/// Statements with their codes and values, for test assertions.
 #[cfg(test)]
 pub(crate) fn reported(statements: &[dyno_record::statement::Statement]) -> Vec<String> {
     statements.iter().map(ToString::to_string).collect()

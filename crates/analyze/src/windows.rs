@@ -1,4 +1,4 @@
-//! Recording windows, and which of them figures over time are made of.
+//! Recording windows, and the selection for figures over time.
 
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::{IntervalPoint, Run};
@@ -7,24 +7,24 @@ use std::collections::BTreeMap;
 /// A window shorter than this share of the usual length is the rest of a phase; its rate says little.
 pub const SHORT_WINDOW_RATIO: f64 = 0.5;
 
-/// What was done in one recording window.
+/// Totals of one recording window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IntervalTotals {
     /// Phase that the window belongs to.
     pub phase: PhaseKind,
-    /// Start, from the start of the run.
+    /// Start in seconds, from the start of the run.
     pub start_s: f64,
-    /// Length.
+    /// Length in seconds.
     pub duration_s: f64,
     /// Logical operations that succeeded.
     pub succeeded: u64,
     /// Logical operations that failed.
     pub failed: u64,
-    /// Of several windows together: start and end of the longest time in which windows had no success.
+    /// For merged windows: start and end of the longest time in which windows had no success.
     pub gap_s: Option<(f64, f64)>,
-    /// Mean response time of the operations that succeeded; `None` without any.
+    /// Mean response time of successful operations; `None` without any.
     pub response_mean_us: Option<f64>,
-    /// Time average of the operations sent and not yet answered.
+    /// Time average of the operations in flight.
     pub mean_in_flight: f64,
 }
 
@@ -55,7 +55,7 @@ impl IntervalTotals {
         run.intervals.iter().map(of_point).collect()
     }
 
-    /// Adds the window that follows.
+    /// Appends the next window.
     pub(crate) fn append(&mut self, next: &IntervalTotals) {
         let sum_us = |one: &IntervalTotals| Some(one.response_mean_us? * one.succeeded as f64);
         let sums = [sum_us(self), sum_us(next)];
@@ -75,8 +75,8 @@ impl IntervalTotals {
     }
 }
 
-/// Windows of a phase in their order, each short one added to the one before it: the one place that says which windows
-/// figures over time are made of.
+/// Windows of a phase in order, with each short one added to the previous one: the only definition of the
+/// windows for figures over time.
 pub(crate) fn join_short<T>(
     windows: impl Iterator<Item = T>,
     duration_s: impl Fn(&T) -> f64,

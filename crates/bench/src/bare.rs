@@ -1,6 +1,5 @@
-//! The least that a client can do: a hand-written epoll loop that sends a ready-made read, takes the
-//! reply, looks at its number, and sends the next one. No clock, no statistics, no choice of keys.
-//! What the load engine costs is judged against it.
+//! The minimal client: a hand-written epoll loop that sends a prepared read, takes the reply, checks its number, and sends the next
+//! one. No clock, no statistics, no choice of keys. It is the baseline for the cost of the load engine.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};
@@ -30,10 +29,7 @@ pub fn run(
     ensure!(epoll >= 0, "epoll_create1 failed");
     let mut request = command.to_vec();
     for (index, stream) in streams.iter_mut().enumerate() {
-        let mut event = libc::epoll_event {
-            events: libc::EPOLLIN as u32,
-            u64: index as u64,
-        };
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: index as u64 };
         // SAFETY: `event` lives through the call.
         let added =
             unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, stream.as_raw_fd(), &mut event) };
@@ -51,10 +47,7 @@ pub fn run(
             let stream = &mut streams[event.u64 as usize];
             let count = stream.read(&mut buffer)?;
             let length = i32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
-            ensure!(
-                count as i64 == i64::from(length),
-                "a reply did not arrive in one piece"
-            );
+            ensure!(count as i64 == i64::from(length), "a reply did not arrive in one piece");
             answers += 1;
             number = number.wrapping_add(1);
             request[4..8].copy_from_slice(&number.to_le_bytes());

@@ -1,9 +1,7 @@
-//! `make bench`: what the load engine costs beside a bare loop, how well it keeps a rate, what memory
-//! it takes, and whether its numbers are true where the truth is known. Prints figures and ratios; it
-//! judges nothing, because the machines it runs on are shared.
+//! `make bench`: cost of the load engine compared with a bare loop, accuracy of a rate, memory use, and correctness of numbers with
+//! a known truth. Prints figures and ratios without a judgement, because the machines it runs on are shared.
 //!
-//! Each side runs as a process of its own (this program, started again with a role), so that CPU time
-//! and memory are those of one side alone.
+//! Each side runs in a separate process (this program with a role), so that CPU time and memory belong to one side.
 
 mod bare;
 mod measure;
@@ -27,14 +25,12 @@ fn main() -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["responder", behaviour] => responder(behaviour),
-        ["bare", address, load] => print_json(&measure::bare(
-            address.parse()?,
-            &serde_json::from_str(load)?,
-        )?),
-        ["engine", address, load] => print_json(&measure::engine(
-            address.parse()?,
-            &serde_json::from_str(load)?,
-        )?),
+        ["bare", address, load] => {
+            print_json(&measure::bare(address.parse()?, &serde_json::from_str(load)?)?)
+        }
+        ["engine", address, load] => {
+            print_json(&measure::engine(address.parse()?, &serde_json::from_str(load)?)?)
+        }
         [] | ["all"] => {
             cost()?;
             rate()?;
@@ -52,7 +48,7 @@ fn main() -> Result<()> {
         ["memory"] => memory(),
         ["truth"] => truths(),
         ["quick"] => {
-            // A moment of everything, so that the bench itself is known to work.
+            // A short run of everything, to test the bench itself.
             truth::stall(
                 Duration::from_secs(1),
                 Duration::from_millis(100),
@@ -66,18 +62,14 @@ fn main() -> Result<()> {
 }
 
 fn truths() -> Result<()> {
-    truth::stall(
-        Duration::from_secs(10),
-        Duration::from_secs(1),
-        Duration::from_secs(40),
-    )?;
+    truth::stall(Duration::from_secs(10), Duration::from_secs(1), Duration::from_secs(40))?;
     truth::queue()?;
     truth::faults(20_000)
 }
 
 const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
-/// `rest` is a part of the names of the scenarios, and a folder for what is recorded.
+/// `rest` is a part of the scenario names, and a folder for recorded runs.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {
     let (filter, keep) = match rest {
         [] => ("", None),
@@ -103,7 +95,7 @@ fn responder(behaviour: &str) -> Result<()> {
     Ok(())
 }
 
-/// A responder in a process of its own; ends with this value.
+/// A responder in a separate process; ends on drop.
 pub struct ResponderProcess {
     child: Child,
     pub address: SocketAddr,
@@ -118,10 +110,7 @@ impl ResponderProcess {
             .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-        let address = line
-            .trim()
-            .parse()
-            .context("the responder printed no address")?;
+        let address = line.trim().parse().context("the responder printed no address")?;
         Ok(ResponderProcess { child, address })
     }
 }
@@ -129,12 +118,12 @@ impl ResponderProcess {
 impl Drop for ResponderProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // It ends when its input closes; a failed wait leaves nothing to do.
+        // It ends when its input closes; a failed wait needs no handling.
         let _ = self.child.wait();
     }
 }
 
-/// Runs this program in `role` and reads what it measured.
+/// Runs this program in `role`, and reads its measurement.
 pub fn in_process(role: &str, address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     let output = Command::new(std::env::current_exe()?)
         .args([role, &address.to_string(), &serde_json::to_string(load)?])
@@ -154,7 +143,7 @@ fn cost() -> Result<()> {
     compare_cost(5, Duration::from_secs(4))
 }
 
-/// Bare loop and engine in turn, so that a machine whose speed drifts favours neither.
+/// Alternates bare loop and engine, so that a drift of the machine favours neither.
 fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
     println!(
         "Client cost: 32 connections, reads of 1 KB, client on core 0, null responder on core 1"
@@ -163,12 +152,8 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
         "{:<8}{:>14}{:>12}{:>12}{:>14}",
         "", "operations/s", "CPU us/op", "user us/op", "system us/op"
     );
-    let load = EngineLoad {
-        schedule: Schedule::Closed {},
-        clients: 32,
-        duration,
-        ..Default::default()
-    };
+    let load =
+        EngineLoad { schedule: Schedule::Closed {}, clients: 32, duration, ..Default::default() };
     let mut pairs = Vec::new();
     for _ in 0..rounds {
         let responder = null_responder()?;
@@ -179,42 +164,24 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
         pairs.push((bare, engine));
     }
     let ratio = |figure: fn(&Cost) -> f64| {
-        median(
-            pairs
-                .iter()
-                .map(|(bare, engine)| figure(engine) / figure(bare))
-                .collect(),
-        )
+        median(pairs.iter().map(|(bare, engine)| figure(engine) / figure(bare)).collect())
     };
     println!("engine / bare, median of {rounds} pairs:");
-    println!(
-        "  rate                  {:.3}   (aim: at least 0.90)",
-        ratio(Cost::rate_per_s)
-    );
+    println!("  rate                  {:.3}   (aim: at least 0.90)", ratio(Cost::rate_per_s));
     println!(
         "  CPU per operation     {:.3}   (aim: at most 1.10)",
         ratio(Cost::cpu_us_per_operation)
     );
-    let user = median(
-        pairs
-            .iter()
-            .map(|(_, engine)| engine.user_us_per_operation())
-            .collect(),
-    );
+    let user = median(pairs.iter().map(|(_, engine)| engine.user_us_per_operation()).collect());
     println!("  user time, engine     {user:.2} us per operation   (aim: at most 1.5)");
-    println!(
-        "  Little ratio, engine  {}",
-        little(pairs.iter().map(|(_, engine)| engine))
-    );
+    println!("  Little ratio, engine  {}", little(pairs.iter().map(|(_, engine)| engine)));
     println!();
     Ok(())
 }
 
-/// Smallest and largest ratio of Little's law of these measurements.
+/// Smallest and largest ratio of Little's law in these measurements.
 fn little<'a>(costs: impl Iterator<Item = &'a Cost>) -> String {
-    let ratios: Vec<f64> = costs
-        .filter_map(|cost| cost.record.as_ref()?.little_ratio)
-        .collect();
+    let ratios: Vec<f64> = costs.filter_map(|cost| cost.record.as_ref()?.little_ratio).collect();
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     format!("{least:.4} to {most:.4}   (aim: within 2 % of 1)")
@@ -235,10 +202,7 @@ fn rate() -> Result<()> {
     for rate_per_s in [1_000.0, 5_000.0, 20_000.0, 40_000.0] {
         let responder = null_responder()?;
         let load = EngineLoad {
-            schedule: Schedule::Constant {
-                rate_per_s,
-                max_start_delay: MAX_START_DELAY,
-            },
+            schedule: Schedule::Constant { rate_per_s, max_start_delay: MAX_START_DELAY },
             clients: 32,
             duration: Duration::from_secs(10),
             ..Default::default()
@@ -272,7 +236,7 @@ fn memory() -> Result<()> {
         };
         let cost = in_process("engine", responder.address, &load)?;
         println!(
-            "  {seconds:>3} s: {:>6.1} MiB, {:>10} operations   (aim: at most 64 MiB, whatever the length)",
+            "  {seconds:>3} s: {:>6.1} MiB, {:>10} operations   (aim: at most 64 MiB for any length)",
             cost.max_rss_bytes as f64 / 1_048_576.0,
             cost.operations
         );

@@ -17,11 +17,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The core of the process that loads.
+/// Core of the loading process.
 const CLIENT_CORE: usize = 0;
-/// The core of the process that answers.
+/// Core of the answering process.
 pub const RESPONDER_CORE: usize = 1;
-/// How late an operation may start: later than any of these loads makes it.
+/// Largest start delay of an operation: longer than in any of these loads.
 pub const MAX_START_DELAY: Span = Span::from_secs(60);
 
 /// Load of one process.
@@ -31,7 +31,7 @@ pub struct EngineLoad {
     pub clients: usize,
     pub warmup: Duration,
     pub duration: Duration,
-    /// Ends the load earlier than its duration.
+    /// Operations after which the load ends before its duration.
     pub operations: Option<u64>,
     pub timeout: Duration,
     pub seed: u64,
@@ -51,7 +51,7 @@ impl Default for EngineLoad {
     }
 }
 
-/// What one process did and used.
+/// Results and resource use of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cost {
     pub operations: u64,
@@ -88,13 +88,13 @@ impl Cost {
     }
 }
 
-/// Pins the whole process, threads made later included.
+/// Pins the whole process, including later threads.
 pub fn pin(core: usize) -> Result<()> {
     let mut set = nix::sched::CpuSet::new();
     set.set(core)?;
     let pinned = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
     if pinned.is_err() {
-        eprintln!("core {core} is not to be had, going on without pinning");
+        eprintln!("cannot use core {core}; continuing without pinning");
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ fn usage() -> ProcessUsage {
     }
 }
 
-/// The bare loop, with the same command that the engine sends.
+/// Runs the bare loop with the engine's command.
 pub fn bare(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     pin(CLIENT_CORE)?;
     let options = CommandOptions {
@@ -136,20 +136,17 @@ pub fn bare(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
 }
 
 fn plan() -> Result<Plan> {
-    let mut plan = dyno_plan::builtin::find("read").context("the plan `read` is built in")?;
+    let mut plan = dyno_plan::builtin::find("read").context("missing built-in plan `read`")?;
     plan.data.records = 100_000;
     Ok(plan)
 }
 
-/// The load engine.
+/// Runs the load engine.
 pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     pin(CLIENT_CORE)?;
     let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}"))?;
-    let phase = |kind, duration, operations| PhaseSpec {
-        kind,
-        duration: Some(duration),
-        operations,
-    };
+    let phase =
+        |kind, duration, operations| PhaseSpec { kind, duration: Some(duration), operations };
     let mut phases = vec![phase(PhaseKind::Measure, load.duration, load.operations)];
     if !load.warmup.is_zero() {
         phases.insert(0, phase(PhaseKind::Warmup, load.warmup, None));
@@ -182,10 +179,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         Ok(())
     })?;
     let record = measured.to_record();
-    let read = record
-        .operations
-        .get("read")
-        .context("no reads were measured")?;
+    let read = record.operations.get("read").context("no reads were measured")?;
     Ok(Cost {
         operations: read.count,
         duration_s: record.duration_s,

@@ -1,4 +1,4 @@
-//! Numbers whose truth is known: a responder that stalls, and a queue with fixed service time.
+//! Measurements with a known correct result: a responder that stalls, and a queue with fixed service time.
 
 use crate::measure::{EngineLoad, MAX_START_DELAY};
 use crate::{ResponderProcess, in_process};
@@ -11,27 +11,21 @@ use std::time::Duration;
 
 /// A responder that stalls for a tenth of the time, under a constant rate of 1 000/s.
 ///
-/// One arrival in ten meets the stall and waits between 0 and its length, uniformly. So 5 % of all
-/// arrivals wait longer than half of it, and 1 % longer than nine tenths of it.
+/// One arrival in ten meets the stall and waits between 0 and its length, uniformly. So 5 % of all arrivals wait longer than half
+/// of it, and 1 % longer than nine tenths.
 pub fn stall(every: Duration, length: Duration, duration: Duration) -> Result<()> {
-    let behaviour = Behaviour {
-        stall: Some(Stall::new(every, length)),
-        ..Default::default()
-    };
+    let behaviour = Behaviour { stall: Some(Stall::new(every, length)), ..Default::default() };
     let responder = ResponderProcess::start(&behaviour)?;
     let load = EngineLoad {
-        schedule: Schedule::Constant {
-            rate_per_s: 1000.0,
-            max_start_delay: MAX_START_DELAY,
-        },
+        schedule: Schedule::Constant { rate_per_s: 1000.0, max_start_delay: MAX_START_DELAY },
         clients: 32,
-        // Longer than a stall, so that the measured time holds whole ones only.
+        // Longer than a stall, so that the measured time contains only complete stalls.
         warmup: length * 2,
         duration,
         ..Default::default()
     };
     let cost = in_process("engine", responder.address, &load)?;
-    let record = cost.record.context("the engine gave no record")?;
+    let record = cost.record.context("the engine returned no record")?;
     let read = &record.operations["read"];
     let length_ms = length.as_secs_f64() * 1e3;
     println!(
@@ -39,24 +33,13 @@ pub fn stall(every: Duration, length: Duration, duration: Duration) -> Result<()
         every.as_secs_f64() * 1e3,
         duration.as_secs_f64()
     );
-    row(
-        "response time p95",
-        read.response_time_us.p95 / 1e3,
-        length_ms / 2.0,
-    );
-    row(
-        "response time p99",
-        read.response_time_us.p99 / 1e3,
-        length_ms * 0.9,
-    );
+    row("response time p95", read.response_time_us.p95 / 1e3, length_ms / 2.0);
+    row("response time p99", read.response_time_us.p99 / 1e3, length_ms * 0.9);
     println!(
-        "  service time p99     {:>10.3} ms   (what a tool shows that measures from the send)",
+        "  service time p99     {:>10.3} ms   (as shown by a tool that measures from the send)",
         read.service_time_us.p99 / 1e3
     );
-    println!(
-        "  Little ratio         {:>10.4}",
-        record.little_ratio.unwrap_or(f64::NAN)
-    );
+    println!("  Little ratio         {:>10.4}", record.little_ratio.unwrap_or(f64::NAN));
     println!();
     Ok(())
 }
@@ -68,8 +51,8 @@ fn row(name: &str, measured_ms: f64, expected_ms: f64) {
     );
 }
 
-/// Mean response time in milliseconds of one queue with fixed service time for the arrivals that the engine's
-/// Poisson schedule makes from `seed` (Lindley's recursion).
+/// Mean response time in milliseconds of one queue with fixed service time, for the arrivals of the engine's Poisson schedule with
+/// `seed` (Lindley's recursion).
 fn sample_mean_ms(seed: u64, rate_per_s: f64, service_ms: f64, duration_s: f64) -> f64 {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (mut arrival_ms, mut free_ms, mut sum_ms, mut count) = (0.0, 0.0, 0.0, 0u64);
@@ -85,15 +68,14 @@ fn sample_mean_ms(seed: u64, rate_per_s: f64, service_ms: f64, duration_s: f64) 
     }
 }
 
-/// One queue with fixed service time under Poisson arrivals: the Pollaczek-Khinchine formula gives
-/// the mean response time `d + u d / (2 (1 - u))` at utilization `u` (Kleinrock, Queueing Systems I, 5.6).
+/// One queue with fixed service time under Poisson arrivals: the Pollaczek-Khinchine formula gives the mean response time `d + u d
+/// / (2 (1 - u))` at utilization `u` (Kleinrock, Queueing Systems I, 5.6).
 ///
-/// A minute at 80 % load is a small sample: its own true mean is often several percent off the formula. So
-/// the first seed is taken whose arrivals have the formula's mean within 0.2 %; what is left is the
-/// error of the measurement and not of the sample.
+/// A minute at 80 % load is a small sample: its own true mean is often several percent off the formula. Therefore uses the first
+/// seed with arrivals within 0.2 % of the formula's mean; the remaining error is due to the measurement, not the sample.
 pub fn queue() -> Result<()> {
-    // Waking both sides and the loopback add about 0.1 ms to every response: true, but not part of the
-    // formula. The service time is long enough for that to be small beside it.
+    // Waking both sides and the loopback add about 0.1 ms to every response, which the formula does not include. The service time
+    // is long enough to make this negligible.
     let service = Duration::from_millis(5);
     let duration = Duration::from_secs(60);
     println!(
@@ -109,30 +91,23 @@ pub fn queue() -> Result<()> {
             let mean_ms = sample_mean_ms(*seed, rate_per_s, d_ms, duration.as_secs_f64());
             (mean_ms / expected_ms - 1.0).abs() < 0.002
         };
-        let seed = (1..1000)
-            .find(is_typical)
-            .context("no seed has a typical sample")?;
+        let seed = (1..1000).find(is_typical).context("no seed gives a typical sample")?;
         let behaviour = Behaviour {
-            service: Service::SingleQueue {
-                time: ServiceTime::Fixed(service),
-            },
+            service: Service::SingleQueue { time: ServiceTime::Fixed(service) },
             ..Default::default()
         };
         let responder = ResponderProcess::start(&behaviour)?;
         let load = EngineLoad {
-            schedule: Schedule::Poisson {
-                rate_per_s,
-                max_start_delay: MAX_START_DELAY,
-            },
+            schedule: Schedule::Poisson { rate_per_s, max_start_delay: MAX_START_DELAY },
             clients: 64,
-            // The arrivals of the sample are those of a run without warm-up.
+            // The sample's arrivals match a run without warm-up.
             warmup: Duration::ZERO,
             duration,
             seed,
             ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;
-        let record = cost.record.context("the engine gave no record")?;
+        let record = cost.record.context("the engine returned no record")?;
         let read = &record.operations["read"];
         row(
             &format!("mean at {:.0} % load", utilization * 100.0),
@@ -148,8 +123,7 @@ pub fn queue() -> Result<()> {
     Ok(())
 }
 
-/// A responder that fails every 50th operation in one way: the failures must be counted exactly, under
-/// the name that says what happened.
+/// A responder that fails every 50th operation in one way: failures must be counted exactly, under the right name.
 pub fn faults(operations: u64) -> Result<()> {
     const EVERY: u64 = 50;
     println!("Faults of every {EVERY}th operation, closed loop, {operations} operations each");
@@ -165,14 +139,12 @@ pub fn faults(operations: u64) -> Result<()> {
         (Fault::WrongResponseTo, "wrong answer"),
         (Fault::Hang, "hang"),
     ] {
-        let behaviour = Behaviour {
-            faults: vec![FaultRule { every: EVERY, kind }],
-            ..Default::default()
-        };
+        let behaviour =
+            Behaviour { faults: vec![FaultRule { every: EVERY, kind }], ..Default::default() };
         let responder = ResponderProcess::start(&behaviour)?;
         let load = EngineLoad {
             clients: 32,
-            // Faults are counted from the first operation on.
+            // Faults count from the first operation on.
             warmup: Duration::ZERO,
             duration: Duration::from_secs(60),
             operations: Some(operations),
@@ -180,12 +152,9 @@ pub fn faults(operations: u64) -> Result<()> {
             ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;
-        let record = cost.record.context("the engine gave no record")?;
-        let counted: Vec<String> = record
-            .errors
-            .iter()
-            .map(|(kind, count)| format!("{kind} {count}"))
-            .collect();
+        let record = cost.record.context("the engine returned no record")?;
+        let counted: Vec<String> =
+            record.errors.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         println!(
             "  {label:<14}{:>10}{:>12}  {:<32}{:>10.4}",
             operations / EVERY,

@@ -1,6 +1,6 @@
-//! What the search of `dyno tune` gains beside two others with as many comparisons, on a simulated server whose best settings
-//! are known: settings at random, and one setting after the other as people do it by hand. No time passes and nothing is
-//! measured, so that the figures are the same everywhere.
+//! Gain of the search of `dyno tune` compared with two other searches with the same number of comparisons: random settings, and one
+//! setting after the other, as people tune by hand. The simulated server has known best settings; nothing is measured in real time,
+//! so the figures are the same everywhere.
 
 use anyhow::Result;
 use dyno_analyze::search::tuning::space::{Parameter, Setting, defaults};
@@ -15,24 +15,24 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
 
-/// Comparisons of a search.
+/// Numbers of comparisons of a search.
 const BUDGETS: [usize; 8] = [3, 6, 9, 12, 16, 20, 30, 40];
-/// Searches of each kind and each number of comparisons.
+/// Searches of each kind and number of comparisons.
 const SEARCHES: u64 = 40;
-/// Student's quantile for the 95 % interval of their mean.
+/// Student's t quantile for the 95 % interval of their mean.
 const OF_SEARCHES: f64 = 2.023;
 /// Standard deviation of the logarithm of a run.
 const NOISE: f64 = 0.05;
-/// Pairs of runs of a comparison of a search.
+/// Pairs of runs for one comparison of a search.
 const SEARCH_PAIRS: usize = 2;
-/// Pairs of a confirmation.
+/// Pairs of runs for a confirmation.
 const CONFIRMATION_PAIRS: usize = 24;
-/// Student's quantile for the 95 % interval of a confirmation.
+/// Student's t quantile for the 95 % interval of a confirmation.
 const OF_CONFIRMATION: f64 = 2.069;
-/// Gain that is of no interest, as a logarithm.
+/// Smallest gain of interest, as a logarithm.
 const MARGIN: f64 = 0.04;
 
-/// A kind of search: the settings that it would have confirmed after so many comparisons, if any.
+/// A kind of search; returns the confirmed settings after this many comparisons, if any.
 type Search = fn(&mut Bench, u64, usize) -> Option<Setting>;
 
 const SEARCHES_OF: [(&str, Role, Search); 3] = [
@@ -57,7 +57,7 @@ impl Bench {
         }
     }
 
-    /// The candidate of a search if it is certainly better than the defaults.
+    /// The candidate of a search, if it is significantly better than the defaults.
     fn confirmed(&mut self, candidate: Setting) -> Option<Setting> {
         let found = self.compare(&candidate, &defaults(&parameters()), CONFIRMATION_PAIRS);
         (found.log_ratio > OF_CONFIRMATION * found.error).then_some(candidate)
@@ -65,34 +65,25 @@ impl Bench {
 }
 
 fn parameters() -> Vec<Parameter> {
-    let known = SURFACE.iter();
-    let parameters = known.map(|setting| match setting.is_ordered {
+    let parameters = SURFACE.iter().map(|setting| match setting.is_ordered {
         true => Parameter::ordered(setting.values, setting.default),
         false => Parameter::choice(setting.values, setting.default),
     });
     parameters.collect()
 }
 
-/// The true gain over the defaults, as a logarithm.
+/// True gain over the defaults, as a logarithm.
 fn gain(setting: &Setting) -> f64 {
     (service_time(&defaults(&parameters())) / service_time(setting)).ln()
 }
 
-/// The search of `dyno tune`, with its confirmation and what takes back changes without effect.
+/// The search of `dyno tune`, with confirmation and removal of changes without effect.
 fn tuned(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Setting> {
-    let settings = TuningSettings {
-        seed,
-        trials: comparisons,
-        margin: MARGIN,
-    };
+    let settings = TuningSettings { seed, trials: comparisons, margin: MARGIN };
     let mut tuning = Tuning::new(parameters(), settings);
     loop {
         match tuning.step() {
-            TuningStep::Compare {
-                purpose,
-                one,
-                other,
-            } => {
+            TuningStep::Compare { purpose, one, other } => {
                 let pairs = match purpose {
                     Purpose::Search => SEARCH_PAIRS,
                     Purpose::Confirm | Purpose::Ablate { .. } => CONFIRMATION_PAIRS,
@@ -105,16 +96,14 @@ fn tuned(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Setting> {
     }
 }
 
-/// Settings at random, each compared with the defaults; the one that was seen best.
+/// Random settings, each compared with the defaults; returns the best one observed.
 fn at_random(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Setting> {
     let mut random = StdRng::seed_from_u64(seed);
     let base = defaults(&parameters());
     let mut best: Option<(f64, Setting)> = None;
     for _ in 0..comparisons {
-        let drawn: Setting = SURFACE
-            .iter()
-            .map(|setting| random.random_range(0..setting.values))
-            .collect();
+        let drawn: Setting =
+            SURFACE.iter().map(|setting| random.random_range(0..setting.values)).collect();
         let seen = bench.compare(&drawn, &base, SEARCH_PAIRS).log_ratio;
         if best.as_ref().is_none_or(|(highest, _)| seen > *highest) {
             best = Some((seen, drawn));
@@ -123,8 +112,8 @@ fn at_random(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Setting
     bench.confirmed(best?.1)
 }
 
-/// One setting after the other, in random order: its ends and what lies half way to them are each compared with the best so far,
-/// and stay if they were seen better.
+/// One setting after the other in random order: compares both ends and their midpoints with the best so far, and keeps
+/// improvements.
 fn one_by_one(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Setting> {
     let mut order: Vec<usize> = (0..SURFACE.len()).collect();
     order.shuffle(&mut StdRng::seed_from_u64(seed));
@@ -146,12 +135,10 @@ fn one_by_one(bench: &mut Bench, seed: u64, comparisons: usize) -> Option<Settin
     bench.confirmed(best)
 }
 
-/// The mean true gain of what was confirmed, 0 where nothing was, with the half-width of its 95 % interval.
+/// Mean true gain of confirmed settings, 0 without a confirmation, with the half-width of its 95 % interval.
 fn mean_gain(search: Search, comparisons: usize) -> [f64; 2] {
     let gains = (0..SEARCHES).map(|seed| {
-        let mut bench = Bench {
-            random: StdRng::seed_from_u64(seed + 1000),
-        };
+        let mut bench = Bench { random: StdRng::seed_from_u64(seed + 1000) };
         search(&mut bench, seed, comparisons).map_or(0.0, |setting| gain(&setting).exp_m1())
     });
     let gains: Vec<f64> = gains.collect();
@@ -162,10 +149,10 @@ fn mean_gain(search: Search, comparisons: usize) -> [f64; 2] {
     [mean, half]
 }
 
-/// Prints the table, and draws it into a folder if there is one.
+/// Prints the table; also draws it into `folder` if given.
 pub fn all(folder: Option<&Path>) -> Result<()> {
     let possible = (service_time(&defaults(&parameters())) / shortest_service_time() - 1.0) * 100.0;
-    println!("confirmed gain in percent, {possible:.1} at best; means of {SEARCHES} searches");
+    println!("confirmed gain in percent, at most {possible:.1}; means of {SEARCHES} searches");
     let labels = SEARCHES_OF.map(|(label, ..)| format!("{label:>30}"));
     println!("comparisons{}", labels.concat());
     let mut series = SEARCHES_OF.map(|(label, role, _)| {
@@ -196,10 +183,7 @@ pub fn all(folder: Option<&Path>) -> Result<()> {
         marks: vec![PlotMark::horizontal("at best".to_owned(), possible)],
     };
     let page = Page {
-        sections: vec![Section {
-            charts: charts_of([plot]),
-            ..Section::default()
-        }],
+        sections: vec![Section { charts: charts_of([plot]), ..Section::default() }],
         ..Page::default()
     };
     for picture in dyno_pictures::pictures(&page)? {

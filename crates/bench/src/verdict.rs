@@ -1,7 +1,7 @@
-//! `make bench-verdict`: provokes faults that are known, lets `dyno` find out what they were, and prints what it said
-//! beside what was true; and the same for runs without a fault, in which it should find nothing.
+//! `make bench-verdict`: provokes known faults, lets `dyno` diagnose them, and prints its verdict next to the truth; also for runs
+//! without a fault, in which it should find nothing.
 //!
-//! Needs root, loop devices, and a quiet machine: what runs beside is a fault, too, and is found.
+//! Needs root, loop devices, and a quiet machine: other activity counts as a fault and is found.
 
 mod golden;
 
@@ -19,25 +19,25 @@ use std::time::{Duration, Instant};
 
 /// Longest time for one run, with its load phase.
 const RUN_LIMIT: Duration = Duration::from_secs(300);
-/// Size of the disk that faults are given, in MiB.
+/// Size of the disk for faults, in MiB.
 const DISK_MIB: u64 = 4_096;
 
-/// What is done to the bench, and when: from the start of the warm-up on, or so long after the measured time began.
+/// A fault and its time: from the start of the warm-up, or this long after the start of the measured time.
 enum Fault {
     None,
-    /// Operations per second that the disk does from then on.
+    /// Operations per second of the disk from then on.
     Throttle(Option<Duration>, u64),
     /// CPUs that the server may use.
     Quota(f64),
     /// Processes that compute on a CPU.
     Neighbours(usize, usize),
-    /// Connections that are opened and closed each second.
+    /// Connections opened and closed each second.
     Connections(u32),
 }
 
 struct Scenario {
     name: &'static str,
-    /// Causes that are true; none for a run without a fault.
+    /// True causes; empty for a run without a fault.
     expected: &'static [&'static str],
     arguments: &'static [&'static str],
     on_disk: bool,
@@ -50,17 +50,15 @@ impl Scenario {
     }
 }
 
-/// What the scenarios are tried on.
+/// Server on which the scenarios run.
 pub(crate) enum Subject {
-    /// The embedded server.
     Embedded,
-    /// A `mongod`.
     Mongod(PathBuf),
 }
 
 impl Subject {
-    /// Arguments of `dyno` for a scenario. A `mongod` takes no cache below 256 MiB, so that it is given more documents where
-    /// they must not fit.
+    /// Arguments of `dyno` for a scenario. A `mongod` accepts no cache below 256 MiB, so it gets more documents where they must not
+    /// fit.
     fn arguments(&self, scenario: &Scenario) -> Vec<String> {
         let own = |arguments: &[&str]| -> Vec<String> {
             arguments.iter().map(|word| (*word).to_owned()).collect()
@@ -90,8 +88,8 @@ impl Subject {
         arguments
     }
 
-    /// Causes that are true of a scenario. One flush of a `mongod` serves all writes that wait for it, so that on a quick disk
-    /// they use up the CPUs before they wait for the disk.
+    /// True causes of a scenario. One flush of a `mongod` serves all waiting writes, so on a fast disk they exhaust the CPUs before
+    /// they wait for the disk.
     fn expected(&self, scenario: &Scenario) -> Vec<&'static str> {
         let shared: &[_] = match (self, scenario.expected) {
             (Subject::Mongod(_), ["slow_sync"]) => &["shared_cpu"],
@@ -100,7 +98,7 @@ impl Subject {
         [scenario.expected, shared].concat()
     }
 
-    /// How the name of its process begins.
+    /// Prefix of its process name.
     fn process(&self) -> &'static str {
         match self {
             Subject::Embedded => "secantus",
@@ -109,13 +107,12 @@ impl Subject {
     }
 }
 
-/// Runs all scenarios, or those whose names contain `filter`, and prints the table. `keep` is a folder for what was
-/// recorded.
+/// Runs all scenarios, or those with `filter` in their name, and prints the table. `keep` is a folder for the recorded runs.
 pub(crate) fn all(dyno: &Path, subject: &Subject, filter: &str, keep: Option<&Path>) -> Result<()> {
     if !is_root() {
-        bail!("faults can be provoked by root only");
+        bail!("only root can provoke faults");
     }
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     println!("| Run | True | Found first | Others found | |\n|---|---|---|---|---|");
     let (mut right, mut missed, mut wrong, mut false_alarms, mut clean) = (0, 0, 0, 0, 0);
     for scenario in scenarios().iter().filter(|one| one.name.contains(filter)) {
@@ -153,10 +150,7 @@ pub(crate) fn all(dyno: &Path, subject: &Subject, filter: &str, keep: Option<&Pa
             causes => causes.join(" or "),
         };
         let others = found.iter().skip(1).cloned().collect::<Vec<_>>().join(", ");
-        println!(
-            "| {} | {truth} | {first} | {others} | {outcome} |",
-            scenario.name
-        );
+        println!("| {} | {truth} | {first} | {others} | {outcome} |", scenario.name);
     }
     println!(
         "\n| | the fault was named | another cause was named | nothing was found |\n|---|---|---|---|"
@@ -216,8 +210,8 @@ fn run(scenario: &Scenario, subject: &Subject, dyno: &Path, folder: &Path) -> Re
         command.arg("--data-dir").arg(disk.path().join("data"));
     }
     let mut child = command.spawn().context("cannot start `dyno`")?;
-    let mut stdout = child.stdout.take().context("its output is a pipe")?;
-    // Read beside: a pipe that is full would hold it up.
+    let mut stdout = child.stdout.take().context("its output is not a pipe")?;
+    // Read in the background: a full pipe would block it.
     let output: JoinHandle<std::io::Result<String>> = std::thread::spawn(move || {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text)
@@ -225,21 +219,19 @@ fn run(scenario: &Scenario, subject: &Subject, dyno: &Path, folder: &Path) -> Re
     let held = provoke(scenario, subject, &mut child, &out, disk.as_ref());
     let status = wait(&mut child)?;
     drop(held?);
-    let text = output
-        .join()
-        .map_err(|_| anyhow::anyhow!("the reader panicked"))??;
+    let text = output.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
     if !status {
         bail!("`dyno` failed");
     }
-    let document: Value = serde_json::from_str(&text).context("its output is no JSON")?;
+    let document: Value = serde_json::from_str(&text).context("its output is not JSON")?;
     let causes = document["analysis"]["verdict"]["causes"].as_array();
     let causes = causes.context("the run has no verdict")?;
     let names = causes.iter().filter_map(|cause| cause["cause"].as_str());
     Ok(names.map(str::to_owned).collect())
 }
 
-/// What holds a fault; it ends when this is dropped.
-#[expect(dead_code, reason = "they are held for what their drop does")]
+/// Keeps a fault active until dropped.
+#[expect(dead_code, reason = "held for their drop")]
 enum Held {
     Nothing,
     Throttle(DiskThrottle),
@@ -266,10 +258,9 @@ fn provoke(
             let disk = disk.context("a throttle needs a disk")?;
             Held::Throttle(DiskThrottle::new(disk.device(), per_s)?)
         }
-        Fault::Quota(cpus) => Held::Quota(CpuQuota::new(
-            &[server_of(child.id(), subject.process())?],
-            cpus,
-        )?),
+        Fault::Quota(cpus) => {
+            Held::Quota(CpuQuota::new(&[server_of(child.id(), subject.process())?], cpus)?)
+        }
         Fault::Neighbours(cpu, count) => {
             let neighbours: Result<Vec<_>, _> =
                 (0..count).map(|_| Neighbour::on_cpu(cpu)).collect();
@@ -279,7 +270,7 @@ fn provoke(
     })
 }
 
-/// Waits until the run says that a phase, or a later one, has begun.
+/// Waits until the run reports the start of this phase or a later one.
 fn await_phase(child: &mut Child, out: &Path, phase: &str) -> Result<()> {
     let order = ["load", "warmup", "measure"];
     let place = |name: &str| order.iter().position(|known| *known == name);
@@ -291,7 +282,7 @@ fn await_phase(child: &mut Child, out: &Path, phase: &str) -> Result<()> {
             return Ok(());
         }
         if child.try_wait()?.is_some() || started.elapsed() > RUN_LIMIT {
-            bail!("the run never reached its phase `{phase}`");
+            bail!("the run never reached the phase `{phase}`");
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -312,7 +303,7 @@ fn wait(child: &mut Child) -> Result<bool> {
     }
 }
 
-/// The server that a `dyno` started: the child of it, or of its watchdog, whose name begins so.
+/// The server started by this `dyno`: the child of `dyno` or of its watchdog with this name prefix.
 fn server_of(dyno: u32, name: &str) -> Result<u32> {
     let name = format!("({name}");
     let mut parents = vec![dyno];
@@ -320,10 +311,8 @@ fn server_of(dyno: u32, name: &str) -> Result<u32> {
     for _ in 0..4 {
         let mut children = Vec::new();
         for entry in std::fs::read_dir("/proc")?.flatten() {
-            let Some(process) = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u32>().ok())
+            let Some(process) =
+                entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
             else {
                 continue;
             };
@@ -331,10 +320,7 @@ fn server_of(dyno: u32, name: &str) -> Result<u32> {
             let Some((before, after)) = stat.rsplit_once(')') else {
                 continue;
             };
-            let parent = after
-                .split_whitespace()
-                .nth(1)
-                .and_then(|text| text.parse().ok());
+            let parent = after.split_whitespace().nth(1).and_then(|text| text.parse().ok());
             if parent.is_some_and(|parent: u32| parents.contains(&parent)) {
                 children.push(process);
                 if before.contains(&name) {
@@ -344,10 +330,10 @@ fn server_of(dyno: u32, name: &str) -> Result<u32> {
         }
         parents = children;
     }
-    found.context("the server of the run was not found")
+    found.context("cannot find the server of the run")
 }
 
-/// Opens connections and closes them, until it is dropped.
+/// Opens and closes connections until dropped.
 struct Storm {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -364,10 +350,7 @@ impl Storm {
                 std::thread::sleep(Duration::from_secs(1) / per_s);
             }
         });
-        Ok(Storm {
-            ended,
-            thread: Some(thread),
-        })
+        Ok(Storm { ended, thread: Some(thread) })
     }
 }
 
@@ -380,19 +363,16 @@ impl Drop for Storm {
     }
 }
 
-/// From the document of the run, which names it before the load begins.
+/// Reads the address from the run's document, where it is written before the load begins.
 fn server_address(out: &Path) -> Result<SocketAddr> {
     let text = std::fs::read_to_string(out.join("run.json"))?;
     let document: Value = serde_json::from_str(&text)?;
-    let address = document["server"]["address"]
-        .as_str()
-        .context("it names no server")?;
-    address
-        .parse()
-        .with_context(|| format!("`{address}` is no address"))
+    let address =
+        document["server"]["address"].as_str().context("the document does not name a server")?;
+    address.parse().with_context(|| format!("`{address}` is not a valid address"))
 }
 
-/// The program that is tried: the release build of this project.
+/// The program under test: the release build of this project.
 pub(crate) fn program() -> PathBuf {
     dyno_testkit::project_dir().join("target/release/dyno")
 }

@@ -1,4 +1,4 @@
-//! Tells Grafana what happened in each run, once the record of the run is complete: while the load goes on it does nothing.
+//! Posts the events of each run to Grafana once its record is complete. It does nothing during the load.
 
 use crate::export::annotations::{self, Annotation};
 use crate::invocation::Invocation;
@@ -12,16 +12,16 @@ use dyno_results::AnalysedRun;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Longest time for the annotations of a run; the last one may take 2 s more.
+/// Time limit for the annotations of a run; the last annotation may take 2 s more.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// Observer that posts annotations after each run.
 pub(crate) struct Annotator {
     messages: Messages,
     token: Option<Hidden>,
     /// Name of the directory of the current run.
     directory: String,
-    /// A Grafana that did not keep an annotation is left alone: the next runs of an experiment need not wait for it.
+    /// Set after the first failure, so that the next runs of an experiment do not wait for Grafana.
     gave_up: bool,
 }
 
@@ -35,7 +35,7 @@ impl Annotator {
         }
     }
 
-    /// Posts all annotations of a run, or says how many were kept and why not all.
+    /// Posts all annotations of a run. An error names the number of posted annotations and the reason.
     fn post(&self, plan: &GrafanaPlan, all: &[Annotation]) -> Result<(), String> {
         let token = self.token.as_ref().map(|token| token.reveal().to_owned());
         let grafana = grafana_of(plan, token).map_err(|error| format!("{:#}", error.cause))?;
@@ -45,27 +45,27 @@ impl Annotator {
             let result = if Instant::now() < deadline {
                 grafana.annotate(&text)
             } else {
-                Err(format!("it takes longer than {} s", TIME_LIMIT.as_secs()))
+                Err(format!("took longer than {} s", TIME_LIMIT.as_secs()))
             };
             let count = all.len();
-            result.map_err(|reason| format!("it has {kept} of {count} annotations: {reason}"))?;
+            result.map_err(|reason| format!("{kept} of {count} were posted: {reason}"))?;
         }
         Ok(())
     }
 }
 
-/// Tells the Grafana of a plan what happened in an experiment that has no runs. If it does not keep all, a warning says why.
+/// Posts the annotations of an experiment without runs to the plan's Grafana. Warns if some could not be posted.
 pub(crate) fn annotate(plan: &Value, all: &[Annotation], invocation: Invocation<'_>) {
     let Some(grafana) = grafana_in(plan) else {
         return;
     };
     if let Err(reason) = Annotator::new(invocation).post(&grafana, all) {
-        let text = format!("Grafana was not told all of it: {reason}");
+        let text = format!("cannot post all annotations to Grafana: {reason}");
         invocation.messages.warning(&text);
     }
 }
 
-/// The Grafana of a recorded plan.
+/// Reads the Grafana settings of a recorded plan.
 fn grafana_in(plan: &Value) -> Option<GrafanaPlan> {
     serde_json::from_value(plan["observe"]["grafana"].clone()).ok()
 }
@@ -80,7 +80,7 @@ impl Observer for Annotator {
         let Some(plan) = grafana_in(&run.document.plan) else {
             return Ok(());
         };
-        // What happened to one of several servers happened in the run, and is told once.
+        // The record of each server repeats events of the whole run, so only the whole run is posted.
         let is_whole = run.directory.ends_with(&self.directory);
         if self.gave_up || !is_whole {
             return Ok(());
@@ -92,7 +92,7 @@ impl Observer for Annotator {
             self.gave_up = true;
             let place = run.directory.display();
             self.messages.warning(&format!(
-                "Grafana was not told all of the run: {reason}; `dyno export {place} --to annotations` writes them"
+                "cannot post all annotations to Grafana: {reason}; `dyno export {place} --to annotations` writes them"
             ));
         }
         Ok(())

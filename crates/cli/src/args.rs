@@ -1,4 +1,4 @@
-//! What can be typed. The doc comments are the help text; what they mean is done in `commands`.
+//! Command-line arguments. The doc comments are the help text; `commands` executes the commands.
 
 mod experiments;
 mod fleet;
@@ -44,11 +44,11 @@ pub(crate) use trace::{IndexBuildArguments, TraceArguments};
 pub(crate) use tune::{AllowName, TuneArguments};
 pub(crate) use values::property;
 
-/// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
+/// A dynamometer for MongoDB: loads a server, measures it, and reports the results with their uncertainty
 ///
-/// Exit status: 0 done; 1 done, but more operations failed than are tolerated; 2 bad arguments or
-/// plan; 3 something around is not as needed (server, disk, permission); 4 internal error; 130
-/// interrupted, what was measured until then is saved.
+/// Exit status: 0 done; 1 done, but more operations failed than tolerated; 2 bad arguments or plan;
+/// 3 environment error (server, disk, permission); 4 internal error; 130 interrupted (results so far
+/// are saved).
 #[derive(Debug, Parser)]
 #[command(
     name = "dyno",
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What was typed, or why it cannot be read, or the help that was asked for.
+    /// Parses the command line. Help and version requests are returned as errors, as in clap.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let mut matches = groups::with_groups(Self::command()).try_get_matches()?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
@@ -74,13 +74,13 @@ impl Arguments {
 /// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CommonArguments {
-    /// Say only errors and warnings on standard error
+    /// Print only errors and warnings on standard error
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Say more on standard error: details of connections and of the server's start
+    /// Print details of connections and server startup on standard error
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Folder for what is kept between runs: the result of `selfcheck`, deployments of `server start`
+    /// Folder for state kept between runs: `selfcheck` results, `server start` deployments
     ///
     /// Default: `$XDG_STATE_HOME/mongodyno`, or `~/.local/state/mongodyno`.
     #[arg(
@@ -96,104 +96,104 @@ pub(crate) struct CommonArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a workload, or several: load what is missing, warm up, measure, report
+    /// Run one or more workloads: load missing data, warm up, measure, report
     ///
-    /// Several workloads, or several values of a key (`--set KEY=V1,V2`), are a suite: each is run with each, and one table has
-    /// all of them. Exit status: 0 done; 1 more operations failed than are tolerated.
+    /// Several workloads, or several values of a key (`--set KEY=V1,V2`), form a suite: each workload runs with each setting, and
+    /// one table shows all results. Exit status: 0 done; 1 more operations failed than tolerated.
     Run(Box<SuiteArguments>),
-    /// Run the load phase of a workload alone
+    /// Run only the load phase of a workload
     Load(Box<LoadArguments>),
-    /// Do what `bin/ycsb` does, with the same options, properties and output
+    /// Replace `bin/ycsb`, with the same options, properties and output
     ///
-    /// `dyno ycsb --help` lists the options. They are those of YCSB, with a single dash.
+    /// `dyno ycsb --help` lists the options. They are YCSB's own, with a single dash.
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
-    /// Keep a load on for hours: bounded memory and disk, notices when something changes
+    /// Run a workload for hours, with bounded memory and disk use and a notice of every change
     ///
-    /// Exit status: 0 done; 1 more operations failed than are tolerated; 3 the server was away for longer than
-    /// `--give-up`, or the disk was nearly full; what was recorded is kept.
+    /// Exit status: 0 done; 1 more operations failed than tolerated; 3 the server was unreachable for longer than
+    /// `--give-up`, or the disk was nearly full (the record so far is kept).
     Soak(Box<SoakArguments>),
-    /// Show the runs that go on
+    /// Show the runs in progress
     ///
-    /// Exit status: 0 at least one goes on; 1 none does.
+    /// Exit status: 0 at least one run is in progress; 1 none.
     Status(StatusArguments),
-    /// End a run that goes on, in order: what it recorded is kept
+    /// Stop a run in progress and keep its record
     ///
-    /// Exit status: 0 it has ended; 3 there is none, or it did not end in time.
+    /// Exit status: 0 the run has ended; 3 no run is in progress, or the run did not end in time.
     Stop(StopArguments),
-    /// Measure at several loads or settings: bounds, scalability, laws
+    /// Measure at several loads or settings, and derive bounds and scalability
     ///
-    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of the plan.
+    /// Exit status: 0 done; 1 a run exceeded the plan's `client.tolerated_error_ratio`.
     Sweep(Box<SweepArguments>),
     /// Find the highest rate that the server sustains
     ///
-    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of the plan.
+    /// Exit status: 0 done; 1 a run exceeded the plan's `client.tolerated_error_ratio`.
     Xmax(Box<XmaxArguments>),
-    /// Find the highest offered rate that keeps an objective, such as `--p99 5ms`
+    /// Find the highest offered rate that meets an objective, such as `--p99 5ms`
     Slo(Box<SloArguments>),
-    /// Compare two plans, or one with itself under other settings, in interleaved pairs of runs
+    /// Compare two plans, or two settings of one plan, in interleaved pairs of runs
     ///
-    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of its plan.
+    /// Exit status: 0 done; 1 a run exceeded its plan's `client.tolerated_error_ratio`.
     Ab(Box<AbArguments>),
-    /// Find the settings that really help, prove it, and say which of them matter
+    /// Search for better settings, confirm the gain, and show which settings matter
     ///
-    /// What is changed on a server comes back after each run. Nothing that makes writes less durable is changed unless
-    /// `--allow durability`. Exit status: 0 done, also if there is nothing to gain.
+    /// Changed server settings are restored after each run. Settings that make writes less durable are changed only with
+    /// `--allow durability`. Exit status: 0 done, even if there is nothing to gain.
     Tune(Box<TuneArguments>),
-    /// Compare two runs that exist already
+    /// Compare two existing runs
     ///
-    /// Exit status: 0 done; 1 with `--fail-if-slower`: B is slower, or the runs cannot be compared.
+    /// Exit status: 0 done; 1 with `--fail-if-slower` if B is slower or the runs cannot be compared.
     Compare(CompareArguments),
-    /// Look for changes over a series of runs of the same plan
+    /// Detect changes in a series of runs of the same plan
     ///
-    /// Exit status: 0 no regression; 1 the present level is worse than the best one before it, by more than `--margin`.
+    /// Exit status: 0 no regression; 1 the current level is worse than the best earlier level by more than `--margin`.
     History(HistoryArguments),
-    /// Go on with an experiment that was interrupted
+    /// Continue an interrupted experiment
     Resume(ResumeArguments),
-    /// Trace what processes read and write in files, by eBPF: offset, size and latency of each call
+    /// Trace the file reads and writes of processes with eBPF: offset, size and latency of each call
     ///
-    /// Exit status: 0 done; 1 the program that was traced ended with a status other than 0; 2 bad arguments; 3
-    /// this machine does not allow it, and why; 130 interrupted, what was traced until then is kept.
+    /// Exit status: 0 done; 1 the traced program ended with a status other than 0; 2 bad arguments; 3 this machine does not
+    /// allow tracing (the message says why); 130 interrupted (the trace so far is kept).
     Trace(Box<TraceArguments>),
-    /// Build an index on documents that exist already, under trace: how their files are read, and what a remedy does
+    /// Trace an index build on existing documents, before and after a remedy for their order on disk
     ///
-    /// Exit status: 0 done; 1 a remedy changed the documents; 2 bad arguments or plan; 3 something around is not as needed; 130
-    /// interrupted, what was measured until then is kept.
+    /// Exit status: 0 done; 1 a remedy changed the documents; 2 bad arguments or plan; 3 environment error; 130 interrupted
+    /// (results so far are kept).
     IndexBuild(Box<IndexBuildArguments>),
-    /// Send messages through a capped collection by one driver after the other, and explain how long each took
+    /// Send messages through a capped collection with each driver in turn, and explain their latency
     ///
-    /// Exit status: 0 done; 1 messages were lost or came twice, or a driver failed; 2 bad arguments or plan; 3 something around
-    /// is not as needed; 130 interrupted, what was measured until then is kept.
+    /// Exit status: 0 done; 1 messages were lost or duplicated, or a driver failed; 2 bad arguments or plan; 3 environment
+    /// error; 130 interrupted (results so far are kept).
     Tail(Box<TailArguments>),
-    /// Render a recorded run, an experiment or a trace again
+    /// Render a recorded run, experiment or trace again
     Report(ReportArguments),
-    /// Write a recorded run in a form that other programs read
+    /// Export a recorded run to a format that other programs read
     Export(ExportArguments),
-    /// Start servers that stay, look at them, stop them; show placements
+    /// Start, inspect and stop long-lived servers; show placements
     Server(ServerArguments),
-    /// Measure the load generator itself and keep the result
+    /// Measure the load generator itself and store the result
     Selfcheck(SelfcheckArguments),
-    /// Check this machine and a server before a run, and say what to change
+    /// Check this machine and a server before a run, and recommend changes
     ///
-    /// Exit status: 0 nothing fails; 1 a check fails, or a change could not be taken back; 2 bad
-    /// arguments; 3 the server cannot be reached or a change cannot be made.
+    /// Exit status: 0 no check fails; 1 a check fails, or a change could not be reverted; 2 bad
+    /// arguments; 3 the server cannot be reached, or a change cannot be made.
     Doctor(DoctorArguments),
-    /// Run a workload, or an experiment, on many hosts at once
+    /// Run a workload or an experiment on many hosts at once
     ///
-    /// The table `[fleet]` of the plan says which. Exit status: that of the verb; 3 a host, Redis or Ansible is not as needed.
+    /// The plan's `[fleet]` table lists the hosts. Exit status: as for the command; 3 a problem with a host, Redis or Ansible.
     Fleet(FleetArguments),
-    /// Do what the controller of a fleet says: load its servers, or start one
+    /// Load or start servers on this host for the controller of a fleet
     ///
-    /// Exit status: 0 the controller has ended the run; 3 the controller or Redis has gone, or this host is not as needed.
+    /// Exit status: 0 the controller ended the run; 3 the controller or Redis is gone, or a problem with this host.
     Agent(Box<AgentArguments>),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions(CompletionArguments),
-    /// Print the manual page, or write one page per command into a folder
+    /// Print the manual page, or write one page per command to a folder
     Man(ManArguments),
-    /// Serve as a server with known behaviour until standard input ends: what a measurement must find is arithmetic
+    /// Act as a server with known behaviour until standard input ends, to verify measurements
     ///
-    /// It speaks enough of the protocol for the plans of `dyno run` and for drivers, stores nothing, and prints where it listens.
-    /// `docs/measuring.md` has a walk.
+    /// It speaks enough of the protocol for drivers and the plans of `dyno run`, stores nothing, and prints its address.
+    /// See `docs/measuring.md` for a walkthrough.
     Responder(ResponderArguments),
 }
 
@@ -214,31 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_of_the_arguments_is_consistent() {
+    fn argument_definitions_are_consistent() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn options_left_out_change_nothing() {
+    fn omitted_options_change_nothing() {
         let run = run(&[]).expect("a workload is enough");
         assert_eq!(run.target.workload.as_deref(), Some("a"));
         assert!(run.target.wsf.is_none() && run.rps.is_none());
+        assert_eq!((run.operations, run.duration, run.warmup, run.rate), (None, None, None, None));
         assert_eq!(
-            (run.operations, run.duration, run.warmup, run.rate),
-            (None, None, None, None)
-        );
-        assert_eq!(
-            (
-                run.client.clients,
-                run.client.worker.threads,
-                run.client.worker.seed
-            ),
+            (run.client.clients, run.client.worker.threads, run.client.worker.seed),
             (None, None, None)
         );
-        assert_eq!(
-            (run.data.records, run.data.batch, run.data.fresh),
-            (None, None, false)
-        );
+        assert_eq!((run.data.records, run.data.batch, run.data.fresh), (None, None, false));
         assert_eq!(run.output.format, Format::Human);
         assert!(!run.no_load && !run.output.dry_run && run.output.out.is_none());
     }
@@ -290,24 +280,17 @@ mod tests {
             "6",
             "--lenient",
         ])
-        .expect("all of them are valid");
+        .expect("all options are valid");
         assert_eq!(run.target.start.server, Some(ServerKind::Mongod));
         assert_eq!(run.target.start.mongod.as_deref(), Some("/m"));
         assert_eq!(run.target.start.data_dir.as_deref(), Some("/d"));
-        assert_eq!(
-            (run.data.records, run.operations, run.data.batch),
-            (Some(7), Some(8), Some(6))
-        );
+        assert_eq!((run.data.records, run.operations, run.data.batch), (Some(7), Some(8), Some(6)));
         assert_eq!(
             (run.duration, run.warmup),
             (Some(Span::from_secs(9)), Some(Span::from_secs(1)))
         );
         assert_eq!(
-            (
-                run.client.clients,
-                run.client.worker.threads,
-                run.client.worker.seed
-            ),
+            (run.client.clients, run.client.worker.threads, run.client.worker.seed),
             (Some(3), Some(2), Some(5))
         );
         assert_eq!(run.rate, Some(Rate(20_000.0)));
@@ -316,10 +299,7 @@ mod tests {
         let properties =
             [("fieldcount", "3"), ("x", "a=b")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(run.target.properties, properties);
-        assert_eq!(
-            run.client.worker.timeout,
-            Some(Span(std::time::Duration::from_millis(250)))
-        );
+        assert_eq!(run.client.worker.timeout, Some(Span(std::time::Duration::from_millis(250))));
         assert_eq!(run.tolerate_errors, Some(0.01));
         assert_eq!(run.output.out, Some("/o".into()));
         assert_eq!(run.output.format, Format::Json);
@@ -359,29 +339,20 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_ycsb_are_passed_on_untouched() {
+    fn ycsb_arguments_are_passed_on_unchanged() {
         let all = [
             "dyno", "ycsb", "run", "mongodb", "-s", "-P", "w", "-p", "a=b", "-threads", "4",
             "--help",
         ];
         let arguments = Arguments::try_parse_from(all).expect("they are read later");
-        let Command::Ycsb(ycsb) = arguments.command else {
-            panic!("not ycsb")
-        };
+        let Command::Ycsb(ycsb) = arguments.command else { panic!("not ycsb") };
         assert_eq!(ycsb.arguments, all[2..]);
     }
 
     #[test]
-    fn a_stall_of_the_responder_needs_both_times() {
+    fn responder_stall_needs_both_times() {
         assert!(Arguments::try_parse_from(["dyno", "responder", "--stall-every", "1s"]).is_err());
-        let both = [
-            "dyno",
-            "responder",
-            "--stall-every",
-            "1s",
-            "--stall-length",
-            "10ms",
-        ];
+        let both = ["dyno", "responder", "--stall-every", "1s", "--stall-length", "10ms"];
         assert!(Arguments::try_parse_from(both).is_ok());
     }
 }

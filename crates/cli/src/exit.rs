@@ -1,49 +1,36 @@
-//! How the program ends: the table of exit codes, and which of them an error of the engine has. How an error looks is left
-//! to `messages`.
+//! Exit codes, and their mapping from errors of the engine. `messages` formats the errors.
 
 use dyno_engine::Kind;
 use std::process::ExitCode;
 
-/// The exit codes. They are part of the interface: scripts read them.
+/// Exit codes. Scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done.
     Done = 0,
-    /// Done, and a check failed: more operations failed than are tolerated.
+    /// Done, but a check failed, such as more failed operations than tolerated.
     CheckFailed = 1,
     /// Bad arguments, plan or properties; nothing was done.
     BadInput = 2,
-    /// The surroundings are not as needed: server, permission, disk, missing program.
+    /// Environment error: server, permission, disk, missing program.
     Environment = 3,
-    /// A bug of this program.
+    /// A bug in this program.
     Internal = 4,
-    /// Interrupted by a signal. What was recorded until then is saved and marked partial.
+    /// Interrupted by a signal. The record so far is saved and marked partial.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// That of a command that has checked something.
+    /// Exit code for the outcome of a check.
     pub(crate) fn of_check(is_good: bool) -> Self {
-        if is_good {
-            Exit::Done
-        } else {
-            Exit::CheckFailed
-        }
+        if is_good { Exit::Done } else { Exit::CheckFailed }
     }
 
-    /// What another process of this program ended with; `Internal` if that is no code of it.
+    /// Exit code of another `dyno` process; `Internal` if the code is unknown.
     pub(crate) fn from_code(code: Option<i32>) -> Self {
-        let all = [
-            Exit::Done,
-            Exit::CheckFailed,
-            Exit::BadInput,
-            Exit::Environment,
-            Exit::Interrupted,
-        ];
-        all.into_iter()
-            .find(|exit| Some(*exit as i32) == code)
-            .unwrap_or(Exit::Internal)
+        let all =
+            [Exit::Done, Exit::CheckFailed, Exit::BadInput, Exit::Environment, Exit::Interrupted];
+        all.into_iter().find(|exit| Some(*exit as i32) == code).unwrap_or(Exit::Internal)
     }
 }
 
@@ -70,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_are_those_that_scripts_read() {
+    fn exit_codes_have_their_documented_values() {
         let codes = [
             Exit::Done,
             Exit::CheckFailed,

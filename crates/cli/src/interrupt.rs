@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first one cancels the work, the second one ends the program at once.
+//! SIGINT, SIGTERM and SIGHUP: the first signal cancels the work, the second one ends the program at once.
 
 use crate::exit::Exit;
 use dyno_engine::{Cancel, Error, Kind};
@@ -9,16 +9,16 @@ use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Lets a write beyond the limit for the size of a file fail, instead of ending the program. Servers that are started have the
-/// signal as it was.
+/// Makes writes beyond the file size limit fail instead of ending the program. Started servers keep the default action of the
+/// signal.
 pub(crate) fn let_large_writes_fail() {
-    // Without the handler it is as it was.
+    // If this fails, the default action stays.
     let _ = flag::register(Signal::SIGXFSZ as i32, Arc::default());
 }
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Installs the handlers, and gives the token that they use.
+/// Installs the handlers and returns their cancellation token.
 pub(crate) fn install() -> Result<Cancel, Error> {
     let cannot = |error: std::io::Error| {
         Error::from_cause(Kind::Environment, error).context("cannot handle signals")
@@ -37,7 +37,7 @@ pub(crate) fn install() -> Result<Cancel, Error> {
     let cancel = Cancel::with_flag(requested);
     let mut signals = Signals::new(SIGNALS).map_err(cannot)?;
     let of_signals = cancel.clone();
-    // A handler may do no more than set a flag; phases that run are told by this thread.
+    // A signal handler may only set a flag; this thread cancels running phases.
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {

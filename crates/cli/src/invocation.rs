@@ -1,4 +1,4 @@
-//! What a command has at hand.
+//! Shared context of a command.
 
 use crate::messages::Messages;
 use crate::surroundings::Surroundings;
@@ -8,24 +8,24 @@ use dyno_engine::load_source::LoadSource;
 use dyno_engine::observer::Shared;
 use dyno_engine::selfcheck;
 
-/// The process that a command runs in, and the person who started it.
+/// The environment, cancellation and messages of a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Invocation<'a> {
     pub(crate) surroundings: &'a Surroundings,
     /// Requested by a signal.
     pub(crate) cancel: &'a Cancel,
     pub(crate) messages: Messages,
-    /// Hosts that the load comes from, if not this one.
+    /// Hosts that generate the load, if other than this host.
     pub(crate) source: Option<&'a dyn LoadSource>,
 }
 
 impl<'a> Invocation<'a> {
-    /// What the engine needs to know of this machine.
+    /// The environment for the engine.
     pub(crate) fn environment(&self) -> &'a Environment {
         &self.surroundings.environment
     }
 
-    /// What is known of this machine as a load generator; says why that is nothing, so only runs should ask.
+    /// The stored selfcheck of this machine. Prints a notice if it cannot be used, so only runs should call this.
     pub(crate) fn selfcheck(self) -> Option<serde_json::Value> {
         let mut messages = self.messages;
         selfcheck::state::for_run(self.environment(), &Shared::new(&mut messages))

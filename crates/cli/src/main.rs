@@ -1,4 +1,4 @@
-//! `dyno`: puts a MongoDB server on the bench, loads it, and says what it saw.
+//! `dyno`: a load generator and analysis tool for MongoDB.
 
 mod annotator;
 mod args;

@@ -1,5 +1,5 @@
-//! How the program speaks: data on standard output, everything else on standard error, in the form
-//! `error:`, `caused by:`, `hint:`. No text leaves without its credentials removed.
+//! Output of the program: data on standard output, everything else on standard error in the form
+//! `error:`, `caused by:`, `hint:`. Credentials are removed from every text.
 
 use dyno_engine::observer::{Level, Notice};
 use dyno_engine::{Error, Kind, Observer};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-/// Speaks on standard error.
+/// Prints messages on standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
     colour: bool,
@@ -18,34 +18,27 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Colour only on a terminal, and not if the person does not want it (`NO_COLOR` set and not empty).
+    /// Uses colour only on a terminal, and only if `NO_COLOR` is unset or empty.
     pub(crate) fn new(no_color: bool, quiet: bool) -> Self {
-        Messages {
-            colour: !no_color && io::stderr().is_terminal(),
-            quiet,
-        }
+        Messages { colour: !no_color && io::stderr().is_terminal(), quiet }
     }
 
-    /// Whether only errors and warnings are wanted.
+    /// Whether to print only errors and warnings.
     pub(crate) fn quiet(self) -> bool {
         self.quiet
     }
 
-    /// What went wrong, why, and what to do.
+    /// Prints an error with its causes and its hint.
     pub(crate) fn failure(self, failure: &Error) {
         write_line(&self.failure_text(failure));
     }
 
-    /// Something that the person should know, although the work goes on.
+    /// Prints a warning.
     pub(crate) fn warning(self, text: &str) {
-        write_line(&format!(
-            "{} {}",
-            self.label("warning:", YELLOW),
-            clean(text)
-        ));
+        write_line(&format!("{} {}", self.label("warning:", YELLOW), clean(text)));
     }
 
-    /// What is being done. Not said with `--quiet`.
+    /// Prints a note, unless `--quiet` is given.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
             write_line(&clean(text));
@@ -71,11 +64,7 @@ impl Messages {
     }
 
     fn label(self, text: &str, colour: &str) -> String {
-        if self.colour {
-            format!("{colour}{text}{PLAIN}")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("{colour}{text}{PLAIN}") } else { text.to_owned() }
     }
 }
 
@@ -94,17 +83,17 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Writes to standard error what is an error message already, without its credentials.
+/// Prints a complete error message on standard error, without credentials.
 pub(crate) fn print_error(text: &str) {
     let _ = write!(io::stderr().lock(), "{}", clean(text));
 }
 
-/// Nobody can be told that standard error is closed.
+/// Ignores errors, because a closed standard error cannot be reported anywhere.
 fn write_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Standard error for what libraries log, an event at once.
+/// Writes the log events of libraries to standard error, one event per call.
 pub(crate) struct Log;
 
 impl Write for Log {
@@ -119,18 +108,16 @@ impl Write for Log {
     }
 }
 
-/// A text of whatever origin, without credentials and control characters.
+/// Removes credentials and makes control characters visible.
 fn clean(text: &str) -> String {
     visible(&redact(text)).into_owned()
 }
 
-/// Writes data to standard output, without control characters of others. It is not a fault when the reader has gone
-/// (`dyno … | head`).
+/// Writes data to standard output, without control characters except colours. A closed pipe (`dyno … | head`) is not an
+/// error.
 pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
-    let written = output
-        .write_all(coloured(text).as_bytes())
-        .and_then(|()| output.flush());
+    let written = output.write_all(coloured(text).as_bytes()).and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::from_cause(Kind::Environment, error)
@@ -140,7 +127,7 @@ pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Data as JSON that people can read as well, with a line end.
+/// Formats data as indented JSON with a final newline.
 pub(crate) fn pretty_json(data: &impl Serialize) -> String {
     serde_json::to_string_pretty(data).expect("it is plain data") + "\n"
 }
@@ -149,10 +136,7 @@ pub(crate) fn pretty_json(data: &impl Serialize) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN_MESSAGES: Messages = Messages {
-        colour: false,
-        quiet: false,
-    };
+    const PLAIN_MESSAGES: Messages = Messages { colour: false, quiet: false };
 
     fn failure() -> Error {
         Error::new(Kind::Environment, "found `WiredTiger.lock`")
@@ -161,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_its_causes_and_a_hint() {
+    fn error_shows_causes_and_hint() {
         assert_eq!(
             PLAIN_MESSAGES.failure_text(&failure()),
             "error: cannot start `mongod`\n  caused by: found `WiredTiger.lock`\n\nhint: pass another `--data-dir`"
@@ -169,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_output_of_a_server_is_part_of_the_error() {
+    fn error_shows_the_last_output_of_the_server() {
         let mut failure = failure();
         failure.log_tail = vec!["no space".into()];
         let text = PLAIN_MESSAGES.failure_text(&failure);
@@ -177,35 +161,21 @@ mod tests {
     }
 
     #[test]
-    fn colour_changes_the_labels_only() {
-        let coloured = Messages {
-            colour: true,
-            quiet: false,
-        }
-        .failure_text(&failure());
-        let plain: String = [RED, CYAN, PLAIN]
-            .iter()
-            .fold(coloured.clone(), |text, code| text.replace(code, ""));
+    fn colour_changes_only_the_labels() {
+        let coloured = Messages { colour: true, quiet: false }.failure_text(&failure());
+        let plain: String =
+            [RED, CYAN, PLAIN].iter().fold(coloured.clone(), |text, code| text.replace(code, ""));
         assert_ne!(coloured, plain);
         assert_eq!(plain, PLAIN_MESSAGES.failure_text(&failure()));
     }
 
     #[test]
-    fn control_characters_of_others_become_visible() {
+    fn control_characters_become_visible() {
         let mut failure = failure().context("\x1b[8mhidden");
         failure.log_tail = vec!["\x1b]0;title\x07".into()];
-        let text = Messages {
-            colour: true,
-            quiet: false,
-        }
-        .failure_text(&failure);
-        let ours = [RED, CYAN, PLAIN]
-            .iter()
-            .fold(text, |text, code| text.replace(code, ""));
-        assert!(
-            !ours.contains('\x1b') && ours.contains("\\u{1b}[8mhidden"),
-            "{ours}"
-        );
+        let text = Messages { colour: true, quiet: false }.failure_text(&failure);
+        let ours = [RED, CYAN, PLAIN].iter().fold(text, |text, code| text.replace(code, ""));
+        assert!(!ours.contains('\x1b') && ours.contains("\\u{1b}[8mhidden"), "{ours}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What is seen of a run while it goes: one live line on a terminal, or a plain line every ten
-//! seconds and at the end of a phase. It sees finished windows only and never touches the workers.
+//! Progress of a run: one live line on a terminal, or a plain line every ten seconds and at the end
+//! of a phase. It reads finished windows only and never touches the workers.
 
 use crate::messages::Messages;
 use dyno_engine::Observer;
@@ -13,26 +13,27 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Distance between plain lines in time of the run: rare enough for a log, often enough to see that it lives.
+/// Interval between plain lines, in run time: rare enough for a log, often enough to show progress.
 const PLAIN_EVERY_S: f64 = 10.0;
-/// The same for phases of hours.
+/// Interval between plain lines in long phases.
 const PLAIN_EVERY_LONG_S: f64 = 60.0;
-/// A phase that lasts longer is one of hours.
+/// A phase that lasts longer than this is long.
 const LONG_S: f64 = 900.0;
-/// Bars of the course of the rate, and how many points make it worth showing.
+/// Bars of the sparkline of the rate.
 const BARS: usize = 24;
+/// Fewest points for a sparkline.
 const FEWEST_BARS: usize = 12;
 
 /// Shows the progress of a run.
 pub(crate) struct Progress {
     messages: Messages,
-    /// Whether a run has a live line.
+    /// Whether the run has a live line.
     shows_line: bool,
     line: Option<ProgressBar>,
     phase: Option<Phase>,
 }
 
-/// What is known of the phase that runs.
+/// State of the current phase.
 struct Phase {
     expected: Expectation,
     elapsed_s: f64,
@@ -40,9 +41,8 @@ struct Phase {
     done: u64,
     failed: u64,
     plain_at_s: f64,
-    /// The rate so far.
     timeline: RateHistory,
-    /// Since the last line.
+    /// Operations since the last line.
     recent: Recent,
 }
 
@@ -53,8 +53,7 @@ struct Recent {
 }
 
 impl Progress {
-    /// A live line if standard error is a terminal, plain lines otherwise, nothing if the person
-    /// wants it quiet.
+    /// Uses a live line if standard error is a terminal, else plain lines; prints nothing with `--quiet`.
     pub(crate) fn new(messages: Messages) -> Self {
         Progress {
             messages,
@@ -150,11 +149,7 @@ impl Phase {
             failed: 0,
             plain_at_s: 0.0,
             timeline: RateHistory::default(),
-            recent: Recent {
-                done: 0,
-                seconds: 0.0,
-                response: latency_histogram(),
-            },
+            recent: Recent { done: 0, seconds: 0.0, response: latency_histogram() },
         };
         phase.plain_at_s = phase.plain_every_s();
         phase
@@ -162,11 +157,7 @@ impl Phase {
 
     fn plain_every_s(&self) -> f64 {
         let is_long = |length: Duration| length.as_secs_f64() > LONG_S;
-        if self.expected.duration.is_some_and(is_long) {
-            PLAIN_EVERY_LONG_S
-        } else {
-            PLAIN_EVERY_S
-        }
+        if self.expected.duration.is_some_and(is_long) { PLAIN_EVERY_LONG_S } else { PLAIN_EVERY_S }
     }
 
     fn add(&mut self, interval: &IntervalRecord) {
@@ -179,17 +170,13 @@ impl Phase {
         self.recent.seconds += seconds;
         self.timeline.add(done as f64, seconds);
         for operation in &interval.operations {
-            // All latency histograms have the same bounds, so adding cannot fail.
+            // Cannot fail: all latency histograms have the same bounds.
             let _ = self.recent.response.add(&operation.response);
         }
     }
 
     fn unit(&self) -> &'static str {
-        if self.expected.kind == PhaseKind::Load {
-            "documents"
-        } else {
-            "operations"
-        }
+        if self.expected.kind == PhaseKind::Load { "documents" } else { "operations" }
     }
 
     /// `measure: 12 s of 30 s, 12,345/s, p50 0.8 ms, p99 3.2 ms, 0 errors, 18 s left`
@@ -214,17 +201,11 @@ impl Phase {
             count if count >= FEWEST_BARS => format!("{} ", sparkline(&timeline, BARS)),
             _ => String::new(),
         };
-        parts.push(format!(
-            "{bars}{}",
-            rate(self.recent.done, self.recent.seconds)
-        ));
+        parts.push(format!("{bars}{}", rate(self.recent.done, self.recent.seconds)));
         if !self.recent.response.is_empty() {
             for percentile in [50.0, 99.0] {
                 let value_us = self.recent.response.value_at_percentile(percentile) as f64 / 1e3;
-                parts.push(format!(
-                    "p{percentile} {}",
-                    Quantity::microseconds(value_us)
-                ));
+                parts.push(format!("p{percentile} {}", Quantity::microseconds(value_us)));
             }
         }
         parts.push(errors(self.failed));
@@ -234,20 +215,16 @@ impl Phase {
         format!("{}: {}", self.expected.kind.as_str(), parts.join(", "))
     }
 
-    /// Time to the end: of time and count whichever comes first.
+    /// Time to the end of the phase, by time or by count, whichever comes first.
     fn left_s(&self) -> Option<f64> {
         let by_time = self
             .expected
             .duration
             .map(|duration| (duration.as_secs_f64() - self.elapsed_s).max(0.0));
         let finished = self.done + self.failed;
-        let by_count = self
-            .expected
-            .operations
-            .filter(|_| finished > 0)
-            .map(|operations| {
-                operations.saturating_sub(finished) as f64 * self.elapsed_s / finished as f64
-            });
+        let by_count = self.expected.operations.filter(|_| finished > 0).map(|operations| {
+            operations.saturating_sub(finished) as f64 * self.elapsed_s / finished as f64
+        });
         match (by_time, by_count) {
             (Some(time), Some(count)) => Some(time.min(count)),
             (time, count) => time.or(count),
@@ -276,11 +253,7 @@ impl Recent {
 }
 
 fn rate(done: u64, seconds: f64) -> String {
-    let per_s = if seconds > 0.0 {
-        done as f64 / seconds
-    } else {
-        0.0
-    };
+    let per_s = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
     Quantity::per_second(per_s).to_string()
 }
 
@@ -298,9 +271,7 @@ mod tests {
 
     fn interval(succeeded: u64, failed: u64, documents: u64) -> IntervalRecord {
         let mut response = latency_histogram();
-        response
-            .record_n(2_000_000, succeeded.max(1))
-            .expect("it is in range");
+        response.record_n(2_000_000, succeeded.max(1)).expect("it is in range");
         IntervalRecord {
             duration_ns: 2_000_000_000,
             operations: vec![OperationInterval {
@@ -315,38 +286,27 @@ mod tests {
                 errors: failed,
                 clamped: 0,
             }],
-            counts: WindowCounts {
-                succeeded,
-                failed,
-                ..WindowCounts::default()
-            },
+            counts: WindowCounts { succeeded, failed, ..WindowCounts::default() },
             ..IntervalRecord::empty(PhaseKind::Measure, 0, 0)
         }
     }
 
     fn phase(kind: PhaseKind, duration_s: Option<u64>, operations: Option<u64>) -> Phase {
-        Phase::new(Expectation {
-            kind,
-            duration: duration_s.map(Duration::from_secs),
-            operations,
-        })
+        Phase::new(Expectation { kind, duration: duration_s.map(Duration::from_secs), operations })
     }
 
     #[test]
-    fn a_line_has_rate_latencies_errors_and_the_time_left() {
+    fn line_has_rate_latencies_errors_and_time_left() {
         let mut phase = phase(PhaseKind::Measure, Some(30), None);
         phase.add(&interval(2_000, 1, 2_000));
         let text = phase.text();
         assert!(text.starts_with("measure: 2 s of 30 s, "), "{text}");
         assert!(text.contains("p50 2") && text.contains("p99 2"), "{text}");
-        assert!(
-            text.contains("1 error, ") && text.ends_with("28 s left"),
-            "{text}"
-        );
+        assert!(text.contains("1 error, ") && text.ends_with("28 s left"), "{text}");
     }
 
     #[test]
-    fn a_longer_phase_shows_its_course() {
+    fn longer_phase_shows_a_sparkline() {
         let mut phase = phase(PhaseKind::Measure, Some(3_600), None);
         for index in 0..20 {
             phase.add(&interval(if index < 10 { 2_000 } else { 1_000 }, 0, 0));
@@ -357,19 +317,16 @@ mod tests {
     }
 
     #[test]
-    fn the_load_phase_counts_documents() {
+    fn load_phase_counts_documents() {
         let mut phase = phase(PhaseKind::Load, None, Some(1_000));
-        phase.add(&IntervalRecord {
-            phase: PhaseKind::Load,
-            ..interval(5, 0, 500)
-        });
+        phase.add(&IntervalRecord { phase: PhaseKind::Load, ..interval(5, 0, 500) });
         assert_eq!(phase.done, 500);
         assert!(phase.text().contains("documents"), "{}", phase.text());
         assert_eq!(phase.left_s(), Some(2.0));
     }
 
     #[test]
-    fn the_end_is_by_time_or_count_whichever_comes_first() {
+    fn end_is_by_time_or_count_whichever_comes_first() {
         let mut by_count = phase(PhaseKind::Measure, Some(30), Some(4_000));
         by_count.add(&interval(2_000, 0, 0));
         assert_eq!(by_count.left_s(), Some(2.0));
@@ -380,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_numbers_start_anew_after_each_line() {
+    fn recent_numbers_reset_after_each_line() {
         let mut phase = phase(PhaseKind::Measure, Some(30), None);
         phase.add(&interval(2_000, 0, 0));
         phase.recent.clear();

@@ -1,4 +1,4 @@
-//! Reports: the files beside a record, and the text on standard output.
+//! Reports: the files next to a record, and the text on standard output.
 
 use crate::args::ExtentArguments;
 use crate::invocation::Invocation;
@@ -21,16 +21,16 @@ use dyno_report::{
 use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
 use std::path::Path;
 
-/// Name of the page in the folder of a record.
+/// Name of the HTML page in the folder of a record.
 pub(crate) const HTML: &str = "report.html";
 /// Name of the Markdown report in the folder of a record.
 const MARKDOWN: &str = "report.md";
 /// Operation of the load phase with several documents per command.
 const BATCH: &str = "insert_batch";
 
-/// Writes reports beside runs and experiments once their records are complete.
+/// Writes the reports of runs and experiments once their records are complete.
 pub(crate) struct ReportFiles {
-    /// Where it says that a report of a part is missing.
+    /// For warnings about missing reports.
     pub(crate) messages: Messages,
 }
 
@@ -46,12 +46,10 @@ impl Observer for ReportFiles {
         }
         if let Some(trace) = &run.trace {
             let folder = directory.join(io_trace::FOLDER);
-            let written = write_both(&folder, |format, options| {
-                trace_text(trace, format, options)
-            });
-            // The record of the trace is complete, and the run has its own reports.
+            let written = write_both(&folder, |format, options| trace_text(trace, format, options));
+            // Only a warning: the record of the trace is complete, and the run has its own reports.
             if let Err(error) = written {
-                let text = format!("the trace has no reports: {error}");
+                let text = format!("cannot write the reports of the trace: {error}");
                 self.messages.warning(&text);
             }
         }
@@ -59,18 +57,16 @@ impl Observer for ReportFiles {
     }
 
     fn experiment_saved(&mut self, document: &Experiment, folder: &Path) -> Result<(), Error> {
-        write_both(folder, |format, options| {
-            experiment::render(document, format, options)
-        })
+        write_both(folder, |format, options| experiment::render(document, format, options))
     }
 }
 
-/// A report that cannot be made of a complete record is a bug.
+/// Error for a complete record that cannot be rendered, which is a bug.
 fn unrenderable(error: ReportError) -> Error {
     Error::from_cause(Kind::Internal, error)
 }
 
-/// A report that a person asked for may be about what the record does not have.
+/// Error for a requested report that the record cannot provide.
 pub(crate) fn refused(error: ReportError) -> Error {
     match error {
         ReportError::Json { .. } | ReportError::Template { .. } => unrenderable(error),
@@ -78,7 +74,7 @@ pub(crate) fn refused(error: ReportError) -> Error {
     }
 }
 
-/// Writes the reports of a record that is no run into its folder.
+/// Writes the reports of a record other than a run into its folder.
 fn write_both(
     folder: &Path,
     render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
@@ -90,7 +86,7 @@ fn write_both(
     Ok(())
 }
 
-/// The end of a command: the reports in the folder, one of them on standard output, and where they are.
+/// Writes the reports to the folder, and prints one of them and the folder.
 pub(crate) fn present(
     folder: &Path,
     (format, extent): (PageFormat, &ExtentArguments),
@@ -107,7 +103,7 @@ pub(crate) fn present(
     Ok(())
 }
 
-/// Opens a run for a form that shows no caveats: what was changed in its record is a warning.
+/// Opens a run for a format without caveats, and warns if its record was changed.
 pub(crate) fn open_for_programs(folder: &Path, messages: Messages) -> Result<Run, Error> {
     let run = dyno_results::run::open(folder)?;
     let caveats = run.document.caveats.iter();
@@ -117,14 +113,14 @@ pub(crate) fn open_for_programs(folder: &Path, messages: Messages) -> Result<Run
     Ok(run)
 }
 
-/// A run for standard output or a file.
+/// Renders a run for standard output or a file.
 pub(crate) fn run_text(
     results: &AnalysedRun,
     format: Format,
     options: &RenderOptions,
 ) -> Result<String, Error> {
     let analysis: Option<&RunAnalysis> = results.analysis.as_ref();
-    // What scripts read has no trace.
+    // The key figures do not include a trace.
     let trace = results.trace.as_ref().filter(|_| format != Format::Kpi);
     match format {
         Format::Ycsb => ycsb_text(&results.run, options).map_err(refused),
@@ -135,21 +131,21 @@ pub(crate) fn run_text(
     }
 }
 
-/// Refuses a form that only a suite has.
+/// Refuses a format that exists only for suites.
 pub(crate) fn check_run_format(format: Format) -> Result<(), Error> {
     if format != Format::Csv {
         return Ok(());
     }
-    let hint = "give `dyno run` several workloads, or write the windows of a run by `dyno export RUN --to csv`";
+    let hint = "run several workloads with `dyno run`, or export the windows of a run with `dyno export RUN --to csv`";
     Err(refused(ReportError::NoTable).with_hint(hint))
 }
 
-/// Refuses a form that an experiment does not have.
+/// Refuses a format that does not exist for experiments.
 pub(crate) fn check_experiment_format(verb: Verb, format: Format) -> Result<(), Error> {
     match format {
         Format::Ycsb | Format::Kpi => {
-            let text = "the formats `ycsb` and `kpi` show one run, and an experiment has several";
-            let hint = "give one of its runs, below `runs`, to `dyno report`";
+            let text = "the formats `ycsb` and `kpi` need a single run, not an experiment";
+            let hint = "pass one of its runs, below `runs`, to `dyno report`";
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
         Format::Csv if verb != Verb::Suite => Err(refused(ReportError::NoTable)),
@@ -157,7 +153,7 @@ pub(crate) fn check_experiment_format(verb: Verb, format: Format) -> Result<(), 
     }
 }
 
-/// An experiment for standard output or a file.
+/// Renders an experiment for standard output or a file.
 pub(crate) fn experiment_text(
     document: &Experiment,
     format: Format,
@@ -171,12 +167,12 @@ pub(crate) fn experiment_text(
     text.map_err(refused)
 }
 
-/// A run as YCSB prints it.
+/// Renders a run in YCSB's format.
 pub(crate) fn ycsb_text(run: &Run, options: &RenderOptions) -> Result<String, ReportError> {
     render(&with_inserts(run.clone()), None, Format::Ycsb, options)
 }
 
-/// YCSB knows inserts only: a batch is its documents, with the latency of the batch.
+/// Converts batches to YCSB's inserts: one insert per document, each with the latency of its batch.
 fn with_inserts(mut run: Run) -> Run {
     let rename = |name: &mut String| {
         if name == BATCH {
@@ -188,16 +184,12 @@ fn with_inserts(mut run: Run) -> Run {
             phase.operations.insert("insert".into(), record);
         }
     }
-    run.series
-        .iter_mut()
-        .for_each(|point| rename(&mut point.operation));
-    run.distributions
-        .iter_mut()
-        .for_each(|entry| rename(&mut entry.operation));
+    run.series.iter_mut().for_each(|point| rename(&mut point.operation));
+    run.distributions.iter_mut().for_each(|entry| rename(&mut entry.operation));
     run
 }
 
-/// A trace as the reports take it.
+/// Converts a trace for the reports.
 pub(crate) fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
     TraceView {
         document: &trace.document,
@@ -207,7 +199,7 @@ pub(crate) fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
     }
 }
 
-/// A trace in one of the forms.
+/// Renders a trace.
 pub(crate) fn trace_text(
     trace: &AnalysedTrace,
     format: PageFormat,
@@ -221,7 +213,7 @@ pub(crate) fn write_trace(trace: &AnalysedTrace, folder: &Path) -> Result<(), Er
     write_both(folder, |format, options| trace_text(trace, format, options))
 }
 
-/// An index build in one of the forms.
+/// Renders an index build.
 pub(crate) fn index_build_text(
     build: &AnalysedIndexBuild,
     format: PageFormat,
@@ -230,18 +222,16 @@ pub(crate) fn index_build_text(
     dyno_report::index_build::render(&index_build_view(build), format, options)
 }
 
-/// An index build as the reports take it.
+/// Converts an index build for the reports.
 pub(crate) fn index_build_view(build: &AnalysedIndexBuild) -> IndexBuildView<'_> {
     let traces = build.traces.iter();
     IndexBuildView {
         document: &build.document,
-        traces: traces
-            .map(|(name, trace)| (name.clone(), trace_view(trace)))
-            .collect(),
+        traces: traces.map(|(name, trace)| (name.clone(), trace_view(trace))).collect(),
     }
 }
 
-/// Messages in one of the forms.
+/// Renders messages of `dyno tail`.
 pub(crate) fn messages_text(
     messages: &AnalysedMessages,
     format: PageFormat,
@@ -251,7 +241,7 @@ pub(crate) fn messages_text(
     dyno_report::tail::render(&tail_view(messages, &cells), format, options)
 }
 
-/// Every message of the cells as the reports take them.
+/// Converts the messages of all cells for the reports.
 pub(crate) fn cells(messages: &AnalysedMessages) -> Vec<CellMessages> {
     let cells = messages.cells.iter().map(|cell| CellMessages {
         cell: cell.cell.clone(),
@@ -260,26 +250,20 @@ pub(crate) fn cells(messages: &AnalysedMessages) -> Vec<CellMessages> {
     cells.collect()
 }
 
-/// Messages with those of their cells as the reports take them.
+/// Converts messages and their cells for the reports.
 pub(crate) fn tail_view<'a>(
     messages: &'a AnalysedMessages,
     cells: &'a [CellMessages],
 ) -> TailView<'a> {
-    TailView {
-        document: &messages.document,
-        messages: cells,
-    }
+    TailView { document: &messages.document, messages: cells }
 }
 
-/// How much is shown of the record in a folder, and where the rest of it is.
+/// Length of the report of a folder, with a pointer to the whole report.
 pub(crate) fn extent_of(folder: &Path, extent: &ExtentArguments) -> Extent {
     if extent.full {
         return Extent::Full;
     }
-    let mut rest = format!(
-        "The whole report: `dyno report {} --full`",
-        folder.display()
-    );
+    let mut rest = format!("The whole report: `dyno report {} --full`", folder.display());
     let page = folder.join(HTML);
     if page.is_file() {
         rest += &format!(", or {}", page.display());
@@ -287,13 +271,11 @@ pub(crate) fn extent_of(folder: &Path, extent: &ExtentArguments) -> Extent {
     Extent::Brief { rest }
 }
 
-/// Options for text that goes to standard output.
+/// Render options for standard output.
 pub(crate) fn terminal_options(surroundings: &Surroundings, extent: Extent) -> RenderOptions {
     RenderOptions {
         extent,
-        width: surroundings
-            .columns
-            .unwrap_or(RenderOptions::default().width),
+        width: surroundings.columns.unwrap_or(RenderOptions::default().width),
         colours: surroundings.columns.is_some() && !surroundings.no_color,
         ..RenderOptions::default()
     }

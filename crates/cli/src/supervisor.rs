@@ -1,5 +1,5 @@
-//! The process that holds the servers of a deployment that stays: started by `dyno server start`,
-//! ended by `dyno server stop`. Its servers die with it, as those of a run do.
+//! The supervisor process of a long-lived deployment: started by `dyno server start`, ended by
+//! `dyno server stop`. Its servers end with it, like the servers of a run.
 
 use crate::exit::Exit;
 use crate::invocation::Invocation;
@@ -30,17 +30,17 @@ use std::time::Duration;
 const PLAN: &str = "plan.toml";
 const LOG: &str = "supervisor.log";
 
-/// What the supervisor says when its servers are ready.
+/// Line that the supervisor prints when its servers are ready.
 const READY: &str = "ready";
 
-/// How often Ctrl-C is looked at while the servers start.
+/// Interval between checks for Ctrl-C while the servers start.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often the supervisor looks whether its folder is there.
+/// Interval between checks that the supervisor's folder still exists.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts a supervisor in the folder, which must be locked by `lock`, and waits until its servers are
-/// ready. What goes wrong is said by the supervisor itself; then there is its exit code.
+/// ready. The supervisor prints its own errors; its exit code is returned.
 pub(crate) fn spawn(
     folder: &Path,
     lock: File,
@@ -62,7 +62,7 @@ pub(crate) fn spawn(
     if let Some(embedded) = embedded {
         command.arg("--embedded-server").arg(embedded);
     }
-    // The lock goes on with the open file, for as long as the supervisor lives.
+    // The supervisor inherits the lock with the open file.
     let mut child = command
         .stdin(Stdio::from(lock))
         .stdout(Stdio::piped())
@@ -71,20 +71,18 @@ pub(crate) fn spawn(
     if wait_until_ready(&mut child, invocation.cancel)? {
         return Ok(Exit::Done);
     }
-    let status = child
-        .wait()
-        .or_fault(Kind::Environment, || "the supervisor is lost")?;
+    let status = child.wait().or_fault(Kind::Environment, || "cannot wait for the supervisor")?;
     Ok(Exit::from_code(status.code()))
 }
 
-/// Whether it became ready. Passes an interrupt on.
+/// Waits until the supervisor is ready or ends, and passes an interrupt on to it.
 fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error> {
-    let output = child.stdout.take().expect("it is piped");
+    let output = child.stdout.take().expect("standard output is piped");
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         let _ = BufReader::new(output).read_line(&mut line);
-        // Nobody waits any more after an error here.
+        // Fails only if the receiver is gone.
         let _ = sender.send(line.trim_end() == READY);
     });
     let mut passed_on = false;
@@ -95,7 +93,7 @@ fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error
             Err(RecvTimeoutError::Timeout) if interrupt.requested() && !passed_on => {
                 passed_on = true;
                 if let Ok(process) = i32::try_from(child.id()) {
-                    // It may be gone by now.
+                    // The process may have ended.
                     let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
                 }
             }
@@ -104,13 +102,13 @@ fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error
     }
 }
 
-/// Holds the servers of the plan in `folder` until a signal comes.
+/// Starts the servers of the plan in `folder` and keeps them until a signal arrives.
 pub(crate) fn supervise(
     folder: &Path,
     embedded: Option<&Path>,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
-    // Signals of the terminal are for the command that started this, and it passes them on.
+    // The command that started this process receives the terminal's signals and passes them on.
     let _ = setsid();
     lock::own(folder)?;
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
@@ -121,11 +119,7 @@ pub(crate) fn supervise(
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
     let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
         .map_err(|error| Error::from_cause(Kind::Internal, error))?;
-    let paths = ServerPaths {
-        environment: invocation.environment(),
-        embedded,
-        folder,
-    };
+    let paths = ServerPaths { environment: invocation.environment(), embedded, folder };
     let placement = HostPlacement::from_plan(&plan)?;
     let storage = StorageUnderTest::prepare(&plan.server, &paths, &|_| (), &interrupted);
     let started = storage.and_then(|mut storage| {
@@ -165,7 +159,7 @@ pub(crate) fn supervise(
     }
 }
 
-/// Stops the servers, and takes away the storage that was prepared for them.
+/// Stops the servers and removes their prepared storage.
 fn stop(
     deployment: Deployment,
     storage: Option<StorageUnderTest>,
@@ -175,20 +169,20 @@ fn stop(
     stopped.and_then(|stopped| removed.map(|()| stopped))
 }
 
-/// Removes the folder of servers that nobody got to know. The lock is still held.
+/// Removes the folder of servers that were never announced. The lock is still held.
 fn remove(folder: &Path) {
     if let Err(error) = std::fs::remove_dir_all(folder) {
-        tracing::warn!(%error, folder = %folder.display(), "left behind");
+        tracing::warn!(%error, folder = %folder.display(), "cannot remove the folder");
     }
 }
 
-/// Returns when a signal comes, or when the folder is gone: then nobody can stop the servers any more.
-/// Notes the first server that ends by itself.
+/// Waits for a signal, or until the folder is gone, because `dyno server stop` then cannot find the servers.
+/// Records the first server that ends by itself.
 fn watch(folder: &Path, mut signals: Signals, deployment: &mut Deployment) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
-            // Nobody waits any more after an error here.
+            // Fails only if the receiver is gone.
             let _ = sender.send(());
         }
     });
@@ -209,38 +203,36 @@ fn ended_by_itself(name: &str, status: ExitStatus) -> String {
     format!("server `{name}` ended by itself ({status})\n")
 }
 
-/// What is wrong with the end of a server; `None` if it ended when it was asked to.
+/// Describes a server that ended early or had to be killed.
 fn ended_badly((name, stopped): &(String, MemberStopped)) -> Option<String> {
     if stopped.ended_early {
         return Some(ended_by_itself(name, stopped.status));
     }
-    stopped
-        .killed
-        .then(|| format!("server `{name}` did not end within its time and was killed\n"))
+    stopped.killed.then(|| format!("server `{name}` did not stop in time and was killed\n"))
 }
 
-/// It is for those who look at the folder; that it cannot be written must not keep the servers.
+/// Writes a problem to a file in the folder. A failure is only logged, so that the servers still stop.
 fn write_problem(folder: &Path, name: &str, text: &str) {
     if let Err(error) = write_file(&folder.join(name), text) {
-        tracing::warn!(error = %error, "not noted: {text}");
+        tracing::warn!(error = %error, "cannot write the problem: {text}");
     }
 }
 
-/// A flag that is set when the command that waits for the servers is gone: until they are ready they
-/// are of use to nobody else. One that is gone already has closed the pipe to it.
+/// Returns a flag that is set when the waiting command ends, because servers that are not yet ready
+/// are then useless. A command that ended earlier has closed the pipe.
 fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Error> {
     let orphaned = Arc::new(AtomicBool::new(false));
-    // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
+    // The kernel sends the signal for each thread of the parent, which must not count as a second Ctrl-C.
     signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
         .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
         .or_fault(Kind::Environment, || "cannot handle signals")?;
     Ok(orphaned)
 }
 
-/// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
-/// nobody knows of the servers either.
+/// Reports that the servers are ready, and redirects output from the terminal to the log. `false` if
+/// the waiting command is gone.
 fn announce(folder: &Path) -> Result<bool, Error> {
-    // What cannot be turned off does no harm any more.
+    // A failure is harmless from here on.
     let _ = set_pdeathsig(None);
     let mut output = std::io::stdout().lock();
     let said = writeln!(output, "{READY}").and_then(|()| output.flush());
@@ -250,9 +242,7 @@ fn announce(folder: &Path) -> Result<bool, Error> {
         .append(true)
         .open(&path)
         .map_err(|error| unusable(&path, error))?;
-    dup2_stdout(&log)
-        .and_then(|()| dup2_stderr(&log))
-        .map_err(|error| unusable(&path, error))?;
+    dup2_stdout(&log).and_then(|()| dup2_stderr(&log)).map_err(|error| unusable(&path, error))?;
     Ok(said.is_ok())
 }
 
@@ -262,22 +252,15 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     #[test]
-    fn a_server_that_ended_early_or_was_killed_is_named() {
+    fn problem_names_server_that_ended_early_or_was_killed() {
         let named = |ended_early, killed| {
-            let stopped = MemberStopped {
-                status: ExitStatus::from_raw(9),
-                ended_early,
-                killed,
-            };
+            let stopped = MemberStopped { status: ExitStatus::from_raw(9), ended_early, killed };
             ended_badly(&("pair-1".into(), stopped))
         };
         assert_eq!(named(false, false), None);
-        let early = named(true, false).expect("it ended early");
-        assert!(
-            early.contains("`pair-1`") && early.contains("signal: 9"),
-            "{early}"
-        );
-        let killed = named(false, true).expect("it was killed");
+        let early = named(true, false).expect("an early end is a problem");
+        assert!(early.contains("`pair-1`") && early.contains("signal: 9"), "{early}");
+        let killed = named(false, true).expect("a kill is a problem");
         assert!(killed.contains("`pair-1`"), "{killed}");
         assert_ne!(early, killed);
     }

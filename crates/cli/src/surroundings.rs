@@ -1,5 +1,5 @@
-//! What the program takes from its surroundings: environment variables, its own path, cores. Read
-//! once, here, so that everything else gets it as plain values.
+//! Environment variables, the program's path, cores and terminal width. They are read here once and
+//! passed on as plain values.
 
 use crate::metrics::Secret;
 use dyno_engine::environment::{Environment, ServerHome};
@@ -8,44 +8,39 @@ use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Variables that hold secrets: a connection string, tokens, the address of a Redis.
-const SECRETS: [&str; 4] = [
-    "DYNO_URI",
-    "DYNO_METRICS_TOKEN",
-    "DYNO_GRAFANA_TOKEN",
-    "DYNO_REDIS",
-];
+/// Variables with secrets: connection string, tokens, Redis address.
+const SECRETS: [&str; 4] = ["DYNO_URI", "DYNO_METRICS_TOKEN", "DYNO_GRAFANA_TOKEN", "DYNO_REDIS"];
 
-/// Removes variables that hold secrets once they have been read: servers and watching programs inherit the others.
+/// Removes the variables with secrets after they were read, because started programs inherit all variables.
 pub(crate) fn forget_secrets() {
     for name in SECRETS {
-        // SAFETY: no other thread has been started yet.
+        // SAFETY: no other thread is running yet.
         unsafe { std::env::remove_var(name) };
     }
 }
 
-/// What was found at the start.
+/// The environment of the program at its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
-    /// `NO_COLOR` is set and not empty.
+    /// Whether `NO_COLOR` is set and not empty.
     pub(crate) no_color: bool,
-    /// What the engine needs to know of this machine. The state folder may be another one by an option.
+    /// Environment for the engine. `--state-dir` overrides the state folder.
     pub(crate) environment: Environment,
-    /// Parameters of the Workload Services Framework that are set; they count only where `--wsf` is given.
+    /// Parameters of the Workload Services Framework, used only with `--wsf`.
     pub(crate) wsf: BTreeMap<String, String>,
-    /// Token for those who read metrics, unless an option names one.
+    /// Token for readers of metrics, unless an option gives one.
     pub(crate) metrics_token: Option<Secret>,
     /// Token for Grafana, unless the plan names a file with one.
     pub(crate) grafana_token: Option<Hidden>,
-    /// Address of Redis of a fleet, and a file that holds it.
+    /// Redis address of a fleet, and a file that holds it.
     pub(crate) redis: Option<Hidden>,
     pub(crate) redis_file: Option<PathBuf>,
-    /// Width of the terminal on standard output, in columns; absent if it is none.
+    /// Width of the terminal in columns, if standard output is a terminal.
     pub(crate) columns: Option<usize>,
 }
 
 impl Surroundings {
-    /// Reads them.
+    /// Reads the environment.
     pub(crate) fn read() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let folder = |name: &str| {
@@ -56,7 +51,7 @@ impl Surroundings {
         let data_home = folder("XDG_DATA_HOME")
             .or_else(|| home.as_ref().map(|home| home.join(".local/share")))
             .map(|folder| folder.join("mongodyno"));
-        // A relative one would be another folder in every working folder.
+        // A relative path would depend on the working directory.
         let data_dir = set("DYNO_DATA_DIR").and_then(|path| std::path::absolute(path).ok());
         let environment = Environment {
             path: std::env::var_os("PATH"),
@@ -81,10 +76,7 @@ impl Surroundings {
                 .iter()
                 .filter_map(|variable| {
                     let value = std::env::var_os(variable.name)?;
-                    Some((
-                        variable.name.to_owned(),
-                        value.to_string_lossy().into_owned(),
-                    ))
+                    Some((variable.name.to_owned(), value.to_string_lossy().into_owned()))
                 })
                 .collect(),
             metrics_token: set("DYNO_METRICS_TOKEN")
@@ -103,12 +95,7 @@ fn terminal_columns() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
-    let mut size = libc::winsize {
-        ws_row: 0,
-        ws_col: 0,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the request fills the struct that the pointer names, which lives through the call.
     let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))

@@ -1,4 +1,4 @@
-//! What was typed, as a request, and the task that it gives on this machine.
+//! Converts command-line arguments to requests, and resolves them to tasks on this machine.
 
 use crate::args::{
     DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments, LoadArguments,
@@ -17,28 +17,22 @@ use dyno_plan::units::Span;
 use dyno_plan::wsf::Parameters;
 use serde_json::json;
 
-/// Resolves what was typed after `dyno run`.
+/// Resolves the arguments of `dyno run`.
 pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
-    Ok(resolve(
-        &run(arguments, surroundings),
-        &surroundings.environment,
-    )?)
+    Ok(resolve(&run(arguments, surroundings), &surroundings.environment)?)
 }
 
-/// Resolves what was typed after `dyno soak`.
+/// Resolves the arguments of `dyno soak`.
 pub(crate) fn of_soak(
     arguments: &SoakArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
     let give_up = arguments.give_up;
-    let request = Request {
-        work: Work::Soak { give_up },
-        ..run(&arguments.run, surroundings)
-    };
+    let request = Request { work: Work::Soak { give_up }, ..run(&arguments.run, surroundings) };
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-/// Resolves what was typed after `dyno load`.
+/// Resolves the arguments of `dyno load`.
 pub(crate) fn of_load(
     arguments: &LoadArguments,
     surroundings: &Surroundings,
@@ -51,14 +45,13 @@ pub(crate) fn of_load(
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-/// Single keys of the plan, with what they are set to.
+/// Keys of the plan with their values.
 pub(crate) type Settings<'a> = &'a [(String, String)];
 
-/// A schedule and a rate in operations per second, each of which may be that of the plan.
+/// A schedule and a rate in operations per second; `None` keeps the plan's.
 pub(crate) type Offered = (Option<ScheduleKind>, Option<f64>);
 
-/// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan, in place of those that
-/// were typed.
+/// Resolves the arguments of an experiment. `settings` replaces the keys given by `--set`.
 pub(crate) fn of_experiment(
     arguments: &ExperimentArguments,
     settings: Settings<'_>,
@@ -68,9 +61,7 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    let typed = grafana(&arguments.grafana)
-        .into_iter()
-        .chain(price(&arguments.price));
+    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
     request.settings.splice(0..0, typed);
     request.work = Work::Experiment;
     request.observe = observing(&arguments.observe);
@@ -85,7 +76,7 @@ pub(crate) fn of_experiment(
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-/// Resolves what was typed after `dyno index-build`.
+/// Resolves the arguments of `dyno index-build`.
 pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
@@ -93,13 +84,9 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
-    let typed = grafana(&arguments.grafana)
-        .into_iter()
-        .chain(price(&arguments.price));
+    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
     request.settings.splice(0..0, typed);
-    request.work = Work::IndexBuild {
-        collection: arguments.collection.clone(),
-    };
+    request.work = Work::IndexBuild { collection: arguments.collection.clone() };
     request.source = Some(arguments.layout.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.records = arguments.records;
@@ -119,8 +106,7 @@ pub(crate) fn of_index_build(
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-/// Several values of `server.topology`, separated by `;`, which an index build takes as its topologies. They stand no
-/// longer in the arguments then.
+/// Takes several values of `server.topology`, separated by `;`, out of the arguments, as the topologies of an index build.
 fn take_topologies(start: &mut StartArguments) -> Option<Vec<String>> {
     const KEY: &str = "server.topology";
     let typed = start.settings.iter().rev().find(|(key, _)| key == KEY);
@@ -128,16 +114,13 @@ fn take_topologies(start: &mut StartArguments) -> Option<Vec<String>> {
     if !typed.contains(';') {
         return None;
     }
-    let several = typed
-        .split(';')
-        .map(|text| text.trim().to_owned())
-        .collect();
+    let several = typed.split(';').map(|text| text.trim().to_owned()).collect();
     start.settings.retain(|(key, _)| key != KEY);
     start.topology = None;
     Some(several)
 }
 
-/// Resolves what was typed after `dyno tail`.
+/// Resolves the arguments of `dyno tail`.
 pub(crate) fn of_tail(
     arguments: &TailArguments,
     surroundings: &Surroundings,
@@ -147,9 +130,7 @@ pub(crate) fn of_tail(
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.seed = arguments.sending.seed;
-    let typed = grafana(&arguments.grafana)
-        .into_iter()
-        .chain(price(&arguments.price));
+    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
     request.settings.splice(0..0, typed);
     request.settings.extend(tail_settings(&arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
@@ -184,7 +165,7 @@ fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> 
     settings.into_iter().flatten()
 }
 
-/// The plan of servers that stay: of a plan its `[server]` table and its collection, which a cluster
+/// Resolves the plan of long-lived servers: a plan's `[server]` table, and its collection, which a cluster
 /// shards.
 pub(crate) fn of_server(
     workload: Option<&str>,
@@ -198,12 +179,8 @@ pub(crate) fn of_server(
 }
 
 fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
-    let request = on_target(
-        &arguments.target,
-        &arguments.client.worker,
-        &arguments.data,
-        surroundings,
-    );
+    let request =
+        on_target(&arguments.target, &arguments.client.worker, &arguments.data, surroundings);
     let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
     Request {
         overrides: Overrides {
@@ -237,13 +214,13 @@ fn observing(arguments: &ObserveArguments) -> Observing {
     }
 }
 
-/// Where annotations go, as if it were typed: other keys of this Grafana may be typed, too, and are nothing without it.
+/// The `--grafana` option as a plan setting. It comes first, because other keys of the table need it.
 fn grafana(arguments: &GrafanaArguments) -> Option<Setting> {
     let url = arguments.grafana.as_deref()?;
     Some(Setting::from_text("observe.grafana.url", url))
 }
 
-/// The price as a table: its keys may be typed, too, and count more.
+/// The `--price` option as a plan setting. It comes first, so that `--set` overrides its keys.
 fn price(arguments: &PriceArguments) -> Option<Setting> {
     let price = arguments.price.as_ref()?;
     let mut table = json!({ "per_h": price.per_h });
@@ -253,7 +230,7 @@ fn price(arguments: &PriceArguments) -> Option<Setting> {
     Some(Setting::new("price", table))
 }
 
-/// What all loads have in common.
+/// Request with the options that all loads share.
 fn on_target(
     target: &TargetArguments,
     worker: &WorkerArguments,
@@ -280,7 +257,7 @@ fn on_target(
     }
 }
 
-/// The parameters of the Workload Services Framework, for the place where servers are started.
+/// Parameters of the Workload Services Framework, for the hosts where servers are started.
 pub(crate) fn framework(wsf: WsfDefaults, surroundings: &Surroundings) -> Parameters {
     let home = surroundings.environment.home;
     Parameters {
@@ -291,8 +268,8 @@ pub(crate) fn framework(wsf: WsfDefaults, surroundings: &Surroundings) -> Parame
     }
 }
 
-/// What the options say about the servers that are started. Those that stand for a key of the plan come before the keys
-/// themselves, which win.
+/// Request with the options of started servers. Options that correspond to a plan key come before the keys of `--set`,
+/// which win.
 fn starting(start: &StartArguments) -> Request {
     let cache = start.cache.map(|cache| cache.to_string());
     let options = [
@@ -319,7 +296,7 @@ fn starting(start: &StartArguments) -> Request {
     }
 }
 
-/// An option that stands for a key of the plan.
+/// Setting for an option that corresponds to a plan key.
 fn keys_of(key: &str, value: Option<impl Into<serde_json::Value>>) -> Option<Setting> {
     Some(Setting::new(key, value?))
 }
@@ -336,7 +313,7 @@ mod tests {
             environment: Environment {
                 cores: 8,
                 hostname: Some("bench".into()),
-                // Here the embedded server is taken unseen, whatever this machine has.
+                // Selects the embedded server without looking for it on this machine.
                 home: ServerHome::Hosts,
                 ..Environment::default()
             },
@@ -346,14 +323,12 @@ mod tests {
 
     fn task(arguments: &[&str]) -> Task {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
-        let Command::Run(suite) = Arguments::parse_from(all).command else {
-            panic!("not a run")
-        };
+        let Command::Run(suite) = Arguments::parse_from(all).command else { panic!("not a run") };
         of_run(&suite.run, &surroundings()).unwrap_or_else(|failure| panic!("{failure:#}"))
     }
 
     #[test]
-    fn options_for_keys_of_the_plan_count_less_than_the_keys() {
+    fn plan_keys_override_their_options() {
         let plan = task(&[
             "--server",
             "mongod",
@@ -371,7 +346,7 @@ mod tests {
             "http://h:3000",
         ])
         .plan;
-        let grafana = plan.observe.grafana.expect("it is named");
+        let grafana = plan.observe.grafana.expect("Grafana is set");
         assert_eq!(grafana.url, "http://h:3000");
         assert_eq!(grafana.token_file, Some("token".into()));
         assert_eq!(plan.server.topology.as_deref(), Some("replica-set=3"));
@@ -382,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn options_with_a_place_of_their_own_count_more_than_keys() {
+    fn options_with_own_fields_override_keys() {
         let plan = task(&[
             "--set",
             "client.clients=3",
@@ -403,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_messages_are_keys_of_the_plan() {
+    fn tail_options_become_plan_keys() {
         let all = [
             "dyno",
             "tail",
@@ -422,12 +397,10 @@ mod tests {
             "--mode",
             "poll",
         ];
-        let Command::Tail(tail) = Arguments::parse_from(all).command else {
-            panic!("not tail")
-        };
+        let Command::Tail(tail) = Arguments::parse_from(all).command else { panic!("not tail") };
         let task = of_tail(&tail, &surroundings());
         let task = task.unwrap_or_else(|failure| panic!("{failure:#}"));
-        let tail = task.plan.tail.expect("it is there");
+        let tail = task.plan.tail.expect("the plan has a tail table");
         assert_eq!(tail.producers, ["wire", "go"]);
         assert_eq!(tail.rate_per_s, Some(100.0));
         assert_eq!((tail.size.0, tail.pool), (1024, vec![5, 50]));

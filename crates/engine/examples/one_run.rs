@@ -16,16 +16,11 @@ impl Observer for Windows {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut options = RunOptions {
-        out: std::env::args_os().nth(1).map(Into::into),
-        ..RunOptions::default()
-    };
+    let mut options =
+        RunOptions { out: std::env::args_os().nth(1).map(Into::into), ..RunOptions::default() };
     options.environment.path = std::env::var_os("PATH");
     options.environment.data_dir = std::env::var_os("DYNO_DATA_DIR").map(Into::into);
-    let mut request = Request {
-        source: Some("c".into()),
-        ..Request::default()
-    };
+    let mut request = Request { source: Some("c".into()), ..Request::default() };
     request.overrides.records = Some(1_000);
     request.overrides.duration = Some("3s".parse()?);
     let task = resolve(&request, &options.environment)?;

@@ -1,34 +1,31 @@
-//! The token that ends work early. Who asks for it, such as a signal, is the front end's business.
+//! Token that ends work early. The front end requests it, for instance on a signal.
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::CancelCheck;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Asks the work that was started with it to end orderly. Copies are the same token.
+/// Requests an orderly end of the work that uses this token. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     requested: Arc<AtomicBool>,
-    /// Flags of phases that run.
+    /// Flags of the running phases.
     linked: Arc<Mutex<Vec<Weak<AtomicBool>>>>,
 }
 
 impl Cancel {
-    /// A token that nobody has used yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Cancel::default()
     }
 
-    /// A token on a flag that something else sets too, such as a signal handler. Whoever sets that flag calls
-    /// [`Cancel::cancel`] soon after: a phase that runs has a flag of its own.
+    /// Creates a token on a flag that other code, such as a signal handler, also sets. That code
+    /// must soon call [`Cancel::cancel`], because running phases have flags of their own.
     pub fn with_flag(requested: Arc<AtomicBool>) -> Self {
-        Cancel {
-            requested,
-            linked: Arc::default(),
-        }
+        Cancel { requested, linked: Arc::default() }
     }
 
-    /// Asks the work to end.
+    /// Requests the end of the work.
     pub fn cancel(&self) {
         let linked = self.linked();
         self.requested.store(true, Ordering::SeqCst);
@@ -37,18 +34,18 @@ impl Cancel {
         }
     }
 
-    /// Whether somebody has asked for the end.
+    /// Whether the end was requested.
     pub fn requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
     }
 
-    /// Ends the wait for a server once somebody has asked for the end.
+    /// Check that ends the wait for a server once cancellation is requested.
     pub fn patience(&self) -> CancelCheck {
         let requested = Arc::clone(&self.requested);
         CancelCheck::new(move || requested.load(Ordering::Relaxed))
     }
 
-    /// Goes on unless somebody has asked for the end.
+    /// Fails if cancellation was requested.
     ///
     /// # Errors
     /// [`Kind::Interrupted`].
@@ -59,14 +56,14 @@ impl Cancel {
         Ok(())
     }
 
-    /// A flag for one phase, set when somebody asks for the end. The load sets it as well when it ends by itself,
-    /// which must not look like a request.
+    /// Creates a flag for one phase, set on cancellation. The load also sets it when it ends by
+    /// itself, which must not count as a request.
     pub fn phase_flag(&self) -> Arc<AtomicBool> {
         let flag = Arc::new(AtomicBool::new(false));
         let mut linked = self.linked();
         linked.retain(|other| other.strong_count() > 0);
         linked.push(Arc::downgrade(&flag));
-        // Looked at under the lock, so that no request falls between the look and the link.
+        // Checked under the lock, so that no request falls between the check and the link.
         if self.requested.load(Ordering::SeqCst) {
             flag.store(true, Ordering::Relaxed);
         }
@@ -91,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_ends_phases_that_run_and_those_that_begin_later() {
+    fn request_ends_running_and_later_phases() {
         let cancel = Cancel::new();
         let (running, over) = (cancel.phase_flag(), cancel.phase_flag());
         drop(over);

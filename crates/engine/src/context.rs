@@ -1,4 +1,4 @@
-//! What the parts of the engine have at hand.
+//! Shared context of engine operations.
 
 use crate::cancel::Cancel;
 use crate::environment::Environment;
@@ -8,40 +8,37 @@ use dyno_record::statement::Statement;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Work that takes longer is told of.
+/// Print a note for operations that take longer than this.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
 
-/// What work is done with.
+/// Shared context of an engine operation.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The place that it is done in.
     pub environment: &'a Environment,
-    /// Ends it early.
     pub cancel: &'a Cancel,
-    /// Is told what happens.
     pub observer: &'a dyn SharedObserver,
-    /// Where the load comes from, if not from this process.
+    /// Source of the load, if not this process.
     pub source: Option<&'a dyn LoadSource>,
 }
 
 impl Context<'_> {
-    /// Tells a person what is good to know.
+    /// Notifies the user of a useful fact.
     pub fn note(&self, text: impl AsRef<str>) {
         self.observer.note(text.as_ref());
     }
 
-    /// Works, and tells a person what it is about if that takes longer than a moment.
+    /// Runs `work`, and notes `text` if it takes longer than a moment.
     pub(crate) fn noting<T>(&self, text: &str, work: impl FnOnce() -> T) -> T {
         let observer = self.observer;
         noting_after(NOTED_AFTER, || observer.note(text), work)
     }
 
-    /// Tells a person what should be looked at.
+    /// Warns the user.
     pub fn warning(&self, text: impl AsRef<str>) {
         self.observer.warning(text.as_ref());
     }
 
-    /// Tells a person of a reason to doubt what is measured.
+    /// Shows the user a reason to doubt the results.
     pub fn caveat(&self, caveat: &Statement) {
         self.observer.caveat(caveat);
     }

@@ -1,5 +1,5 @@
-//! The servers of a session as one deployment: started for it and stopped after it, or running
-//! already.
+//! The servers of a session as one deployment: started for it and stopped after it, or already
+//! running.
 
 pub mod admin;
 pub mod choice;
@@ -44,13 +44,13 @@ pub use restart::DataMember;
 /// Longest wait for the settings of one server.
 const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
 
-/// Longest time of each step by which members on several hosts become a replica set.
+/// Longest time for each step of joining members on several hosts into a replica set.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a plan asks for.
+/// Topology that a plan requests.
 ///
 /// # Errors
-/// A text that is no topology.
+/// The text is not a topology.
 pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
     plan.server.topology().map_err(|error| {
         Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
@@ -62,17 +62,16 @@ pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
 pub struct DeploymentUnderTest {
     deployment: Option<Deployment>,
     settings: Vec<MemberSettings>,
-    /// Goes away after the servers.
+    /// Declared after the deployment, so that it outlives the servers.
     storage: Option<StorageUnderTest>,
-    /// Whether its servers end with this program: it has started them, or agents have for it.
+    /// Whether its servers end with this program: this program or an agent started them.
     ends_with_program: bool,
     /// One for each client: the pairs, or the deployment as a whole.
     pub servers: Vec<ServerUnderTest>,
 }
 
 impl DeploymentUnderTest {
-    /// Starts the servers of the plan, or reaches the one that runs. Nothing is left behind on an
-    /// error but the logs.
+    /// Starts the plan's servers or connects to the running one. On an error only the logs remain.
     pub fn open(
         plan: &Plan,
         remote: Option<&Remote>,
@@ -84,8 +83,8 @@ impl DeploymentUnderTest {
         opened.map(|(deployment, ())| deployment)
     }
 
-    /// As [`open`](Self::open), with something that is made once the storage of the servers is there, and before they open their
-    /// files.
+    /// Like [`open`](Self::open), but calls `make` once the servers' storage exists and before they
+    /// open their files.
     pub(crate) fn open_after<T>(
         plan: &Plan,
         remote: Option<&Remote>,
@@ -118,7 +117,7 @@ impl DeploymentUnderTest {
         Self::start_after(plan, paths, placement, None, context, make)
     }
 
-    /// Starts the servers of the plan with these secrets, or with new ones.
+    /// Starts the plan's servers with these secrets, or with new ones.
     pub fn open_with(
         plan: &Plan,
         paths: &ServerPaths<'_>,
@@ -141,7 +140,7 @@ impl DeploymentUnderTest {
         let interrupted = || context.cancel.requested();
         let note = |text: &str| context.note(text);
         let mut storage = StorageUnderTest::prepare(&plan.server, paths, &note, &interrupted)?;
-        // If the servers do not start it is taken back before the storage goes away.
+        // If the servers do not start, this is undone before the storage is removed.
         let made = make()?;
         let (deployment, settings) = start_with(plan, paths, placement, secrets, &interrupted)?;
         if let Some(storage) = &mut storage {
@@ -166,8 +165,8 @@ impl DeploymentUnderTest {
         Ok((deployment, made))
     }
 
-    /// Starts one member of a replica set whose other members are on other hosts. It is of use once it has
-    /// [joined](Self::join) them.
+    /// Starts one member of a replica set with its other members on other hosts. It is usable once
+    /// [joined](Self::join).
     pub fn start_member(
         plan: &Plan,
         paths: &ServerPaths<'_>,
@@ -196,10 +195,10 @@ impl DeploymentUnderTest {
         })
     }
 
-    /// Joins a member with those of all hosts, itself among them, in the order of the topology.
+    /// Joins this member with the members of all `hosts`, which include it, in topology order.
     pub fn join(&mut self, hosts: &[String], context: Context<'_>) -> Result<(), Error> {
         let Some(deployment) = &mut self.deployment else {
-            return Err(Error::new(Kind::Internal, "there is no member to join"));
+            return Err(Error::new(Kind::Internal, "the deployment has no member to join"));
         };
         let interrupted = || context.cancel.requested();
         let mut admin = ControlAdminClient::default();
@@ -210,26 +209,27 @@ impl DeploymentUnderTest {
         Ok(())
     }
 
-    /// Where clients reach each server that was started.
+    /// Client addresses of the started servers.
     pub fn started_hosts(&self) -> Vec<String> {
         let deployment = self.deployment.as_ref();
         deployment.map_or_else(Vec::new, Deployment::hosts)
     }
 
-    /// Connection strings of the servers that were started, one for each client, without credentials.
+    /// Connection strings of the started servers, one per client, without credentials.
     pub fn started_uris(&self) -> Vec<String> {
         let deployment = self.deployment.as_ref();
         deployment.map_or_else(Vec::new, Deployment::uris)
     }
 
-    /// The connection string of the first server that was started, with credentials: a secret. `None` if it ran already.
+    /// Connection string of the first started server, with credentials: a secret. `None` if it was
+    /// already running.
     pub fn uri(&self, plan: &Plan) -> Option<String> {
         let deployment = self.deployment.as_ref()?;
         let uri = deployment.uris().into_iter().next()?;
         Some(deployment.with_credentials(&with_options(&uri, plan)))
     }
 
-    /// Says why a server ended, if one did.
+    /// Adds the reason to `failure` if a server ended.
     pub fn explain(&mut self, failure: Error) -> Error {
         let Some((_, ended)) = self.ended() else {
             return failure;
@@ -240,19 +240,18 @@ impl DeploymentUnderTest {
         failure
     }
 
-    /// The storage that was prepared for the servers; `None` if the data lies on storage that was there.
+    /// Storage prepared for the servers; `None` if their data is on existing storage.
     pub fn storage(&self) -> Option<&StorageUnderTest> {
         self.storage.as_ref()
     }
 
-    /// Connection strings, one for each client, without credentials.
+    /// Connection strings, one per client, without credentials.
     pub fn uris(&self) -> Vec<String> {
-        let servers = self.servers.iter();
-        servers.map(ServerUnderTest::uri).collect()
+        self.servers.iter().map(ServerUnderTest::uri).collect()
     }
 
-    /// The server that ended by itself, if one did: its number among the clients' servers, where it
-    /// is one, its name and its last words.
+    /// The server that ended by itself, if any: its client number if it has one, its name and its
+    /// last log lines.
     pub fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {
         let deployment = self.deployment.as_mut()?;
         let ended = deployment.ended().ok().flatten()?;
@@ -265,68 +264,66 @@ impl DeploymentUnderTest {
         Some((number, ended))
     }
 
-    /// Processes of the servers with data, in the order of their start.
+    /// Processes of the data servers, in start order.
     pub fn processes(&self) -> Vec<u32> {
         data_processes(self.members())
     }
 
-    /// The data folders of the servers with data, in the order of their start.
+    /// Data folders of the data servers, in start order.
     pub fn data_folders(&self) -> Vec<PathBuf> {
-        with_data(self.members())
-            .map(|member| member.server().data_dir().to_owned())
-            .collect()
+        with_data(self.members()).map(|member| member.server().data_dir().to_owned()).collect()
     }
 
-    /// Where this machine reaches the first server that was started.
+    /// Address of the first started server, from this machine.
     pub fn first_address(&self) -> Option<SocketAddr> {
         self.members().first().map(|one| one.server().address())
     }
 
-    /// Names and processes of all servers that were started.
+    /// Names and processes of all started servers.
     pub fn named_processes(&self) -> Vec<(String, u32)> {
-        let members = self.members().iter();
-        members
+        self.members()
+            .iter()
             .map(|member| (member.instance().name.clone(), member.server().pid()))
             .collect()
     }
 
-    /// The servers that can be asked what they do while the load runs. One that cannot be found is left out.
+    /// Servers to watch while the load runs. Servers that cannot be found are left out.
     pub fn watched_servers(&self) -> Vec<WatchedServer> {
         let Some(speaker) = self.servers.first() else {
             return Vec::new();
         };
         let named: Vec<(&ServerUnderTest, String, Host)> = match &self.deployment {
-            Some(_) => {
-                let members = self.members().iter().map(name_and_host);
-                members.map(|(name, host)| (speaker, name, host)).collect()
-            }
+            Some(_) => self
+                .members()
+                .iter()
+                .map(name_and_host)
+                .map(|(name, host)| (speaker, name, host))
+                .collect(),
             None => self.named_hosts(),
         };
         named.into_iter().filter_map(watched_server).collect()
     }
 
-    /// Those of them that hold data: of a deployment that ran already all that can be found.
+    /// Watched servers with data; all that can be found if the deployment was already running.
     pub fn data_servers(&self) -> Vec<WatchedServer> {
         let Some(speaker) = self.servers.first().filter(|_| self.is_started()) else {
             return self.watched_servers();
         };
         let named = with_data(self.members()).map(name_and_host);
-        named
-            .filter_map(|(name, host)| watched_server((speaker, name, host)))
-            .collect()
+        named.filter_map(|(name, host)| watched_server((speaker, name, host))).collect()
     }
 
-    /// Whether its servers were started by this program.
+    /// Whether this program started its servers.
     pub fn is_started(&self) -> bool {
         self.deployment.is_some()
     }
 
-    /// Whether its servers end with this program, so that nothing that was changed of them outlives it.
+    /// Whether its servers end with this program, so that no change to them outlives it.
     pub fn ends_with_program(&self) -> bool {
         self.ends_with_program
     }
 
-    /// Servers that run already, each with a name; several are numbered.
+    /// Servers that are already running, with their names; several are numbered.
     fn named_hosts(&self) -> Vec<(&ServerUnderTest, String, Host)> {
         let several = self.servers.len() > 1;
         let mut named = Vec::new();
@@ -346,7 +343,7 @@ impl DeploymentUnderTest {
         self.deployment.as_ref().map_or(&[], Deployment::members)
     }
 
-    /// What each process is and has, and a caveat for each setting that is not as asked for.
+    /// Record of each process, and a caveat for each setting that differs from the request.
     pub fn describe(&self) -> (Vec<MemberRecord>, Vec<Caveat>) {
         let mut records = Vec::new();
         let mut caveats = Vec::new();
@@ -374,7 +371,7 @@ impl DeploymentUnderTest {
         (records, caveats)
     }
 
-    /// The last lines of a server's log, where there is one server only.
+    /// Last log lines of the server, if there is only one.
     pub fn only_log_tail(&self, lines: usize) -> Vec<String> {
         match self.members() {
             [only] => only.server().log_tail(lines),
@@ -382,7 +379,7 @@ impl DeploymentUnderTest {
         }
     }
 
-    /// As [`stop`](Self::stop); what is unusual about the end of a server is told.
+    /// Like [`stop`](Self::stop), but shows unusual endings as caveats.
     pub fn stop_and_tell(self, context: Context<'_>) -> Result<(), Error> {
         let (stopped, caveats) = self.stop();
         for caveat in caveats {
@@ -391,8 +388,8 @@ impl DeploymentUnderTest {
         stopped
     }
 
-    /// Stops the servers that were started and waits until they are gone. A server that had to be killed, or that
-    /// had ended before, is a caveat.
+    /// Stops the started servers and waits for their end. Adds a caveat for each server that had to
+    /// be killed or had already ended.
     pub fn stop(self) -> (Result<(), Error>, Vec<Caveat>) {
         let Some(deployment) = self.deployment else {
             return (Ok(()), Vec::new());
@@ -406,14 +403,12 @@ impl DeploymentUnderTest {
     }
 }
 
-/// Processes of the servers with data, in the order of their start.
+/// Processes of the data servers, in start order.
 pub fn data_processes(members: &[Member]) -> Vec<u32> {
-    with_data(members)
-        .map(|member| member.server().pid())
-        .collect()
+    with_data(members).map(|member| member.server().pid()).collect()
 }
 
-/// The servers with data, in the order of their start: arbiters, config servers and routers have none.
+/// Data servers, in start order: no arbiters, config servers or routers.
 fn with_data(members: &[Member]) -> impl Iterator<Item = &Member> {
     let is_data = |member: &&Member| member.instance().kind == InstanceKind::Data;
     members.iter().filter(is_data)
@@ -431,14 +426,11 @@ fn watched_server(
 
 fn name_and_host(member: &Member) -> (String, Host) {
     let address = member.server().address();
-    let host = Host::Tcp {
-        host: address.ip().to_string(),
-        port: address.port(),
-    };
+    let host = Host::Tcp { host: address.ip().to_string(), port: address.port() };
     (member.instance().name.clone(), host)
 }
 
-/// What an unusual end of a server means for the run.
+/// Caveat for a server that ended in an unusual way.
 fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
     let statement = if ending.ended_early {
         let status = ending.status.to_string();
@@ -451,7 +443,7 @@ fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
     Some(Caveat::of_run(CaveatKind::ServerSetting, statement))
 }
 
-/// The server that speaks for client `number`: its own, else the primary, else the first with data.
+/// The server that represents client `number`: its own, else the primary, else the first with data.
 fn spokesman(deployment: &Deployment, number: usize) -> &Member {
     let members = deployment.members();
     let data = || with_data(members);
@@ -459,9 +451,9 @@ fn spokesman(deployment: &Deployment, number: usize) -> &Member {
         Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => {
             data().nth(number)
         }
-        Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
-            .find(|member| member.was_primary())
-            .or_else(|| data().next()),
+        Topology::ReplicaSet(_) | Topology::Sharded(_) => {
+            data().find(|member| member.was_primary()).or_else(|| data().next())
+        }
     };
     chosen.unwrap_or(&members[0])
 }
@@ -480,7 +472,7 @@ pub fn with_options(uri: &str, plan: &Plan) -> String {
     }
 }
 
-/// Refuses what [`start`] would refuse, as far as that is known before a server runs.
+/// Refuses plans that [`start`] would refuse, without running a server.
 pub fn check(
     plan: &Plan,
     paths: &ServerPaths<'_>,
@@ -492,13 +484,10 @@ pub fn check(
 }
 
 fn namespace(plan: &Plan) -> Namespace {
-    Namespace {
-        database: plan.data.database.clone(),
-        collection: plan.data.collection.clone(),
-    }
+    Namespace { database: plan.data.database.clone(), collection: plan.data.collection.clone() }
 }
 
-/// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
+/// Refuses unusable connection strings without connecting.
 pub fn check_remote(plan: &Plan, remote: &Remote, paths: &ServerPaths<'_>) -> Result<(), Error> {
     // The name service has the rest of the string.
     if remote.target.srv.is_some() {
@@ -520,7 +509,7 @@ fn cannot_start(
     Error::from(error).context(format!("cannot start {what}"))
 }
 
-/// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
+/// Starts the deployment and reads its settings back. Polls `interrupted` until it is ready.
 pub fn start(
     plan: &Plan,
     paths: &ServerPaths<'_>,
@@ -581,7 +570,7 @@ fn options(
     Ok(options)
 }
 
-/// The places of the servers with data, by name; the others go where the system puts them.
+/// Places of the data servers, by name; the system places the other servers.
 fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
     let data = all.into_iter().filter(|one| one.kind == InstanceKind::Data);
@@ -591,7 +580,7 @@ fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, Instanc
 }
 
 impl ServerPaths<'_> {
-    /// Folder of the data: the person's own, or one that goes away with the servers.
+    /// Data folder: the user's own, or one that is removed with the servers.
     pub fn data_dir(&self, plan: &Plan) -> DataDir {
         let server = &plan.server;
         match server.data_dir.as_ref().or(server.data_dirs.first()) {
@@ -604,7 +593,7 @@ impl ServerPaths<'_> {
     }
 }
 
-/// What the server of an experiment says of itself, and what it was started with by `deployment`.
+/// Server record of an experiment, with the start options from `deployment`.
 pub fn describe(
     control: &mut Control,
     plan: &Plan,
@@ -624,9 +613,7 @@ pub fn describe(
         _ => None,
     };
     Ok(ExperimentServer {
-        product: kind
-            .or(facts.product)
-            .unwrap_or_else(|| "MongoDB server".to_owned()),
+        product: kind.or(facts.product).unwrap_or_else(|| "MongoDB server".to_owned()),
         version: facts.version,
         address: control.endpoint().to_string(),
         started,
@@ -652,11 +639,8 @@ mod tests {
             observer: &Unobserved,
             source: None,
         };
-        let paths = ServerPaths {
-            environment: &environment,
-            embedded: None,
-            folder: folder.path(),
-        };
+        let paths =
+            ServerPaths { environment: &environment, embedded: None, folder: folder.path() };
         let mut plan = plan("standalone");
         plan.server.mongod = Some("/no/such/mongod".into());
         let refused = |make: fn() -> Result<(), Error>| {
@@ -681,10 +665,7 @@ mod tests {
         let mut plan = plan("standalone");
         assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/");
         plan.server.connection_options = Some("w=majority".into());
-        assert_eq!(
-            with_options("mongodb://h/", &plan),
-            "mongodb://h/?w=majority"
-        );
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/?w=majority");
         assert_eq!(
             with_options("mongodb://h/?tls=true", &plan),
             "mongodb://h/?tls=true&w=majority"

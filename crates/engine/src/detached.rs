@@ -1,8 +1,8 @@
-//! Deployments that stay after the command that started them: each has a folder below the state
-//! folder and a process that holds its servers, the supervisor. The supervisor keeps a lock on a file
-//! in that folder; the kernel drops the lock with the process, so that nobody is taken for alive who
-//! is not. The file says which process it is and when that began, so that nobody else's process is
-//! ever signalled.
+//! Deployments that outlive the command that started them. Each has a folder in the state folder
+//! and a process that holds its servers, the supervisor. The supervisor locks a file in that
+//! folder; the kernel drops the lock with the process, so a dead supervisor never counts as
+//! running. The file names the process and its start time, so that no other process is ever
+//! signalled.
 
 pub mod lock;
 pub mod state;
@@ -16,64 +16,64 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Folder of all deployments in the state folder.
+/// Parent folder of all deployments, in the state folder.
 const SERVERS: &str = "servers";
 
-/// Longest name of a deployment: it is the name of a folder.
+/// Longest name of a deployment: it is also a folder name.
 const NAME_CHARACTERS: usize = 64;
 
-/// How often a supervisor that ends is looked at.
+/// Interval between checks of a supervisor that is ending.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time to stop one server, which may have to write its last checkpoint, and for the rest.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// Servers that a deployment is taken to have when it does not tell.
+/// Assumed number of servers if the state file is unreadable.
 const UNKNOWN_SERVERS: usize = 16;
 
-/// How to get rid of one that is not ready.
+/// Hint for a deployment that is not ready yet.
 const STARTING_HINT: &str = "interrupt the command that starts it, or wait for it";
 
 /// The folder of one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetachedDeployment {
-    /// Its name, which is that of the folder.
+    /// Also the name of the folder.
     pub name: String,
-    /// The folder, below the state folder.
     pub folder: PathBuf,
 }
 
-/// What there is of a deployment.
+/// Status of a deployment.
 #[derive(Debug)]
 pub enum Status {
-    /// Its supervisor runs, and its servers do.
+    /// The supervisor and its servers run.
     Up(Box<State>),
-    /// Its supervisor runs, and a server has ended by itself: which.
+    /// The supervisor runs, but the named server has ended by itself.
     Degraded(Box<State>, String),
-    /// Its supervisor runs and its servers are not ready yet.
+    /// The supervisor runs, but its servers are not ready yet.
     Starting,
-    /// Its supervisor runs, and what it wrote about its servers cannot be read: why.
+    /// The supervisor runs, but its state file cannot be read, for this reason.
     Unreadable(String),
-    /// Its supervisor is gone, and its servers with it; the folder is left.
+    /// The supervisor and its servers have ended; the folder remains.
     Gone,
 }
 
-/// File in the folder of a deployment: servers that ended by themselves or had to be killed, one sentence on each line.
+/// File in the folder of a deployment with one sentence per line for servers that ended by
+/// themselves or had to be killed.
 pub const PROBLEM: &str = "problem.txt";
-/// File in the folder of a deployment: why its servers could not be stopped.
+/// File in the folder of a deployment with the reason why its servers could not be stopped.
 pub const FAILURE: &str = "failure.txt";
 
-/// What a stop found.
+/// Status of the deployment when it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It ran, and is gone.
+    /// It was running.
     Now,
-    /// It had ended before; its remains are removed.
+    /// It had already ended; its folder was removed.
     Before,
 }
 
 impl DetachedDeployment {
-    /// The folder of the deployment `name`, whether it is there or not.
+    /// The folder of the deployment `name`, whether or not it exists.
     pub fn of(state_dir: &Path, name: &str) -> Result<Self, Error> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count())
@@ -87,13 +87,10 @@ impl DetachedDeployment {
                 ),
             ));
         }
-        Ok(DetachedDeployment {
-            name: name.to_owned(),
-            folder: state_dir.join(SERVERS).join(name),
-        })
+        Ok(DetachedDeployment { name: name.to_owned(), folder: state_dir.join(SERVERS).join(name) })
     }
 
-    /// All that are there, by name.
+    /// All existing deployments, by name.
     pub fn all(state_dir: &Path) -> Result<Vec<Self>, Error> {
         let folder = state_dir.join(SERVERS);
         let entries = match std::fs::read_dir(&folder) {
@@ -111,8 +108,8 @@ impl DetachedDeployment {
         Ok(places)
     }
 
-    /// Makes the folder, which only its owner can read, and takes the lock. Nobody sees the folder
-    /// without its lock: it is made under another name.
+    /// Creates the folder, readable only by its owner, and takes the lock. Creates it under a
+    /// hidden name first, so that it never appears without its lock.
     pub fn create(&self) -> Result<File, Error> {
         let above = self.above();
         let private = |recursive| {
@@ -120,18 +117,14 @@ impl DetachedDeployment {
             builder.mode(0o700).recursive(recursive);
             builder
         };
-        private(true)
-            .create(above)
-            .map_err(|error| unusable(above, error))?;
+        private(true).create(above).map_err(|error| unusable(above, error))?;
         if self.folder.exists() {
             return Err(self.taken()?);
         }
         let hidden = self.hidden("new");
-        private(false)
-            .create(&hidden)
-            .map_err(|error| unusable(&hidden, error))?;
+        private(false).create(&hidden).map_err(|error| unusable(&hidden, error))?;
         let locked = lock::create(&hidden).and_then(|lock| {
-            // It replaces nothing but an empty folder.
+            // The rename replaces only an empty folder.
             match std::fs::rename(&hidden, &self.folder) {
                 Ok(()) => Ok(lock),
                 Err(_) if self.folder.exists() => Err(self.taken()?),
@@ -139,7 +132,7 @@ impl DetachedDeployment {
             }
         });
         if locked.is_err() {
-            // The error says more than one of clearing up.
+            // The first error matters more than an error of the cleanup.
             let _ = std::fs::remove_dir_all(&hidden);
         }
         locked
@@ -149,35 +142,33 @@ impl DetachedDeployment {
         self.folder.parent().unwrap_or(Path::new("/"))
     }
 
-    /// A folder beside that of the deployment which is no deployment, as its name begins with a dot.
+    /// A hidden folder next to the deployment's. Its leading dot makes it an invalid deployment
+    /// name.
     fn hidden(&self, what: &str) -> PathBuf {
         let process = std::process::id();
-        self.above()
-            .join(format!(".{}.{what}-{process}", self.name))
+        self.above().join(format!(".{}.{what}-{process}", self.name))
     }
 
-    /// Why the name cannot be used.
+    /// Error for a name in use.
     fn taken(&self) -> Result<Error, Error> {
         let name = &self.name;
         let removes = format!("`dyno server stop {name}` removes it; or choose another `--name`");
         let (message, hint) = match self.look()? {
-            Some(Status::Up(_) | Status::Degraded(..) | Status::Unreadable(_)) => (
-                format!("the deployment `{name}` is already running"),
-                removes,
-            ),
+            Some(Status::Up(_) | Status::Degraded(..) | Status::Unreadable(_)) => {
+                (format!("the deployment `{name}` is already running"), removes)
+            }
             Some(Status::Starting) => (
                 format!("the deployment `{name}` is being started"),
                 format!("{STARTING_HINT}; or choose another `--name`"),
             ),
-            Some(Status::Gone) | None => (
-                format!("the deployment `{name}` has ended, and its folder is left"),
-                removes,
-            ),
+            Some(Status::Gone) | None => {
+                (format!("the deployment `{name}` has ended, but its folder remains"), removes)
+            }
         };
         Ok(Error::new(Kind::BadInput, message).with_hint(hint))
     }
 
-    /// What there is of it; `None` if there is nothing.
+    /// Status of the deployment; `None` if it does not exist.
     pub fn look(&self) -> Result<Option<Status>, Error> {
         if !self.folder.is_dir() {
             return Ok(None);
@@ -195,7 +186,7 @@ impl DetachedDeployment {
         }))
     }
 
-    /// Ends the deployment and removes its folder.
+    /// Stops the deployment and removes its folder.
     pub fn stop(&self, interrupted: &dyn Fn() -> bool) -> Result<Stopped, Error> {
         let (stopped, servers) = match self.look()? {
             None => return Err(self.unknown()),
@@ -220,16 +211,16 @@ impl DetachedDeployment {
             });
         self.remove()?;
         match failure {
-            Some(failure) => Err(failure.context(format!(
-                "`{}` is stopped, and it did not end cleanly",
-                self.name
-            ))),
+            Some(failure) => {
+                Err(failure
+                    .context(format!("`{}` is stopped, but it did not end cleanly", self.name)))
+            }
             None => Ok(stopped),
         }
     }
 
-    /// Removes the folder of a deployment that has ended. Nothing is done if somebody else did it, even
-    /// if there is a new one by now.
+    /// Removes the folder of a deployment that has ended. Does nothing if another process removed
+    /// it, even if it has been created again.
     pub fn remove(&self) -> Result<(), Error> {
         let lock = match lock::take(&self.folder)? {
             Taken::Free(lock) => lock,
@@ -241,7 +232,7 @@ impl DetachedDeployment {
         std::fs::remove_dir_all(&hidden).map_err(|error| unusable(&hidden, error))
     }
 
-    /// Asks the supervisor to end, and waits until it is gone.
+    /// Asks the supervisor to end, and waits for its end.
     fn end(&self, servers: usize, interrupted: &dyn Fn() -> bool) -> Result<(), Error> {
         let owner = lock::owner(&self.folder);
         if let Some(owner) = owner {
@@ -251,27 +242,27 @@ impl DetachedDeployment {
         let begin = Instant::now();
         while lock::is_held(&self.folder)? {
             let Some(owner) = owner else {
-                let text = format!("the supervisor of `{}` is not known", self.name);
-                let hint = format!("its process has `{}` open", self.folder.display());
+                let text = format!("the supervisor of `{}` is unknown", self.name);
+                let hint = format!("find the process that has `{}` open", self.folder.display());
                 return Err(Error::new(Kind::Environment, text).with_hint(hint));
             };
             if interrupted() {
                 return Err(Error::new(
                     Kind::Interrupted,
-                    "interrupted; the servers go on stopping",
+                    "interrupted; the servers continue to stop",
                 ));
             }
             if begin.elapsed() > limit {
                 let text = format!("`{}` has not ended within {limit:?}", self.name);
                 return Err(Error::new(Kind::Environment, text)
-                    .with_hint(format!("its supervisor is process {}", owner.process())));
+                    .with_hint(format!("check its supervisor, process {}", owner.process())));
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
         Ok(())
     }
 
-    /// An error that names what there is instead.
+    /// Error for an unknown name. The hint lists the existing deployments.
     pub fn unknown(&self) -> Error {
         let others = self
             .folder
@@ -281,26 +272,23 @@ impl DetachedDeployment {
             .unwrap_or_default();
         let names: Vec<String> = others.into_iter().map(|place| place.name).collect();
         let hint = if names.is_empty() {
-            "`dyno server start` starts one".to_owned()
+            "start one with `dyno server start`".to_owned()
         } else {
-            format!("there are: {}", names.join(", "))
+            format!("choose one of {}", names.join(", "))
         };
-        Error::new(
-            Kind::BadInput,
-            format!("there is no deployment `{}`", self.name),
-        )
-        .with_hint(hint)
+        Error::new(Kind::BadInput, format!("there is no deployment `{}`", self.name))
+            .with_hint(hint)
     }
 }
 
-/// A folder or a file of the state folder that cannot be used.
+/// Error for an unusable file or folder of the state folder.
 pub fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context(format!("cannot use `{}`", path.display()))
         .with_hint("check its permissions, or choose another `--state-dir`")
 }
 
-/// What the supervisor of a folder has left in [`PROBLEM`] or [`FAILURE`].
+/// Reads [`PROBLEM`] or [`FAILURE`] from the supervisor of a folder.
 fn read_problem(folder: &Path, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(folder.join(name)).ok()?;
     Some(text.trim_end().to_owned())
@@ -311,19 +299,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_out_of_the_folder_are_refused() {
+    fn names_leading_out_of_the_folder_are_refused() {
         for name in ["", "..", ".x", "a/b", "a b", &"x".repeat(65)] {
-            assert!(
-                DetachedDeployment::of(Path::new("/s"), name).is_err(),
-                "{name}"
-            );
+            assert!(DetachedDeployment::of(Path::new("/s"), name).is_err(), "{name}");
         }
         let place = DetachedDeployment::of(Path::new("/s"), "one-2.x_y").expect("it is a name");
         assert_eq!(place.folder, Path::new("/s/servers/one-2.x_y"));
     }
 
     #[test]
-    fn a_deployment_is_as_alive_as_its_lock() {
+    fn deployment_is_running_while_its_lock_is_held() {
         let folder = tempfile::tempdir().expect("there is room");
         let place = DetachedDeployment::of(folder.path(), "x").expect("it is a name");
         assert!(place.look().expect("it can be read").is_none());
@@ -349,16 +334,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let place = DetachedDeployment::of(folder.path(), "x").expect("it is a name");
         std::fs::create_dir_all(place.hidden("new")).expect("it is new");
-        assert_eq!(
-            DetachedDeployment::all(folder.path()).expect("it can be read"),
-            []
-        );
+        assert_eq!(DetachedDeployment::all(folder.path()).expect("it can be read"), []);
         std::fs::remove_dir(place.hidden("new")).expect("it is empty");
         let lock = place.create().expect("it is new");
         place.remove().expect("there is nothing to do");
         assert!(place.folder.is_dir());
         drop(lock);
-        place.remove().expect("nobody holds it");
+        place.remove().expect("it is not locked");
         let left = std::fs::read_dir(place.above()).expect("it is there");
         assert_eq!(left.count(), 0);
     }

@@ -1,5 +1,5 @@
-//! What the doctor and a run need around the checks of the machine: finding out what the server is, what can be traced, and
-//! keeping what was changed until it is taken back.
+//! Context of the machine checks: server facts, tracing support, and the journal of changes that
+//! are to be undone.
 
 pub(crate) mod changes;
 pub mod journal;

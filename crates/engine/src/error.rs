@@ -1,5 +1,5 @@
-//! Why the engine could not do what it was asked for: the kind of the fault, its causes, what to do about it, and what
-//! the server said last. Nothing here knows about exit codes.
+//! Errors of the engine: the kind of the fault, its causes, a hint, and the server's last log
+//! lines. Exit codes are left to the front end.
 
 use dyno_load::LoadError;
 use dyno_load::connect::{ConnectError, ControlError};
@@ -12,30 +12,28 @@ use dyno_trace::TraceError;
 use std::fmt;
 use std::io::ErrorKind;
 
-/// Whose fault it is, which decides what a caller does about it.
+/// Kind of a fault, which decides how a caller reacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The request, the plan or the connection string is wrong. Nothing was done.
     BadInput,
-    /// What the engine needs is not there or failed: server, permission, disk, program.
+    /// Something that the engine needs is missing or failed: server, permission, disk, program.
     Environment,
     /// A bug of this program.
     Internal,
-    /// The work was cancelled. What was recorded until then is kept.
+    /// The work was cancelled. Earlier results are kept.
     Interrupted,
-    /// The work was done, and a check of it failed.
+    /// The work was done, but a check of it failed.
     CheckFailed,
 }
 
-/// An error with its causes and what to do about it.
+/// An error with its causes and a hint.
 pub struct Error {
-    /// Whose fault it is.
     pub kind: Kind,
     /// The error and its causes, outermost first.
     pub cause: anyhow::Error,
-    /// What to do about it.
     pub hint: Option<String>,
-    /// The last lines of the log of a server that was started.
+    /// Last lines of the log of a started server.
     pub log_tail: Vec<String>,
 }
 
@@ -47,21 +45,16 @@ impl Error {
 
     /// An error with a cause.
     pub fn from_cause(kind: Kind, cause: impl Into<anyhow::Error>) -> Self {
-        Error {
-            kind,
-            cause: cause.into(),
-            hint: None,
-            log_tail: Vec::new(),
-        }
+        Error { kind, cause: cause.into(), hint: None, log_tail: Vec::new() }
     }
 
-    /// The same error with a hint. A hint that is there already knows more, and stays.
+    /// Adds a hint. An existing hint is more specific, and stays.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// The same error as the cause of one that says what was intended.
+    /// Wraps the error in a statement of the intent.
     pub fn context(mut self, intent: impl Into<String>) -> Self {
         self.cause = self.cause.context(intent.into());
         self
@@ -72,27 +65,27 @@ impl Error {
         dyno_plan::uri::redact(&format!("{:#}", self.cause))
     }
 
-    /// The same error with a hint, if there is one and it has none yet.
+    /// Adds a hint, if there is one and the error has none yet.
     pub fn with_optional_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = self.hint.or(hint.map(Into::into));
         self
     }
 }
 
-/// What a failure of something else is for the work at hand.
+/// Converts failures into errors of a kind.
 pub trait OrFault<T, E> {
-    /// An error of this kind that says what was intended, with the failure as its cause.
+    /// Wraps a failure in an error of this kind that states the intent.
     ///
     /// # Errors
-    /// That error, if it failed.
+    /// The wrapped failure.
     fn or_fault<I: Into<String>>(self, kind: Kind, intent: impl FnOnce() -> I) -> Result<T, Error>
     where
         E: Into<anyhow::Error>;
 
-    /// The same with a hint.
+    /// Adds a hint to a failure.
     ///
     /// # Errors
-    /// As before.
+    /// The failure with the hint.
     fn with_hint(self, hint: impl Into<String>) -> Result<T, Error>
     where
         E: Into<Error>;
@@ -231,10 +224,9 @@ impl From<LoadError> for Error {
 fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
     match error {
         LoadError::Connect(cause) => (connect_kind(cause), cause.hint()),
-        LoadError::Unreachable(cause) => (
-            Kind::Environment,
-            cause.as_ref().and_then(|cause| cause.hint()),
-        ),
+        LoadError::Unreachable(cause) => {
+            (Kind::Environment, cause.as_ref().and_then(|cause| cause.hint()))
+        }
         LoadError::Pair { source, .. } => load_kind(source),
         LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
             Some(RecordError::Write { .. }) => (Kind::Environment, Some(WRITE_HINT.to_owned())),
@@ -242,9 +234,7 @@ fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
         },
         LoadError::Workload { .. } => (Kind::BadInput, None),
         LoadError::Setup { source, .. } => {
-            let code = source
-                .downcast_ref::<ControlError>()
-                .and_then(ControlError::code);
+            let code = source.downcast_ref::<ControlError>().and_then(ControlError::code);
             let hint = match code {
                 Some(UNAUTHORIZED) => Some(USER_HINT.to_owned()),
                 Some(code) if NOT_PRIMARY.contains(&code) => Some(MEMBER_HINT.to_owned()),
@@ -252,10 +242,9 @@ fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
             };
             (Kind::Environment, hint)
         }
-        LoadError::DriverOption(_) => (
-            Kind::BadInput,
-            Some("leave the option out, or use `--backend wire`".to_owned()),
-        ),
+        LoadError::DriverOption(_) => {
+            (Kind::BadInput, Some("leave the option out, or use `--backend wire`".to_owned()))
+        }
         LoadError::DriverLimit { hint, .. } => (Kind::BadInput, Some(hint.clone())),
         LoadError::WorkerPanicked => (Kind::Internal, None),
         _ => (Kind::Environment, None),
@@ -264,14 +253,15 @@ fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
 
 /// Server code of a command that needs a user, or one with more rights.
 const UNAUTHORIZED: i32 = 13;
-/// Server codes of members that do not take a command, as they are not the primary (or in no state to be read).
+/// Server codes of members that refuse a command because they are not the primary or cannot be
+/// read.
 const NOT_PRIMARY: [i32; 3] = [10_107, 13_435, 13_436];
 const MEMBER_HINT: &str =
     "connect to the primary: leave `directConnection=true` out and name the set by `replicaSet`";
-const USER_HINT: &str = "name a user with the rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
+const USER_HINT: &str = "name a user with these rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
 const WRITE_HINT: &str = "check the free space and the permissions there";
 
-/// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
+/// An unsupported connection string is bad input; other failures are environment errors.
 fn connect_kind(error: &ConnectError) -> Kind {
     match error {
         ConnectError::Unsupported { .. } | ConnectError::NoCertificate => Kind::BadInput,
@@ -285,41 +275,30 @@ impl From<RecordError> for Error {
         let (kind, hint) = match &error {
             RecordError::NoSuchFolder { .. } | RecordError::NoDocument { .. } => (
                 Kind::BadInput,
-                Some("give the folder that `dyno` printed at the end of the run or the experiment"),
+                Some("give the folder that `dyno` printed at the end of the run or experiment"),
             ),
             RecordError::Document { path, .. } if path.ends_with(experiment::FILE) => (
                 Kind::BadInput,
-                Some(
-                    "bring it back from a copy; `dyno report` shows the runs below `runs` one by one",
-                ),
+                Some("restore it from a copy, or show single runs below `runs` with `dyno report`"),
             ),
-            RecordError::Document { .. } => (
-                Kind::BadInput,
-                Some("the file was changed or damaged; bring it back from a copy"),
-            ),
+            RecordError::Document { .. } => {
+                (Kind::BadInput, Some("the file was changed or damaged; restore it from a copy"))
+            }
             RecordError::HoldsRun { .. } => {
                 (Kind::BadInput, Some("choose another folder with `--out`"))
             }
-            // A link, a pipe or a device, or more than any record has.
+            // A link, a pipe or a device, or a file larger than any record.
             RecordError::Read { source, .. }
-                if matches!(
-                    source.kind(),
-                    ErrorKind::InvalidInput | ErrorKind::FileTooLarge
-                ) =>
+                if matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::FileTooLarge) =>
             {
-                (
-                    Kind::BadInput,
-                    Some("a record holds plain files alone; bring it back from a copy"),
-                )
+                (Kind::BadInput, Some("a record contains only plain files; restore it from a copy"))
             }
-            RecordError::NewerSchema { .. } => (
-                Kind::BadInput,
-                Some("use the `dyno` that wrote it, or a later one"),
-            ),
-            RecordError::Create { .. } => (
-                Kind::Environment,
-                Some("choose a folder that can be written with `--out`"),
-            ),
+            RecordError::NewerSchema { .. } => {
+                (Kind::BadInput, Some("use the version of `dyno` that wrote it, or a later one"))
+            }
+            RecordError::Create { .. } => {
+                (Kind::Environment, Some("choose a writable folder with `--out`"))
+            }
             RecordError::Write { .. } => (Kind::Environment, Some(WRITE_HINT)),
             RecordError::EncodeDocument { .. }
             | RecordError::Encode { .. }
@@ -343,16 +322,9 @@ mod tests {
                 code_name: String::new(),
                 message: "command count requires authentication".into(),
             };
-            Error::from(LoadError::Setup {
-                intent: "count".into(),
-                source: Box::new(error),
-            })
+            Error::from(LoadError::Setup { intent: "count".into(), source: Box::new(error) })
         };
-        assert!(
-            refused(13)
-                .hint
-                .is_some_and(|hint| hint.contains("USER:PASSWORD"))
-        );
+        assert!(refused(13).hint.is_some_and(|hint| hint.contains("USER:PASSWORD")));
         let member = refused(10_107).hint;
         assert!(member.is_some_and(|hint| hint.contains("primary")));
         assert_eq!(refused(26).hint, None);
@@ -360,9 +332,7 @@ mod tests {
 
     #[test]
     fn the_first_hint_stays() {
-        let found = Error::new(Kind::BadInput, "no")
-            .with_hint("first")
-            .with_hint("second");
+        let found = Error::new(Kind::BadInput, "no").with_hint("first").with_hint("second");
         assert_eq!(found.hint.as_deref(), Some("first"));
     }
 
@@ -375,15 +345,12 @@ mod tests {
         let found = Error::from(full);
         assert_eq!(found.kind, Kind::Environment);
         assert!(found.hint.is_some_and(|hint| hint.contains("free space")));
-        let in_the_way = RecordError::HoldsRun {
-            directory: "/x".into(),
-            found: "run.json",
-        };
+        let in_the_way = RecordError::HoldsRun { directory: "/x".into(), found: "run.json" };
         assert_eq!(Error::from(in_the_way).kind, Kind::BadInput);
     }
 
     #[test]
-    fn a_connection_string_that_is_wrong_is_bad_input() {
+    fn invalid_connection_string_is_bad_input() {
         let error = dyno_plan::uri::parse("http://host").expect_err("the scheme is wrong");
         let found = Error::from(error);
         assert_eq!(found.kind, Kind::BadInput);

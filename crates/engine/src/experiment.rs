@@ -1,5 +1,5 @@
-//! Experiments: several runs that answer one question, from the request to the saved answer. What the runs mean is
-//! found by `analyze`.
+//! Experiments: several runs that answer one question, from the request to the saved answer.
+//! `analyze` interprets the runs.
 
 pub mod ab;
 pub mod axes;
@@ -35,23 +35,22 @@ use runner::ExperimentRunner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// An experiment that has ended as planned.
+/// An experiment that ended as planned.
 #[derive(Debug)]
 pub struct FinishedExperiment {
     /// The runs and the answer.
     pub document: Experiment,
-    /// The folder of the experiment.
     pub folder: PathBuf,
-    /// Whether runs were made and none of them counts, because the hypervisor took CPU time.
+    /// Whether no run counts, because the hypervisor took CPU time from all of them.
     pub all_are_set_aside: bool,
-    /// The runs in which more operations failed than their plan tolerates, with both shares.
+    /// Runs with more failed operations than their plan tolerates, with both shares.
     pub failed_runs: Vec<String>,
 }
 
-/// Refuses what the experiment would refuse before its first run, as far as that is known now.
+/// Preflight check of an experiment, before its first run.
 ///
 /// # Errors
-/// Plans of single runs that are not valid, and what this machine or its servers lack.
+/// A plan of a single run is invalid, or this machine or its servers lack something.
 pub fn check(
     document: &Experiment,
     tasks: &Tasks,
@@ -67,10 +66,10 @@ pub fn check(
     out.map_or(Ok(()), ExperimentFolder::check)
 }
 
-/// Refuses plans of single runs that are not valid. Nothing else is looked at.
+/// Refuses invalid plans of single runs. Checks nothing else.
 ///
 /// # Errors
-/// The first plan that is not valid.
+/// The first invalid plan.
 pub fn check_plans(
     document: &Experiment,
     tasks: &Tasks,
@@ -92,11 +91,11 @@ fn check_planned(
     hosts::check(document, tasks.values().next(), &planned, embedded, context)
 }
 
-/// Does an experiment from its first run to the answer.
+/// Performs an experiment from its first run to the answer.
 ///
 /// # Errors
-/// What was asked for is wrong or cannot be done, a run failed, or the experiment was cancelled. What was measured
-/// until then is kept, and [`resume`] goes on with it.
+/// The request is wrong or impossible, a run failed, or the experiment was cancelled. Earlier
+/// results are kept, and [`resume`] continues from them.
 pub fn run(
     mut document: Experiment,
     tasks: Tasks,
@@ -107,9 +106,7 @@ pub fn run(
     let observer = Shared::new(observer);
     let context = options.context(&observer, cancel);
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
-    tasks
-        .values()
-        .for_each(|task| task::announce(task, context.observer));
+    tasks.values().for_each(|task| task::announce(task, context.observer));
     check_planned(&document, &tasks, options, context)?;
     let settings = &mut document.options;
     settings.insert("fresh".into(), options.fresh.into());
@@ -124,21 +121,19 @@ pub fn run(
     }
     let name = format!("{}-{}", document.verb.as_str(), document.name);
     let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
-    let saved = tasks
-        .iter()
-        .try_for_each(|(which, task)| folder.save_plan(&which.file(), task));
+    let saved = tasks.iter().try_for_each(|(which, task)| folder.save_plan(&which.file(), task));
     let runner = saved
         .and_then(|()| ExperimentRunner::new(document, folder.clone(), tasks, options, context));
     let mut runner = runner.inspect_err(|_| folder.discard())?;
     perform(&mut runner)
 }
 
-/// Goes on with the experiment in a folder; of one that is complete the answer is found again. `uri` is the connection
-/// string of servers that are already running, whose passwords are not kept. Whether runs begin fresh and whether they load is as
-/// the experiment began.
+/// Continues the experiment in a folder; for a complete one it only computes the answer again.
+/// `uri` is the connection string of servers that are already running, because their passwords are
+/// not kept. The original options decide whether runs start fresh and whether they load.
 ///
 /// # Errors
-/// As [`run`], and a folder that holds no experiment, or whose plans were changed.
+/// See [`run`]. Also, the folder holds no experiment, or its plans were changed.
 pub fn resume(
     path: &Path,
     uri: Option<&str>,
@@ -179,9 +174,7 @@ pub fn resume(
         tasks.insert(which, task);
     }
     // Once for all runs, before the first server is started.
-    tasks
-        .values()
-        .try_for_each(|task| observation::check(&task.plan))?;
+    tasks.values().try_for_each(|task| observation::check(&task.plan))?;
     check_unchanged(path)?;
     forget_lost_runs(&mut document, &folder, context);
     let is_done = |point: &Point| point.figures.is_some();
@@ -202,19 +195,14 @@ pub fn resume(
     };
     let planned = points::planned(&document, &tasks, (options.fresh, options.no_load))?.tasks;
     let embedded = options.embedded_server.as_deref();
-    hosts::check(
-        &document,
-        tasks.values().next(),
-        &planned,
-        embedded,
-        context,
-    )?;
+    hosts::check(&document, tasks.values().next(), &planned, embedded, context)?;
     let mut runner = ExperimentRunner::new(document, folder, tasks, &options, context)?;
     perform(&mut runner)
 }
 
-/// Refuses an experiment that was changed since it was finished: what follows from its runs would not be known to be theirs.
-/// Runs that are gone are made again, and plans, in which secrets must be written, are compared with those of the runs.
+/// Refuses an experiment that was changed after it finished: its answer might not belong to its
+/// runs. Missing runs are allowed, because they are made again. Plan files are allowed to differ,
+/// because users must add secrets to them; they are compared with the runs' plans.
 fn check_unchanged(path: &Path) -> Result<(), Error> {
     let changes = sums::check(path)?;
     let plans = [Side::A, Side::B].map(WhichPlan::Side);
@@ -226,23 +214,25 @@ fn check_unchanged(path: &Path) -> Result<(), Error> {
         let run: PathBuf = file.components().take(2).collect();
         run.starts_with(RUNS) && !path.join(run).exists()
     };
-    let present = changes.changed.iter().chain(&changes.added);
-    let mut files = present.chain(&changes.unreadable).chain(&changes.missing);
-    let Some(file) = files.find(|file| !is_plan(file) && !is_of_lost_run(file)) else {
+    let Some(file) = changes
+        .changed
+        .iter()
+        .chain(&changes.added)
+        .chain(&changes.unreadable)
+        .chain(&changes.missing)
+        .find(|file| !is_plan(file) && !is_of_lost_run(file))
+    else {
         return Ok(());
     };
-    let text = format!(
-        "`{}` is not what it was when the experiment ended",
-        path.join(file).display()
-    );
+    let text = format!("`{}` has changed since the experiment ended", path.join(file).display());
     let hint = format!(
-        "restore it, or remove `{}` to go on with what is there",
+        "restore it, or remove `{}` to continue with the current files",
         path.join(sums::FILE).display()
     );
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// Runs of one machine and runs of a fleet answer no question together. What is complete needs no runs.
+/// Refuses to mix runs of one machine and runs of a fleet. A complete experiment needs no runs.
 fn check_place(
     document: &Experiment,
     folder: &ExperimentFolder,
@@ -268,33 +258,31 @@ fn check_place(
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// Runs of different plans answer no question together.
+/// Refuses to mix runs of different plans.
 fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Error> {
     let known: Plan = serde_json::from_value(known.clone())
-        .or_fault(Kind::BadInput, || {
-            format!("the plan in `{FILE}` is not valid")
-        })
-        .with_hint("another version of `dyno` may have written it: use that one")?;
+        .or_fault(Kind::BadInput, || format!("the plan in `{FILE}` is not valid"))
+        .with_hint("use the version of `dyno` that wrote it")?;
     if known.without_secrets() != plan.without_secrets() {
-        let text = format!("`{file}` is not the plan of the runs that are done");
+        let text = format!("`{file}` is not the plan of the completed runs");
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("undo the change, or begin a new experiment with it"));
+            .with_hint("undo the change, or start a new experiment with it"));
     }
     Ok(())
 }
 
-/// A run whose directory has gone is one to be made.
+/// Marks runs with missing directories to be made again.
 fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, context: Context<'_>) {
     for point in &mut document.points {
         if point.figures.is_some() && !folder.holds(point) {
-            let text = format!("`{}` is gone and will be measured again", point.directory);
+            let text = format!("`{}` is missing and will be measured again", point.directory);
             context.warning(&text);
             point.figures = None;
         }
     }
 }
 
-/// Name of the option that holds the threads of a plan.
+/// Name of the option with the threads of a plan.
 fn threads_option(which: &WhichPlan) -> String {
     match which {
         WhichPlan::Only => "threads".to_owned(),
@@ -324,8 +312,8 @@ fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Erro
     })
 }
 
-/// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective or for
-/// settings has a limit of its own, and may go beyond it.
+/// Runs with more failed operations than their plan tolerates, with both shares. Searches for an
+/// objective or for settings may exceed it: they have their own limits.
 fn failed_runs(
     verb: Verb,
     points: &[Point],
@@ -340,7 +328,7 @@ fn failed_runs(
         let tolerated = tolerated(point)?;
         if figures.failed_ratio > tolerated {
             failed.push(format!(
-                "`{}` (a share of {:.6}; {tolerated} is tolerated)",
+                "`{}` (a share of {:.6}; the plan tolerates {tolerated})",
                 point.directory, figures.failed_ratio
             ));
         }

@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Writes files as a whole or not at all.
 
 use crate::error::{Error, Kind, OrFault};
 use std::fs::{File, Metadata, Permissions};
@@ -7,31 +7,30 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Writes a text to a file as [`write_file_with`] does.
+/// Writes a text to a file like [`write_file_with`].
 ///
 /// # Errors
 /// See there.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
-    write_file_with(path, |file| {
-        file.write_all(text.as_bytes()).map_err(write_error)
-    })
+    write_file_with(path, |file| file.write_all(text.as_bytes()).map_err(write_error))
 }
 
-/// Makes a folder, with those that it is in.
+/// Creates a folder with its parents.
 ///
 /// # Errors
-/// [`Kind::Environment`] if it cannot be made.
+/// [`Kind::Environment`] if it cannot be created.
 pub fn make_folder(folder: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).or_fault(Kind::Environment, || {
-        format!("cannot make `{}`", folder.display())
-    })
+    std::fs::create_dir_all(folder)
+        .or_fault(Kind::Environment, || format!("cannot make `{}`", folder.display()))
 }
 
-/// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays a link.
+/// Writes a file as a whole or not at all. Devices and pipes are written directly, and a link stays
+/// a link.
 ///
 /// # Errors
-/// What `write` says; [`Kind::Environment`] if the file cannot be written, or is a link of another user: whoever may write
-/// into a folder could make a program of root overwrite any file.
+/// The error of `write`; [`Kind::Environment`] if the file cannot be written, or is a link of
+/// another user: any user with write access to the folder could make a root process overwrite any
+/// file.
 pub fn write_file_with(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
@@ -51,9 +50,7 @@ pub fn write_file_with(
             _ => {
                 let mut beside = beside(&target, FOR_ALL).map_err(write_error)?;
                 fill(beside.as_file_mut())?;
-                beside
-                    .persist(&target)
-                    .map_err(|error| write_error(error.error))?;
+                beside.persist(&target).map_err(|error| write_error(error.error))?;
                 Ok(())
             }
         }
@@ -61,14 +58,15 @@ pub fn write_file_with(
     written.map_err(|error| error.context(format!("cannot write `{}`", path.display())))
 }
 
-/// The error of a file that cannot be written.
+/// Error of a file that cannot be written.
 pub fn write_error(error: io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
         .with_hint("check the path, its permissions and the free space")
 }
 
-/// Refuses a link that another user than root has made: the kernel does so only in folders with the sticky bit that anybody
-/// may write to. Root does not go through such links on the way to the file either; others can lose only what is theirs.
+/// Refuses links made by another user than root, which the kernel refuses only in world-writable
+/// folders with the sticky bit. For root, refuses such links in the whole path; other users can
+/// only damage their own files.
 pub(crate) fn check_link(path: &Path) -> io::Result<()> {
     let user = nix::unistd::geteuid();
     let trusted = [0, user.as_raw()];
@@ -88,23 +86,23 @@ pub(crate) fn check_link(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether two looks found the same file or folder, and not another one of its name.
+/// Whether two looks found the same file or folder, not just the same name.
 pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Replaces a file: a reader finds the old content or the new one.
+/// Replaces a file atomically: readers find the old content or the new one.
 ///
 /// # Errors
-/// If the folder or the file cannot be written.
+/// The folder or the file cannot be written.
 pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_by(beside(path, FOR_ALL)?, path, content)
 }
 
-/// Replaces a file by one that only this user can read or write, whatever the umask.
+/// Replaces a file with one that only this user can read or write, whatever the umask.
 ///
 /// # Errors
-/// If the folder or the file cannot be written.
+/// The folder or the file cannot be written.
 pub(crate) fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_by(beside(path, PRIVATE)?, path, content)
 }
@@ -115,12 +113,12 @@ fn replace_by(mut beside: NamedTempFile, path: &Path, content: &[u8]) -> io::Res
     Ok(())
 }
 
-/// Modes of new files; the umask takes bits away.
+/// Modes of new files, before the umask.
 const FOR_ALL: u32 = 0o666;
 const PRIVATE: u32 = 0o600;
 
-/// A new file beside this one, which is removed unless it takes its place. It is none that is there, so that no link is
-/// followed.
+/// Creates a temporary file in the same folder, removed unless it replaces `path`. It is always
+/// new, so that no link is followed.
 fn beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -137,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_whole_and_a_link_stays_a_link() {
+    fn file_is_written_as_a_whole_and_a_link_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "old").expect("there is room");
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn root_goes_through_no_link_of_another_user() {
+    fn root_follows_no_link_of_another_user() {
         let folder = tempfile::tempdir().expect("a folder");
         let (inner, link) = (folder.path().join("inner"), folder.path().join("link"));
         std::fs::create_dir(&inner).expect("it can be made");
@@ -181,10 +179,7 @@ mod tests {
             let refused = write_file(&link.join("file"), "new");
             let refused = refused.expect_err("it leads through the link of another user");
             assert!(format!("{:#}", refused.cause).contains("/link`"));
-            assert_eq!(
-                std::fs::read_to_string(inner.join("file")).expect("it is there"),
-                "ours"
-            );
+            assert_eq!(std::fs::read_to_string(inner.join("file")).expect("it is there"), "ours");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of a run or an experiment: it belongs to one process until that process lets go of it.
+//! The folder of a run or an experiment: it belongs to one process until that process releases it.
 
 use crate::error::{Error, Kind};
 use crate::files::{check_link, is_same};
@@ -8,26 +8,27 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long the lock of a process that was killed may outlive it: a child that it was about to start holds a copy until its
-/// program runs.
+/// Longest time that the lock of a killed process may outlive it: a child that was about to start
+/// holds a copy until its program runs.
 const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
 
-/// A folder that is locked as long as this lives: two processes in it would overwrite and remove each other's files. The
-/// lock of a process that was killed is gone with it.
+/// A folder that is locked while this exists: two processes in it would overwrite and remove each
+/// other's files. The kernel releases the lock of a killed process.
 #[derive(Debug)]
 pub(crate) struct ClaimedFolder {
     path: PathBuf,
-    /// Folders that were not there before, outermost first.
+    /// Folders created for it, outermost first.
     made: Vec<PathBuf>,
     _lock: File,
 }
 
 impl ClaimedFolder {
-    /// Claims the folder that was asked for, or a new one below `parent` with the time and a name. `check` refuses a folder
-    /// whose content is in the way.
+    /// Claims the requested folder, or a new one below `parent` named after the time and `name`.
+    /// `check` refuses unsuitable content.
     ///
     /// # Errors
-    /// What `check` says; [`Kind::Environment`] if the folder cannot be made, written or locked.
+    /// The error of `check`; [`Kind::Environment`] if the folder cannot be created, written or
+    /// locked.
     pub(crate) fn create(
         asked: Option<&Path>,
         parent: &str,
@@ -41,13 +42,9 @@ impl ClaimedFolder {
             None => claim_name(Path::new(parent), name, now)?,
         };
         let lock = check(&path).and_then(|()| lock(&path));
-        // Whoever has it locked removes it, if nothing comes of it.
-        let folder = ClaimedFolder {
-            path,
-            made,
-            _lock: lock?,
-        };
-        // Another process may have put something there before it was locked.
+        // If it is locked, the lock's owner removes it on failure.
+        let folder = ClaimedFolder { path, made, _lock: lock? };
+        // Another process may have written into it before it was locked.
         match check(&folder.path).and_then(|()| probe(&folder.path)) {
             Ok(()) => Ok(folder),
             Err(error) => {
@@ -57,34 +54,28 @@ impl ClaimedFolder {
         }
     }
 
-    /// Claims a folder that is there.
+    /// Claims an existing folder.
     ///
     /// # Errors
     /// [`Kind::Environment`] if it cannot be locked, or its files cannot be written.
     pub(crate) fn open(path: &Path) -> Result<ClaimedFolder, Error> {
         check_way(path)?;
-        Ok(ClaimedFolder {
-            path: path.to_owned(),
-            made: Vec::new(),
-            _lock: lock(path)?,
-        })
+        Ok(ClaimedFolder { path: path.to_owned(), made: Vec::new(), _lock: lock(path)? })
     }
 
-    /// Its path, as it is shown.
+    /// Path for display.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes these files and folders in it, and the folders that were made for it. What others put there stays.
+    /// Removes these files and folders in it, and the folders created for it, except content of
+    /// other programs.
     pub(crate) fn discard(&self, content: &[&str]) {
         for name in content {
             let path = self.path.join(name);
             let is_folder = path.symlink_metadata().is_ok_and(|data| data.is_dir());
-            let removed = if is_folder {
-                fs::remove_dir_all(&path)
-            } else {
-                fs::remove_file(&path)
-            };
+            let removed =
+                if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             if let Err(error) = removed
                 && error.kind() != std::io::ErrorKind::NotFound
             {
@@ -95,8 +86,8 @@ impl ClaimedFolder {
     }
 }
 
-/// Refuses a folder through whose links no file would be written later on, when all is measured, and one whose path would
-/// become another in a document or in the reply of a server.
+/// Refuses a path with untrusted links, before the run measures anything, and a path that is not
+/// UTF-8, which documents and server replies would change.
 fn check_way(folder: &Path) -> Result<(), Error> {
     let absolute = std::path::absolute(folder).map_err(|error| unusable(folder, error))?;
     if absolute.to_str().is_none() {
@@ -110,7 +101,7 @@ fn check_way(folder: &Path) -> Result<(), Error> {
     check_link(&folder.join("file")).map_err(|error| unusable(folder, error))
 }
 
-/// Makes a folder; returns those that were missing, outermost first.
+/// Creates a folder with its parents. Returns the new ones, outermost first.
 fn make_missing(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut missing: Vec<PathBuf> = path
         .ancestors()
@@ -133,8 +124,9 @@ fn make_missing(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(made)
 }
 
-/// Makes `PARENT/2026-08-22T10-15-00-NAME`; those of the same second are numbered. Returns the folder, and all that were
-/// made for it, outermost first. Making it is what claims the name: a look first would give two runs the same.
+/// Creates `PARENT/2026-08-22T10-15-00-NAME`, with a number for duplicates in the same second.
+/// Returns the folder, and all new folders, outermost first. Creating it claims the name: checking
+/// first would give two runs the same one.
 fn claim_name(parent: &Path, name: &str, now: Timestamp) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let mut made = make_missing(parent)?;
     let first = parent.join(format!("{}-{name}", now.strftime("%Y-%m-%dT%H-%M-%S")));
@@ -152,7 +144,7 @@ fn claim_name(parent: &Path, name: &str, now: Timestamp) -> Result<(PathBuf, Vec
     }
 }
 
-/// Makes a folder; `false` if it is there.
+/// Creates a folder; `false` if it exists.
 fn make_folder(folder: &Path) -> Result<bool, Error> {
     match fs::create_dir(folder) {
         Ok(()) => Ok(true),
@@ -188,7 +180,7 @@ fn lock(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether a folder that is open here still is what the path names.
+/// Whether an open folder is still the one at the path.
 fn is_at(folder: &File, path: &Path) -> bool {
     match (folder.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(there)) => is_same(&open, &there),
@@ -196,22 +188,22 @@ fn is_at(folder: &File, path: &Path) -> bool {
     }
 }
 
-/// Permissions and free space show only when something is written: a block, as an empty file needs none. The file is new,
-/// so that a link which somebody has put there is not followed.
+/// Checks permissions and free space by writing a block, because an empty file needs no space. The
+/// file is new, so that an existing link is not followed.
 fn probe(path: &Path) -> Result<(), Error> {
     tempfile::NamedTempFile::new_in(path)
         .and_then(|mut file| file.write_all(&[0; 4096]))
         .map_err(|error| unusable(path, error))
 }
 
-/// Takes folders away again, unless somebody has put something into them.
+/// Removes folders unless they have content.
 fn remove(made: &[PathBuf]) {
     for folder in made.iter().rev() {
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// The error for a folder that cannot be used.
+/// Error of an unusable folder.
 pub(crate) fn unusable(path: &Path, error: std::io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context(format!("cannot use the folder `{}`", path.display()))
@@ -237,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_time_and_workload_and_free() {
+    fn folder_name_is_unique_with_time_and_workload() {
         let parent = tempfile::tempdir().expect("a folder");
         let claim = || claim_name(parent.path(), "a", now()).map(|(path, _)| path);
         let expected = |name: &str| Some(parent.path().join(name));
@@ -279,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_want_a_folder_at_once_one_gets_it() {
+    fn only_one_of_many_simultaneous_claims_succeeds() {
         let parent = tempfile::tempdir().expect("a folder");
         let path = parent.path().join("run");
         let start = Barrier::new(8);

@@ -1,9 +1,10 @@
-//! From a resolved task to a finished directory: runs, experiments, deployments that stay, the self-check, recordings of
-//! file I/O, and the list of changes to the machine with their undo.
+//! From a resolved task to a finished directory: runs, experiments, detached deployments, the
+//! self-check, recordings of file I/O, and the list of changes to the machine with their undo.
 //!
-//! The engine neither prints nor reads environment variables, and knows no signals and no exit codes: an [`Observer`] is
-//! told what happens, a [`Cancel`] ends it early, and an [`Error`] says why it failed. A whole run, which
-//! `cargo run --package dyno-engine --example one_run` does:
+//! The engine neither prints nor reads environment variables, and uses no signals and no exit
+//! codes: an [`Observer`] receives the events, a [`Cancel`] ends the work early, and an [`Error`]
+//! gives the reason of a failure. `cargo run --package dyno-engine --example one_run` performs this
+//! whole run:
 //!
 //! ```no_run
 #![doc = include_str!("../examples/one_run.rs")]

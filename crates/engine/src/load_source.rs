@@ -1,4 +1,5 @@
-//! Where the load of a run comes from, if not from this process: the one way in which runs and experiments know a fleet.
+//! Interface to other hosts that generate the load of a run: runs and experiments use a fleet only
+//! through it.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -14,10 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What of a run is done at once.
+/// Phases that are performed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseGroup {
-    /// The load phase.
     Load,
     /// The warm-up and the measure phase.
     Run,
@@ -25,40 +25,39 @@ pub enum PhaseGroup {
 
 /// Phases that a source performs.
 pub struct Phases<'a> {
-    /// Which phases.
     pub group: PhaseGroup,
     /// The plan of the run.
     pub plan: &'a Plan,
-    /// The servers that are loaded, by number, and whether the documents that they hold stay.
+    /// Numbers of the loaded servers, each with whether its documents stay.
     pub servers: Vec<(usize, bool)>,
     /// Worker threads.
     pub threads: Threads,
     /// The clock of the run.
     pub clock: Clock,
-    /// Set when the phases are to end early.
+    /// Set to end the phases early.
     pub stop: &'a Arc<AtomicBool>,
-    /// What the source keeps of its hosts.
+    /// Record of the source's hosts.
     pub record: &'a RefCell<FleetRecord>,
 }
 
 /// Readings of other hosts that become sources of a run.
 pub struct Readings {
-    /// Where they are shown while the run goes on.
+    /// Shows them during the run.
     pub board: Board,
     /// How they are written.
     pub keep: OutputOptions,
-    /// From one reading to the next.
+    /// Time between readings.
     pub interval: Duration,
     /// The clock of the run.
     pub clock: Clock,
 }
 
-/// Other hosts that load servers, and start them.
+/// Other hosts that start servers and load them.
 pub trait LoadSource {
     /// The servers of a plan: started on their hosts, or `remote`, which is already running.
     ///
     /// # Errors
-    /// Hosts that cannot be reached or used, and plans that do not fit them.
+    /// A host cannot be reached or used, or a plan does not fit the hosts.
     fn servers(
         &self,
         plan: &Plan,
@@ -70,7 +69,7 @@ pub trait LoadSource {
     /// Performs phases, and passes their merged windows to the sink.
     ///
     /// # Errors
-    /// Hosts that fail, and what the sink refuses.
+    /// A host fails, or the sink returns an error.
     fn perform(
         &self,
         phases: &Phases<'_>,
@@ -78,20 +77,20 @@ pub trait LoadSource {
         sink: Sink<'_>,
     ) -> Result<(), Error>;
 
-    /// The plan as one of several servers sees it: amounts are those of all hosts that load it. `None` if the plan does not fit
-    /// the hosts.
+    /// The plan for one of several servers, with the amounts of all hosts that load it. `None` if
+    /// the plan does not fit the hosts.
     fn plan_of_server(&self, plan: &Plan, number: usize) -> Option<Plan>;
 
     /// Operations per second that all hosts together offer; `None` in a closed loop.
     fn offered_rate_per_s(&self, plan: &Plan) -> Option<f64>;
 
-    /// Operations of all hosts together, when the plan says this many.
+    /// Operations of all hosts together, for a planned number.
     fn operations(&self, plan: &Plan, planned: u64) -> u64;
 
-    /// Begins to keep what hosts read of themselves, until [`LoadSource::end_readings`].
+    /// Starts to keep the hosts' own readings, until [`LoadSource::end_readings`].
     fn begin_readings(&self, readings: Readings);
 
-    /// How busy the servers and their disks were in a phase, as far as their hosts read it.
+    /// Utilization of the servers and their disks in a phase, where their hosts read it.
     fn server_use(
         &self,
         record: &FleetRecord,
@@ -100,10 +99,10 @@ pub trait LoadSource {
         end_s: f64,
     ) -> Vec<ResourceUse>;
 
-    /// Writes the readings that are left.
+    /// Writes the remaining readings.
     fn end_readings(&self);
 
-    /// Caveats of what became of the hosts.
+    /// Caveats about the hosts.
     fn caveats(&self, record: &FleetRecord) -> Vec<Caveat>;
 
     /// Refuses plans of one experiment that need different hosts.
@@ -112,17 +111,17 @@ pub trait LoadSource {
     /// The difference.
     fn check_same(&self, plans: &[&Plan]) -> Result<(), Error>;
 
-    /// Refuses a plan whose amounts an experiment cannot vary.
+    /// Refuses a plan with amounts that an experiment cannot vary.
     ///
     /// # Errors
-    /// Which, and what to write instead.
+    /// The amount, and how to write it instead.
     fn check_amounts(&self, plan: &Plan, verb: &str) -> Result<(), Error>;
 
-    /// Refuses plans that the hosts could not do, as far as that is known before anything is placed on them. A dry run asks it, and
-    /// so does the way to the servers.
+    /// Refuses plans that the hosts cannot perform, before anything is placed on them. Dry runs
+    /// call it, and so does the start of the servers.
     ///
     /// # Errors
-    /// What does not fit the hosts, or is not there.
+    /// Something is missing or does not fit the hosts.
     fn check_plans(
         &self,
         _plans: &[(&Plan, Option<&Remote>)],
@@ -132,20 +131,20 @@ pub trait LoadSource {
         Ok(())
     }
 
-    /// Refuses plans in which a host would have nothing to do.
+    /// Refuses plans that leave a host without work.
     ///
     /// # Errors
-    /// Which host of which plan.
+    /// The host and the plan.
     fn check_shares(
         &self,
         plans: &[(&Plan, Option<&Remote>)],
         context: Context<'_>,
     ) -> Result<(), Error>;
 
-    /// Fewest clients of a plan with which every host has something to do.
+    /// Fewest clients of a plan that give every host something to do.
     ///
     /// # Errors
-    /// Hosts that cannot be found.
+    /// A host cannot be found.
     fn least_clients(
         &self,
         plan: &Plan,
@@ -153,9 +152,9 @@ pub trait LoadSource {
         context: Context<'_>,
     ) -> Result<u32, Error>;
 
-    /// Whether hosts are lost, so that no other run can be like those before.
+    /// Whether hosts are lost, so that later runs cannot match the earlier ones.
     fn has_lost_hosts(&self) -> bool;
 
-    /// The command that goes on with an experiment in a folder.
+    /// Command that resumes an experiment in a folder.
     fn resume_command(&self, folder: &str) -> String;
 }

@@ -1,4 +1,4 @@
-//! What is told of work while it goes on: phases, windows, notices, and runs that are saved.
+//! Observers of work in progress: phases, windows, notices, and saved runs.
 
 use crate::error::Error;
 use dyno_observe::watch::Board;
@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a phase will do, for estimates.
+/// Expected extent of a phase, for estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
-    /// Its purpose.
     pub kind: PhaseKind,
     /// Longest time.
     pub duration: Option<Duration>,
@@ -22,7 +21,7 @@ pub struct Expectation {
     pub operations: Option<u64>,
 }
 
-/// What is known of a run when it begins.
+/// Facts about a run at its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
     /// Name of the plan.
@@ -33,49 +32,49 @@ pub struct RunFacts {
     pub server: String,
     /// Name of the run directory.
     pub directory: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub started_s: f64,
-    /// Operations per second that are offered, of all servers together; absent in a closed loop.
+    /// Offered operations per second of all servers together; absent in a closed loop.
     pub offered_rate_per_s: Option<f64>,
 }
 
-/// How much a notice matters.
+/// Importance of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Good to know.
+    /// A useful fact.
     Note,
-    /// Something that the person should look at.
+    /// Something that needs attention.
     Warning,
 }
 
-/// Something to tell a person while work goes on.
+/// A message for the user during the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
-    /// How much it matters.
     pub level: Level,
-    /// What it says; with the code of plain text, it is one sentence, lower case, without a full stop.
+    /// The message. A plain text is one sentence, lower case, without a full stop.
     pub statement: Statement,
 }
 
 impl Notice {
-    /// One that is a sentence.
+    /// A notice with a plain sentence.
     pub fn of_text(level: Level, text: &str) -> Notice {
         let statement = Statement::recorded(text);
         Notice { level, statement }
     }
 }
 
-/// Is told what happens. All methods are called by a thread that does the work, and hold it up: they should be quick. What
-/// an observer does not look at itself goes to those that it stands for, if there are some.
+/// Receives the events of the work. The working thread calls all methods and waits for them, so
+/// they should be quick. Default methods forward the event to the inner observers, if there are
+/// any.
 pub trait Observer: Send {
-    /// Tells something to each observer that this one stands for, the first one first.
+    /// Calls `_tell` with each inner observer, the first one first.
     fn pass_on(&mut self, _tell: &mut dyn FnMut(&mut dyn Observer)) {}
 
     /// A run begins.
     fn run_started(&mut self, run: &RunFacts) {
         self.pass_on(&mut |one| one.run_started(run));
     }
-    /// What the sources of the run report can be read from `board` from now on; `None` once they have ended.
+    /// The latest readings of the run's sources are on `board` from now on; `None` after their end.
     fn sources(&mut self, board: Option<&Board>) {
         self.pass_on(&mut |one| one.sources(board));
     }
@@ -91,14 +90,15 @@ pub trait Observer: Send {
     fn phase_ended(&mut self, phase: &PhaseRecord) {
         self.pass_on(&mut |one| one.phase_ended(phase));
     }
-    /// The load of a run is over, and it ended in this way.
+    /// The load of a run has ended with this status.
     fn run_ended(&mut self, status: RunStatus) {
         self.pass_on(&mut |one| one.run_ended(status));
     }
-    /// The record of a run is complete, or that of one of its instances. This is the time to write reports beside it.
+    /// The record of a run or of one of its instances is complete. Reports can now be written into
+    /// its directory.
     ///
     /// # Errors
-    /// What it returns ends the run with this error; its record is kept.
+    /// The error ends the run; its record is kept.
     fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
         let mut result = Ok(());
         self.pass_on(&mut |one| {
@@ -108,11 +108,11 @@ pub trait Observer: Send {
         });
         result
     }
-    /// An experiment has ended, in whichever way, and its document is complete. This is the time to write reports
-    /// beside it.
+    /// An experiment has ended with any status, and its document is complete. Reports can now be
+    /// written into its folder.
     ///
     /// # Errors
-    /// What it returns is the error of the experiment, unless that has one; its record is kept.
+    /// The error of the experiment, unless it already has one; its record is kept.
     fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
         let mut result = Ok(());
         self.pass_on(&mut |one| {
@@ -122,16 +122,16 @@ pub trait Observer: Send {
         });
         result
     }
-    /// Something to tell a person.
+    /// A message for the user.
     fn notice(&mut self, notice: &Notice) {
         self.pass_on(&mut |one| one.notice(notice));
     }
 }
 
-/// Sees nothing.
+/// Ignores all events.
 impl Observer for () {}
 
-/// Both observe, the first one first.
+/// Forwards to both, the first one first.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
         tell(&mut self.0);
@@ -139,7 +139,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
-/// Nobody may observe.
+/// Forwards if there is an observer.
 impl<T: Observer> Observer for Option<T> {
     fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
         self.iter_mut().for_each(|one| tell(one));
@@ -152,34 +152,34 @@ impl<T: Observer> Observer for &mut T {
     }
 }
 
-/// An observer that many parts of the engine tell in turn.
+/// An observer shared by several parts of the engine.
 pub trait SharedObserver: Sync {
-    /// Does something with the observer. Not to be called from within itself.
+    /// Calls `tell` with the observer. Must not be nested.
     fn with(&self, tell: &mut dyn FnMut(&mut dyn Observer));
 
-    /// Tells a person what is good to know.
+    /// Notifies the user of a useful fact.
     fn note(&self, text: &str) {
         self.notice(Notice::of_text(Level::Note, text));
     }
 
-    /// Tells a person what should be looked at.
+    /// Warns the user.
     fn warning(&self, text: &str) {
         self.notice(Notice::of_text(Level::Warning, text));
     }
 
-    /// Tells a person of a reason to doubt what is measured.
+    /// Shows the user a reason to doubt the results.
     fn caveat(&self, caveat: &Statement) {
         let (level, statement) = (Level::Warning, caveat.clone());
         self.notice(Notice { level, statement });
     }
 
-    /// Tells a person something.
+    /// Shows the user a message.
     fn notice(&self, notice: Notice) {
         self.with(&mut |observer| observer.notice(&notice));
     }
 }
 
-/// Nobody observes.
+/// No observer: ignores all events.
 pub struct Unobserved;
 
 impl SharedObserver for Unobserved {
@@ -188,11 +188,11 @@ impl SharedObserver for Unobserved {
     }
 }
 
-/// Makes an observer a shared one.
+/// Shares an observer.
 pub struct Shared<'a>(Mutex<&'a mut dyn Observer>);
 
 impl<'a> Shared<'a> {
-    /// Shares an observer as long as this lives.
+    /// Shares an observer as long as this exists.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
         Shared(Mutex::new(observer))
     }

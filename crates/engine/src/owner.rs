@@ -1,4 +1,4 @@
-//! Which process something belongs to.
+//! Identifies the process that owns something.
 
 use crate::error::{Error, Kind};
 use nix::sys::signal::{Signal, kill};
@@ -6,11 +6,11 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where `/proc/PID/stat` has the start of a process, in clock ticks since the start of the system:
-/// field 22, the 20th after the name of the program (proc(5)).
+/// Place of a process's start time in `/proc/PID/stat`, in clock ticks since the start of the
+/// system: field 22, the 20th after the name of the program (proc(5)).
 const START_FIELD: usize = 19;
 
-/// A process, told apart from a later one with the same number.
+/// A process, distinguished from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     process: i32,
@@ -18,44 +18,39 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This very process. `None` if `/proc` does not tell.
+    /// This process; `None` if `/proc` does not report it.
     pub fn current() -> Option<Self> {
         Owner::of(i32::try_from(std::process::id()).ok()?)
     }
 
     pub(crate) fn of(process: i32) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name of the program may hold blanks and parentheses.
+        // The name of the program may contain blanks and parentheses.
         let (_, after_name) = text.rsplit_once(')')?;
         let mut fields = after_name.split_whitespace();
         let has_ended = matches!(fields.next()?, "Z" | "X");
         let start_ticks = fields.nth(START_FIELD - 1).filter(|_| !has_ended)?;
-        Some(Owner {
-            process,
-            start_ticks: start_ticks.parse().ok()?,
-        })
+        Some(Owner { process, start_ticks: start_ticks.parse().ok()? })
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads the output of [`Display`](fmt::Display).
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (process, start_ticks) = text.trim().split_once(' ')?;
-        Some(Owner {
-            process: process.parse().ok()?,
-            start_ticks: start_ticks.parse().ok()?,
-        })
+        Some(Owner { process: process.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
     }
 
-    /// Whether it has not ended; one that waits for its parent to notice its end has.
+    /// Whether the process runs. A zombie does not.
     pub(crate) fn lives(self) -> bool {
         Owner::of(self.process) == Some(self)
     }
 
-    /// Its number.
+    /// Process number.
     pub fn process(self) -> i32 {
         self.process
     }
 
-    /// Asks it to end. Does nothing when it is gone, also when another process has its number now.
+    /// Asks the process to end. Does nothing if it has ended, even if another process has its
+    /// number.
     pub fn terminate(self) -> Result<(), Error> {
         if !self.lives() {
             return Ok(());
@@ -82,30 +77,20 @@ mod tests {
     #[test]
     fn process_with_the_number_of_a_dead_one_is_left_alone() {
         let mut command = Command::new("sleep");
-        let mut child = command
-            .arg("600")
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it is installed");
+        let mut child = command.arg("600").stdout(Stdio::null()).spawn().expect("it is installed");
         let process = i32::try_from(child.id()).expect("it is small");
         let real = Owner::of(process).expect("it runs");
-        let before = Owner {
-            start_ticks: real.start_ticks - 1,
-            ..real
-        };
+        let before = Owner { start_ticks: real.start_ticks - 1, ..real };
         before.terminate().expect("there is nothing to do");
         assert_eq!(Owner::of(process), Some(real));
         assert!(child.try_wait().expect("it is ours").is_none());
         real.terminate().expect("it is ours");
         let status = child.wait().expect("it is ours");
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(15)
-        );
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
     }
 
     #[test]
-    fn process_that_was_not_waited_for_has_ended() {
+    fn zombie_process_has_ended() {
         let mut child = Command::new("sleep").arg("600").spawn().expect("installed");
         let owner = Owner::of(i32::try_from(child.id()).expect("small")).expect("it runs");
         assert!(owner.lives());

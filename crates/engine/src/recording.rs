@@ -1,5 +1,5 @@
-//! Traces of file I/O on their way from the kernel into a folder, and what their files hold. What is traced, and when,
-//! is left to the callers.
+//! Records traces of file I/O from the kernel into a folder, and names the roles of the traced
+//! files. Callers choose the targets and times.
 
 pub mod child;
 pub mod roles;

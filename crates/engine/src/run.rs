@@ -1,5 +1,5 @@
-//! The course of a session: run directory, server, collection, phases, and the saved run, in this
-//! order, with everything taken back when nothing was recorded and everything kept once it was.
+//! Performs a session: run directory, server, collection, phases, and the saved run, in this order.
+//! Everything is undone if nothing was recorded, and kept otherwise.
 
 pub mod collection;
 pub mod consumption;
@@ -66,20 +66,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time for a command before a run: long for a look, and short enough to find out that a server hangs.
+/// Longest time for a command before a run: long enough for a slow check, and short enough to
+/// notice a hanging server.
 const SET_UP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Longest time to drop a collection.
 const DROP_LIMIT: Duration = Duration::from_secs(600);
 
-/// Lines of a server's log that an error shows.
+/// Lines of a server's log in an error.
 const LOG_TAIL_LINES: usize = 12;
 
-/// Does a run: servers, load phase, measured phases, record. `None` means that there was nothing to do.
+/// Performs a run: servers, load phase, measured phases, record. `None` if there was nothing to do.
 ///
 /// # Errors
-/// Nothing was recorded, and nothing is left behind. A run that ends early after something was recorded is a
-/// [`Finished`] with a fault.
+/// Nothing was recorded, and nothing is left behind. A run that ends early after something was
+/// recorded is a [`Finished`] with a fault.
 pub fn run(
     task: &Task,
     options: &RunOptions<'_>,
@@ -96,8 +97,8 @@ pub fn run(
     run_on(task, options, context, None, Vec::new())
 }
 
-/// As [`run`], on servers that are open already and stay open, with the settings of the machine that were made for the run, or on
-/// its own.
+/// Like [`run`], on servers that are already open and stay open, with the machine settings made for
+/// the run, or with its own.
 pub(crate) fn run_on<'a>(
     task: &Task,
     options: &RunOptions<'_>,
@@ -124,10 +125,9 @@ pub(crate) fn run_on<'a>(
         drop(session);
         directory.discard();
         return match result {
-            _ if context.cancel.requested() => Err(Error::new(
-                Kind::Interrupted,
-                "interrupted before anything was recorded",
-            )),
+            _ if context.cancel.requested() => {
+                Err(Error::new(Kind::Interrupted, "interrupted before anything was recorded"))
+            }
             result => result.map(|()| None),
         };
     }
@@ -144,29 +144,29 @@ struct Session<'a> {
     clock: Clock,
     document: RunDocument,
     recorder: Recorder<'a>,
-    /// The records of the instances, if there are several.
+    /// Records of the instances, if there are several.
     instances: Vec<InstanceRun>,
-    /// What is known of each server.
+    /// Record of each server.
     servers: Vec<ServerRecord>,
     /// Places of servers and clients on this machine; absent if all run elsewhere.
     placement: Option<HostPlacement>,
-    /// Whether the clients ran where they were planned, once that was seen.
+    /// Whether the clients ran where planned, once known.
     clients_as_planned: Option<bool>,
-    /// Packets of a network card that go to other CPUs until the run is over.
+    /// Packet steering for the time of the run.
     steering: Option<Steering<'a>>,
-    /// Settings of this machine that hold until the run is over.
+    /// Machine settings for the time of the run.
     host_settings: Vec<HostSettings<'a>>,
-    /// What the sources that watch the run told last, while they do.
+    /// Latest readings of the run's sources, while they run.
     board: Option<Board>,
-    /// Caveats that only this program can know of.
+    /// Caveats that only this program can know.
     caveats: Vec<Caveat>,
-    /// Servers that are loaded, and whether documents that they have stay.
+    /// Loaded servers, each with whether its existing documents stay.
     keeps: Vec<(usize, bool)>,
-    /// What becomes of a fleet.
+    /// Record of the fleet.
     fleet: RefCell<FleetRecord>,
     /// The trace of file I/O, once it is complete.
     trace: Option<AnalysedTrace>,
-    /// Why the run ended before its time without a fault, if it did.
+    /// Why the run ended early without a fault, if it did.
     ended_early: Option<String>,
 }
 
@@ -242,13 +242,12 @@ impl<'a> Session<'a> {
             fleet: RefCell::default(),
             trace: None,
             ended_early: None,
-            caveats: dyno_observe::health::caveat(&observation.probes)
-                .into_iter()
-                .collect(),
+            caveats: dyno_observe::health::caveat(&observation.probes).into_iter().collect(),
         })
     }
 
-    /// Everything between the run directory and the saved run. The servers are gone when it returns.
+    /// Performs everything between the run directory and the saved run. The servers have ended when
+    /// it returns.
     fn perform(&mut self, deployment: Option<&mut DeploymentUnderTest>) -> Result<(), Error> {
         self.context.cancel.check()?;
         if let Some(guard) = &self.options.guard {
@@ -264,12 +263,12 @@ impl<'a> Session<'a> {
         }
         self.document.packet_steering = self.steering.as_ref().map(|set| set.record.clone());
         let result = match deployment {
-            Some(deployment) => self
-                .with_servers(deployment)
-                .map_err(|failure| explain(failure, deployment)),
+            Some(deployment) => {
+                self.with_servers(deployment).map_err(|failure| explain(failure, deployment))
+            }
             None => self.with_own_servers(),
         };
-        // Packets go again where they went before.
+        // Restores the packet steering.
         self.steering = None;
         self.host_settings.clear();
         result
@@ -285,23 +284,22 @@ impl<'a> Session<'a> {
         let (mut deployment, of_disk) =
             DeploymentUnderTest::open_after(plan, remote, paths, placement, context, set)?;
         self.note_host(of_disk);
-        let result = self
-            .with_servers(&mut deployment)
-            .map_err(|failure| explain(failure, &mut deployment));
-        // Before the disk of the data is taken away.
+        let result =
+            self.with_servers(&mut deployment).map_err(|failure| explain(failure, &mut deployment));
+        // Before the disk of the data is removed.
         self.host_settings.clear();
         let (stopped, caveats) = deployment.stop();
         self.caveats.extend(caveats);
         result.and(stopped)
     }
 
-    /// Whether the servers are none that this program starts on this machine.
+    /// Whether this program starts no server on this machine.
     fn is_elsewhere(&self) -> bool {
         self.task.remote.is_some() || self.context.source.is_some()
     }
 
-    /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
-    /// the one that it names.
+    /// Local data folders: for started servers the plan's, for a running local server the folders
+    /// that it reports.
     fn data_folders(&self, deployment: &DeploymentUnderTest) -> Vec<PathBuf> {
         if let Some(storage) = deployment.storage() {
             return vec![storage.data()];
@@ -315,7 +313,7 @@ impl<'a> Session<'a> {
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
-        // What was there before comes back when the servers are no longer needed.
+        // Restored when the servers are no longer needed.
         let parameters = RuntimeParameters::set(self.plan, deployment, self.context)?;
         let mut controls = Vec::new();
         for server in &deployment.servers {
@@ -343,10 +341,7 @@ impl<'a> Session<'a> {
             .collect();
         named.sort_unstable();
         named.dedup();
-        let folders = DataFolders {
-            here: self.data_folders(deployment),
-            named,
-        };
+        let folders = DataFolders { here: self.data_folders(deployment), named };
         if let Some(storage) = deployment.storage() {
             storage.describe(&mut self.document.environment);
         }
@@ -381,15 +376,14 @@ impl<'a> Session<'a> {
         }
         if let Some(watcher) = watcher {
             self.document.sources = watcher.end();
-            self.caveats
-                .extend(observation::caveats(&self.document.sources));
+            self.caveats.extend(observation::caveats(&self.document.sources));
             self.keep_reported_use();
         }
         self.set_board(None);
         result
     }
 
-    /// Servers of other hosts are known only once they run: each gets a record of its own here, as those of this machine have.
+    /// Creates a record for each server of other hosts, which are known only once they run.
     fn record_servers_of_hosts(&mut self) -> Result<(), Error> {
         let Some(source) = self.context.source.filter(|_| self.servers.len() > 1) else {
             return Ok(());
@@ -405,20 +399,20 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Where the latest readings of the sources are from now on.
+    /// Sets the board with the latest readings of the sources.
     fn set_board(&mut self, board: Option<Board>) {
         let mut observer = self.context.observer;
         observer.sources(board.as_ref());
         self.board = board;
     }
 
-    /// Everything that is done with servers that are known, while they are watched.
+    /// Performs the work on known servers while they are observed.
     fn work(
         &mut self,
         deployment: &mut DeploymentUnderTest,
         mut controls: Vec<Control>,
     ) -> Result<(), Error> {
-        // The collection of a cluster is new, and dropping it would leave an unsharded one.
+        // A cluster's collection is new, and dropping it would leave an unsharded one.
         let is_sharded = self.plan.server.is_sharded();
         let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
         if is_fresh && !is_sharded {
@@ -475,11 +469,11 @@ impl<'a> Session<'a> {
         self.keep_events(Vec::new(), deployment);
     }
 
-    /// Drops the collection of each server, once it is known whose documents each holds.
+    /// Drops the collection of each server, after checking the owners of all documents.
     fn drop_collections(&mut self, controls: &mut [Control]) -> Result<(), Error> {
         let mut dropped = Vec::new();
         for control in controls.iter_mut() {
-            // A large collection takes its time.
+            // A large collection takes time to drop.
             control.set_limit(Some(DROP_LIMIT));
             documents::refuse_writes(control, "drop the collection of")?;
             let found = collection::about_to_drop(control, self.plan)?;
@@ -503,7 +497,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Passes the processes that were started to the records of those that they belong to.
+    /// Adds the started processes to the records of their servers.
     fn describe_members(&mut self, deployment: &DeploymentUnderTest) {
         let (members, caveats) = deployment.describe();
         self.caveats.extend(caveats);
@@ -517,7 +511,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What servers say of the parameters that were set, beside what else they have.
+    /// Adds the parameters that were set to the records of the servers.
     fn describe_parameters(&mut self, found: &[ServerValues]) {
         for (number, server) in self.servers.iter_mut().enumerate() {
             let own = found.get(number).or(found.first());
@@ -534,16 +528,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Puts what is known of the servers into the document.
+    /// Writes the server records into the document.
     fn document_servers(&mut self) {
         self.document.server = document::server_of_all(&self.servers);
     }
 }
 
-/// Says of a failure whether a server of ours is the reason, and shows its last output.
+/// Makes a server that ended the cause of a failure, and adds its last log lines.
 fn explain(mut failure: Error, deployment: &mut DeploymentUnderTest) -> Error {
     if let Some((number, ended)) = deployment.ended() {
-        // Whatever failed then failed for this reason.
+        // The end of the server explains any failure.
         let what = match (number, deployment.servers.len()) {
             (Some(number), 2..) => {
                 let address = deployment.servers[number].address();
@@ -561,7 +555,7 @@ fn explain(mut failure: Error, deployment: &mut DeploymentUnderTest) -> Error {
     failure
 }
 
-/// What the metrics say of a run.
+/// Facts about a run for its metrics.
 fn run_facts(
     plan: &Plan,
     directory: &Path,

@@ -1,6 +1,6 @@
-//! The load generator measured against a responder that answers at once: what the client itself
-//! costs and how exact its timing is on this machine. The result is kept, so that later runs can be
-//! told apart from the client's own limit.
+//! Measures the load generator against a responder that answers at once: the client's own cost and
+//! the precision of its timing on this machine. The result is kept, so that later runs can be
+//! compared with the client's own limit.
 
 mod child;
 pub mod measure;
@@ -9,7 +9,7 @@ pub mod state;
 use dyno_record::verdict::{Level, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Version of the kept file. Raised when an old one would be misread.
+/// Version of the kept file. Raised if an old one would be misread.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Result of a selfcheck: the content of `selfcheck.json`.
@@ -21,21 +21,23 @@ pub struct Selfcheck {
     pub dyno_version: String,
     /// RFC 3339 in UTC.
     pub measured_at: String,
-    /// The machine that it is about.
+    /// The measured machine.
     pub machine: Machine,
-    /// Operations per second that one worker thread on one core can do. What a run's rate is compared with.
+    /// Highest rate of one worker thread on one core, in operations per second. Reference for the
+    /// rates of runs.
     pub max_rate_per_core_per_s: f64,
     /// As fast as possible, on one core.
     pub closed_loop: ClosedLoop,
     /// At given rates.
     pub constant_rates: Vec<ConstantRate>,
-    /// The check of others' work, before or after the measurement, whichever is worse. Absent in results of earlier versions.
+    /// The check for other load, before or after the measurement, whichever is worse. Absent in
+    /// results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_load: Option<Verdict>,
 }
 
 impl Selfcheck {
-    /// What others did, if it was so much that the figures say little of this machine.
+    /// The check for other load, if that makes the figures unreliable.
     pub fn caveat(&self) -> Option<&Verdict> {
         let is_doubtful = |verdict: &&Verdict| verdict.level == Level::Fail;
         self.other_load.as_ref().filter(is_doubtful)
@@ -50,10 +52,9 @@ impl Selfcheck {
     }
 }
 
-/// What tells machines apart.
+/// Properties that distinguish machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name.
     pub hostname: Option<String>,
     /// Model of the processor, as the kernel names it.
     pub cpu_model: Option<String>,
@@ -81,7 +82,7 @@ impl Machine {
 pub struct ClosedLoop {
     /// Connections of the client.
     pub connections: u32,
-    /// How long it measured.
+    /// Measured time.
     pub duration_s: f64,
     /// Operations per second.
     pub rate_per_s: f64,
@@ -91,21 +92,19 @@ pub struct ClosedLoop {
     pub cpu_user_us_per_operation: f64,
     /// The part of it in the kernel.
     pub cpu_system_us_per_operation: f64,
-    /// Share of the time in which the one core was busy with the client. Below 1 the responder or
-    /// other processes were the limit.
+    /// Share of the time in which the single core was busy with the client. Below 1 the responder
+    /// or other processes were the limit.
     pub core_busy_ratio: f64,
-    /// Most memory of the client at once.
+    /// Peak memory of the client.
     pub max_rss_bytes: u64,
 }
 
 /// Measurement at one offered rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstantRate {
-    /// Operations per second that were offered.
     pub offered_rate_per_s: f64,
-    /// Operations per second that were done.
     pub achieved_rate_per_s: f64,
-    /// The second as a share of the first.
+    /// Achieved rate divided by offered rate.
     pub achieved_ratio: f64,
     /// Operations that could not be started in time.
     pub dropped_arrivals: u64,

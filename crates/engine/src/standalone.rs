@@ -1,4 +1,4 @@
-//! What experiments with a document of their own kind have in common, such as index builds and messages.
+//! Common parts of experiments with their own kind of document, such as index builds and messages.
 
 use crate::cancel::Cancel;
 use crate::context::Context;
@@ -8,43 +8,36 @@ use crate::observer::SharedObserver;
 use dyno_record::model::RunStatus;
 use std::path::PathBuf;
 
-/// How such an experiment is done, besides what its plan says.
+/// Options of such an experiment that are not in its plan.
 #[derive(Clone, Debug, Default)]
 pub struct StandaloneOptions {
-    /// The place that it is done in.
     pub environment: Environment,
-    /// Path of the embedded server, if it is named.
+    /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
+    /// Folder of the experiment. Default: a new one below `experiments`.
     pub out: Option<PathBuf>,
 }
 
 impl StandaloneOptions {
-    /// What its work is done with.
+    /// Context of its work.
     pub fn context<'a>(
         &'a self,
         observer: &'a dyn SharedObserver,
         cancel: &'a Cancel,
     ) -> Context<'a> {
-        Context {
-            environment: &self.environment,
-            cancel,
-            observer,
-            source: None,
-        }
+        Context { environment: &self.environment, cancel, observer, source: None }
     }
 }
 
-/// Such an experiment whose document is written.
+/// Such an experiment with a written document.
 #[derive(Debug)]
 pub struct FinishedStandalone {
-    /// The folder of the experiment.
     pub folder: PathBuf,
-    /// What ended it early, or what is wrong with it, if something is.
+    /// Why it ended early or is incorrect, if so.
     pub fault: Option<Error>,
 }
 
-/// How it ended, and why it did not come to its end.
+/// Status of its end, and the reason if it ended early.
 pub fn status(fault: Option<&Error>) -> (RunStatus, Option<String>) {
     let reason = fault.map(Error::reason);
     let status = match fault.map(|fault| fault.kind) {

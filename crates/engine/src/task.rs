@@ -1,9 +1,9 @@
-//! What a task has to say.
+//! Notes of a task.
 
 use crate::observer::SharedObserver;
 use dyno_plan::task::Task;
 
-/// Tells a person what a task has to say.
+/// Shows the notes of a task to the user.
 pub fn announce(task: &Task, observer: &dyn SharedObserver) {
     for warning in &task.warnings {
         observer.warning(warning);

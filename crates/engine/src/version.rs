@@ -1,4 +1,4 @@
-//! Which version of this program it is.
+//! The version of this program.
 
-/// Version of this program, as records name it.
+/// Version of this program for records.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,11 +1,8 @@
-//! What a fleet costs its controller: real messages of many agents at intervals of one second, replayed against a real
-//! `redis-server`, read and merged as `dyno fleet run` does it. Prints CPU, memory and traffic. `make bench-fleet`.
+//! Cost of a fleet for its controller: realistic messages of many agents at one-second intervals, replayed against a real
+//! `redis-server`, read and merged as in `dyno fleet run`. Prints CPU, memory and traffic. `make bench-fleet`.
 //!
-//! The agents are not the subject: one thread sends what they would send, over a few connections, with signs of life.
-#![allow(
-    clippy::print_stdout,
-    reason = "a bench prints what it measured, and does nothing else"
-)]
+//! The agents are not measured: one thread sends their messages over a few connections, with lease renewals.
+#![allow(clippy::print_stdout, reason = "a bench prints what it measured, and does nothing else")]
 
 use dyno_fleet::clock::Offset;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
@@ -25,11 +22,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Different windows, sent in turn: each agent sends one that others send too.
+/// Distinct windows, sent in turn; several agents send the same one.
 const PATTERNS: usize = 64;
-/// Operations per second and agent: 10 million of the fleet with 1,000 agents.
+/// Operations per second and agent: 10 million for a fleet with 1,000 agents.
 const RATE: u64 = 10_000;
-/// Metrics of each host, as of a machine with some CPUs and disks.
+/// Metrics of each host, as on a machine with a few CPUs and disks.
 const METRICS: usize = 200;
 const VERSION: &str = "bench";
 
@@ -52,26 +49,20 @@ fn redis() -> Redis {
         .expect("install Debian's `redis-server`");
     let text =
         format!("port {port}\nbind 127.0.0.1\nrequirepass bench\nsave \"\"\nappendonly no\n");
-    let mut input = child.stdin.take().expect("it is a pipe");
+    let mut input = child.stdin.take().expect("a pipe");
     input.write_all(text.as_bytes()).expect("it reads");
     Redis(child, port)
 }
 
-/// A window of read and update with response times from 100 us to some milliseconds, as a busy server has them.
+/// A window of reads and updates with response times from 100 us to a few milliseconds, as on a busy server.
 fn window(pattern: usize, index: u64) -> IntervalRecord {
     let mut state = 0x9E37_79B9_u64 + pattern as u64 * 77 + index;
     let mut random = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as f64 / f64::from(1_u32 << 31)
     };
     let operation = |name, random: &mut dyn FnMut() -> f64| {
-        let mut all = [
-            latency_histogram(),
-            latency_histogram(),
-            latency_histogram(),
-        ];
+        let mut all = [latency_histogram(), latency_histogram(), latency_histogram()];
         for _ in 0..RATE / 2 {
             let service = 100_000.0 - 300_000.0 * (1.0 - random()).ln();
             let delay = 5_000.0 - 10_000.0 * (1.0 - random()).ln();
@@ -93,67 +84,47 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
             clamped: 0,
         }
     };
-    let operations = vec![
-        operation("read", &mut random),
-        operation("update", &mut random),
-    ];
+    let operations = vec![operation("read", &mut random), operation("update", &mut random)];
     IntervalRecord {
         duration_ns: 1_000_000_000,
         operations,
-        counts: WindowCounts {
-            succeeded: RATE,
-            ..WindowCounts::default()
-        },
+        counts: WindowCounts { succeeded: RATE, ..WindowCounts::default() },
         sub_second: vec![
-            SubSecondPart {
-                ended: RATE / 100,
-                failed: 0,
-                response_sum_ns: 20_000_000
-            };
+            SubSecondPart { ended: RATE / 100, failed: 0, response_sum_ns: 20_000_000 };
             100
         ],
         ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
     }
 }
 
-/// Sends what the agents send until `seconds` are over; returns the bytes of a mean window.
+/// Sends the agents' messages for `seconds`; returns the bytes of an average window.
 fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 {
     let mut encoder = WindowEncoder::default();
-    let patterns: Vec<_> = (0..PATTERNS)
-        .map(|pattern| encoder.encode(&window(pattern, 0)))
-        .collect();
+    let patterns: Vec<_> =
+        (0..PATTERNS).map(|pattern| encoder.encode(&window(pattern, 0))).collect();
     let ids: Vec<MetricId> = (0..METRICS)
         .map(|number| MetricId::of_instance("cpu", &number.to_string(), "busy_ratio"))
         .collect();
     let mut readings: Vec<_> = (0..agents).map(|_| ReadingEncoder::new(0)).collect();
-    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis answers");
     begin(&mut connection, run, agents);
     let began = Instant::now();
     for second in 0..seconds {
-        // Ten batches a second: a fleet that starts together sends together, but not in one instant.
+        // Ten batches per second: agents start together, but do not send at the same instant.
         for batch in 0..10 {
             let due = Duration::from_secs(second + 1) + Duration::from_millis(batch * 50);
             thread::sleep(due.saturating_sub(began.elapsed()));
-            let (at, _): (i64, i64) = redis::cmd("TIME")
-                .query(&mut connection)
-                .expect("it answers");
+            let (at, _): (i64, i64) =
+                redis::cmd("TIME").query(&mut connection).expect("it answers");
             let mut pipe = redis::pipe();
             for agent in (0..agents).filter(|agent| u64::from(agent % 10) == batch) {
                 let (header, blob) = &patterns[(agent as usize + second as usize) % PATTERNS];
                 let mut header = header.clone();
                 (header.index, header.start_ns) = (second, second * 1_000_000_000);
-                let text = serde_json::to_string(&Up::Window {
-                    work: 1,
-                    server: 0,
-                    window: header,
-                })
-                .expect("plain data");
-                let add = pipe
-                    .cmd("XADD")
-                    .arg(run.up())
-                    .arg("MAXLEN")
-                    .arg("~")
-                    .arg(agents * 20);
+                let text =
+                    serde_json::to_string(&Up::Window { work: 1, server: 0, window: header })
+                        .expect("serializable");
+                let add = pipe.cmd("XADD").arg(run.up()).arg("MAXLEN").arg("~").arg(agents * 20);
                 add.arg("*").arg("i").arg(agent).arg("n").arg(second + 2);
                 add.arg("j").arg(text).arg("h").arg(blob).ignore();
                 let values: Vec<_> = (0_u32..)
@@ -168,55 +139,40 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                 add.arg("i").arg(agent).arg("j").arg(text);
                 add.arg("v").arg(values).ignore();
                 pipe.zadd(run.beats(), agent, at * 1_000_000).ignore();
-                // Each agent asks for the time and looks for the controller too.
+                // Each agent also asks for the time and looks for the controller.
                 pipe.cmd("TIME").ignore();
                 pipe.get(run.controller()).ignore();
             }
-            pipe.query::<()>(&mut connection).expect("it takes it");
+            pipe.query::<()>(&mut connection).expect("redis accepts");
         }
     }
-    patterns
-        .iter()
-        .map(|(_, blob)| blob.len() as u64)
-        .sum::<u64>()
-        / PATTERNS as u64
+    patterns.iter().map(|(_, blob)| blob.len() as u64).sum::<u64>() / PATTERNS as u64
 }
 
-/// All agents begin in time.
+/// Lets all agents begin in time.
 fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
     let text = serde_json::to_string(&Up::Begun {
         work: 1,
         step: Step::Run,
-        began: Began {
-            uncertainty_ns: 1,
-            ..Began::default()
-        },
+        began: Began { uncertainty_ns: 1, ..Began::default() },
     })
-    .expect("plain data");
+    .expect("serializable");
     let mut pipe = redis::pipe();
     for agent in 0..agents {
         let add = pipe.cmd("XADD").arg(run.up()).arg("*");
         add.arg("i").arg(agent).arg("n").arg(1).arg("j").arg(&text);
         add.ignore();
     }
-    pipe.query::<()>(connection).expect("it takes it");
+    pipe.query::<()>(connection).expect("redis accepts");
 }
 
 fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
-    let offset = Offset {
-        offset_ns: 0,
-        uncertainty_ns: 1,
-        round_trip_ns: 1,
-        samples: 1,
-        consistent: true,
-    };
+    let offset =
+        Offset { offset_ns: 0, uncertainty_ns: 1, round_trip_ns: 1, samples: 1, consistent: true };
     let mut pipe = redis::pipe();
     for index in 0..agents {
-        let host = HostFacts {
-            name: format!("host-{index}"),
-            free_disk_bytes: 1,
-            ..HostFacts::default()
-        };
+        let host =
+            HostFacts { name: format!("host-{index}"), free_disk_bytes: 1, ..HostFacts::default() };
         let registration = Registration {
             version: Version::of(VERSION),
             index,
@@ -225,19 +181,16 @@ fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
             realtime: offset,
             monotonic: offset,
         };
-        let text = serde_json::to_string(&registration).expect("plain data");
+        let text = serde_json::to_string(&registration).expect("serializable");
         pipe.hset(run.agents(), index, text).ignore();
     }
-    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
-    pipe.query::<()>(&mut connection).expect("it takes it");
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis answers");
+    pipe.query::<()>(&mut connection).expect("redis accepts");
 }
 
 /// CPU time of this thread, in seconds.
 fn thread_cpu_s() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for a write, and the clock exists on Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -251,18 +204,13 @@ fn status_mib(field: &str) -> f64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0.0) / 1024.0
 }
 
-/// Figures of `INFO`.
+/// A figure of `INFO`.
 fn info(endpoint: &Endpoint, field: &str) -> f64 {
-    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
-    let text: String = redis::cmd("INFO")
-        .arg("everything")
-        .query(&mut connection)
-        .expect("it answers");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    line.and_then(|line| line.trim().parse().ok())
-        .unwrap_or(0.0)
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis answers");
+    let text: String =
+        redis::cmd("INFO").arg("everything").query(&mut connection).expect("it answers");
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().parse().ok()).unwrap_or(0.0)
 }
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -270,36 +218,34 @@ fn setting(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or(default)
 }
 
-/// Takes the readings that came, as `dyno fleet run` does each second; returns how many.
+/// Writes the new readings, as `dyno fleet run` does each second; returns their number.
 fn write_readings(
     controller: &mut Controller,
     writers: &mut [MetricsWriter],
     began: &Instant,
 ) -> u64 {
     let mut count = 0;
-    for reading in controller.readings().expect("redis is there") {
+    for reading in controller.readings().expect("redis answers") {
         let row = Reading {
             at_s: began.elapsed().as_secs_f64(),
             duration_s: 1.0,
             values: reading.values,
         };
         let writer = &mut writers[reading.agent as usize];
-        writer.record(&row).expect("there is room");
+        writer.record(&row).expect("can write");
         count += 1;
     }
     count
 }
 
 fn main() {
-    let (agents, seconds) = (
-        setting("DYNO_BENCH_AGENTS", 1_000) as u32,
-        setting("DYNO_BENCH_SECONDS", 60),
-    );
+    let (agents, seconds) =
+        (setting("DYNO_BENCH_AGENTS", 1_000) as u32, setting("DYNO_BENCH_SECONDS", 60));
     dyno_fleet::limits::raise_file_limit();
     let redis = redis();
     let text = format!("redis://:bench@127.0.0.1:{}", redis.1);
-    let endpoint = Endpoint::find(Some(&text), None, None).expect("it is an address");
-    let run = RunName::new("bench").expect("it is a name");
+    let endpoint = Endpoint::find(Some(&text), None, None).expect("valid address");
+    let run = RunName::new("bench").expect("valid name");
     let until = Instant::now() + Duration::from_secs(10);
     while endpoint.connect(Duration::ZERO).is_err() {
         assert!(Instant::now() < until, "`redis-server` does not start");
@@ -313,14 +259,10 @@ fn main() {
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
         needed_disk_bytes: 0,
     })
-    .expect("nobody has the run");
+    .expect("the run is free");
     register(&endpoint, &run, agents);
-    controller
-        .gather(Duration::from_secs(10))
-        .expect("all are there");
-    controller
-        .give(Work::default(), &[])
-        .expect("redis is there");
+    controller.gather(Duration::from_secs(10)).expect("all agents joined");
+    controller.give(Work::default(), &[]).expect("redis answers");
     let mut merger = Merger::new(MergeOptions {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,
@@ -333,22 +275,15 @@ fn main() {
     let (began, cpu_before) = (Instant::now(), thread_cpu_s());
     let expected = u64::from(agents) * seconds;
     let (mut windows, mut closed, mut redis_mib) = (0, 0, 0_f64);
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("can write");
     let mut writers: Vec<_> = (0..agents)
         .map(|agent| MetricsWriter::new(folder.path(), &format!("host-{agent}"), 1))
         .collect();
     let mut readings = 0_u64;
     let mut looked = Instant::now();
     while windows < expected && began.elapsed() < Duration::from_secs(seconds * 2 + 30) {
-        match controller
-            .next(Duration::from_millis(200))
-            .expect("redis is there")
-        {
-            Some(Event::Window {
-                agent,
-                server,
-                window,
-            }) => {
+        match controller.next(Duration::from_millis(200)).expect("redis answers") {
+            Some(Event::Window { agent, server, window }) => {
                 merger.add(agent, server, window).expect("in bounds");
                 windows += 1;
             }
@@ -365,7 +300,7 @@ fn main() {
     }
     readings += write_readings(&mut controller, &mut writers, &began);
     let (cpu_s, took) = (thread_cpu_s() - cpu_before, began.elapsed().as_secs_f64());
-    let bytes = replaying.join().expect("it sent everything");
+    let bytes = replaying.join().expect("sent everything");
     let in_bytes = info(&endpoint, "total_net_input_bytes");
     let out_bytes = info(&endpoint, "total_net_output_bytes");
     let redis_cpu = info(&endpoint, "used_cpu_user") + info(&endpoint, "used_cpu_sys");
@@ -378,11 +313,7 @@ fn main() {
     println!("readings of hosts     {readings} of {expected}, written to files");
     println!(
         "operations            {}",
-        outcome
-            .phases
-            .iter()
-            .map(|phase| phase.succeeded)
-            .sum::<u64>()
+        outcome.phases.iter().map(|phase| phase.succeeded).sum::<u64>()
     );
     println!("bytes of histograms   {bytes} per window");
     println!(
@@ -394,10 +325,7 @@ fn main() {
         "memory of the process {:.0} MiB at most, {before_mib:.0} MiB before",
         status_mib("VmHWM:")
     );
-    println!(
-        "redis CPU             {:.1} % of one core",
-        redis_cpu / took * 100.0
-    );
+    println!("redis CPU             {:.1} % of one core", redis_cpu / took * 100.0);
     println!("redis memory          {redis_mib:.0} MiB at most");
     println!(
         "redis traffic         {:.1} MB/s in, {:.1} MB/s out",
@@ -406,7 +334,7 @@ fn main() {
     );
     let lost = outcome.agents.iter().filter(|agent| agent.lost.is_some());
     println!(
-        "doubts                {} lost, {} windows missing, {} too late",
+        "caveats               {} lost, {} windows missing, {} too late",
         lost.count(),
         outcome.missing_windows,
         outcome.late_windows

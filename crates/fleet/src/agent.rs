@@ -1,7 +1,7 @@
-//! One agent: it comes to the meeting point, takes its share, waits at barriers, and tells what it measured. What it does
-//! in between is its caller's; the caller asks [`Agent::check`] whether to go on.
+//! One agent: it joins the meeting point, takes its share, waits at barriers, and reports its results. The caller does the work in
+//! between, and asks [`Agent::check`] whether to continue.
 //!
-//! An agent never outlives the others: it ends by itself within [`Agent::gone_within`] when the controller or Redis has gone.
+//! An agent never outlives the others: it ends within [`Agent::gone_within`] when the controller or Redis has gone.
 
 mod listen;
 mod send;
@@ -29,71 +29,67 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often something that has no signal is looked at.
+/// Polling interval for states without a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How to come to a run.
+/// How to join a run.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Where Redis is.
     pub endpoint: Endpoint,
-    /// The run.
     pub run: RunName,
     /// Number of the agent, from 0.
     pub index: u32,
     /// Version of this program.
     pub version: Version,
-    /// What the host tells of itself.
+    /// Facts that the host reports.
     pub host: HostFacts,
-    /// Longest time until Redis answers and the controller is there.
+    /// Longest wait for Redis and the controller.
     pub join_within: Duration,
-    /// Set, as by a signal, it ends the agent with [`FleetError::Interrupted`].
+    /// Ends the agent with [`FleetError::Interrupted`] when set, such as by a signal.
     pub stop: Arc<AtomicBool>,
 }
 
 /// The common instant at which a stage begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Number of the work.
     pub work: u32,
-    /// The stage.
     pub step: Step,
-    /// The instant on the clock of Redis, in nanoseconds from 1970.
+    /// The instant on the clock of Redis, in nanoseconds since 1970.
     pub at_ns: i64,
-    /// The instant on the monotonic clock of this host, as far as it was known when the start was heard of.
+    /// The instant on this host's monotonic clock, as known when the start message arrived.
     pub local_ns: i64,
-    /// How far off `local_ns` may be, either way, by the last round trip before; see
-    /// [`Offset::uncertainty_ns`](crate::clock::Offset::uncertainty_ns) for what time adds. Later round trips know better, so a
-    /// stage may turn out to have begun early by as much.
+    /// Uncertainty of `local_ns` in either direction, by the last round trip before; it grows with time, see
+    /// [`Offset::uncertainty_ns`](crate::clock::Offset::uncertainty_ns). Later round trips are more accurate, so a stage may turn
+    /// out to have begun early by as much.
     pub uncertainty_ns: u64,
 }
 
-/// What the threads of an agent share.
+/// State that an agent's threads share.
 #[derive(Debug)]
 struct Shared {
     stop: Arc<AtomicBool>,
     end: Mutex<Option<FleetError>>,
-    /// What it does, for messages.
+    /// Current action, for messages.
     last: Mutex<String>,
-    /// When Redis was heard of last, on the monotonic clock.
+    /// Last answer of Redis, on the monotonic clock.
     heard_ns: AtomicI64,
-    /// Work that is not wanted any more.
+    /// Work that was cancelled.
     cancelled: AtomicU32,
     clocks: Mutex<listen::Clocks>,
     lease: Duration,
     /// The threads are to end, in order.
     leaving: AtomicBool,
-    /// Messages of all agents that stay in Redis unread.
+    /// Bound on unread messages of all agents in Redis.
     unread: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is inside is replaced as a whole, so that a thread that panicked leaves nothing half done.
+    // The value is replaced as a whole, so a thread that panicked leaves no partial update.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// The first reason counts.
+    /// Ends the agent; the first reason counts.
     fn end(&self, reason: FleetError) {
         lock(&self.end).get_or_insert(reason);
         self.stop.store(true, Ordering::SeqCst);
@@ -109,15 +105,11 @@ impl Shared {
     }
 
     fn redis_gone(&self, reason: String) -> FleetError {
-        FleetError::RedisGone {
-            silent: self.silent(),
-            reason,
-            last: self.last(),
-        }
+        FleetError::RedisGone { silent: self.silent(), reason, last: self.last() }
     }
 }
 
-/// An agent that has come.
+/// An agent that has joined.
 pub struct Agent {
     shared: Arc<Shared>,
     sender: Sender,
@@ -135,18 +127,18 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// Comes to the run: waits for Redis and the controller, compares versions, measures its clock, and registers.
+    /// Joins the run: waits for Redis and the controller, compares versions, measures the clock offset, and registers.
     ///
     /// # Errors
-    /// Redis or the controller is not there in time, versions differ, or another agent has the number.
+    /// Redis or the controller is missing in time, versions differ, or another agent has the number.
     pub fn join(options: AgentOptions) -> Result<Self, FleetError> {
         let deadline = Instant::now() + options.join_within;
         let mut connection = loop {
-            // Its questions are asked once.
+            // Redis is asked once, without a retry.
             match options.endpoint.connect(STALL) {
                 Ok(connection) => break connection,
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                // Who is ended meanwhile tells what it waited for.
+                // If the agent is ended while waiting, report what it waited for.
                 Err(error) => wait(&options).map_err(|_| error)?,
             }
         };
@@ -194,18 +186,18 @@ impl Agent {
         })
     }
 
-    /// Longest time from the end of the controller or of Redis to the stop of this agent.
+    /// Longest time from the loss of the controller or Redis to the end of this agent.
     pub fn gone_within(&self) -> Duration {
         self.shared.lease + beat(self.shared.lease) + 2 * ANSWER_WITHIN
     }
 
-    /// Whether to go on. To be asked several times per second while a load runs.
+    /// Whether to continue. Call it several times per second while a load runs.
     ///
     /// # Errors
-    /// Why the agent must end.
+    /// The reason why the agent must end.
     pub fn check(&self) -> Result<(), FleetError> {
         if !self.shared.stop.load(Ordering::SeqCst) {
-            // The thread that listens may hang in the system itself.
+            // The listening thread may hang in a system call.
             if self.shared.silent() <= self.gone_within() {
                 return Ok(());
             }
@@ -218,31 +210,31 @@ impl Agent {
         }
     }
 
-    /// Whether a work is not wanted any more; the load is to end, and there may be other work.
+    /// Whether a work was cancelled. The load must end; other work may follow.
     pub fn is_cancelled(&self, work: u32) -> bool {
         self.shared.cancelled.load(Ordering::SeqCst) >= work
     }
 
-    /// The next work and the share of this agent in it; `None` when there is no more.
+    /// The next work and this agent's share of it; `None` when there is no more.
     ///
     /// # Errors
-    /// The run has ended, or there is no word within `within`.
+    /// The run has ended, or no message came within `within`.
     pub fn next_work(&self, within: Duration) -> Result<Option<(Work, Share)>, FleetError> {
         let deadline = Instant::now() + within;
         loop {
             match self.hear(deadline, "give work", within)? {
                 Heard::Work(work, share) => return Ok(Some((work, share))),
                 Heard::Said(Down::Finish) => return Ok(None),
-                // Of a work that has ended.
+                // Belongs to work that has ended.
                 Heard::Said(_) => {}
             }
         }
     }
 
-    /// Says that a stage can begin, and waits for the common instant; `None` if the work was cancelled.
+    /// Reports that a stage can begin, and waits for the common instant; `None` if the work was cancelled.
     ///
     /// # Errors
-    /// The run has ended, there is no word within `within`, or it came after the instant.
+    /// The run has ended, no message came within `within`, or it came after the instant.
     pub fn wait_start(
         &self,
         work: u32,
@@ -256,11 +248,9 @@ impl Agent {
                 continue;
             };
             match said {
-                Down::Start {
-                    work: number,
-                    step: begun,
-                    at_ns,
-                } if (number, begun) == (work, step) => {
+                Down::Start { work: number, step: begun, at_ns }
+                    if (number, begun) == (work, step) =>
+                {
                     return self.start(work, step, at_ns).map(Some);
                 }
                 Down::Cancel { work: number, .. } if number >= work => return Ok(None),
@@ -277,13 +267,7 @@ impl Agent {
             let late = Duration::from_nanos(late_ns as u64);
             return Err(FleetError::StartPassed { step, late });
         }
-        Ok(Start {
-            work,
-            step,
-            at_ns,
-            local_ns,
-            uncertainty_ns: offset.uncertainty_ns,
-        })
+        Ok(Start { work, step, at_ns, local_ns, uncertainty_ns: offset.uncertainty_ns })
     }
 
     fn hear(&self, deadline: Instant, step: &str, within: Duration) -> Result<Heard, FleetError> {
@@ -304,12 +288,12 @@ impl Agent {
         }
     }
 
-    /// Offset of the monotonic clock of this host to the clock of Redis, by the newest round trips.
+    /// Offset from this host's monotonic clock to the clock of Redis, by the newest round trips.
     pub fn monotonic_offset(&self) -> Offset {
         lock(&self.shared.clocks).monotonic()
     }
 
-    /// Tells what it does now, for the case that nothing more is heard of it.
+    /// Reports the current action, for messages if the agent falls silent.
     ///
     /// # Errors
     /// The run has ended.
@@ -318,8 +302,8 @@ impl Agent {
         self.say(Up::Doing { what: what.clone() }, &what)
     }
 
-    /// Tells when a stage really began, on the monotonic clock of this host, and what its windows count from, in nanoseconds
-    /// after the common instant.
+    /// Reports the actual beginning of a stage on this host's monotonic clock, and the origin of its windows in nanoseconds after
+    /// the common instant.
     ///
     /// # Errors
     /// The run has ended.
@@ -342,10 +326,10 @@ impl Agent {
         self.say(message, &start.step.to_string())
     }
 
-    /// Sends a window of the load on `server`. It waits for nobody: the window is on its way when this returns.
+    /// Queues a window of the load on `server` for sending; does not wait.
     ///
     /// # Errors
-    /// The run has ended, or Redis takes nothing any more.
+    /// The run has ended, or Redis accepts no more messages.
     pub fn window(
         &mut self,
         work: u32,
@@ -354,15 +338,11 @@ impl Agent {
     ) -> Result<(), FleetError> {
         let (header, blob) = self.encoder.encode(window);
         let last = format!("window {} of {}", window.index, window.phase.as_str());
-        let message = Up::Window {
-            work,
-            server,
-            window: header,
-        };
+        let message = Up::Window { work, server, window: header };
         self.put(message, blob, &last)
     }
 
-    /// Tells that no more windows of a server come in this work.
+    /// Reports that no more windows of a server follow in this work.
     ///
     /// # Errors
     /// The run has ended.
@@ -371,7 +351,7 @@ impl Agent {
         self.say(Up::ServerDone { work, server }, &last)
     }
 
-    /// A way for readings of this host, for a thread of its own. It is to be dropped before this agent leaves.
+    /// A sender for readings of this host, for use in another thread. Drop it before this agent leaves.
     pub fn readings(&self) -> Readings {
         Readings {
             shared: self.shared.clone(),
@@ -382,7 +362,7 @@ impl Agent {
         }
     }
 
-    /// Tells that a stage has ended, with the record of this agent.
+    /// Reports the end of a stage, with this agent's record.
     ///
     /// # Errors
     /// The run has ended.
@@ -393,40 +373,35 @@ impl Agent {
         summary: serde_json::Value,
     ) -> Result<(), FleetError> {
         let realtime = lock(&self.shared.clocks).realtime();
-        let message = Up::Done {
-            work,
-            step,
-            summary,
-            realtime,
-        };
+        let message = Up::Done { work, step, summary, realtime };
         self.say(message, &format!("{step} has ended"))
     }
 
-    /// Tells that this agent ends because of an error, and ends.
+    /// Reports an error, and ends the agent.
     pub fn fail(mut self, reason: &str) {
         let reason = reason.to_owned();
         self.end_with(Up::Failed { reason });
     }
 
-    /// Ends in order: what was said arrives first, if Redis is there within the lease.
+    /// Ends in order: queued messages are delivered first, if Redis answers within the lease.
     pub fn leave(mut self) {
         self.end_with(Up::Bye);
     }
 
-    /// Ends as its work did: in order, or with an error that the controller hears of.
+    /// Ends in order, or reports the error of its work.
     pub(crate) fn end(self, result: &Result<(), Error>) {
         match result {
             Ok(()) => self.leave(),
-            // If the others are gone, there is nobody to report to.
+            // If the others have gone, the report would have no receiver.
             Err(error) if leaves_agent_alone(error) => drop(self),
             Err(error) => self.fail(&reason_with_log(error)),
         }
     }
 
-    /// The last word comes after the last sign of life, so that nothing is written once the controller has cleaned up.
+    /// Sends the last message after the last lease renewal, so that nothing is written after the controller has cleaned up.
     fn end_with(&mut self, word: Up) {
         self.shared.leaving.store(true, Ordering::SeqCst);
-        // A thread that panicked has ended too, and nobody may be there to hear the word.
+        // A thread that panicked has ended as well, and the message may have no receiver.
         let _ = self.listening.take().map(thread::JoinHandle::join);
         let text = encode(&word);
         let blob = Vec::new();
@@ -452,22 +427,22 @@ impl Agent {
     }
 }
 
-/// Sends readings of a host. What cannot be sent is lost: they never hold up a run.
+/// Sends host readings. Lost readings never delay a run.
 pub struct Readings {
     shared: Arc<Shared>,
     sender: readings::Sender,
 }
 
 impl Readings {
-    /// Whether the agent is to end, or has left: nothing is sent any more.
+    /// Whether the agent ends or has left: nothing more is sent.
     pub fn is_over(&self) -> bool {
         self.shared.stop.load(Ordering::SeqCst) || self.shared.leaving.load(Ordering::SeqCst)
     }
 
-    /// Sends what was read at an instant of the monotonic clock of this host. `account` is for the caller of the controller.
+    /// Sends a reading with its instant on this host's monotonic clock. `account` is for the caller of the controller.
     ///
     /// # Errors
-    /// Redis does not take it; a later one may go again.
+    /// Redis does not accept the reading; a later one may succeed.
     pub fn send(
         &mut self,
         read_ns: i64,
@@ -488,14 +463,10 @@ impl Drop for Agent {
     }
 }
 
-/// A moment, while nothing has asked for the end.
+/// Waits a moment; fails if the agent was asked to end.
 fn wait(options: &AgentOptions) -> Result<(), FleetError> {
     thread::sleep(LOOK_EVERY * 10);
-    if options.stop.load(Ordering::SeqCst) {
-        Err(FleetError::Interrupted)
-    } else {
-        Ok(())
-    }
+    if options.stop.load(Ordering::SeqCst) { Err(FleetError::Interrupted) } else { Ok(()) }
 }
 
 fn announcement(
@@ -512,10 +483,7 @@ fn announcement(
             return decode(&text, "the controller");
         }
         if Instant::now() >= deadline {
-            return Err(FleetError::NoWord {
-                step: "come".into(),
-                within: options.join_within,
-            });
+            return Err(FleetError::NoWord { step: "come".into(), within: options.join_within });
         }
         wait(options)?;
     }
@@ -546,11 +514,8 @@ fn register(
         .query(connection)
         .map_err(failed)?;
     if !is_new {
-        let other: Vec<u8> = redis::cmd("HGET")
-            .arg(&agents)
-            .arg(options.index)
-            .query(connection)
-            .map_err(failed)?;
+        let other: Vec<u8> =
+            redis::cmd("HGET").arg(&agents).arg(options.index).query(connection).map_err(failed)?;
         let other: Registration = decode(&other, "the other agent")?;
         return Err(FleetError::IndexTaken {
             run: options.run.to_string(),

@@ -1,19 +1,18 @@
-//! How far a clock of this host is from the clock of Redis, by round trips, and with what uncertainty.
+//! Offset between a clock of this host and the clock of Redis, with its uncertainty, from round trips.
 //!
-//! Redis says the time (`TIME`, in whole microseconds) between sending and receiving, so each round trip bounds the
-//! offset from both sides, whatever the two directions take: the bounds of several are intersected, and those of the
-//! quickest bound most. Hosts compare through the clock of Redis. Offsets place instants and windows of different hosts
-//! on one time line; they never enter a latency.
+//! Redis reads its clock (`TIME`, in whole microseconds) between sending and receiving, so each round trip bounds the offset from
+//! both sides, whatever the delays. Bounds of several trips are intersected; the fastest trip bounds most. Hosts compare through
+//! the clock of Redis. Offsets place instants and windows of different hosts on one time axis; they never enter a latency.
 
 use nix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
-/// What the clock of Redis leaves out of its answer: less than a microsecond.
+/// Resolution of the clock of Redis: it truncates to microseconds.
 const RESOLUTION_NS: i128 = 1_000;
-/// Round trips that an estimate is made of.
+/// Round trips of an estimate.
 const KEPT: usize = 32;
-/// How fast two clocks may go apart, as a share: a quartz that nobody corrects is off by some 20 millionths, and NTP may steer the
-/// clock of Redis at the same time. So older round trips bound less.
+/// Largest relative drift of two clocks: an uncorrected quartz is off by about 20 millionths, and NTP may adjust the clock of Redis
+/// at the same time. Older round trips therefore bound less.
 const DRIFT: f64 = 50e-6;
 
 /// Nanoseconds of the monotonic clock.
@@ -21,7 +20,7 @@ pub fn monotonic_ns() -> i64 {
     now_ns(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the clock that hosts show, from 1970.
+/// Nanoseconds of the wall clock, since 1970.
 pub fn realtime_ns() -> i64 {
     now_ns(ClockId::CLOCK_REALTIME)
 }
@@ -34,21 +33,21 @@ fn now_ns(clock: ClockId) -> i64 {
 /// One round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Instant before the question, on the clock of this host.
+    /// Before the request, on this host's clock.
     pub sent_ns: i64,
-    /// What Redis answered.
+    /// The answer of Redis.
     pub remote_ns: i64,
-    /// Instant after the answer, on the clock of this host.
+    /// After the answer, on this host's clock.
     pub received_ns: i64,
 }
 
 impl RoundTrip {
-    /// How long it took.
+    /// Duration.
     pub fn length_ns(&self) -> i64 {
         self.received_ns - self.sent_ns
     }
 
-    /// Least and greatest offset that it allows at an instant not before its end, on the clock of this host.
+    /// Smallest and largest offset that it allows at an instant after its end, on this host's clock.
     fn bounds(&self, now_ns: i64) -> (i128, i128) {
         let remote = i128::from(self.remote_ns);
         let age_ns = now_ns.saturating_sub(self.sent_ns).max(0);
@@ -60,29 +59,28 @@ impl RoundTrip {
     }
 }
 
-/// What is added to the clock of a host to get the clock of Redis.
+/// Difference to add to a host's clock to get the clock of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Offset {
-    /// The offset.
     pub offset_ns: i64,
-    /// At the last of the round trips it was off by at most this, unless a clock was set in the meantime or goes wrong by more than 50
-    /// millionths; from then on by 50 microseconds more in each second.
+    /// Largest error at the last round trip, unless a clock was set or drifts by more than 50 millionths; it grows by 50
+    /// microseconds per second.
     pub uncertainty_ns: u64,
-    /// The quickest round trip.
+    /// The fastest round trip.
     pub round_trip_ns: u64,
-    /// Round trips that it rests on.
+    /// Round trips of the estimate.
     pub samples: u32,
-    /// Whether all of them allow one offset; if not, a clock was set, and the newest one alone counts.
+    /// Whether all round trips allow a common offset. If not, a clock was set, and only the newest trip counts.
     pub consistent: bool,
 }
 
 impl Offset {
-    /// An instant of this host on the clock of Redis.
+    /// Converts an instant of this host to the clock of Redis.
     pub fn to_remote_ns(&self, local_ns: i64) -> i64 {
         local_ns.saturating_add(self.offset_ns)
     }
 
-    /// An instant of the clock of Redis on that of this host.
+    /// Converts an instant of the clock of Redis to this host's clock.
     pub fn to_local_ns(&self, remote_ns: i64) -> i64 {
         remote_ns.saturating_sub(self.offset_ns)
     }
@@ -95,7 +93,7 @@ pub struct OffsetEstimator {
 }
 
 impl OffsetEstimator {
-    /// Adds a round trip; of those before, the newest are kept. One that ended before it began is left out: the clock was set.
+    /// Adds a round trip and keeps the newest ones. Ignores a trip that ends before it begins, because the clock was set.
     pub fn add(&mut self, trip: RoundTrip) {
         if trip.length_ns() < 0 {
             return;
@@ -112,15 +110,10 @@ impl OffsetEstimator {
         let newest = self.trips.back()?;
         let now_ns = newest.received_ns;
         let bounds = self.trips.iter().map(|trip| trip.bounds(now_ns));
-        let (low, high) = bounds.fold((i128::MIN, i128::MAX), |(low, high), trip| {
-            (low.max(trip.0), high.min(trip.1))
-        });
+        let (low, high) = bounds
+            .fold((i128::MIN, i128::MAX), |(low, high), trip| (low.max(trip.0), high.min(trip.1)));
         let consistent = low <= high;
-        let (low, high) = if consistent {
-            (low, high)
-        } else {
-            newest.bounds(now_ns)
-        };
+        let (low, high) = if consistent { (low, high) } else { newest.bounds(now_ns) };
         let middle = (low + high).div_euclid(2);
         Some(Offset {
             offset_ns: i64::try_from(middle).ok()?,
@@ -138,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A round trip to a clock that is `offset` ahead, with these delays there and back.
+    /// A round trip to a clock that is `offset` ahead, with these delays in both directions.
     fn trip(at: i64, offset: i64, there: i64, back: i64) -> RoundTrip {
         RoundTrip {
             sent_ns: at,
@@ -147,7 +140,7 @@ mod tests {
         }
     }
 
-    /// How far clocks have gone apart after a time.
+    /// Drift of a clock after a time.
     fn drifted(after_ns: i64, share: f64) -> i64 {
         (after_ns as f64 * share) as i64
     }
@@ -156,12 +149,12 @@ mod tests {
     fn one_slow_direction_moves_the_estimate_within_its_uncertainty() {
         let mut estimator = OffsetEstimator::default();
         estimator.add(trip(0, 5_000_000, 10_000, 900_000));
-        let alone = estimator.estimate().expect("there is one");
+        let alone = estimator.estimate().expect("present");
         assert!((alone.offset_ns - 5_000_000).unsigned_abs() <= alone.uncertainty_ns);
         assert!(alone.uncertainty_ns > 400_000);
-        // A quick one later bounds it from both sides.
+        // A later fast trip bounds the offset from both sides.
         estimator.add(trip(1_000_000, 5_000_000, 30_000, 30_000));
-        let both = estimator.estimate().expect("there is one");
+        let both = estimator.estimate().expect("present");
         assert!(both.uncertainty_ns <= 31_000, "{both:?}");
         assert!((both.offset_ns - 5_000_000).unsigned_abs() <= both.uncertainty_ns);
         assert_eq!((both.samples, both.consistent), (2, true));
@@ -172,17 +165,14 @@ mod tests {
         let mut estimator = OffsetEstimator::default();
         estimator.add(trip(0, 0, 20_000, 20_000));
         estimator.add(trip(1_000_000, 80_000_000, 10_000, 10_000));
-        let estimate = estimator.estimate().expect("there is one");
+        let estimate = estimator.estimate().expect("present");
         assert!(!estimate.consistent);
-        assert!(
-            (estimate.offset_ns - 80_000_000).abs() < 20_000,
-            "the newest counts"
-        );
+        assert!((estimate.offset_ns - 80_000_000).abs() < 20_000, "the newest counts");
     }
 
     proptest! {
         #[test]
-        fn the_true_offset_is_always_inside(
+        fn true_offset_is_always_within_the_bounds(
             offset in -1_000_000_000_000i64..1_000_000_000_000,
             delays in proptest::collection::vec((0i64..5_000_000, 0i64..5_000_000), 1..60),
             drift in -45e-6..45e-6,
@@ -195,10 +185,10 @@ mod tests {
                 estimator.add(trip(at, now, *there, *back));
                 now = offset + drifted(at + there + back, drift);
             }
-            let estimate = estimator.estimate().expect("there are some");
+            let estimate = estimator.estimate().expect("present");
             prop_assert!(estimate.consistent);
             prop_assert!((estimate.offset_ns - now).unsigned_abs() <= estimate.uncertainty_ns);
-            let (there, back) = delays.last().expect("there is one");
+            let (there, back) = delays.last().expect("present");
             prop_assert!(estimate.uncertainty_ns <= (there + back) as u64 / 2 + 1_501);
         }
     }

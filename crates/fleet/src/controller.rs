@@ -1,5 +1,5 @@
-//! The controller: waits for the agents, gives each its share, lets them start together, reads what they measured, and
-//! takes everything away again. Every wait has a deadline, and every failure names the host and the last thing it did.
+//! The controller: waits for the agents, distributes the shares, starts each stage, reads the results, and cleans up. Every wait
+//! has a deadline, and every failure names the host and its last action.
 
 mod lease;
 mod roster;
@@ -22,84 +22,58 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for messages at a time.
+/// Longest single wait for messages.
 const BLOCK: Duration = Duration::from_millis(100);
 /// Messages that are read at once.
 const BATCH: u64 = 256;
-/// Messages of each agent and server that it loads that stay in Redis unread, and the least bound for all.
+/// Unread messages kept in Redis for each agent and server that it loads, and the minimum for all.
 const UNREAD: (u64, u64) = (20, 2_000);
-/// Words to all agents that stay in Redis: an agent that is this far behind has missed a run.
+/// Messages to all agents kept in Redis; an agent that is further behind has missed a run.
 const WORDS: u64 = 1_000;
 
 /// How to open a run.
 #[derive(Clone, Debug)]
 pub struct ControllerOptions {
-    /// Where Redis is.
     pub endpoint: Endpoint,
-    /// The run.
     pub run: RunName,
     /// Version of this program.
     pub version: Version,
-    /// How long somebody may be silent.
+    /// Longest silence of an agent or controller.
     pub lease: Duration,
-    /// Names of the hosts that the agents are on, by their numbers.
+    /// Host names of the agents, by agent number.
     pub hosts: Vec<String>,
     /// Free disk that a host must have, in bytes.
     pub needed_disk_bytes: u64,
 }
 
-/// What comes from the fleet.
+/// Event from the fleet.
 #[derive(Debug)]
 pub enum Event {
     /// An agent has begun a stage.
-    Begun {
-        /// Number of the agent.
-        agent: u32,
-        /// When, on the clock of Redis.
-        began: Began,
-    },
-    /// A window of an agent.
-    Window {
-        /// Number of the agent.
-        agent: u32,
-        /// Number of the server that it loads.
-        server: u32,
-        /// The window.
-        window: IntervalRecord,
-    },
+    Begun { agent: u32, began: Began },
+    /// An agent sent a window.
+    Window { agent: u32, server: u32, window: IntervalRecord },
     /// An agent sends no more windows of a server.
-    ServerDone {
-        /// Number of the agent.
-        agent: u32,
-        /// Number of the server.
-        server: u32,
-    },
+    ServerDone { agent: u32, server: u32 },
     /// An agent has ended a stage.
     Done {
-        /// Number of the agent.
         agent: u32,
-        /// Its record.
+        /// The agent's record.
         summary: serde_json::Value,
-        /// Clock of its host.
+        /// Clock of the agent's host.
         realtime: Offset,
     },
-    /// An agent will not go on; it is named once.
+    /// An agent will not continue; reported once.
     Gone {
-        /// Number of the agent.
         agent: u32,
-        /// Why: lost, failed, or left early.
+        /// The agent was lost, failed, or left early.
         error: FleetError,
     },
-    /// Windows of an agent are missing; it goes on.
-    Missing {
-        /// Number of the agent.
-        agent: u32,
-        /// What is missing.
-        error: FleetError,
-    },
+    /// Windows of an agent were lost; the agent continues.
+    Missing { agent: u32, error: FleetError },
 }
 
-/// A run, as its controller has it.
+/// A controller's run.
 pub struct Controller {
     options: ControllerOptions,
     connection: Option<Connection>,
@@ -114,7 +88,7 @@ pub struct Controller {
     heard: Instant,
     looked: Instant,
     is_closed: bool,
-    /// Nobody waits for a connection any more.
+    /// Whether it ends and no longer waits for a connection.
     is_ending: bool,
 }
 
@@ -128,7 +102,7 @@ impl Controller {
     /// Takes the run, and keeps it by a lease.
     ///
     /// # Errors
-    /// Redis is not there, or another controller has the run.
+    /// Redis cannot be reached, or another controller has the run.
     pub fn open(options: ControllerOptions) -> Result<Self, FleetError> {
         let mut connection = options.endpoint.connect_patiently()?;
         let clocks = measure(&mut connection).map_err(|error| options.endpoint.error(&error))?;
@@ -157,10 +131,10 @@ impl Controller {
         })
     }
 
-    /// Waits until all agents have come.
+    /// Waits until all agents have joined.
     ///
     /// # Errors
-    /// Who has not come, a version that differs, or a host without room.
+    /// An agent is missing or has another version, or a host has no free disk.
     pub fn gather(&mut self, within: Duration) -> Result<Vec<Registration>, FleetError> {
         let deadline = Instant::now() + within;
         loop {
@@ -180,11 +154,7 @@ impl Controller {
                 return Ok(self.roster.registrations().cloned().collect());
             }
             if Instant::now() >= deadline {
-                return Err(FleetError::Late {
-                    step: "there".into(),
-                    within,
-                    waiting: missing,
-                });
+                return Err(FleetError::Late { step: "there".into(), within, waiting: missing });
             }
             self.lease.check()?;
             thread::sleep(BLOCK);
@@ -210,7 +180,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Gives every agent its share of a new work; returns the number of the work, which that in `work` makes place for.
+    /// Distributes the shares of a new work; returns its number, which replaces the one in `work`.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -219,7 +189,7 @@ impl Controller {
         let keep_ms = keep(self.options.lease).as_millis() as i64;
         self.ask(|connection| {
             let mut pipe = redis::pipe();
-            // No agent sees the old shares go before the new ones are there.
+            // Replace the shares in one step, so that no agent finds none.
             pipe.atomic().del(&key).ignore();
             for share in shares {
                 pipe.hset(&key, share.index, encode(share)).ignore();
@@ -228,23 +198,18 @@ impl Controller {
             pipe.query::<()>(connection)
         })?;
         self.work += 1;
-        // What is left of the work before is not of this one.
-        self.events
-            .retain(|event| matches!(event, Event::Gone { .. }));
-        // An agent sends a window of each of its servers.
+        // Remaining events belong to the previous work.
+        self.events.retain(|event| matches!(event, Event::Gone { .. }));
+        // An agent sends one window for each of its servers.
         let links = shares.iter().map(|share| share.links.len().max(1)).sum();
-        self.say(&Down::Work(Work {
-            number: self.work,
-            unread: unread(links),
-            ..work
-        }))?;
+        self.say(&Down::Work(Work { number: self.work, unread: unread(links), ..work }))?;
         Ok(self.work)
     }
 
     /// Waits until all agents are ready for a stage of the newest work.
     ///
     /// # Errors
-    /// Who is not ready and what it did last, or the first that is lost or failed meanwhile.
+    /// Agents that are not ready, with their last actions; or the first agent that has gone or failed.
     pub fn barrier(&mut self, step: Step, within: Duration) -> Result<(), FleetError> {
         let deadline = Instant::now() + within;
         while !self.roster.all_ready(self.work, step) {
@@ -262,7 +227,7 @@ impl Controller {
             {
                 return Err(error);
             }
-            // Also one that went when nobody waited for it: with the others alone it would be another run.
+            // An agent may have gone before the barrier; without it, this would be another run.
             if let Some(error) = self.roster.first_gone() {
                 return Err(error);
             }
@@ -270,7 +235,7 @@ impl Controller {
         self.roster.first_gone().map_or(Ok(()), Err)
     }
 
-    /// Lets a stage begin `lead` from now at all agents. The instant on the clock of this host comes from one round trip.
+    /// Lets all agents begin a stage `lead` from now. The instant on this host's clock comes from one round trip.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -288,7 +253,7 @@ impl Controller {
             step,
             at_ns: now_ns + lead_ns,
             local_ns: local_ns + lead_ns,
-            // Redis leaves out less than a microsecond.
+            // Redis truncates to microseconds.
             uncertainty_ns: half_ns + 1_000,
         };
         let (work, at_ns) = (start.work, start.at_ns);
@@ -296,20 +261,20 @@ impl Controller {
         Ok(start)
     }
 
-    /// Agents that have not gone.
+    /// Number of remaining agents.
     pub fn going(&self) -> usize {
         self.roster.going()
     }
 
-    /// An agent with its host, for messages.
+    /// Agent and host, for messages.
     pub fn name(&self, agent: u32) -> String {
         self.roster.name(agent)
     }
 
-    /// The next event; `None` if there is none within `within`.
+    /// The next event; `None` if none arrives within `within`.
     ///
     /// # Errors
-    /// Redis has gone, or the lease of this controller is lost.
+    /// Redis has gone, or this controller has lost its lease.
     pub fn next(&mut self, within: Duration) -> Result<Option<Event>, FleetError> {
         let deadline = Instant::now() + within;
         loop {
@@ -323,7 +288,7 @@ impl Controller {
         }
     }
 
-    /// What agents have read of their hosts since this was asked last, in the order in which it came.
+    /// The agents' host readings since the last call, in order of arrival.
     ///
     /// # Errors
     /// Redis has gone.
@@ -343,7 +308,7 @@ impl Controller {
         Ok(found)
     }
 
-    /// An instant of the clock of Redis on the monotonic clock of this host, by the newest round trips.
+    /// Converts an instant from the clock of Redis to this host's monotonic clock, by the newest round trips.
     pub fn local_ns(&self, at_ns: i64) -> i64 {
         self.clocks.monotonic().to_local_ns(at_ns)
     }
@@ -357,7 +322,7 @@ impl Controller {
         self.say(&Down::Cancel { work, reason })
     }
 
-    /// Ends everything in order: the agents leave, and nothing stays in Redis. Returns who did not say that it left.
+    /// Ends the run in order: agents leave, and its keys are deleted. Returns the agents that did not report their end.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -366,8 +331,8 @@ impl Controller {
         self.close(within)
     }
 
-    /// Ends everything at once: the agents stop their load and leave, and nothing stays in Redis. Returns who did not say
-    /// that it left; such an agent ends by its lease.
+    /// Ends the run at once: agents stop their load and leave, and its keys are deleted. Returns the agents that did not report
+    /// their end; they end by their lease.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -389,7 +354,7 @@ impl Controller {
         Ok(self.roster.not_left())
     }
 
-    /// Agents that sent no window for longer than `longer_than` while others did: number, host and what they did last.
+    /// Agents that sent no window for longer than `longer_than` while others did: number, host and last action.
     pub fn lagging(&self, longer_than: Duration) -> Vec<String> {
         self.roster.lagging(longer_than)
     }
@@ -408,7 +373,7 @@ impl Controller {
         })
     }
 
-    /// Reads what has come, and looks who is silent.
+    /// Reads new messages, and checks for silent agents.
     fn poll(&mut self) -> Result<(), FleetError> {
         self.lease.check()?;
         let (up, position) = (self.options.run.up(), self.position.clone());
@@ -430,7 +395,7 @@ impl Controller {
             for (_, fields) in &entries {
                 self.take(fields)?;
             }
-            // What is read takes no memory any more.
+            // Read messages need not stay in Redis.
             let position = self.position.clone();
             self.ask(|connection| {
                 let mut trim = redis::cmd("XTRIM");
@@ -441,7 +406,7 @@ impl Controller {
         let since = self.looked.elapsed();
         if since >= self.options.lease / 4 {
             self.looked = Instant::now();
-            // Where this process or Redis stood still, the agents had no chance to be heard: the next look counts.
+            // After a stall of this process or of Redis, agents may not have been heard: leave it to the next check.
             if since < self.options.lease / 2 {
                 self.look_for_silent()?;
             }
@@ -472,7 +437,7 @@ impl Controller {
         Ok(())
     }
 
-    /// One entry of the stream: number of the agent and of the message, JSON, and histograms.
+    /// Handles one stream entry: numbers of agent and message, JSON, and histograms.
     fn take(&mut self, fields: &[Vec<u8>]) -> Result<(), FleetError> {
         let field = |name: &[u8]| {
             let mut pairs = fields.chunks_exact(2);
@@ -483,12 +448,12 @@ impl Controller {
         else {
             return Err(FleetError::Message {
                 from: "an agent".into(),
-                reason: "it has no sender".into(),
+                reason: "no sender".into(),
             });
         };
         let agent = agent as u32;
         let missing = match self.roster.number(agent, message) {
-            // Sent again after a lost connection, or by somebody who is no part of the fleet.
+            // Repeated after a lost connection, or not from the fleet.
             None => return Ok(()),
             Some(missing) => missing,
         };
@@ -503,45 +468,30 @@ impl Controller {
         }
         let current = self.work;
         let event = match said {
-            Up::Window {
-                work,
-                server,
-                window,
-            } if work == current => {
+            Up::Window { work, server, window } if work == current => {
                 let blob = field(b"h").unwrap_or_default();
                 let window = self.decoder.decode(&window, blob, &from)?;
-                Event::Window {
-                    agent,
-                    server,
-                    window,
-                }
+                Event::Window { agent, server, window }
             }
             Up::ServerDone { work, server } if work == current => {
                 Event::ServerDone { agent, server }
             }
             Up::Begun { work, began, .. } if work == current => Event::Begun { agent, began },
-            Up::Done {
-                work,
-                summary,
-                realtime,
-                ..
-            } if work == current => Event::Done {
-                agent,
-                summary,
-                realtime,
-            },
+            Up::Done { work, summary, realtime, .. } if work == current => {
+                Event::Done { agent, summary, realtime }
+            }
             _ => return Ok(()),
         };
         self.events.push_back(event);
         Ok(())
     }
 
-    /// Asks Redis, again over a new connection if one is lost, until the lease is over.
+    /// Asks Redis, reconnecting if necessary, until the lease is over.
     fn ask<T>(
         &mut self,
         mut question: impl FnMut(&mut Connection) -> Result<T, RedisError>,
     ) -> Result<T, FleetError> {
-        // A connection that is lost while nobody asks is made again like any other.
+        // A connection lost while idle is replaced like any other.
         let mut failing = None;
         loop {
             let kept = self.options.endpoint.kept(&mut self.connection, BLOCK);
@@ -555,7 +505,7 @@ impl Controller {
                     self.connection = None;
                     let since = *failing.get_or_insert_with(Instant::now);
                     if self.is_ending || since.elapsed() > self.options.lease {
-                        // Who asks once more, to end in order, does not wait again.
+                        // Further requests, such as an orderly end, do not wait again.
                         self.is_ending = true;
                         return Err(FleetError::RedisGone {
                             silent: self.heard.elapsed(),
@@ -570,12 +520,12 @@ impl Controller {
     }
 }
 
-/// Messages that stay in Redis unread where so many windows come in an interval.
+/// Bound on unread messages in Redis for this many windows in an interval.
 fn unread(windows: usize) -> u64 {
     UNREAD.1.max(UNREAD.0 * windows as u64)
 }
 
-/// Takes away what is left of a run in Redis, once nobody of it is there any more.
+/// Deletes a run's remaining keys in Redis, once all its agents have gone.
 ///
 /// # Errors
 /// Redis does not answer; the keys then expire.
@@ -588,7 +538,7 @@ pub fn forget(endpoint: &Endpoint, run: &RunName) -> Result<(), FleetError> {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // Without a word the agents end by their lease; with one, at once.
+        // With a message, agents end at once; without one, when their lease runs out.
         if !self.is_closed {
             self.is_closed = true;
             self.is_ending = true;

@@ -1,5 +1,5 @@
-//! Where Redis is, and how to get in. The address may hold a password: it comes by environment or file, and is shown
-//! without user and password only.
+//! The Redis address and credentials. The address may hold a password: it comes from the environment or a file, and is shown
+//! without user and password.
 
 use crate::error::FleetError;
 use redis::{Client, Connection, ConnectionAddr, RedisError, TlsCertificates};
@@ -8,18 +8,18 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a connection, and for an answer beyond what a command itself waits.
+/// Longest wait for a connection, and for an answer beyond a command's own blocking time.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a machine that does too much may stand still. Questions that are asked once wait for so long.
+/// Longest stall of an overloaded machine. Queries without a retry wait this long.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
 
-/// Entries of a stream: id, and fields with their values.
+/// Entries of a stream: ID, and fields with their values.
 pub(crate) type Entries = Vec<(String, Vec<Vec<u8>>)>;
-/// What `XREAD` answers: nothing, or each stream with its entries.
+/// Answer of `XREAD`: nothing, or each stream with its entries.
 pub(crate) type Reply = Option<Vec<(String, Entries)>>;
 
-/// A Redis server that a fleet meets at.
+/// The Redis server of a fleet.
 #[derive(Clone)]
 pub struct Endpoint {
     client: Client,
@@ -39,12 +39,11 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. Without a text it is the
-    /// content of `file`. `authority` is a file of certificates (PEM) that Redis is trusted by with `rediss://`, instead of
-    /// those of this system.
+    /// Parses the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. Without a text, reads `file`.
+    /// `authority` is a file of certificates (PEM) to trust with `rediss://`, instead of the system's.
     ///
     /// # Errors
-    /// No address, an unreadable file, or a text that is no address; the text is never part of the message.
+    /// No address, an unreadable file, or an invalid address; the text is never part of the message.
     pub fn find(
         text: Option<&str>,
         file: Option<&Path>,
@@ -62,19 +61,14 @@ impl Endpoint {
             return Err(FleetError::EndpointText { reason });
         }
         if text.contains("#insecure") {
-            let reason = "certificates are always checked, so `#insecure` cannot be";
+            let reason = "`#insecure` is not supported: certificates are always checked";
             return Err(FleetError::EndpointText { reason });
         }
-        let not_valid = |_: RedisError| FleetError::EndpointText {
-            reason: "it cannot be read as an address",
-        };
+        let not_valid = |_: RedisError| FleetError::EndpointText { reason: "it cannot be parsed" };
         let client = match authority {
             Some(path) if scheme == Some("rediss") => {
                 let root_cert = Some(read(path)?.into_bytes());
-                let certificates = TlsCertificates {
-                    client_tls: None,
-                    root_cert,
-                };
+                let certificates = TlsCertificates { client_tls: None, root_cert };
                 Client::build_with_tls(text, certificates)
             }
             _ => Client::open(text),
@@ -89,7 +83,7 @@ impl Endpoint {
         Ok(Endpoint { client, shown })
     }
 
-    /// Why others could write to it, if it is on another host.
+    /// Why others could write to Redis, if it is on another host.
     pub fn weakness(&self) -> Option<&'static str> {
         let info = self.client.get_connection_info();
         let (host, is_encrypted) = match info.addr() {
@@ -109,17 +103,15 @@ impl Endpoint {
         }
     }
 
-    /// A new connection whose commands end within [`ANSWER_WITHIN`] and `longest_block`, which the longest command waits
-    /// by itself.
+    /// Opens a connection. Its commands end within [`ANSWER_WITHIN`] plus `longest_block`, the longest blocking time of a command.
     ///
     /// # Errors
-    /// [`FleetError::Redis`] if there is none.
+    /// [`FleetError::Redis`] if the connection fails.
     pub fn connect(&self, longest_block: Duration) -> Result<Connection, FleetError> {
-        self.try_connect(longest_block)
-            .map_err(|error| self.error(&error))
+        self.try_connect(longest_block).map_err(|error| self.error(&error))
     }
 
-    /// A new connection for questions without a retry. Timeouts are repeated for [`STALL`]; a refused connection is not.
+    /// Opens a connection for queries without a retry. Timeouts are repeated for [`STALL`]; a refused connection is not.
     ///
     /// # Errors
     /// [`FleetError::Redis`].
@@ -140,7 +132,7 @@ impl Endpoint {
         Ok(connection)
     }
 
-    /// The connection that is kept, or a new one in its place.
+    /// The kept connection, or a new one.
     pub(crate) fn kept<'c>(
         &self,
         connection: &'c mut Option<Connection>,
@@ -152,20 +144,15 @@ impl Endpoint {
         }
     }
 
-    /// The error with the address that can be shown.
+    /// The error with the displayable address.
     pub fn error(&self, error: &RedisError) -> FleetError {
-        FleetError::Redis {
-            endpoint: self.shown.clone(),
-            reason: error.to_string(),
-        }
+        FleetError::Redis { endpoint: self.shown.clone(), reason: error.to_string() }
     }
 }
 
 fn read(path: &Path) -> Result<String, FleetError> {
-    std::fs::read_to_string(path).map_err(|source| FleetError::EndpointFile {
-        path: path.into(),
-        source: source.into(),
-    })
+    std::fs::read_to_string(path)
+        .map_err(|source| FleetError::EndpointFile { path: path.into(), source: source.into() })
 }
 
 #[cfg(test)]
@@ -177,35 +164,27 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_never_shown() {
-        let endpoint = find("redis://anna:secret@localhost:7000/2").expect("it is one");
+    fn password_is_never_shown() {
+        let endpoint = find("redis://anna:secret@localhost:7000/2").expect("valid");
         assert_eq!(endpoint.to_string(), "localhost:7000");
         assert!(!format!("{endpoint:?}").contains("secret"));
-        for wrong in [
-            "http://:secret@h",
-            "redis://:secret@h:port",
-            "secret",
-            "rediss://:secret@h/#insecure",
-        ] {
+        for wrong in
+            ["http://:secret@h", "redis://:secret@h:port", "secret", "rediss://:secret@h/#insecure"]
+        {
             let error = find(wrong).expect_err(wrong);
-            assert!(
-                !format!("{error} {error:?}").contains("secret"),
-                "{error:?}"
-            );
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
         }
     }
 
     #[test]
-    fn a_file_counts_without_a_text() {
+    fn address_file_is_used_without_a_text() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "rediss://:secret@cache\n").expect("written");
         assert_eq!(
-            Endpoint::find(None, Some(file.path()), None)
-                .expect("it is one")
-                .to_string(),
+            Endpoint::find(None, Some(file.path()), None).expect("valid").to_string(),
             "cache:6379"
         );
         let none = Endpoint::find(None, None, None).expect_err("nothing is given");
-        assert!(none.hint().expect("there is one").contains("DYNO_REDIS"));
+        assert!(none.hint().expect("present").contains("DYNO_REDIS"));
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in a fleet. Every variant names the host, where there is one, and the last thing it did.
+//! Errors of a fleet. Each variant names the host, if there is one, and the host's last action.
 
 use crate::protocol::Step;
 use dyno_engine::{Error, Kind};
@@ -8,200 +8,161 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A fleet, or one agent of it, cannot go on.
+/// Error that ends a fleet or one of its agents.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FleetError {
-    /// No address of Redis was given.
-    #[error("no address of Redis is given")]
+    /// No Redis address was given.
+    #[error("no Redis address")]
     NoEndpoint,
-    /// The file with the address or with certificates cannot be read.
+    /// The file with the address or the certificates cannot be read.
     #[error("cannot read `{}`", path.display())]
     EndpointFile {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// The address is none. It may hold a password, so it is not shown.
-    #[error("the address of Redis is not valid: {reason}")]
-    EndpointText {
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// Redis cannot be reached, or refuses.
+    /// The address is not valid. It may hold a password, so it is not shown.
+    #[error("invalid Redis address: {reason}")]
+    EndpointText { reason: &'static str },
+    /// Redis cannot be reached, or refuses the connection.
     #[error("cannot use Redis at `{endpoint}`: {reason}")]
     Redis {
         /// Address without user and password.
         endpoint: String,
-        /// What the connection or the server says.
+        /// Error of the connection or of the server.
         reason: String,
     },
-    /// A run has no such name.
-    #[error("`{name}` is not a valid name of a run: use 1 to 64 letters, digits, `.`, `_` or `-`")]
-    RunName {
-        /// What was given.
-        name: String,
-    },
-    /// Another controller has the run.
+    /// The run name is not valid.
+    #[error("`{name}` is not a valid run name: use 1 to 64 letters, digits, `.`, `_` or `-`")]
+    RunName { name: String },
+    /// Another controller holds the run.
     #[error("the run `{run}` already has a controller")]
-    RunTaken {
-        /// The run.
-        run: String,
-    },
-    /// Another agent has the number.
-    #[error("agent {index} of the run `{run}` is already there, on the host `{host}`")]
+    RunTaken { run: String },
+    /// Another agent holds the number.
+    #[error("the run `{run}` already has agent {index}, on the host `{host}`")]
     IndexTaken {
-        /// The run.
         run: String,
-        /// Number of the agent.
         index: u32,
-        /// Where the other one is.
+        /// Host of the other agent.
         host: String,
     },
-    /// Two programs of different versions.
+    /// Agent and controller have different versions.
     #[error("`{host}` has version {found}, and the controller has {expected}")]
     Version {
         /// Host of the agent.
         host: String,
-        /// Version of the agent, with that of its messages.
+        /// Version of the agent and of its messages.
         found: String,
         /// Version of the controller.
         expected: String,
     },
-    /// A host has no room for its records.
+    /// A host's disk is too full for its records.
     #[error(
-        "`{host}` has {} of free disk, and {} are needed",
+        "`{host}` has {} of free disk, but needs {}",
         Quantity::bytes(*free_bytes), Quantity::bytes(*needed_bytes)
     )]
-    Disk {
-        /// The host.
-        host: String,
-        /// What is free.
-        free_bytes: u64,
-        /// What must be.
-        needed_bytes: u64,
-    },
-    /// Not everybody was there in time.
+    Disk { host: String, free_bytes: u64, needed_bytes: u64 },
+    /// Some agents were late.
     #[error("{} not {step} within {within:?}: {}", plural(waiting), waiting.join(", "))]
     Late {
-        /// What was waited for, as a participle, such as `ready to load`.
+        /// Awaited state, as a participle, such as `ready to load`.
         step: String,
-        /// How long.
         within: Duration,
-        /// Each missing agent, with its host and the last thing it did.
+        /// Each missing agent, with its host and its last action.
         waiting: Vec<String>,
     },
     /// An agent has been silent for longer than its lease.
-    #[error(
-        "agent {index} on `{host}` has been silent for {silent:?}; the last thing it did: {last}"
-    )]
+    #[error("agent {index} on `{host}` has been silent for {silent:?}; its last action: {last}")]
     Lost {
-        /// Number of the agent.
         index: u32,
-        /// Its host.
         host: String,
-        /// How long.
         silent: Duration,
-        /// What it was doing.
+        /// Last action of the agent.
         last: String,
     },
-    /// An agent ended with an error of its own.
+    /// An agent ended with an error.
     #[error("agent {index} on `{host}` failed: {reason}")]
     Failed {
-        /// Number of the agent.
         index: u32,
-        /// Its host.
         host: String,
-        /// What it says.
+        /// The agent's error.
         reason: String,
     },
-    /// Messages of an agent never came.
+    /// Messages of an agent were lost.
     #[error(
         "{count} messages of agent {index} on `{host}` are missing: Redis dropped them before they were read"
     )]
-    MessagesLost {
-        /// Number of the agent.
-        index: u32,
-        /// Its host.
-        host: String,
-        /// How many.
-        count: u64,
-    },
+    MessagesLost { index: u32, host: String, count: u64 },
     /// The controller ended the run.
     #[error("the controller ended the run: {reason}")]
-    Aborted {
-        /// Why.
-        reason: String,
-    },
-    /// The controller has gone without a word.
-    #[error("the controller has been silent for {silent:?}; the last thing this agent did: {last}")]
+    Aborted { reason: String },
+    /// The controller has gone without a message.
+    #[error("the controller has been silent for {silent:?}; last action of this agent: {last}")]
     ControllerGone {
-        /// How long.
         silent: Duration,
-        /// What the agent was doing.
+        /// Last action of the agent.
         last: String,
     },
-    /// Its own host asked this agent to end.
+    /// A signal asked this agent to end.
     #[error("interrupted by a signal")]
     Interrupted,
     /// Redis has gone.
-    #[error("Redis did not answer for {silent:?}: {reason}; the last thing done: {last}")]
+    #[error("Redis did not answer for {silent:?}: {reason}; last action: {last}")]
     RedisGone {
-        /// How long.
         silent: Duration,
-        /// What the connection says.
+        /// Error of the connection.
         reason: String,
-        /// What was going on.
+        /// Last action of this host.
         last: String,
     },
-    /// A message that this version does not understand.
+    /// This version does not understand a message.
     #[error("cannot understand a message from `{from}`: {reason}")]
     Message {
-        /// Who sent it.
+        /// The sender.
         from: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// The controller said nothing in time.
+    /// The controller did not send a message in time.
     #[error("the controller did not {step} within {within:?}")]
     NoWord {
-        /// What was waited for.
+        /// Awaited action of the controller.
         step: String,
-        /// How long.
         within: Duration,
     },
-    /// The word to start came too late to be followed.
+    /// The start message arrived after the instant.
     #[error(
-        "the start of {step} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`"
+        "the start message for {step} arrived {late:?} late: `fleet.start_lead` is too short for the clocks or Redis"
     )]
     StartPassed {
-        /// What was to start.
+        /// The stage.
         step: Step,
-        /// How late.
         late: Duration,
     },
 }
 
 impl FleetError {
-    /// What to do about it, where that is not in the message.
+    /// Advice that the message does not include.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             FleetError::NoEndpoint => Some(
-                "put it into the environment variable `DYNO_REDIS`, or into a file that `DYNO_REDIS_FILE` names",
+                "set the environment variable `DYNO_REDIS`, or put the address into the file that `DYNO_REDIS_FILE` names",
             ),
             FleetError::EndpointText { .. } => {
-                Some("such as `redis://:password@host:6379`, or `rediss://` with TLS")
+                Some("use `redis://:password@host:6379`, or `rediss://` with TLS")
             }
-            FleetError::Redis { .. } => Some("check address, password and certificate of Redis"),
-            FleetError::RunTaken { .. } => Some("give the run another name, or wait for its lease"),
-            FleetError::Version { .. } => Some("place the same `dyno` on all hosts"),
-            FleetError::Disk { .. } => Some(
-                "free some space there, load less, or name another folder with `--host-folder`",
-            ),
+            FleetError::Redis { .. } => {
+                Some("check the address, password and certificate of Redis")
+            }
+            FleetError::RunTaken { .. } => {
+                Some("give the run another name, or wait until its lease expires")
+            }
+            FleetError::Version { .. } => Some("install the same `dyno` on all hosts"),
+            FleetError::Disk { .. } => {
+                Some("free disk space, load less data, or use another folder with `--host-folder`")
+            }
             FleetError::StartPassed { .. } => Some("raise `fleet.start_lead`"),
             FleetError::MessagesLost { .. } => {
-                Some("the controller or Redis was too slow; give them a CPU of their own")
+                Some("the controller or Redis was too slow; give each a CPU of its own")
             }
             _ => None,
         }
@@ -222,24 +183,24 @@ impl From<FleetError> for Error {
     }
 }
 
-/// Error, causes, hint and the last line of a server's log on one line, without credentials.
+/// Error, causes, hint and the last log line of a server, on one line and without credentials.
 pub(crate) fn reason_with_log(error: &Error) -> String {
     let mut text = error.reason();
     if let Some(hint) = &error.hint {
         text.push_str(&format!("; {}", redact(hint)));
     }
     if let Some(last) = error.log_tail.last() {
-        text.push_str(&format!("; the last line of its log: {}", redact(last)));
+        text.push_str(&format!("; last line of its log: {}", redact(last)));
     }
     text
 }
 
-/// A histogram whose values are outside of the bounds that all have: a bug.
+/// Internal error: a histogram with values outside the common bounds.
 pub(crate) fn out_of_bounds(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::from_cause(Kind::Internal, error)
 }
 
-/// Whether nobody is there any more to clean up behind an agent that ends with this error.
+/// Whether an agent that ends with this error must clean up itself, because no controller will.
 pub(crate) fn leaves_agent_alone(error: &Error) -> bool {
     matches!(
         error.cause.downcast_ref::<FleetError>(),

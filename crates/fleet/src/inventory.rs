@@ -1,70 +1,67 @@
-//! The inventory of Ansible, as `ansible-inventory --list` prints it: which hosts a group has, and how they are reached.
-//! Where it comes from, a file or a cloud, is Ansible's.
+//! The Ansible inventory as printed by `ansible-inventory --list`: hosts of groups, and their addresses. Ansible reads it from a
+//! file or a cloud.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Why hosts cannot be had.
+/// Reason why hosts cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InventoryError {
-    /// The text is not what `ansible-inventory --list` prints.
+    /// The text is not the output of `ansible-inventory --list`.
     #[error("cannot understand the inventory: {0}")]
     Form(String),
-    /// Neither a group nor a host.
+    /// The name is neither a group nor a host.
     #[error("the inventory has no group and no host `{0}`")]
     Unknown(String),
-    /// A group without hosts.
+    /// The group has no hosts.
     #[error("the group `{0}` of the inventory has no hosts")]
     Empty(String),
 }
 
-/// Variables that say where a host is. Each may be an expression or a secret that Ansible alone evaluates.
-const ADDRESSES: [&str; 4] = [
-    "dyno_address",
-    "ansible_host",
-    "ansible_ssh_host",
-    "ansible_connection",
-];
+/// Variables with a host's address. Each may be an expression or a secret that only Ansible can evaluate.
+const ADDRESSES: [&str; 4] =
+    ["dyno_address", "ansible_host", "ansible_ssh_host", "ansible_connection"];
 
 /// Groups and hosts.
 #[derive(Clone, Debug)]
 pub struct Inventory(Value);
 
 impl Inventory {
-    /// Reads what `ansible-inventory --list` prints.
+    /// Parses the output of `ansible-inventory --list`.
     ///
     /// # Errors
-    /// [`InventoryError::Form`] if it is something else.
+    /// [`InventoryError::Form`] for any other text.
     pub fn parse(text: &str) -> Result<Self, InventoryError> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| InventoryError::Form(error.to_string()))?;
         if !value.is_object() {
-            return Err(InventoryError::Form("it is no JSON object".into()));
+            return Err(InventoryError::Form("it is not a JSON object".into()));
         }
         Ok(Inventory(value))
     }
 
-    /// Hosts with an address that Ansible has yet to evaluate.
+    /// Hosts with an address that Ansible must evaluate.
     pub(crate) fn unevaluated(&self) -> Vec<&str> {
         let hosts = self.0["_meta"]["hostvars"].as_object();
         let is_open = |value: &Value| match value {
             Value::String(text) => text.contains("{{") || text.contains("{%"),
             value => value.get("__ansible_vault").is_some(),
         };
-        let hosts = hosts.into_iter().flatten();
         hosts
+            .into_iter()
+            .flatten()
             .filter(|(_, variables)| ADDRESSES.iter().any(|name| is_open(&variables[*name])))
             .map(|(host, _)| host.as_str())
             .collect()
     }
 
-    /// Arguments for the module `debug` of Ansible.
+    /// Arguments for Ansible's module `debug`.
     pub(crate) fn question() -> String {
         let values = ADDRESSES.map(|name| format!("{name}|default('')"));
         format!("msg={{{{[{}]}}}}", values.join(","))
     }
 
-    /// Takes over what Ansible answers: `HOST | SUCCESS => {…}` for each host.
+    /// Applies Ansible's answers: `HOST | SUCCESS => {…}` for each host.
     pub(crate) fn take_answers(&mut self, text: &str) {
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
@@ -87,10 +84,10 @@ impl Inventory {
         }
     }
 
-    /// Hosts of groups, or hosts themselves, each once and in the order of the inventory.
+    /// Hosts of these groups and hosts, each once and in inventory order.
     ///
     /// # Errors
-    /// A name that is not there, or a group without hosts.
+    /// An unknown name, or a group without hosts.
     pub fn hosts(&self, names: &[String]) -> Result<Vec<String>, InventoryError> {
         let mut hosts: Vec<String> = Vec::new();
         for name in names {
@@ -114,8 +111,7 @@ impl Inventory {
         Ok(hosts)
     }
 
-    /// Address that a host is reached at: `dyno_address` where the data network is another one, else `ansible_host`, else
-    /// its name.
+    /// Address of a host: `dyno_address` for a separate data network, otherwise `ansible_host`, otherwise its name.
     pub fn address<'a>(&'a self, host: &'a str) -> &'a str {
         let variables = &self.0["_meta"]["hostvars"][host];
         let text = |key: &str| variables[key].as_str();
@@ -132,18 +128,22 @@ impl Inventory {
         let texts = ["ansible_host", "ansible_ssh_host", "dyno_address"];
         let texts = texts.map(|key| variables[key].as_str());
         let is_here = variables["ansible_connection"] == "local";
-        let texts = texts.into_iter().chain([is_here.then_some("localhost")]);
-        std::iter::once(host).chain(texts.flatten()).collect()
+        std::iter::once(host)
+            .chain(texts.into_iter().chain([is_here.then_some("localhost")]).flatten())
+            .collect()
     }
 
-    /// `seen` guards against groups that hold each other.
+    /// Collects a group's hosts. `seen` guards against groups that contain each other.
     fn collect(&self, group: &str, hosts: &mut Vec<String>, seen: &mut BTreeSet<String>) {
         if !seen.insert(group.to_owned()) {
             return;
         }
         let texts = |key: &str| {
-            let list = self.0[group][key].as_array().into_iter().flatten();
-            list.filter_map(Value::as_str)
+            self.0[group][key]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         };
@@ -154,8 +154,12 @@ impl Inventory {
     }
 
     fn is_host(&self, name: &str) -> bool {
-        let groups = self.0.as_object().into_iter().flatten();
-        let mut lists = groups.filter_map(|(_, group)| group["hosts"].as_array());
+        let mut lists = self
+            .0
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, group)| group["hosts"].as_array());
         lists.any(|hosts| hosts.iter().any(|host| host == name))
     }
 }
@@ -174,7 +178,7 @@ mod tests {
 
     fn hosts(names: &[&str]) -> Result<Vec<String>, InventoryError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Inventory::parse(LIST).expect("it is one").hosts(&names)
+        Inventory::parse(LIST).expect("valid").hosts(&names)
     }
 
     #[test]
@@ -185,14 +189,8 @@ mod tests {
 
     #[test]
     fn missing_and_empty_groups_are_named() {
-        assert_eq!(
-            hosts(&["client"]),
-            Err(InventoryError::Unknown("client".into()))
-        );
-        assert_eq!(
-            hosts(&["servers"]),
-            Err(InventoryError::Empty("servers".into()))
-        );
+        assert_eq!(hosts(&["client"]), Err(InventoryError::Unknown("client".into())));
+        assert_eq!(hosts(&["servers"]), Err(InventoryError::Empty("servers".into())));
         assert!(Inventory::parse("[]").is_err());
     }
 
@@ -203,22 +201,19 @@ mod tests {
             "b": {"ansible_host": {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"}},
             "c": {"ansible_ssh_host": "10.0.0.3"}
         }}, "all": {"hosts": ["a", "b", "c"]}}"#;
-        let mut inventory = Inventory::parse(list).expect("it is one");
+        let mut inventory = Inventory::parse(list).expect("valid");
         assert_eq!(inventory.unevaluated(), ["a", "b"]);
         let answers = "b | SUCCESS => {\n    \"changed\": false,\n    \"msg\": [\"\", \"10.0.0.2\", \"\", \"ssh\"]\n}\n\
                        a | SUCCESS => {\n    \"msg\": [\n        \"10.0.0.1\",\n        \"10.0.0.1\", \"\", \"\"\n    ]\n}\n";
         inventory.take_answers(answers);
         assert_eq!(inventory.unevaluated(), Vec::<&str>::new());
         let address = |host| inventory.address(host);
-        assert_eq!(
-            ["a", "b", "c"].map(address),
-            ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
-        );
+        assert_eq!(["a", "b", "c"].map(address), ["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
     }
 
     #[test]
-    fn the_data_network_comes_first() {
-        let inventory = Inventory::parse(LIST).expect("it is one");
+    fn data_network_address_takes_precedence() {
+        let inventory = Inventory::parse(LIST).expect("valid");
         assert_eq!(inventory.address("c2"), "192.168.0.2");
         assert_eq!(inventory.address("c1"), "10.0.0.1");
         assert_eq!(inventory.address("c9"), "c9");

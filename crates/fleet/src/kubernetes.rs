@@ -1,5 +1,5 @@
-//! Manifests for Kubernetes from a plan: a Kustomize base, and an overlay for the parts that change from cluster to cluster.
-//! Nothing here is applied, and no secret is in it: passwords and keys are in a `Secret` each that a person or `dyno` makes before.
+//! Kubernetes manifests from a plan: a Kustomize base, and an overlay for the parts that differ between clusters. Nothing is
+//! applied here, and manifests contain no secrets: passwords and keys are in `Secret`s that a person or `dyno` creates before.
 
 mod agent;
 mod clients;
@@ -25,16 +25,16 @@ pub(crate) use input::servers_of_pod;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Why there are no manifests.
+/// Reason why manifests cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// The plan has no fleet for Kubernetes.
-    #[error("the plan has no table `[fleet.kubernetes]`")]
+    #[error("the plan has no `[fleet.kubernetes]` table")]
     NoKubernetes,
-    /// Manifests would not do what the plan says.
-    #[error("manifests for Kubernetes do not know {}", keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))]
+    /// The plan has settings that manifests would ignore.
+    #[error("Kubernetes manifests do not support {}", keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))]
     Unknown {
-        /// Keys of the plan that are set, and have no place in them.
+        /// The unsupported keys.
         keys: Vec<String>,
     },
 }
@@ -42,24 +42,23 @@ pub enum RenderError {
 impl From<RenderError> for Error {
     fn from(error: RenderError) -> Self {
         let hint = match &error {
-            RenderError::NoKubernetes => "an empty one is enough; `--set fleet.kubernetes.client_pods=3` adds it to a built-in plan".to_owned(),
+            RenderError::NoKubernetes => "add an empty table, or use `--set fleet.kubernetes.client_pods=3` with a built-in plan".to_owned(),
             RenderError::Unknown { keys } => unknown::hint(keys),
         };
         Error::from_cause(Kind::BadInput, error).with_hint(hint)
     }
 }
 
-/// A file of the manifests.
+/// A manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its path, relative to the folder of all.
+    /// Path relative to the manifest folder.
     pub path: PathBuf,
-    /// Its text.
     pub text: String,
 }
 
 impl Manifest {
-    /// Writes it below the folder of all, and says where it is.
+    /// Writes the file below `folder`, and returns its path.
     ///
     /// # Errors
     /// The folder or the file cannot be written.
@@ -71,42 +70,36 @@ impl Manifest {
     }
 }
 
-/// Name of the run of the agents beside servers that are started for the `start`th time: those of servers before are no part of
-/// it.
+/// Run name of the agents next to the servers of the `start`th start. Agents of earlier servers belong to another run.
 pub fn watch_run(run: &str, start: u32) -> String {
     format!("{run}.{start}")
 }
 
-/// What manifests need to know besides the plan.
+/// Options of [`render`], in addition to the plan.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderOptions<'a> {
-    /// What clients may load besides the servers of the pods.
+    /// What clients may load in addition to the servers of the pods.
     pub permits: &'a Permits,
-    /// Agents that load are given users or certificates.
+    /// Whether loading agents get users or certificates.
     pub with_secrets: bool,
-    /// Name of the run.
+    /// Run name.
     pub run: &'a str,
-    /// How often the run has started servers, from 1.
+    /// Number of the server start, from 1.
     pub start: u32,
 }
 
 impl<'a> RenderOptions<'a> {
-    /// Those of the first start of a plan alone.
+    /// Options for a single plan's first start.
     pub fn of(plan: &Plan, permits: &'a Permits, run: &'a str) -> Self {
-        RenderOptions {
-            permits,
-            with_secrets: needs_secrets(&plan.server),
-            run,
-            start: 1,
-        }
+        RenderOptions { permits, with_secrets: needs_secrets(&plan.server), run, start: 1 }
     }
 }
 
-/// The manifests of a run: `base/` with all objects and `overlays/cluster/`, in which names of images, the number of
-/// clients and the storage class are changed for one cluster.
+/// Renders the manifests of a run: `base/` with all objects, and `overlays/cluster/` with the image names, number of clients and
+/// storage class of one cluster.
 ///
 /// # Errors
-/// [`RenderError`] if the plan has no such fleet, or servers that manifests do not know.
+/// [`RenderError`] if the plan has no such fleet, or unsupported server settings.
 pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
@@ -142,28 +135,21 @@ pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>,
         "namespace": kubernetes.namespace,
         "resources": resources,
     });
-    let mut manifests: Vec<Manifest> = files
-        .iter()
-        .map(|(name, objects)| manifest(&format!("base/{name}"), objects))
-        .collect();
+    let mut manifests: Vec<Manifest> =
+        files.iter().map(|(name, objects)| manifest(&format!("base/{name}"), objects)).collect();
     manifests.push(manifest("base/kustomization.yaml", &[base]));
-    manifests.push(manifest(
-        "overlays/cluster/kustomization.yaml",
-        &[overlay(&input)],
-    ));
+    manifests.push(manifest("overlays/cluster/kustomization.yaml", &[overlay(&input)]));
     Ok(manifests)
 }
 
 /// A server in a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodServer {
-    /// Number of the pod.
     pub pod: u32,
-    /// Its number there.
+    /// Number within the pod.
     pub number: u32,
-    /// Its port there.
     pub port: u16,
-    /// Its host, as all pods of the cluster find it.
+    /// Host name within the cluster.
     pub host: String,
 }
 
@@ -172,7 +158,7 @@ pub fn server_pod(pod: u32) -> String {
     format!("{SERVERS}-{pod}")
 }
 
-/// The servers of all pods of a plan that has `pairs` of them on a host, those of a pod one after the other.
+/// The servers of all pods of a plan with `pairs`; servers of a pod are adjacent.
 pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
     let namespace = &kubernetes.namespace;
     let servers = servers_of_pod(kubernetes, pairs);
@@ -189,20 +175,16 @@ pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
 
 fn manifest(path: &str, objects: &[Value]) -> Manifest {
     let texts: Vec<String> = objects.iter().map(yaml::to_yaml).collect();
-    Manifest {
-        path: path.into(),
-        text: texts.join("---\n"),
-    }
+    Manifest { path: path.into(), text: texts.join("---\n") }
 }
 
-/// What differs between clusters, over the base.
+/// The overlay with cluster-specific values.
 fn overlay(input: &RenderInput<'_>) -> Value {
     let kubernetes = input.kubernetes;
     let image = |name: &str| {
-        // A tag and a digest end a name, and the digest counts; a port of a registry comes before a `/`.
-        let (before, last) = name
-            .rsplit_once('/')
-            .map_or(("", name), |(before, last)| (before, last));
+        // A name may end in a tag and a digest, and the digest counts. A `/` follows the port of a registry.
+        let (before, last) =
+            name.rsplit_once('/').map_or(("", name), |(before, last)| (before, last));
         let (short, tag) = match last.split_once('@') {
             Some((named, digest)) => {
                 let short = named.split_once(':').map_or(named, |(short, _)| short);
@@ -239,12 +221,12 @@ fn namespace(input: &RenderInput<'_>) -> Value {
     })
 }
 
-/// Whether only pods of the run reach its pods. On the network of the node nobody could tell them from others.
+/// Whether a policy limits access to the run's pods. On the node's network, pods cannot be told apart.
 pub fn has_network_policy(kubernetes: &KubernetesPlan) -> bool {
     !kubernetes.host_network
 }
 
-/// Lets the pods of the run talk to each other, and nobody else to them.
+/// Network policy that allows traffic only between pods of the run.
 fn network(input: &RenderInput<'_>) -> Value {
     let pods = json!({"matchLabels": input.labels_of_run()});
     json!({
@@ -259,7 +241,7 @@ fn network(input: &RenderInput<'_>) -> Value {
     })
 }
 
-/// The plan itself, for those who look; agents get it from the controller.
+/// The plan, for people who inspect the cluster; agents get it from the controller.
 fn plan_map(input: &RenderInput<'_>) -> Value {
     json!({
         "apiVersion": "v1",
@@ -277,23 +259,18 @@ mod tests {
     fn plan(settings: &str) -> Plan {
         let text =
             format!("base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet.kubernetes]\n{settings}\n");
-        dyno_plan::file::parse(&text, "t").expect("it is valid")
+        dyno_plan::file::parse(&text, "t").expect("valid")
     }
 
     fn rendered(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, RenderError> {
         let permits = Permits::of(&plan.server);
-        let options = RenderOptions {
-            start,
-            ..RenderOptions::of(plan, &permits, run)
-        };
+        let options = RenderOptions { start, ..RenderOptions::of(plan, &permits, run) };
         render(plan, &options)
     }
 
     fn text(plan: &Plan, path: &str) -> String {
-        let manifests = rendered(plan, "r1", 1).expect("it is a fleet");
-        let found = manifests
-            .iter()
-            .find(|manifest| manifest.path.ends_with(path));
+        let manifests = rendered(plan, "r1", 1).expect("a fleet plan");
+        let found = manifests.iter().find(|manifest| manifest.path.ends_with(path));
         found.unwrap_or_else(|| panic!("no {path}")).text.clone()
     }
 
@@ -301,15 +278,12 @@ mod tests {
     fn pinned_pods_have_limits_that_equal_their_requests() {
         let pinned = text(&plan("server_cpus = 6"), "base/servers.yaml");
         assert_eq!(pinned.matches("cpu: \"6\"").count(), 2, "{pinned}");
-        let free = text(
-            &plan("server_cpus = 6\npin_cpus = false"),
-            "base/servers.yaml",
-        );
+        let free = text(&plan("server_cpus = 6\npin_cpus = false"), "base/servers.yaml");
         assert_eq!(free.matches("cpu: \"6\"").count(), 1, "{free}");
     }
 
     #[test]
-    fn the_network_of_the_node_is_an_option() {
+    fn node_network_is_an_option() {
         assert!(!text(&plan(""), "clients.yaml").contains("hostNetwork"));
         let host = text(&plan("host_network = true"), "clients.yaml");
         assert!(host.contains("hostNetwork: true"), "{host}");
@@ -317,27 +291,23 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_run_already_are_not_started() {
+    fn running_servers_are_not_started() {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://db".into());
-        let manifests = rendered(&plan, "r", 1).expect("it is a fleet");
-        assert!(
-            !manifests
-                .iter()
-                .any(|manifest| manifest.text.contains("StatefulSet"))
-        );
+        let manifests = rendered(&plan, "r", 1).expect("a fleet plan");
+        assert!(!manifests.iter().any(|manifest| manifest.text.contains("StatefulSet")));
         plan.fleet = None;
         assert_eq!(rendered(&plan, "r", 1), Err(RenderError::NoKubernetes));
     }
 
     #[test]
-    fn each_disk_has_a_server_and_an_agent_looks_after_them() {
+    fn each_disk_gets_a_server_and_a_pod_an_agent() {
         let mut plan = plan("disks = 2\nserver_pods = 2");
         let text = |plan: &Plan| {
-            let manifests = rendered(plan, "r", 3).expect("it is a fleet");
-            let mut all = manifests.into_iter();
-            let found = all.find(|manifest| manifest.path.ends_with("servers.yaml"));
+            let manifests = rendered(plan, "r", 3).expect("a fleet plan");
+            let found =
+                manifests.into_iter().find(|manifest| manifest.path.ends_with("servers.yaml"));
             found.expect("servers are started").text
         };
         let servers = text(&plan);
@@ -348,15 +318,9 @@ mod tests {
         holds("\"27018=/data/disk-1\"");
         holds("\"r.3\"");
         holds("shareProcessNamespace: true");
-        let kubernetes = plan
-            .fleet
-            .as_ref()
-            .and_then(|fleet| fleet.kubernetes.as_ref());
-        let found = pod_servers(kubernetes.expect("it is there"), 1);
-        let found: Vec<(u32, u16)> = found
-            .iter()
-            .map(|server| (server.pod, server.port))
-            .collect();
+        let kubernetes = plan.fleet.as_ref().and_then(|fleet| fleet.kubernetes.as_ref());
+        let found = pod_servers(kubernetes.expect("present"), 1);
+        let found: Vec<(u32, u16)> = found.iter().map(|server| (server.pod, server.port)).collect();
         assert_eq!(found, [(0, 27_017), (0, 27_018), (1, 27_017), (1, 27_018)]);
         plan.observe.host = false;
         assert!(!text(&plan).contains("--watch"));
@@ -369,47 +333,36 @@ mod tests {
                 "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 3\nplacement = \"{placement}\"\n\
                  [fleet]\nmapping = \"pairs\"\n[fleet.kubernetes]\n{settings}\n"
             );
-            dyno_plan::file::parse(&text, "t").expect("it is valid")
+            dyno_plan::file::parse(&text, "t").expect("valid")
         };
         let shared = text(&with("disks = 2", "none"), "servers.yaml");
         assert_eq!(shared.matches("name: \"mongod-").count(), 3, "{shared}");
-        // For the server, and for the agent that reads its disk.
+        // Once for the server, and once for the agent that reads its disk.
         for place in ["disk-0/server-0", "disk-1/server-1", "disk-0/server-2"] {
             let path = format!("mountPath: \"/data/{place}\"");
             assert_eq!(shared.matches(&path).count(), 2, "{place}: {shared}");
         }
-        assert_eq!(
-            shared.matches("subPath: \"server-2\"").count(),
-            2,
-            "{shared}"
-        );
-        assert_eq!(
-            shared.matches("PersistentVolumeClaim").count(),
-            2,
-            "{shared}"
-        );
+        assert_eq!(shared.matches("subPath: \"server-2\"").count(), 2, "{shared}");
+        assert_eq!(shared.matches("PersistentVolumeClaim").count(), 2, "{shared}");
         assert!(!shared.contains("numactl") && !shared.contains("SYS_NICE"));
-        let without = text(
-            &with("disks = 0\ndisk_size = \"8GiB\"", "interleave"),
-            "servers.yaml",
-        );
+        let without = text(&with("disks = 0\ndisk_size = \"8GiB\"", "interleave"), "servers.yaml");
         assert!(!without.contains("volumeClaimTemplates"), "{without}");
         assert!(without.contains("sizeLimit: \"8Gi\""), "{without}");
         assert!(without.contains("\"--interleave=all\""), "{without}");
         assert_eq!(without.matches("SYS_NICE").count(), 3, "{without}");
         let bound = text(&with("", "node=1"), "servers.yaml");
         assert!(bound.contains("\"--membind=1\""), "{bound}");
-        // What needs to know the CPUs of the node before the pod is there.
-        let error = rendered(&with("", "spread"), "r", 1).expect_err("it is refused");
+        // These placements need the node's CPUs before the pod exists.
+        let error = rendered(&with("", "spread"), "r", 1).expect_err("refused");
         assert!(error.to_string().contains("`server.placement`"), "{error}");
     }
 
     #[test]
-    fn only_the_fleet_reaches_its_pods() {
+    fn network_policy_admits_only_pods_of_the_fleet() {
         let policy = text(&plan(""), "network.yaml");
         assert!(policy.contains("kind: \"NetworkPolicy\""), "{policy}");
         let own = "app.kubernetes.io/instance: \"r1\"";
-        // Of itself, of the pods, and of those who reach them.
+        // The label of the policy, of its pods, and of allowed peers.
         assert_eq!(policy.matches(own).count(), 3, "{policy}");
         assert_eq!(policy.matches("component").count(), 1, "{policy}");
         for file in ["clients.yaml", "servers.yaml", "redis.yaml"] {
@@ -418,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_may_load_the_servers_of_the_run_and_no_others() {
+    fn clients_may_load_only_servers_of_the_run() {
         let of_pods = text(&plan("server_pods = 2\ndisks = 2"), "clients.yaml");
         assert_eq!(of_pods.matches("\"--target\"").count(), 2, "{of_pods}");
         for pod in 0..2 {
@@ -437,23 +390,19 @@ mod tests {
     fn plan_keys_unknown_to_manifests_are_refused() {
         let mut plan = plan("");
         plan.server.data_dir = Some("/data".into());
-        let error = rendered(&plan, "r", 1)
-            .expect_err("it has no place")
-            .to_string();
+        let error = rendered(&plan, "r", 1).expect_err("unsupported").to_string();
         assert!(error.contains("`server.data_dir`"), "{error}");
         let embedded = dyno_plan::file::parse(
             "base = \"a\"\n[server]\nkind = \"embedded\"\n[fleet.kubernetes]\n",
             "t",
         );
-        let embedded = embedded.expect("it is valid");
-        let error = rendered(&embedded, "r", 1)
-            .expect_err("there is no image")
-            .to_string();
+        let embedded = embedded.expect("valid");
+        let error = rendered(&embedded, "r", 1).expect_err("without an image").to_string();
         assert!(error.contains("embedded"), "{error}");
     }
 
     #[test]
-    fn users_and_certificates_are_mounted_where_they_are_read() {
+    fn secrets_are_mounted_only_where_they_are_read() {
         let mut secured = plan("disks = 2");
         secured.server.auth = true;
         let servers = text(&secured, "servers.yaml");
@@ -463,7 +412,7 @@ mod tests {
         let servers = text(&secured, "servers.yaml");
         let lenient = "--tlsAllowConnectionsWithoutCertificates";
         assert_eq!(servers.matches(lenient).count(), 2, "{servers}");
-        // In two containers, and not in that of the agent.
+        // In both server containers, and not in the agent's.
         let words = servers.split_whitespace().collect::<Vec<_>>().join(" ");
         let mount = "mountPath: \"/run/dyno-servers\" name: \"dyno-servers\" readOnly: true";
         assert_eq!(words.matches(mount).count(), 2, "{servers}");
@@ -501,10 +450,7 @@ mod tests {
             "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@{digest}\"\nserver_image = \"r/mongo:8.0@{digest}\""
         );
         let overlay = text(&plan(&settings), "overlays/cluster/kustomization.yaml");
-        assert!(
-            overlay.contains("name: \"registry:5000/a/dyno\""),
-            "{overlay}"
-        );
+        assert!(overlay.contains("name: \"registry:5000/a/dyno\""), "{overlay}");
         assert!(overlay.contains("newTag: \"v1\""), "{overlay}");
         let digests = overlay.matches(&format!("digest: \"{digest}\"")).count();
         assert_eq!(digests, 2, "{overlay}");
@@ -518,20 +464,12 @@ mod tests {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://user:a-secret@db/".into());
-        let manifests = rendered(&plan, "r", 1).expect("it is a fleet");
-        let holds = |text: &str| {
-            manifests
-                .iter()
-                .any(|manifest| manifest.text.contains(text))
-        };
-        assert!(holds("plan.toml") && holds("@db"), "the plan is there");
+        let manifests = rendered(&plan, "r", 1).expect("a fleet plan");
+        let holds = |text: &str| manifests.iter().any(|manifest| manifest.text.contains(text));
+        assert!(holds("plan.toml") && holds("@db"), "the plan is included");
         assert!(!holds("a-secret"));
         for manifest in manifests {
-            assert!(
-                !manifest.text.contains("kind: \"Secret\""),
-                "{}",
-                manifest.text
-            );
+            assert!(!manifest.text.contains("kind: \"Secret\""), "{}", manifest.text);
             assert!(!manifest.text.contains("stringData"), "{}", manifest.text);
         }
     }

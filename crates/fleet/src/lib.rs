@@ -1,11 +1,11 @@
-//! Many client hosts and many servers, one result.
+//! Load from many client hosts on many servers, with one result.
 //!
-//! Redis is the meeting point: agents come to it, take their shares, wait at barriers, and send one window per interval;
-//! the controller hands out, waits with deadlines, merges, and takes everything away again.
+//! Redis is the meeting point: agents join, take their shares, wait at barriers, and send one window per interval. The controller
+//! distributes the shares, waits with deadlines, merges, and cleans up.
 //!
-//! [`Fleet`] is a [`LoadSource`](dyno_engine::load_source::LoadSource) of the engine: it brings agents to hosts by Ansible or
-//! to pods by `kubectl`, lets them load servers together, and passes on what they measured. [`worker`] is such an agent.
-//! [`agent`] and [`controller`] are the two ends of the messages.
+//! [`Fleet`] is a [`LoadSource`](dyno_engine::load_source::LoadSource) of the engine: it starts agents on hosts by Ansible or in
+//! pods by `kubectl`, lets them load servers together, and passes on their results. [`worker`] is such an agent. [`agent`] and
+//! [`controller`] are the two ends of the protocol.
 
 pub mod agent;
 pub mod clock;

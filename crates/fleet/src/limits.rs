@@ -1,9 +1,9 @@
-//! What the system allows a controller.
+//! System limits of a controller.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Lets this process open as many files as the system allows it at most: a controller writes one for each host, and the usual
-/// limit is about a thousand. Returns the limit now; where it cannot be changed it stays as it was.
+/// Raises this process's limit of open files to the system's maximum, and returns the limit. A controller writes one file for each
+/// host, and the usual limit is about a thousand. If it cannot be changed, it stays.
 pub fn raise_file_limit() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return 0;
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_the_highest_that_is_allowed() {
+    fn file_limit_is_raised_to_the_maximum() {
         let hard = getrlimit(Resource::RLIMIT_NOFILE).unwrap().1;
         assert_eq!(raise_file_limit(), hard);
         assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap().0, hard);

@@ -1,10 +1,9 @@
-//! From the windows of all agents to the windows of the fleet.
+//! Merges the windows of all agents into windows of the fleet.
 //!
-//! Histograms are added and counts summed per interval and server; intervals of agents are aligned by their instants on the
-//! clock of Redis. An interval is closed when every agent that goes on has passed it on each server that it loads, or when it
-//! is too far behind the newest. A rate of the fleet is that of the common window: the intervals in which every agent of the
-//! fleet measured for the whole interval. Memory depends on the open intervals and the number of agents and servers, not on
-//! the length of the run.
+//! Histograms and counts are added by interval and server; intervals of agents are aligned by their instants on the clock of Redis.
+//! An interval closes when every remaining agent has passed it on each of its servers, or when it is too far behind the newest. The
+//! fleet's rate is measured in the common window: the intervals in which every agent measured throughout. Memory depends on the
+//! open intervals and the number of agents and servers, not on the length of the run.
 
 mod outcome;
 
@@ -17,27 +16,27 @@ pub use outcome::{AgentOutcome, CommonWindow, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Open intervals behind the newest one. More wait longer for a slow agent and take more memory, about half a megabyte
+/// Open intervals behind the newest one. A larger number waits longer for slow agents and takes more memory, about half a megabyte
 /// for each operation and interval.
 pub const DEFAULT_LAG: u64 = 10;
-/// A window is a full one from this share of the interval on.
+/// Smallest share of the interval that makes a full window.
 const FULL_RATIO: f64 = 0.999;
-/// An agent that begins up to this share of an interval after its start was there for the whole of it, and windows that are
-/// off by no more are aligned: threads of a busy machine wake up that late.
+/// Largest share of an interval by which an agent may begin late and still count for the whole interval, or windows may be shifted
+/// and still be aligned. Threads of a busy machine wake up that late.
 const LATE_RATIO: f64 = 0.01;
 
-/// When an agent began.
+/// Beginning of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
-    /// From the common instant to its real start, in nanoseconds.
+    /// Actual start after the common instant, in nanoseconds.
     pub late_ns: i64,
-    /// How far that may be off, in nanoseconds.
+    /// Uncertainty of it, in nanoseconds.
     pub uncertainty_ns: u64,
-    /// From the common instant to the instant that its windows count from, in nanoseconds.
+    /// Origin of the agent's windows after the common instant, in nanoseconds.
     pub windows_from_ns: i64,
 }
 
-/// How the windows of a fleet are merged.
+/// Options of a merge.
 #[derive(Clone, Debug)]
 pub struct MergeOptions {
     /// Length of an interval.
@@ -46,43 +45,43 @@ pub struct MergeOptions {
     pub lag: u64,
     /// Offered rate of the fleet; absent in a closed loop.
     pub offered_rate_per_s: Option<f64>,
-    /// Of each agent of the fleet the servers that it sends windows of, by number. Windows of others are left out.
+    /// Numbers of the servers that each agent sends windows of. Other windows are ignored.
     pub servers: Vec<Vec<u32>>,
 }
 
 /// An interval of the fleet.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// All windows of it together.
+    /// The sum of all windows.
     pub window: IntervalRecord,
-    /// Those of each server together, by its number.
+    /// The sum for each server, by number.
     pub servers: BTreeMap<u32, IntervalRecord>,
-    /// Windows that are in it: one for each agent and server.
+    /// Number of windows in it: one for each agent and server.
     pub windows: u32,
-    /// Whether every agent of the fleet was in it for the whole interval.
+    /// Whether every agent of the fleet took part throughout.
     pub is_common: bool,
 }
 
 #[derive(Debug, Default)]
 struct AgentState {
-    /// Its newest window of each server.
+    /// Newest window of each server.
     progress: BTreeMap<u32, Option<(PhaseKind, u64)>>,
-    /// Servers that it sends no more windows of.
+    /// Servers without further windows.
     done: BTreeSet<u32>,
-    /// Intervals that its windows are moved by.
+    /// Shift of its windows, in intervals.
     shift: i64,
-    /// When it really began, and whether its windows are aligned with the intervals; absent as long as that is not known.
+    /// Actual beginning, and whether windows are aligned with the intervals; absent while unknown.
     began: Option<(i64, bool)>,
-    /// It sends no more windows.
+    /// Whether it sends no more windows.
     has_ended: bool,
     last_measured: Option<u64>,
     outcome: AgentOutcome,
 }
 
-/// An interval that may get more windows.
+/// An interval that may receive more windows.
 #[derive(Debug, Default)]
 struct Open {
-    /// Those of each server together.
+    /// The sum for each server.
     servers: BTreeMap<u32, IntervalRecord>,
     windows: u32,
     full: u32,
@@ -99,7 +98,7 @@ impl Open {
         }
     }
 
-    /// All servers together; `None` without a window.
+    /// The sum over all servers; `None` without a window.
     fn sum(&self) -> Result<Option<IntervalRecord>, AdditionError> {
         let mut servers = self.servers.values();
         let mut sum = servers.next().cloned();
@@ -117,10 +116,10 @@ impl Open {
 pub struct Merger {
     options: MergeOptions,
     agents: Vec<AgentState>,
-    /// Windows of an interval in which nobody is missing.
+    /// Number of windows in a complete interval.
     all_windows: u32,
     open: BTreeMap<(PhaseKind, u64), Open>,
-    /// First interval of each phase that is still open.
+    /// First open interval of each phase.
     closed_up_to: BTreeMap<PhaseKind, u64>,
     phases: BTreeMap<PhaseKind, PhaseAccumulator>,
     common: CommonWindow,
@@ -130,7 +129,7 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Nothing yet.
+    /// Starts without windows.
     pub fn new(options: MergeOptions) -> Self {
         let agents = options.servers.iter().map(|servers| AgentState {
             progress: servers.iter().map(|server| (*server, None)).collect(),
@@ -152,8 +151,7 @@ impl Merger {
         }
     }
 
-    /// An agent has begun. Windows that come after this are aligned by it; without it, an agent is there for no whole
-    /// interval.
+    /// Records the beginning of an agent, which aligns its later windows. Without it, the agent never counts for a whole interval.
     pub fn begun(&mut self, agent: u32, began: Began) {
         let interval_ns = self.options.interval_ns.max(1) as f64;
         let late_by = began.windows_from_ns as f64 / interval_ns;
@@ -166,10 +164,10 @@ impl Merger {
         }
     }
 
-    /// Adds the window of an agent on one server. An agent that is not known, or does not load the server, is left out.
+    /// Adds an agent's window on one server. Ignores unknown agents, and servers that the agent does not load.
     ///
     /// # Errors
-    /// A histogram has values outside of the bounds of all.
+    /// A histogram has values outside the common bounds.
     pub fn add(
         &mut self,
         agent: u32,
@@ -194,7 +192,7 @@ impl Merger {
         if window.phase == PhaseKind::Measure {
             state.outcome.succeeded += window.counts.succeeded;
             state.outcome.failed += window.counts.failed;
-            // All of its servers have the same intervals.
+            // All servers of an agent have the same intervals.
             state.outcome.late_intervals += u64::from(!is_there && is_first);
             state.last_measured = state.last_measured.max(Some(slot));
         }
@@ -211,21 +209,21 @@ impl Merger {
         open.add(server, window)
     }
 
-    /// An agent sends no more windows of a server.
+    /// Records that an agent sends no more windows of a server.
     pub fn server_done(&mut self, agent: u32, server: u32) {
         if let Some(state) = self.agents.get_mut(agent as usize) {
             state.done.insert(server);
         }
     }
 
-    /// An agent sends no more windows, in order.
+    /// Records that an agent ended in order.
     pub fn ended(&mut self, agent: u32) {
         if let Some(state) = self.agents.get_mut(agent as usize) {
             state.has_ended = true;
         }
     }
 
-    /// An agent will not go on; the first reason is kept.
+    /// Records that an agent will not continue; the first reason is kept.
     pub fn lost(&mut self, agent: u32, reason: &str) {
         if let Some(state) = self.agents.get_mut(agent as usize) {
             state.has_ended = true;
@@ -233,35 +231,30 @@ impl Merger {
         }
     }
 
-    /// Messages of an agent never came.
+    /// Records lost messages of an agent.
     pub fn missing(&mut self, windows: u64) {
         self.missing_windows += windows;
     }
 
-    /// Closes the intervals that nobody adds to any more, and gives them in their order.
+    /// Closes complete intervals, and returns them in order.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// See [`add`](Self::add).
     pub fn closed(&mut self) -> Result<Vec<Merged>, AdditionError> {
         let going = self.agents.iter().filter(|state| !state.has_ended);
-        // `None` comes first: an agent that has sent nothing keeps the first interval open.
+        // `None` sorts first: an agent without windows keeps the first interval open.
         let passed = going.flat_map(|state| {
-            let servers = state.progress.iter();
-            let open = servers.filter(|(server, _)| !state.done.contains(server));
+            let open = state.progress.iter().filter(|(server, _)| !state.done.contains(server));
             open.map(|(_, newest)| *newest)
         });
         let passed = passed.min();
         let newest = self.open.keys().next_back().copied();
         let mut closed = Vec::new();
         while let Some((&place, _)) = self.open.first_key_value() {
-            // The interval of the newest window of an agent is complete: it sends one for each, and server.
+            // An agent's newest window completes its interval: it sends one for each interval and server.
             let all_passed = passed.is_none_or(|passed| passed >= Some(place));
             let too_old = newest.is_some_and(|(phase, slot)| {
-                let behind = if phase > place.0 {
-                    slot + 1
-                } else {
-                    slot - place.1
-                };
+                let behind = if phase > place.0 { slot + 1 } else { slot - place.1 };
                 behind >= self.options.lag
             });
             if !(all_passed || too_old) {
@@ -293,12 +286,7 @@ impl Merger {
             common.succeeded += window.counts.succeeded;
             common.failed += window.counts.failed;
         }
-        Ok(Some(Merged {
-            window,
-            servers: open.servers,
-            windows: open.windows,
-            is_common,
-        }))
+        Ok(Some(Merged { window, servers: open.servers, windows: open.windows, is_common }))
     }
 
     fn total(&mut self, window: &IntervalRecord) -> Result<(), AdditionError> {
@@ -306,15 +294,13 @@ impl Merger {
         let offered = offered.filter(|_| window.phase != PhaseKind::Load);
         let phase = window.phase;
         let totals = self.phases.entry(phase);
-        totals
-            .or_insert_with(|| PhaseAccumulator::new(phase, offered))
-            .add(window)
+        totals.or_insert_with(|| PhaseAccumulator::new(phase, offered)).add(window)
     }
 
-    /// Closes everything; the last intervals and the result.
+    /// Closes everything; returns the last intervals and the result.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// See [`add`](Self::add).
     pub fn finish(mut self) -> Result<(Vec<Merged>, Outcome), AdditionError> {
         let mut last = Vec::new();
         while !self.open.is_empty() {
@@ -324,11 +310,7 @@ impl Merger {
         if seconds > 0.0 {
             self.common.rate_per_s = self.common.succeeded as f64 / seconds;
         }
-        let end = self
-            .agents
-            .iter()
-            .filter_map(|state| state.last_measured)
-            .max();
+        let end = self.agents.iter().filter_map(|state| state.last_measured).max();
         for state in &mut self.agents {
             state.outcome.ended_early = match (end, state.last_measured) {
                 (Some(end), Some(last)) => end - last,
@@ -340,11 +322,7 @@ impl Merger {
             self.agents.into_iter().map(|state| state.outcome).collect();
         let (start_skew_ns, start_skew_uncertainty_ns) = skew(&agents);
         let outcome = Outcome {
-            phases: self
-                .phases
-                .values()
-                .map(PhaseAccumulator::to_record)
-                .collect(),
+            phases: self.phases.values().map(PhaseAccumulator::to_record).collect(),
             common: self.common,
             measured_intervals: self.measured_intervals,
             agents,

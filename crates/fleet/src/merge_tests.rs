@@ -1,4 +1,4 @@
-//! The whole is the sum of its parts, whoever is late, lost or out of step.
+//! The merged result is the sum of its parts, whichever agents are late, lost or out of step.
 
 use super::*;
 use dyno_record::interval::{
@@ -21,10 +21,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             service: response.clone(),
             start_delay: latency_histogram(),
             response,
-            response_sum_ns: values_us
-                .iter()
-                .map(|value| u128::from(*value) * 1_000)
-                .sum(),
+            response_sum_ns: values_us.iter().map(|value| u128::from(*value) * 1_000).sum(),
             service_sum_ns: 0,
             start_delay_sum_ns: 0,
             documents: count,
@@ -37,16 +34,8 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             count: 1,
             example: None,
         }],
-        counts: WindowCounts {
-            succeeded: count,
-            failed: 1,
-            ..WindowCounts::default()
-        },
-        sub_second: vec![SubSecondPart {
-            ended: count,
-            failed: 0,
-            response_sum_ns: 1,
-        }],
+        counts: WindowCounts { succeeded: count, failed: 1, ..WindowCounts::default() },
+        sub_second: vec![SubSecondPart { ended: count, failed: 0, response_sum_ns: 1 }],
         ..IntervalRecord::empty(phase, index, index * SECOND)
     }
 }
@@ -69,15 +58,11 @@ fn merger(agents: u32) -> Merger {
 }
 
 fn began(late_ns: i64, uncertainty_ns: u64, windows_from_ns: i64) -> Began {
-    Began {
-        late_ns,
-        uncertainty_ns,
-        windows_from_ns,
-    }
+    Began { late_ns, uncertainty_ns, windows_from_ns }
 }
 
 #[test]
-fn an_interval_closes_when_all_have_passed_it() {
+fn interval_closes_when_all_agents_have_passed_it() {
     let mut merger = merger(2);
     merger.add(0, 0, measure(0, &[10, 20])).expect("added");
     merger.add(0, 0, measure(1, &[10])).expect("added");
@@ -87,10 +72,7 @@ fn an_interval_closes_when_all_have_passed_it() {
     assert_eq!(closed.len(), 1);
     let first = &closed[0];
     assert_eq!((first.windows, first.is_common), (2, true));
-    assert_eq!(
-        (first.window.counts.succeeded, first.window.counts.failed),
-        (3, 2)
-    );
+    assert_eq!((first.window.counts.succeeded, first.window.counts.failed), (3, 2));
     assert_eq!(first.window.operations[0].response.len(), 3);
     assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
     assert_eq!(first.window.errors[0].count, 2);
@@ -100,19 +82,12 @@ fn an_interval_closes_when_all_have_passed_it() {
 
 #[test]
 fn server_finished_by_an_agent_delays_nothing() {
-    let mut merger = Merger::new(MergeOptions {
-        servers: vec![vec![0, 1]],
-        ..merger(1).options
-    });
+    let mut merger = Merger::new(MergeOptions { servers: vec![vec![0, 1]], ..merger(1).options });
     merger.begun(0, Began::default());
     merger.add(0, 0, measure(0, &[10])).expect("added");
     merger.add(0, 1, measure(0, &[10])).expect("added");
     merger.add(0, 0, measure(1, &[10])).expect("added");
-    assert_eq!(
-        merger.closed().expect("merged").len(),
-        1,
-        "server 1 is awaited"
-    );
+    assert_eq!(merger.closed().expect("merged").len(), 1, "server 1 is awaited");
     merger.server_done(0, 1);
     let closed = merger.closed().expect("merged");
     assert_eq!((closed.len(), closed[0].is_common), (1, false));
@@ -139,27 +114,20 @@ fn slow_agent_delays_few_intervals_and_loses_nothing() {
 }
 
 #[test]
-fn the_last_interval_of_a_phase_waits_for_all() {
+fn last_interval_of_a_phase_waits_for_all_agents() {
     let mut merger = merger(2);
-    merger
-        .add(0, 0, window(PhaseKind::Warmup, 0, &[1]))
-        .expect("added");
+    merger.add(0, 0, window(PhaseKind::Warmup, 0, &[1])).expect("added");
     merger.add(0, 0, measure(0, &[1])).expect("added");
     assert!(merger.closed().expect("merged").is_empty());
-    merger
-        .add(1, 0, window(PhaseKind::Warmup, 0, &[1]))
-        .expect("added");
+    merger.add(1, 0, window(PhaseKind::Warmup, 0, &[1])).expect("added");
     let closed = merger.closed().expect("merged");
-    assert_eq!(
-        (closed.len(), closed[0].window.phase),
-        (1, PhaseKind::Warmup)
-    );
+    assert_eq!((closed.len(), closed[0].window.phase), (1, PhaseKind::Warmup));
 }
 
 #[test]
 fn rate_comes_from_the_window_in_which_all_measured() {
     let mut merger = merger(2);
-    // One begins a second late and ends a second later, alone and unhindered.
+    // One agent begins a second late and ends a second later, alone and faster.
     merger.begun(0, began(1_000, 500, 0));
     merger.begun(1, began(1_000_200_000, 700, 1_000_200_000));
     let late = |index, values: &[u64]| {
@@ -175,49 +143,30 @@ fn rate_comes_from_the_window_in_which_all_measured() {
     }
     merger.add(1, 0, late(4, &[10; 900])).expect("added");
     let (last, outcome) = merger.finish().expect("merged");
-    let common: Vec<u64> = last
-        .iter()
-        .filter(|merged| merged.is_common)
-        .map(|merged| merged.window.index)
-        .collect();
+    let common: Vec<u64> =
+        last.iter().filter(|merged| merged.is_common).map(|merged| merged.window.index).collect();
     assert_eq!(common, [1, 2, 3, 4]);
-    assert_eq!(
-        (outcome.common.first_interval, outcome.common.intervals),
-        (1, 4)
-    );
-    assert_eq!(
-        (outcome.common.last_interval, outcome.measured_intervals),
-        (4, 6)
-    );
+    assert_eq!((outcome.common.first_interval, outcome.common.intervals), (1, 4));
+    assert_eq!((outcome.common.last_interval, outcome.measured_intervals), (4, 6));
     assert_eq!(outcome.common.rate_per_s, 150.0);
-    assert_eq!(
-        (outcome.start_skew_ns, outcome.start_skew_uncertainty_ns),
-        (1_000_199_000, 1_200)
-    );
+    assert_eq!((outcome.start_skew_ns, outcome.start_skew_uncertainty_ns), (1_000_199_000, 1_200));
     assert_eq!(outcome.agents[0].ended_early, 1);
 }
 
 #[test]
-fn an_agent_that_really_begins_late_is_not_there_before() {
+fn late_agent_does_not_count_before_its_actual_start() {
     let mut merger = merger(2);
     merger.begun(0, began(9_000_000, 500, 0));
-    // It stood still; its windows are where they were planned.
+    // It stalled; its windows stay where they were planned.
     merger.begun(1, began(2_500_000_000, 700, 0));
     for index in 0..5 {
         merger.add(0, 0, measure(index, &[10; 100])).expect("added");
         merger.add(1, 0, measure(index, &[10; 50])).expect("added");
     }
     let (_, outcome) = merger.finish().expect("merged");
-    assert_eq!(
-        (outcome.common.first_interval, outcome.common.intervals),
-        (3, 2)
-    );
+    assert_eq!((outcome.common.first_interval, outcome.common.intervals), (3, 2));
     assert_eq!(outcome.start_skew_ns, 2_491_000_000);
-    let late: Vec<u64> = outcome
-        .agents
-        .iter()
-        .map(|agent| agent.late_intervals)
-        .collect();
+    let late: Vec<u64> = outcome.agents.iter().map(|agent| agent.late_intervals).collect();
     assert_eq!(late, [0, 3]);
 }
 
@@ -241,7 +190,7 @@ fn lost_agent_is_marked_and_delays_no_other() {
     for agent in 0..3 {
         merger.add(agent, 0, measure(0, &[10])).expect("added");
     }
-    merger.lost(2, "it was not heard of");
+    merger.lost(2, "silent");
     merger.lost(2, "something else");
     for agent in 0..2 {
         merger.add(agent, 0, measure(1, &[10])).expect("added");
@@ -253,33 +202,27 @@ fn lost_agent_is_marked_and_delays_no_other() {
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!(outcome.common.intervals, 1);
     let lost = outcome.agents.iter().map(|agent| agent.lost.as_deref());
-    let expected = [None, None, Some("it was not heard of")];
+    let expected = [None, None, Some("silent")];
     assert_eq!(lost.collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn a_partial_window_is_in_the_sums_and_not_in_the_rate() {
+fn partial_window_counts_in_sums_but_not_in_the_rate() {
     let mut merger = merger(1);
     merger.add(0, 0, measure(0, &[10; 10])).expect("added");
     let mut last = measure(1, &[10; 4]);
     last.duration_ns = SECOND / 2;
     merger.add(0, 0, last).expect("added");
     let (_, outcome) = merger.finish().expect("merged");
-    assert_eq!(
-        (outcome.common.intervals, outcome.common.rate_per_s),
-        (1, 10.0)
-    );
-    assert_eq!(
-        (outcome.phases[0].succeeded, outcome.agents[0].succeeded),
-        (14, 14)
-    );
+    assert_eq!((outcome.common.intervals, outcome.common.rate_per_s), (1, 10.0));
+    assert_eq!((outcome.phases[0].succeeded, outcome.agents[0].succeeded), (14, 14));
 }
 
 #[test]
-fn memory_does_not_grow_with_the_length_of_the_run() {
+fn memory_is_independent_of_the_run_length() {
     let mut merger = merger(3);
     for index in 0..500 {
-        // One agent sends nothing at all.
+        // One agent sends nothing.
         merger.add(0, 0, measure(index, &[10])).expect("added");
         merger.add(1, 0, measure(index, &[10])).expect("added");
         merger.closed().expect("merged");
@@ -300,12 +243,9 @@ fn server_windows_add_up_to_the_total_and_wait_for_each_other() {
     }
     merger.add(0, 0, measure(0, &[10])).expect("added");
     merger.add(1, 2, measure(0, &[20, 30])).expect("added");
-    assert!(
-        merger.closed().expect("merged").is_empty(),
-        "one is missing"
-    );
+    assert!(merger.closed().expect("merged").is_empty(), "one is missing");
     merger.add(0, 2, measure(0, &[40])).expect("added");
-    // An agent sends nothing of a server that it does not load.
+    // A window of a server that the agent does not load is ignored.
     merger.add(1, 0, measure(0, &[50])).expect("left out");
     let closed = merger.closed().expect("merged");
     let first = &closed[0];
@@ -316,16 +256,13 @@ fn server_windows_add_up_to_the_total_and_wait_for_each_other() {
     let (_, outcome) = merger.finish().expect("merged");
     let each = outcome.agents.iter().map(|agent| agent.succeeded);
     assert_eq!(each.collect::<Vec<_>>(), [2, 2]);
-    assert_eq!(
-        (outcome.common.succeeded, outcome.agents[0].late_intervals),
-        (4, 0)
-    );
+    assert_eq!((outcome.common.succeeded, outcome.agents[0].late_intervals), (4, 0));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn the_merged_result_is_the_sum_of_all_windows_in_any_order(
+    fn merged_result_is_the_sum_of_windows_in_any_order(
         order in Just((0..24_u64).collect::<Vec<_>>()).prop_shuffle(),
         close_at in proptest::collection::vec(any::<bool>(), 24),
     ) {

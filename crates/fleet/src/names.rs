@@ -1,4 +1,4 @@
-//! Names in Redis: all keys of a run are under one prefix.
+//! Names in Redis. All keys of a run share a prefix.
 
 use crate::error::FleetError;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::fmt;
 pub struct RunName(String);
 
 impl RunName {
-    /// The name, if it is one: 1 to 64 letters, digits, `.`, `_` or `-`.
+    /// Checks the name: 1 to 64 letters, digits, `.`, `_` or `-`.
     ///
     /// # Errors
-    /// [`FleetError::RunName`] for anything else: it would be a pattern, or another prefix.
+    /// [`FleetError::RunName`] for any other text, which could be a pattern or change the prefix.
     pub fn new(name: &str) -> Result<Self, FleetError> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if (1..=64).contains(&name.len()) && name.chars().all(allowed) {
@@ -20,7 +20,7 @@ impl RunName {
         Err(FleetError::RunName { name: name.into() })
     }
 
-    /// The name under which those who start or watch the servers of a run meet.
+    /// Run name for the agents that start or watch the servers of a run.
     ///
     /// # Errors
     /// [`FleetError::RunName`] as in [`RunName::new`].
@@ -28,17 +28,17 @@ impl RunName {
         RunName::new(&format!("{run}.servers"))
     }
 
-    /// Text, for keys that expire with the lease of the controller: who it is.
+    /// String that identifies the controller; expires with its lease.
     pub fn controller(&self) -> String {
         self.key("controller")
     }
 
-    /// Hash: who the agents are, by number.
+    /// Hash: registrations of the agents, by number.
     pub fn agents(&self) -> String {
         self.key("agents")
     }
 
-    /// Sorted set: when each agent was last heard of, in microseconds of the clock of Redis.
+    /// Sorted set: last lease renewal of each agent, in microseconds of the clock of Redis.
     pub fn beats(&self) -> String {
         self.key("beats")
     }
@@ -53,17 +53,17 @@ impl RunName {
         self.key("down")
     }
 
-    /// Hash: the shares of the agents in one piece of work.
+    /// Hash: the agents' shares of one work.
     pub fn shares(&self) -> String {
         self.key("shares")
     }
 
-    /// Stream: what agents read of their hosts.
+    /// Stream: the agents' host readings.
     pub fn readings(&self) -> String {
         self.key("readings")
     }
 
-    /// All keys that a run can have.
+    /// All keys of a run.
     pub fn all(&self) -> [String; 7] {
         [
             self.controller(),
@@ -92,13 +92,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_leave_its_prefix() {
-        let run = RunName::new("2026-a.b_c").expect("it is one");
-        assert!(
-            run.all()
-                .iter()
-                .all(|key| key.starts_with("dyno:2026-a.b_c:"))
-        );
+    fn name_cannot_escape_its_prefix() {
+        let run = RunName::new("2026-a.b_c").expect("valid");
+        assert!(run.all().iter().all(|key| key.starts_with("dyno:2026-a.b_c:")));
         for wrong in ["", "a:b", "a*", "a b", &"x".repeat(65)] {
             assert!(RunName::new(wrong).is_err(), "{wrong}");
         }

@@ -1,5 +1,5 @@
-//! What work may ask of an agent. It comes over Redis, and whoever writes there is not trusted: programs, folders, parameters of
-//! servers and addresses are those that the agent was started for.
+//! Limits on an agent's work. Work arrives over Redis, whose writers are not trusted: programs, folders, server parameters and
+//! addresses must match the options of the agent.
 
 use dyno_engine::{Error, Kind};
 use dyno_plan::model::{Encryption, ServerPlan};
@@ -9,61 +9,59 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-/// See the module.
+/// Limits on an agent's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permits {
-    /// Programs of servers that a plan may name by path. Any may name an installed version.
+    /// Server programs that a plan may name by path. Installed versions are always allowed.
     pub programs: BTreeSet<PathBuf>,
-    /// Folders for data that a plan may name, besides that of the agent.
+    /// Data folders that a plan may name, in addition to the agent's folder.
     pub data_folders: BTreeSet<PathBuf>,
-    /// The address that servers may listen on, besides those of loopback.
+    /// Address on which servers may listen, in addition to loopback.
     pub listen: Option<IpAddr>,
-    /// Hosts of members that a server may be joined with, without ports.
+    /// Hosts of members that a server may join, without ports.
     pub members: BTreeSet<String>,
-    /// A plan has servers that others reach without a password.
+    /// Whether servers may be reachable for others without a password.
     pub open: bool,
-    /// A plan has servers that others reach without TLS.
+    /// Whether servers may be reachable for others without TLS.
     pub plain: bool,
-    /// Parameters of servers that a plan may set, each as `NAME=VALUE`: with the right one, a `mongod` reads files, asks other
-    /// hosts or takes down its guards.
+    /// Server parameters that a plan may set, each as `NAME=VALUE`. Some parameters let a `mongod` read files, contact other hosts
+    /// or disable protections.
     pub parameters: BTreeSet<String>,
-    /// Network cards whose packets a plan may send to other CPUs, each as `--rps` has it.
+    /// Network cards whose packets a plan may steer to other CPUs, in the form of `--rps`.
     pub cards: BTreeSet<String>,
-    /// Hosts that may be loaded, without ports; loopback and sockets of this host if there are none.
+    /// Hosts that may be loaded, without ports; if empty, loopback and sockets of this host.
     pub targets: BTreeSet<String>,
 }
 
 impl Permits {
-    /// What a plan names of servers.
+    /// Permits for a plan's servers.
     pub fn of(server: &ServerPlan) -> Self {
         let mut permits = Permits::default();
         permits.add(server);
         permits
     }
 
-    /// Adds what a plan names of servers.
+    /// Adds permits for a plan's servers.
     pub(crate) fn add(&mut self, server: &ServerPlan) {
-        self.programs
-            .extend(named_programs(server).map(PathBuf::from));
-        self.data_folders
-            .extend(named_folders(server).map(PathBuf::from));
+        self.programs.extend(named_programs(server).map(PathBuf::from));
+        self.data_folders.extend(named_folders(server).map(PathBuf::from));
         self.parameters.extend(named_parameters(server));
         self.cards.extend(server.receive_packet_steering.clone());
         self.open |= !server.auth;
         self.plain |= server.encryption == Encryption::Off;
-        // One that is not valid was refused before, and permits nothing.
+        // An invalid connection string was refused before, and permits nothing.
         let running = server.uri.as_deref().map(uri::parse);
         if let Some(Ok((target, _))) = running {
             self.targets.extend(hosts(&target));
         }
     }
 
-    /// The arguments of an agent that loads.
+    /// Arguments of a loading agent.
     pub(crate) fn words_of_client(&self) -> Vec<String> {
         words("--target", self.targets.iter().cloned())
     }
 
-    /// The arguments of an agent that starts servers, which listen on this address.
+    /// Arguments of an agent that starts servers, which listen on this address.
     pub(crate) fn words_of_server(&self, listen: &str) -> Vec<String> {
         let texts = |paths: &BTreeSet<PathBuf>| {
             let texts = paths.iter().map(|path| path.display().to_string());
@@ -80,7 +78,7 @@ impl Permits {
         all
     }
 
-    /// Refuses members of a replica set that the agent was not started to join with.
+    /// Refuses replica set members that the agent may not join.
     pub(crate) fn check_members(&self, members: &[String]) -> Result<(), Error> {
         let text = format!("mongodb://{}/", members.join(","));
         let (target, _) =
@@ -89,7 +87,7 @@ impl Permits {
         foreign.map_or(Ok(()), |host| Err(refused("member", &host, "--member")))
     }
 
-    /// Refuses a plan whose servers are not what the agent was started for. `folder` is that of the agent.
+    /// Refuses a plan with servers beyond the agent's permits. `folder` is the agent's folder.
     pub(crate) fn check_server(&self, server: &ServerPlan, folder: &Path) -> Result<(), Error> {
         for program in named_programs(server) {
             if !self.programs.contains(Path::new(program)) {
@@ -107,12 +105,11 @@ impl Permits {
             }
         }
         if let Some(storage) = &server.storage {
-            // No option permits it: devices are written on by who sits at the host.
-            let text = format!(
-                "the work has storage prepared, `{storage}`, which this agent was not started for"
-            );
+            // No option permits storage preparation: only someone at the host may write to devices.
+            let text =
+                format!("the work prepares storage, `{storage}`, which this agent does not permit");
             return Err(Error::new(Kind::BadInput, text).with_hint(
-                "prepare a file system on the host, and name its folder: `server.data_dir`",
+                "prepare a file system on the host, and set `server.data_dir` to its folder",
             ));
         }
         for parameter in named_parameters(server) {
@@ -133,32 +130,26 @@ impl Permits {
         let is_reached = address.is_some_and(|address| !address.is_loopback());
         let missing = [
             ("a password", "--without-password", server.auth || self.open),
-            (
-                "TLS",
-                "--without-tls",
-                server.encryption != Encryption::Off || self.plain,
-            ),
+            ("TLS", "--without-tls", server.encryption != Encryption::Off || self.plain),
         ];
-        let mut missing = missing
-            .into_iter()
-            .filter(|(_, _, is_fine)| is_reached && !is_fine);
+        let mut missing = missing.into_iter().filter(|(_, _, is_fine)| is_reached && !is_fine);
         if let Some((what, option, _)) = missing.next() {
             let text = format!(
-                "the work has a server at `{listen}` without {what}, which this agent was not started for"
+                "the work has a server at `{listen}` without {what}, which this agent does not permit"
             );
-            let hint = format!("start the agent with `{option}` if the work is yours");
+            let hint = format!("start the agent with `{option}` if you trust the work");
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         Ok(())
     }
 
-    /// Refuses a server that the agent was not started to load. Members of a replica set and hosts of an SRV name that a permitted
-    /// one leads to are not looked at: it is their servers' word, and not that of the work.
+    /// Refuses a server that the agent may not load. Replica set members and SRV hosts behind a permitted host are not checked:
+    /// their servers name them, not the work.
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Error> {
         if target.names_files() {
-            let text = "the work names files of this machine in a connection string";
+            let text = "the work has a connection string with files of this machine";
             return Err(Error::new(Kind::BadInput, text)
-                .with_hint("certificates come with the secrets of an agent (`--secrets`)"));
+                .with_hint("pass certificates by the agent's secrets (`--secrets`)"));
         }
         let is_here = |host: &Host| host.is_loopback() || matches!(host, Host::Unix(_));
         if self.targets.is_empty() && target.srv.is_none() && target.hosts.iter().all(is_here) {
@@ -174,8 +165,8 @@ impl Permits {
 }
 
 fn refused(what: &str, value: &str, option: &str) -> Error {
-    let text = format!("the work names the {what} `{value}`, which this agent was not started for");
-    let hint = format!("start the agent with `{option} {value}` if the work is yours");
+    let text = format!("the work names the {what} `{value}`, which this agent does not permit");
+    let hint = format!("start the agent with `{option} {value}` if you trust the work");
     Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
@@ -184,26 +175,21 @@ fn words(option: &str, values: impl IntoIterator<Item = String>) -> Vec<String> 
     pairs.flatten().collect()
 }
 
-/// Programs that are named by path, and not by the version of an installed one.
+/// Server programs given by path instead of by installed version.
 fn named_programs(server: &ServerPlan) -> impl Iterator<Item = &str> {
-    let mongod = server
-        .mongod
-        .as_deref()
-        .filter(|text| !is_installed_name(text));
+    let mongod = server.mongod.as_deref().filter(|text| !is_installed_name(text));
     mongod.into_iter().chain(server.mongos.as_deref())
 }
 
 fn named_folders(server: &ServerPlan) -> impl Iterator<Item = &str> {
-    let all = server.data_dir.iter().chain(&server.data_dirs);
-    all.map(String::as_str)
+    server.data_dir.iter().chain(&server.data_dirs).map(String::as_str)
 }
 
 fn named_parameters(server: &ServerPlan) -> impl Iterator<Item = String> {
-    let all = server.parameters.iter();
-    all.map(|(name, value)| format!("{name}={value}"))
+    server.parameters.iter().map(|(name, value)| format!("{name}={value}"))
 }
 
-/// Hosts of a connection string, and the name that its addresses are looked up by.
+/// Hosts of a connection string, and its SRV name.
 fn hosts(target: &Target) -> impl Iterator<Item = String> {
     let hosts = target.hosts.iter().map(|host| match host {
         Host::Tcp { host, .. } => host.clone(),
@@ -218,10 +204,7 @@ mod tests {
     use dyno_plan::task::Remote;
 
     fn permits() -> Permits {
-        let mut permits = Permits {
-            listen: "10.0.0.1".parse().ok(),
-            ..Permits::default()
-        };
+        let mut permits = Permits { listen: "10.0.0.1".parse().ok(), ..Permits::default() };
         let parameters = [("ttlMonitorEnabled".to_owned(), "false".to_owned())];
         permits.add(&ServerPlan {
             mongod: Some("/opt/mongod".into()),
@@ -234,7 +217,7 @@ mod tests {
     }
 
     fn target(text: &str) -> Target {
-        Remote::parse(text).expect("it is one").target
+        Remote::parse(text).expect("valid").target
     }
 
     #[test]
@@ -261,16 +244,10 @@ mod tests {
         }
         type Change = fn(&mut ServerPlan);
         let refused: [(Change, &str); 10] = [
-            (
-                |server| server.mongod = Some("/bin/sh".into()),
-                "--mongod /bin/sh",
-            ),
+            (|server| server.mongod = Some("/bin/sh".into()), "--mongod /bin/sh"),
             (|server| server.mongod = Some("sh".into()), "--mongod sh"),
             (|server| server.mongos = Some("sh".into()), "--mongod sh"),
-            (
-                |server| server.data_dir = Some("/etc".into()),
-                "--data-dir /etc",
-            ),
+            (|server| server.data_dir = Some("/etc".into()), "--data-dir /etc"),
             (
                 |server| server.data_dir = Some("/data/a/../../etc".into()),
                 "--data-dir /data/a/../../etc",
@@ -279,38 +256,25 @@ mod tests {
                 |server| server.data_dirs = vec!["/data/a".into(), "/var/lib".into()],
                 "--data-dir /var/lib",
             ),
-            (
-                |server| server.storage = "xfs on /dev/sdb".parse().ok(),
-                "`server.data_dir`",
-            ),
-            (
-                |server| server.listen = Some("0.0.0.0".into()),
-                "--listen 0.0.0.0",
-            ),
+            (|server| server.storage = "xfs on /dev/sdb".parse().ok(), "`server.data_dir`"),
+            (|server| server.listen = Some("0.0.0.0".into()), "--listen 0.0.0.0"),
             (
                 |server| set(server, "ttlMonitorEnabled", "true"),
                 "--parameter ttlMonitorEnabled=true",
             ),
-            (
-                |server| set(server, "enableTestCommands", "1"),
-                "--parameter enableTestCommands=1",
-            ),
+            (|server| set(server, "enableTestCommands", "1"), "--parameter enableTestCommands=1"),
         ];
         for (refused, part) in refused {
-            let (kind, hint) = server(refused).expect_err("it is not allowed");
+            let (kind, hint) = server(refused).expect_err("refused");
             assert_eq!(kind, Kind::BadInput, "{hint}");
             assert!(hint.contains(part), "{hint}");
         }
     }
 
     #[test]
-    fn an_agent_with_targets_loads_no_others() {
+    fn agent_with_targets_loads_no_others() {
         let check = |text| permits().check_target(&target(text)).is_ok();
-        for allowed in [
-            "mongodb://db1:9/",
-            "mongodb://DB2/",
-            "mongodb://db1/?replicaSet=rs",
-        ] {
+        for allowed in ["mongodb://db1:9/", "mongodb://DB2/", "mongodb://db1/?replicaSet=rs"] {
             assert!(check(allowed), "{allowed}");
         }
         for refused in [
@@ -322,10 +286,7 @@ mod tests {
         ] {
             assert!(!check(refused), "{refused}");
         }
-        let shouted = Permits {
-            targets: BTreeSet::from(["DB1".to_owned()]),
-            ..Permits::default()
-        };
+        let shouted = Permits { targets: BTreeSet::from(["DB1".to_owned()]), ..Permits::default() };
         assert!(shouted.check_target(&target("mongodb://db1/")).is_ok());
         let named = Permits::of(&ServerPlan {
             uri: Some("mongodb+srv://cluster.example.com/".into()),
@@ -336,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_targets_loads_this_host_alone() {
+    fn agent_without_targets_loads_only_this_host() {
         let check = |text| Permits::default().check_target(&target(text));
         for allowed in [
             "mongodb://localhost/",
@@ -365,39 +326,24 @@ mod tests {
             listen: Some("10.0.0.1".into()),
             ..ServerPlan::default()
         };
-        let started = Permits {
-            listen: "10.0.0.1".parse().ok(),
-            ..Permits::of(&secured)
-        };
+        let started = Permits { listen: "10.0.0.1".parse().ok(), ..Permits::of(&secured) };
         let check = |permits: &Permits, server: &ServerPlan| {
             let checked = permits.check_server(server, Path::new("/run"));
             checked.map_err(|error| error.hint.unwrap_or_default())
         };
         assert_eq!(check(&started, &secured), Ok(()));
-        let open = ServerPlan {
-            auth: false,
-            ..secured.clone()
-        };
-        let plain = ServerPlan {
-            encryption: Encryption::Off,
-            ..secured.clone()
-        };
-        let without = |server: &ServerPlan| check(&started, server).expect_err("it is less");
+        let open = ServerPlan { auth: false, ..secured.clone() };
+        let plain = ServerPlan { encryption: Encryption::Off, ..secured.clone() };
+        let without = |server: &ServerPlan| check(&started, server).expect_err("less secure");
         assert!(without(&open).contains("--without-password"));
         assert!(without(&plain).contains("--without-tls"));
-        // A comparison of both has both.
+        // A comparison of both plans permits both.
         let mut both = started.clone();
         both.add(&open);
         assert_eq!(check(&both, &open), Ok(()));
-        assert!(
-            both.words_of_server("10.0.0.1")
-                .contains(&"--without-password".to_owned())
-        );
-        let here = ServerPlan {
-            listen: None,
-            ..open
-        };
-        assert_eq!(check(&started, &here), Ok(()), "nobody else reaches it");
+        assert!(both.words_of_server("10.0.0.1").contains(&"--without-password".to_owned()));
+        let here = ServerPlan { listen: None, ..open };
+        assert_eq!(check(&started, &here), Ok(()), "loopback needs neither");
     }
 
     #[test]
@@ -411,7 +357,7 @@ mod tests {
             permits.check_members(&hosts)
         };
         assert!(check(&["10.0.0.1:7", "[fd00::2]:8"]).is_ok());
-        let error = check(&["10.0.0.1:7", "10.0.0.9:7"]).expect_err("a foreign one");
+        let error = check(&["10.0.0.1:7", "10.0.0.9:7"]).expect_err("a foreign member");
         assert!(error.to_string().contains("`10.0.0.9`"), "{error}");
         assert!(check(&["10.0.0.1:7/?x=y"]).is_err() && check(&[]).is_err());
     }
@@ -423,9 +369,6 @@ mod tests {
             "--mongod /opt/mongod --data-dir /data/a --parameter ttlMonitorEnabled=false \
              --without-password --without-tls --listen 10.0.0.1"
         );
-        assert_eq!(
-            permits().words_of_client().join(" "),
-            "--target db1 --target db2"
-        );
+        assert_eq!(permits().words_of_client().join(" "), "--target db1 --target db2");
     }
 }

@@ -1,8 +1,8 @@
-//! What agents read of their hosts, on its way to the controller, in a stream of its own: readings may be dropped when nobody
-//! takes them for long, and windows never are for their sake.
+//! Readings of hosts on their way to the controller, in a separate stream: old readings may be dropped if they are not read,
+//! without a loss of windows.
 //!
-//! Names of metrics are long and seldom change. They go with the first reading, with each that has new ones, and now and then,
-//! so that who has missed some learns them again; values go as an array of 64-bit floats, in the order of the names.
+//! Metric names are long and seldom change. They are sent with the first reading, with each reading that has new ones, and
+//! periodically for receivers that missed some. Values are an array of 64-bit floats, in the order of the names.
 
 use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
@@ -14,21 +14,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Names go again with each of so many readings.
+/// Names are repeated every this many readings.
 const NAMES_EVERY: u64 = 30;
-/// Readings that are taken from Redis at once.
+/// Readings fetched from Redis at once.
 const BATCH: u64 = 256;
 
-/// What an agent read of its host at one time.
+/// One reading of an agent's host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostReading {
-    /// Number of the agent.
     pub agent: u32,
-    /// When, on the clock of Redis, in nanoseconds from 1970.
+    /// Instant on the clock of Redis, in nanoseconds since 1970.
     pub at_ns: i64,
-    /// The values that were there.
+    /// The values that were read.
     pub values: Vec<(MetricId, f64)>,
-    /// What else the agent tells of the reading.
+    /// Further data from the agent about the reading.
     pub account: serde_json::Value,
 }
 
@@ -36,26 +35,26 @@ pub struct HostReading {
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     at_ns: i64,
-    /// Which names the values have: all readings with this number of an agent have the same.
+    /// Number of the list of names; readings of an agent with the same number have the same names.
     names_number: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     names: Option<Vec<String>>,
     account: serde_json::Value,
 }
 
-/// Where readings of an agent go.
+/// Destination of an agent's readings.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlet {
     pub(crate) endpoint: Endpoint,
     pub(crate) run: RunName,
     pub(crate) index: u32,
-    /// Readings of all agents that stay in Redis.
+    /// Bound on readings of all agents in Redis.
     pub(crate) unread: u64,
-    /// How long they stay at most.
+    /// Longest time that they stay in Redis.
     pub(crate) keep: Duration,
 }
 
-/// Names that readings of an agent have had so far, each with its place.
+/// Metric names of an agent so far, each with its index.
 #[derive(Debug, Default)]
 struct Names {
     all: Vec<MetricId>,
@@ -63,7 +62,7 @@ struct Names {
 }
 
 impl Names {
-    /// Values in the order of the names, with those that are new at the end; what is not there is not a number.
+    /// Values in the order of the names, new names at the end; missing values are NaN.
     fn place(&mut self, values: &[(MetricId, f64)]) -> Vec<f64> {
         let mut placed = vec![f64::NAN; self.all.len()];
         for (id, value) in values {
@@ -83,27 +82,23 @@ impl Names {
     }
 }
 
-/// Makes messages of the readings of one agent.
+/// Encodes the readings of one agent.
 #[derive(Debug)]
 pub struct ReadingEncoder {
     names: Names,
-    /// Number of the names as they are now.
+    /// Number of the current list of names.
     number: u64,
-    /// Readings since the names went.
+    /// Readings since the names were sent.
     since_names: u64,
 }
 
 impl ReadingEncoder {
-    /// An encoder whose names have numbers from `first` on: another one of the same agent begins with another number.
+    /// An encoder that numbers its lists of names from `first`; each encoder of an agent needs a different number.
     pub fn new(first: u64) -> Self {
-        ReadingEncoder {
-            names: Names::default(),
-            number: first,
-            since_names: NAMES_EVERY,
-        }
+        ReadingEncoder { names: Names::default(), number: first, since_names: NAMES_EVERY }
     }
 
-    /// A reading, taken at an instant of the clock of Redis: its JSON and its values.
+    /// Encodes a reading with its instant on the clock of Redis, as JSON and values.
     pub fn encode(
         &mut self,
         at_ns: i64,
@@ -129,13 +124,13 @@ impl ReadingEncoder {
         (encode(&header), values.collect())
     }
 
-    /// Names go with the next reading: the last one may not have arrived.
+    /// Sends the names with the next reading, because the last one may be lost.
     fn repeat_names(&mut self) {
         self.since_names = NAMES_EVERY;
     }
 }
 
-/// Sends the readings of one agent. It has a connection of its own.
+/// Sends the readings of one agent over a separate connection.
 pub(crate) struct Sender {
     outlet: Outlet,
     connection: Option<Connection>,
@@ -144,11 +139,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(outlet: Outlet, encoder: ReadingEncoder) -> Self {
-        Sender {
-            outlet,
-            connection: None,
-            encoder,
-        }
+        Sender { outlet, connection: None, encoder }
     }
 
     /// Sends a reading.
@@ -175,15 +166,12 @@ impl Sender {
         add.arg("MAXLEN").arg("~").arg(outlet.unread);
         add.arg("*").arg("i").arg(outlet.index);
         add.arg("j").arg(header).arg("v").arg(values).ignore();
-        pipe.cmd("PEXPIRE")
-            .arg(&stream)
-            .arg(outlet.keep.as_millis() as u64)
-            .ignore();
+        pipe.cmd("PEXPIRE").arg(&stream).arg(outlet.keep.as_millis() as u64).ignore();
         pipe.query::<()>(connection)
     }
 }
 
-/// Takes the readings of all agents from Redis.
+/// Fetches the readings of all agents from Redis.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     stream: String,
@@ -194,14 +182,10 @@ pub(crate) struct Inlet {
 
 impl Inlet {
     pub(crate) fn new(run: &RunName) -> Self {
-        Inlet {
-            stream: run.readings(),
-            position: "0-0".into(),
-            names: HashMap::new(),
-        }
+        Inlet { stream: run.readings(), position: "0-0".into(), names: HashMap::new() }
     }
 
-    /// A question for the next entries, which does not wait.
+    /// Query for the next entries, without waiting.
     pub(crate) fn question(&self) -> redis::Cmd {
         let mut read = redis::cmd("XREAD");
         read.arg("COUNT").arg(BATCH).arg("STREAMS");
@@ -209,7 +193,7 @@ impl Inlet {
         read
     }
 
-    /// Takes what the answer brought; whether there may be more.
+    /// Takes the entries of an answer; returns whether there may be more.
     pub(crate) fn take(&mut self, reply: Reply, into: &mut Vec<HostReading>) -> bool {
         let mut count = 0;
         for (_, entries) in reply.into_iter().flatten() {
@@ -218,59 +202,57 @@ impl Inlet {
                 self.position.clone_from(last);
             }
             for (_, fields) in &entries {
-                // What is no reading is one that did not come; the others are good.
+                // A malformed reading counts as lost; the others are good.
                 into.extend(self.read(fields).ok().flatten());
             }
         }
         count >= BATCH
     }
 
-    /// What is read takes no memory in Redis any more.
+    /// Command that removes read entries from Redis.
     pub(crate) fn trim(&self) -> redis::Cmd {
         let mut trim = redis::cmd("XTRIM");
         trim.arg(&self.stream).arg("MINID").arg(&self.position);
         trim
     }
 
-    /// One entry; `None` if its names were missed.
+    /// Decodes one entry; `None` if its names were missed.
     fn read(&mut self, fields: &[Vec<u8>]) -> Result<Option<HostReading>, FleetError> {
         let field = |name: &[u8]| {
             let mut pairs = fields.chunks_exact(2);
             pairs.find(|pair| pair[0] == name).map(|pair| &*pair[1])
         };
-        let wrong = |reason: &str| FleetError::Message {
-            from: "an agent".into(),
-            reason: reason.into(),
-        };
+        let wrong =
+            |reason: &str| FleetError::Message { from: "an agent".into(), reason: reason.into() };
         let index = field(b"i").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let (Some(agent), Some(header), Some(values)) = (index, field(b"j"), field(b"v")) else {
-            return Err(wrong("a reading has no sender or no values"));
+            return Err(wrong("a reading without sender or values"));
         };
         let header: Header = decode(header, &format!("agent {agent}"))?;
         if let Some(names) = header.names {
             let names: Option<Vec<MetricId>> =
                 names.iter().map(|name| MetricId::parse(name)).collect();
-            let names = names.ok_or_else(|| wrong("a reading has a metric without a name"))?;
+            let names = names.ok_or_else(|| wrong("a reading with an unnamed metric"))?;
             self.names.insert(agent, (header.names_number, names));
         }
         let names = match self.names.get(&agent) {
             Some((number, names)) if *number == header.names_number => names,
             _ => return Ok(None),
         };
-        let values: Vec<f64> = values
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| f64::from_le_bytes(*bytes))
-            .collect();
+        let values: Vec<f64> =
+            values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
         if values.len() != names.len() {
-            return Err(wrong("a reading has not as many values as names"));
+            return Err(wrong("a reading with different numbers of values and names"));
         }
-        let pairs = names.iter().cloned().zip(values);
         Ok(Some(HostReading {
             agent,
             at_ns: header.at_ns,
-            values: pairs.filter(|(_, value)| value.is_finite()).collect(),
+            values: names
+                .iter()
+                .cloned()
+                .zip(values)
+                .filter(|(_, value)| value.is_finite())
+                .collect(),
             account: header.account,
         }))
     }
@@ -286,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_their_places_and_new_ones_come_behind() {
+    fn encoder_appends_new_names_and_keeps_their_order() {
         let mut names = Names::default();
         assert_eq!(names.place(&values(&[("x", 1.0), ("y", 2.0)])), [1.0, 2.0]);
         let placed = names.place(&values(&[("z", 5.0), ("y", 4.0)]));
@@ -296,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_cannot_be_readings_are_refused() {
+    fn inlet_refuses_malformed_readings() {
         let header = |names: &str| {
             format!(r#"{{"at_ns":1,"names_number":7,"names":{names},"account":null}}"#).into_bytes()
         };
@@ -306,10 +288,10 @@ mod tests {
                 .chain([b"v".to_vec(), values.to_vec()])
                 .collect::<Vec<_>>()
         };
-        let mut inlet = Inlet::new(&RunName::new("r").expect("it is one"));
+        let mut inlet = Inlet::new(&RunName::new("r").expect("valid"));
         let one = 1.5_f64.to_le_bytes();
         let found = inlet.read(&entry(header(r#"["a.x"]"#), &one));
-        let found = found.expect("it is one").expect("with its names");
+        let found = found.expect("valid").expect("with its names");
         assert_eq!((found.agent, found.values), (3, values(&[("x", 1.5)])));
         for wrong in [
             entry(header(r#"["a.x","a.y"]"#), &one),

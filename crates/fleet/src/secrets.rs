@@ -1,5 +1,5 @@
-//! Secrets of servers as agents have them: users, passwords and certificates. They come to an agent by its standard input or in
-//! a `Secret` of a cluster, and never over Redis: whoever writes there is not trusted with them.
+//! Server secrets of an agent: users, passwords and certificates. An agent gets them by standard input or from a `Secret` of the
+//! cluster, never over Redis, whose writers are not trusted.
 
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::model::{Encryption, ServerKind, ServerPlan};
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// First line of a file of secrets. Ansible takes no text that begins with it for anything but a text.
+/// First line of a secrets file. Ansible treats a text with this beginning as plain text.
 const HEAD: &str = "dyno-secrets 1\n";
 
-/// What one agent is given. `Debug` shows nothing of it.
+/// Secrets of one agent; `Debug` does not show them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bundle {
-    /// Of the servers that the fleet starts.
+    /// Secrets of the servers that the fleet starts.
     pub(crate) own: Option<OwnSecrets>,
-    /// Of servers that run already.
+    /// Secrets of running servers.
     pub(crate) running: Vec<RunningSecrets>,
 }
 
@@ -33,25 +33,25 @@ pub(crate) struct OwnSecrets {
     pub(crate) ca: String,
     /// Certificate and key of clients, as PEM.
     pub(crate) client: (String, String),
-    /// What only a host of servers has.
+    /// Secrets that only server hosts have.
     pub(crate) server: Option<ServerSecrets>,
 }
 
-/// Secrets of one host of servers.
+/// Secrets of one server host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSecrets {
     /// Certificate for the names of this host, and its key.
     pub(crate) certificate: (String, String),
-    /// Key by which members trust each other.
+    /// Key file with which members authenticate to each other.
     pub(crate) member_key: String,
 }
 
-/// How to get into servers that run already.
+/// Access to running servers.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunningSecrets {
-    /// The connection string with everything but files.
+    /// The connection string without file options.
     pub(crate) uri: String,
     /// Content of `tlsCAFile`.
     pub(crate) ca: Option<String>,
@@ -72,16 +72,16 @@ impl fmt::Debug for RunningSecrets {
 }
 
 impl RunningSecrets {
-    /// Whether a connection string names a user, a file or another secret.
+    /// Whether a connection string contains a user, a file or another secret.
     fn are_needed(remote: &Remote) -> bool {
         let target = &remote.target;
         remote.credentials.is_some() || target.has_secret_options() || target.names_files()
     }
 
-    /// Those of a connection string of this machine; `None` if it names no user, no file and no other secret.
+    /// Secrets of a connection string on this machine; `None` if it contains no user, no file and no other secret.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub(crate) fn of(remote: &Remote) -> Result<Option<Self>, Error> {
         if !RunningSecrets::are_needed(remote) {
             return Ok(None);
@@ -106,14 +106,14 @@ impl RunningSecrets {
 }
 
 impl Bundle {
-    /// Whether there is nothing in it.
+    /// Whether it contains no secrets.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Bundle::default()
     }
 
-    /// The text of the file.
+    /// Content of the secrets file.
     pub(crate) fn to_text(&self) -> String {
-        let json = serde_json::to_string(self).expect("texts are plain data");
+        let json = serde_json::to_string(self).expect("serializable");
         format!("{HEAD}{json}")
     }
 
@@ -122,7 +122,7 @@ impl Bundle {
     }
 }
 
-/// The secrets of an agent while it works. Certificates are in files in memory, which nothing is left of.
+/// An agent's secrets in use. Certificates are memory files, which leave nothing behind.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     bundle: Bundle,
@@ -141,50 +141,44 @@ impl Files {
     fn new(ca: Option<&str>, client: Option<&str>) -> Result<Self, Error> {
         let file = |text: Option<&str>| {
             let made = text.map(|text| MemoryFile::new(c"certificate", text));
-            made.transpose()
-                .or_fault(Kind::Environment, || "cannot keep a certificate in memory")
+            made.transpose().or_fault(Kind::Environment, || "cannot keep a certificate in memory")
         };
-        Ok(Files {
-            ca: file(ca)?,
-            client: file(client)?,
-        })
+        Ok(Files { ca: file(ca)?, client: file(client)? })
     }
 
-    /// The server with these files.
+    /// The server's address with these files.
     fn give(&self, remote: Remote, with_client: bool) -> Remote {
         let path = |file: &Option<MemoryFile>| file.as_ref().map(|file| file.path().to_owned());
         let client = path(&self.client).filter(|_| with_client);
         Remote {
-            target: remote
-                .target
-                .with_files(path(&self.ca).as_deref(), client.as_deref()),
+            target: remote.target.with_files(path(&self.ca).as_deref(), client.as_deref()),
             ..remote
         }
     }
 }
 
 impl Secrets {
-    /// Reads the file of an agent, which may be its standard input.
+    /// Reads an agent's secrets file, which may be standard input.
     ///
     /// # Errors
-    /// A file that cannot be read, or is none.
+    /// The file cannot be read, or is not a secrets file.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .or_fault(Kind::BadInput, || format!("cannot read `{shown}`"))?;
         let bundle = Bundle::parse(&text);
         let bundle = bundle.ok_or_else(|| {
-            // What is in it must not be shown.
-            Error::new(Kind::BadInput, format!("`{shown}` is no file of secrets"))
-                .with_hint("the controller writes it, and has another version")
+            // The content must not be shown.
+            Error::new(Kind::BadInput, format!("`{shown}` is not a secrets file"))
+                .with_hint("use the file of a controller with the same version")
         })?;
         Secrets::new(bundle)
     }
 
-    /// Those of a bundle.
+    /// Stores the secrets of a bundle.
     ///
     /// # Errors
-    /// A connection string that is not valid, and no memory for certificates.
+    /// A connection string is not valid, or memory for certificates is unavailable.
     pub(crate) fn new(bundle: Bundle) -> Result<Self, Error> {
         let own = bundle.own.as_ref().map(|own| {
             let (certificate, key) = &own.client;
@@ -201,11 +195,11 @@ impl Secrets {
         })
     }
 
-    /// The server of a work with its user and certificates. Who it is trusted by is what this agent was started with, whatever
-    /// the work says.
+    /// Adds user and certificates to a work's server. The trusted authority comes from this agent's options, whatever the work
+    /// names.
     ///
     /// # Errors
-    /// The work asks for secrets that are not here, or for a connection that is not as safe as they need.
+    /// The work needs secrets that are missing here, or a weaker connection than they allow.
     pub(crate) fn apply(&self, remote: Remote, server: &ServerPlan) -> Result<Remote, Error> {
         if server.kind == ServerKind::Uri {
             let text = remote.target.to_string();
@@ -228,16 +222,16 @@ impl Secrets {
         }
         if !remote.target.options.tls || remote.target.is_lenient() {
             let text =
-                "the work has servers with certificates, and connections that do not verify them";
+                "the work has servers with certificates, but connections that do not verify them";
             return Err(Error::new(Kind::BadInput, text));
         }
         Ok(files.give(remote, server.encryption == Encryption::Mutual))
     }
 
-    /// What the servers of a plan are started with on this host; `None` if it asks for no secrets.
+    /// Secrets to start a plan's servers on this host; `None` if it needs none.
     ///
     /// # Errors
-    /// The work asks for secrets that are not here.
+    /// The work needs secrets that are missing here.
     pub(crate) fn of_server(&self, server: &ServerPlan) -> Result<Option<GivenSecrets>, Error> {
         if !is_secured(server) {
             return Ok(None);
@@ -257,7 +251,7 @@ impl Secrets {
     }
 }
 
-/// Whether a plan asks for users or certificates of servers that are started.
+/// Whether a plan starts servers with users or certificates.
 pub(crate) fn is_secured(server: &ServerPlan) -> bool {
     server.kind != ServerKind::Uri && (server.auth || server.encryption != Encryption::Off)
 }
@@ -270,15 +264,12 @@ pub(crate) fn needs_secrets(server: &ServerPlan) -> bool {
 }
 
 fn identity((certificate, key): &(String, String)) -> Identity {
-    Identity {
-        certificate: certificate.clone(),
-        key: key.clone(),
-    }
+    Identity { certificate: certificate.clone(), key: key.clone() }
 }
 
 fn lacking() -> Error {
-    let text = "the work asks for users or certificates, and this agent was given none";
-    Error::new(Kind::BadInput, text).with_hint("start it with the file of them by `--secrets`")
+    let text = "the work needs users or certificates, but this agent has none";
+    Error::new(Kind::BadInput, text).with_hint("pass the agent its secrets file by `--secrets`")
 }
 
 impl OwnSecrets {
@@ -309,72 +300,52 @@ mod tests {
     }
 
     fn remote(text: &str) -> Remote {
-        Remote::parse(text).expect("it is one")
+        Remote::parse(text).expect("valid")
     }
 
     fn server(auth: bool, encryption: Encryption) -> ServerPlan {
-        ServerPlan {
-            kind: ServerKind::Mongod,
-            auth,
-            encryption,
-            ..ServerPlan::default()
-        }
+        ServerPlan { kind: ServerKind::Mongod, auth, encryption, ..ServerPlan::default() }
     }
 
     fn read(path: Option<&Path>) -> Option<String> {
-        path.map(|path| std::fs::read_to_string(path).expect("it is in memory"))
+        path.map(|path| std::fs::read_to_string(path).expect("memory file"))
     }
 
     #[test]
-    fn a_file_is_read_and_never_shown() {
-        let folder = tempfile::tempdir().expect("there is room");
+    fn secrets_file_is_read_and_never_shown() {
+        let folder = tempfile::tempdir().expect("can write");
         let path = folder.path().join("secrets");
-        let bundle = Bundle {
-            own: Some(own()),
-            running: Vec::new(),
-        };
-        std::fs::write(&path, bundle.to_text()).expect("there is room");
-        let secrets = Secrets::read(&path).expect("it is one");
+        let bundle = Bundle { own: Some(own()), running: Vec::new() };
+        std::fs::write(&path, bundle.to_text()).expect("can write");
+        let secrets = Secrets::read(&path).expect("valid");
         assert_eq!(secrets.bundle, bundle);
         assert!(!format!("{secrets:?}").contains("a-secret"));
-        std::fs::write(&path, format!("{HEAD}{{\"a-secret\": 1}}")).expect("there is room");
-        let error = Secrets::read(&path).expect_err("it is none");
+        std::fs::write(&path, format!("{HEAD}{{\"a-secret\": 1}}")).expect("can write");
+        let error = Secrets::read(&path).expect_err("invalid");
         assert!(!format!("{error:?} {error:#}").contains("a-secret"));
     }
 
     #[test]
     fn own_servers_have_the_user_and_tls_of_their_plan() {
-        let bundle = Bundle {
-            own: Some(own()),
-            running: Vec::new(),
-        };
-        let secrets = Secrets::new(bundle).expect("it is valid");
+        let bundle = Bundle { own: Some(own()), running: Vec::new() };
+        let secrets = Secrets::new(bundle).expect("valid");
         let apply = |text: &str, plan: &ServerPlan| secrets.apply(remote(text), plan);
         let plain = apply("mongodb://h/", &server(false, Encryption::Off)).expect("open");
         assert!(plain.credentials.is_none() && !plain.target.names_files());
         let user = apply("mongodb://h/", &server(true, Encryption::Off)).expect("a user");
-        let user = user.credentials.expect("there is one");
-        assert_eq!(
-            (user.username.as_str(), user.password()),
-            ("dyno", "a-secret")
-        );
+        let user = user.credentials.expect("present");
+        assert_eq!((user.username.as_str(), user.password()), ("dyno", "a-secret"));
         let tls = "mongodb://h/?tls=true";
         let one = apply(tls, &server(false, Encryption::Server)).expect("encrypted");
         let options = one.target.options;
-        assert_eq!(
-            read(options.tls_ca_file.as_deref()).as_deref(),
-            Some("authority")
-        );
+        assert_eq!(read(options.tls_ca_file.as_deref()).as_deref(), Some("authority"));
         assert_eq!(options.tls_certificate_key_file, None);
         let both = apply(tls, &server(true, Encryption::Mutual)).expect("both");
         let client = both.target.options.tls_certificate_key_file;
         assert_eq!(read(client.as_deref()).as_deref(), Some("client a-secret"));
-        // A work cannot lead around the authority.
+        // A work cannot bypass the authority.
         for weak in ["mongodb://h/", "mongodb://h/?tls=true&tlsInsecure=true"] {
-            assert!(
-                apply(weak, &server(true, Encryption::Server)).is_err(),
-                "{weak}"
-            );
+            assert!(apply(weak, &server(true, Encryption::Server)).is_err(), "{weak}");
         }
         let none = Secrets::default();
         let plan = server(true, Encryption::Off);
@@ -383,39 +354,26 @@ mod tests {
         let given = secrets.of_server(&plan).expect("here").expect("asked for");
         assert_eq!(given.key.expect("a key").reveal(), "a-secret");
         assert!(
-            secrets
-                .of_server(&server(false, Encryption::Off))
-                .is_ok_and(|none| none.is_none())
+            secrets.of_server(&server(false, Encryption::Off)).is_ok_and(|none| none.is_none())
         );
     }
 
     #[test]
     fn running_servers_are_reached_with_the_controllers_secrets() {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("can write");
         let ca = folder.path().join("ca.pem");
-        std::fs::write(&ca, "their authority").expect("there is room");
-        let uri = format!(
-            "mongodb://u:a-secret@db1,db2/x?replicaSet=rs&tlsCAFile={}",
-            ca.display()
-        );
+        std::fs::write(&ca, "their authority").expect("can write");
+        let uri =
+            format!("mongodb://u:a-secret@db1,db2/x?replicaSet=rs&tlsCAFile={}", ca.display());
         let known = remote(&uri);
-        let running = RunningSecrets::of(&known).expect("it can be read");
-        let secrets = Secrets::new(Bundle {
-            own: None,
-            running: running.into_iter().collect(),
-        });
-        let secrets = secrets.expect("it is valid");
-        let plan = ServerPlan {
-            kind: ServerKind::Uri,
-            ..ServerPlan::default()
-        };
-        // What goes over Redis has neither a user nor a path of this machine.
+        let running = RunningSecrets::of(&known).expect("can read");
+        let secrets = Secrets::new(Bundle { own: None, running: running.into_iter().collect() });
+        let secrets = secrets.expect("valid");
+        let plan = ServerPlan { kind: ServerKind::Uri, ..ServerPlan::default() };
+        // Text sent over Redis contains neither a user nor a path of this machine.
         let said = known.target.clone().with_files(None, None).to_string();
-        assert!(
-            !said.contains("a-secret") && !said.contains("ca.pem"),
-            "{said}"
-        );
-        let found = secrets.apply(remote(&said), &plan).expect("it is known");
+        assert!(!said.contains("a-secret") && !said.contains("ca.pem"), "{said}");
+        let found = secrets.apply(remote(&said), &plan).expect("known server");
         assert_eq!(found.credentials, known.credentials);
         let file = found.target.options.tls_ca_file.as_deref();
         assert_eq!(read(file).as_deref(), Some("their authority"));
@@ -424,8 +382,8 @@ mod tests {
         assert!(
             RunningSecrets::of(&remote("mongodb://h/?tls=true")).is_ok_and(|none| none.is_none())
         );
-        std::fs::remove_file(&ca).expect("it is there");
-        let error = RunningSecrets::of(&known).expect_err("the file has gone");
+        std::fs::remove_file(&ca).expect("present");
+        let error = RunningSecrets::of(&known).expect_err("the file is deleted");
         assert_eq!(error.kind, Kind::BadInput);
         assert!(error.to_string().contains("ca.pem"), "{error}");
     }

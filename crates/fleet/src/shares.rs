@@ -1,106 +1,94 @@
-//! From a plan and the number of agents to what each agent does. All sums are exact: the shares of a number make up the
-//! number, also those of a rate, and no two agents load or insert the same document of a server.
+//! Divides a plan among agents. All sums are exact: shares of a number, including a rate, add up to it, and no two agents load or
+//! insert the same document of a server.
 
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, MOST_AGENTS, Mapping};
 use dyno_plan::model::Schedule;
 use serde::{Deserialize, Serialize};
 
-/// Distance between the seeds of agents: odd, so that all of them differ, and far from what a seed itself is.
+/// Distance between the agents' seeds: odd, so that all differ, and far from usual seeds.
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Seeds of a plan have 63 bits.
 const SEED_BITS: u64 = (1 << 63) - 1;
 
-/// Why a plan cannot be divided.
+/// Reason why a plan cannot be divided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShareError {
     /// The plan has no fleet.
     #[error("the plan has no `[fleet]` table")]
     NoFleet,
-    /// Not a number of agents that can be.
-    #[error("the number of agents is {agents}, but must be 1 to {MOST_AGENTS}")]
-    Agents {
-        /// The number.
-        agents: u32,
-    },
-    /// No server to load.
-    #[error("there is no server to load")]
+    /// The number of agents is out of range.
+    #[error("the number of agents is {agents}, but must be from 1 to {MOST_AGENTS}")]
+    Agents { agents: u32 },
+    /// The plan has no server to load.
+    #[error("no server to load")]
     NoServer,
     /// Independent servers cannot be paired with the agents.
     #[error(
         "{agents} agents cannot be paired with {servers} servers: one of the numbers must be a multiple of the other"
     )]
-    Pairing {
-        /// Agents.
-        agents: u32,
-        /// Servers.
-        servers: u32,
-    },
-    /// The table of servers does not fit the fleet.
+    Pairing { agents: u32, servers: u32 },
+    /// `fleet.table` does not fit the fleet.
     #[error("`fleet.table` {problem}, with {agents} agents and {servers} servers")]
     Table {
-        /// What is wrong, as a predicate.
+        /// The problem, as a predicate.
         problem: String,
-        /// Agents.
         agents: u32,
-        /// Servers.
         servers: u32,
     },
-    /// Somebody would have nothing to do.
+    /// An agent would have nothing to do.
     #[error(
         "`{key}` is {amount}, but must be at least {least}, one for each agent and server that it loads"
     )]
     TooFew {
-        /// The key of the plan.
+        /// Key of the plan.
         key: &'static str,
-        /// What it is.
         amount: u64,
-        /// What it must be.
         least: u64,
     },
 }
 
-/// What one agent does.
+/// The share of one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Number of the agent, from 0.
     pub index: u32,
-    /// Agents of the fleet.
+    /// Number of agents in the fleet.
     pub agents: u32,
-    /// What it does on each server that it loads; at least one.
+    /// Its share on each server that it loads; at least one.
     pub links: Vec<Link>,
 }
 
-/// What one agent does on one server.
+/// The share of one agent on one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Number of the server, or of the deployment, from 0.
     pub server: u32,
-    /// Connections. At least 1.
+    /// Connections; at least 1.
     pub clients: u32,
     /// Offered rate in operations per second; absent in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Where in the period of a constant schedule the first operation is, in nanoseconds after the common start: agents do
+    /// Offset of the first operation in the period of a constant schedule, in nanoseconds after the common start, so that agents do
     /// not send all at once.
     pub first_after_ns: u64,
     /// Operations to measure; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// First document that it loads.
+    /// First document to load.
     pub load_first: u64,
-    /// Documents that it loads; 0 if there are more agents than documents, or nothing is missing.
+    /// Documents to load; 0 if there are more agents than documents, or if no document is missing.
     pub load_count: u64,
-    /// Some of them may be there already, and stay.
+    /// Whether some of them may exist already, and are kept.
     #[serde(default)]
     pub keep_existing: bool,
-    /// Agents that insert into the server: the numbers of new documents go on by this.
+    /// Number of agents that insert into the server; the step between an agent's numbers of new documents.
     pub insert_step: u32,
-    /// Which of these numbers are its own, from 0.
+    /// Offset of the agent's numbers in each step, from 0.
     pub insert_offset: u32,
-    /// Start of all random sequences.
+    /// Seed of all random sequences.
     pub seed: u64,
 }
 
@@ -110,19 +98,11 @@ impl Share {
         self.links.iter().map(|link| u64::from(link.clients)).sum()
     }
 
-    /// One line that says what the share was, for a run that lost it.
+    /// One line about the share, recorded for a run that lost it.
     pub fn describe(&self) -> String {
         let rate: f64 = self.links.iter().filter_map(|link| link.rate_per_s).sum();
-        let servers: Vec<String> = self
-            .links
-            .iter()
-            .map(|link| link.server.to_string())
-            .collect();
-        let mut text = format!(
-            "{} clients on server {}",
-            self.clients(),
-            servers.join(", ")
-        );
+        let servers: Vec<String> = self.links.iter().map(|link| link.server.to_string()).collect();
+        let mut text = format!("{} clients on server {}", self.clients(), servers.join(", "));
         if rate > 0.0 {
             text.push_str(&format!(" at {rate} operations/s"));
         }
@@ -131,7 +111,7 @@ impl Share {
 }
 
 impl Link {
-    /// The plan of this link alone, for the warm-up and measure phases: it works on the whole data set of its server.
+    /// The plan of this link for the warm-up and measure phases; it works on its server's whole data set.
     #[must_use]
     pub fn run_plan(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
@@ -178,24 +158,24 @@ pub(crate) fn plan_of_links<'a>(plan: &Plan, links: impl Iterator<Item = &'a Lin
     plan
 }
 
-/// Part `part` of `amount`, divided among all by their weights; `before` is the sum of the weights before it.
+/// The part of `amount` for `weight` of `total`; `before` is the sum of the weights before it.
 fn weighted(amount: u64, before: u64, weight: u64, total: u64) -> u64 {
     let up_to = |sum: u64| u128::from(amount) * u128::from(sum) / u128::from(total.max(1));
     (up_to(before + weight) - up_to(before)) as u64
 }
 
-/// Part `part` of `parts` equal ones; the first are larger by one if there is a rest.
+/// Size of part `part` of `parts` equal parts; the first parts get the remainder.
 pub(crate) fn even(amount: u64, part: u64, parts: u64) -> u64 {
     amount / parts + u64::from(part < amount % parts)
 }
 
-/// Where part `part` of `parts` begins.
+/// Start of part `part` of `parts`.
 fn even_start(amount: u64, part: u64, parts: u64) -> u64 {
     amount / parts * part + part.min(amount % parts)
 }
 
-/// A positive number as a whole number of at most 53 bits times a power of two: whole numbers can be divided without a
-/// rest, and their parts are exact numbers again.
+/// Splits a positive number into an integer of at most 53 bits and a power of two: integers divide without loss, and their parts
+/// are exact.
 fn to_units(rate: f64) -> (u64, f64) {
     let bits = rate.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32;
@@ -204,24 +184,21 @@ fn to_units(rate: f64) -> (u64, f64) {
         0 => (fraction, f64::from_bits(1)),
         // 2^(exponent - 1075): below the smallest normal number it is one bit of the fraction.
         1..=52 => (fraction | 1 << 52, f64::from_bits(1 << (exponent - 1))),
-        _ => (
-            fraction | 1 << 52,
-            f64::from_bits((exponent as u64 - 52) << 52),
-        ),
+        _ => (fraction | 1 << 52, f64::from_bits((exponent as u64 - 52) << 52)),
     }
 }
 
-/// A link that is not filled in yet.
+/// A link without its amounts.
 struct Place {
     agent: u32,
     server: u32,
     clients: u64,
 }
 
-/// The shares of `agents` agents on `servers` servers; with one deployment `servers` counts for nothing.
+/// The shares of `agents` agents on `servers` servers; `servers` is ignored with a single deployment.
 ///
 /// # Errors
-/// [`ShareError`] if the plan has no fleet, or somebody would have nothing to do.
+/// [`ShareError`] if the plan has no fleet, or if an agent would have nothing to do.
 pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, ShareError> {
     let fleet = plan.fleet.as_ref().ok_or(ShareError::NoFleet)?;
     if !(1..=MOST_AGENTS).contains(&agents) {
@@ -248,30 +225,22 @@ pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, Shar
     Ok(shares)
 }
 
-/// The shares of agents that load no server.
+/// Shares of agents that load no server.
 pub(crate) fn without_links(agents: u32) -> Vec<Share> {
-    let share = |index| Share {
-        index,
-        agents,
-        links: Vec::new(),
-    };
+    let share = |index| Share { index, agents, links: Vec::new() };
     (0..agents).map(share).collect()
 }
 
-/// Whether pairs load all servers alike.
+/// Whether pairs load all servers equally.
 fn is_even(fleet: &FleetPlan, agents: u32, servers: u32) -> bool {
     fleet.amounts == Amounts::PerServer
         || agents.is_multiple_of(servers)
         || servers.is_multiple_of(agents)
 }
 
-/// A list for each agent, and an agent for each server.
+/// Checks that each agent has a list, and each server an agent.
 fn check_table(table: &[Vec<u32>], agents: u32, servers: u32) -> Result<(), ShareError> {
-    let problem = |problem: String| ShareError::Table {
-        problem,
-        agents,
-        servers,
-    };
+    let problem = |problem: String| ShareError::Table { problem, agents, servers };
     if table.len() != agents as usize {
         return Err(problem(format!("has {} lists", table.len())));
     }
@@ -285,7 +254,7 @@ fn check_table(table: &[Vec<u32>], agents: u32, servers: u32) -> Result<(), Shar
     Ok(())
 }
 
-/// The servers that an agent loads, by number.
+/// Numbers of the servers that an agent loads.
 fn servers_of(fleet: &FleetPlan, agent: u32, agents: u32, servers: u32) -> Vec<u32> {
     match fleet.mapping {
         Mapping::Deployment => vec![0],
@@ -296,13 +265,13 @@ fn servers_of(fleet: &FleetPlan, agent: u32, agents: u32, servers: u32) -> Vec<u
     }
 }
 
-/// Most servers that one agent loads.
+/// Largest number of servers of one agent.
 fn most_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> u32 {
     let each = (0..agents).map(|agent| servers_of(fleet, agent, agents, servers).len() as u32);
     each.max().unwrap_or(1).max(1)
 }
 
-/// Of each server the agents that load it.
+/// Number of agents that load each server.
 fn agents_of_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> Vec<u32> {
     let mut of_servers = vec![0; servers.max(1) as usize];
     for server in (0..agents).flat_map(|agent| servers_of(fleet, agent, agents, servers)) {
@@ -313,22 +282,21 @@ fn agents_of_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> Vec<u32> {
     of_servers
 }
 
-/// Fewest `client.clients` of a plan with which everybody has something to do: one for each server that an agent loads, of all
-/// agents if the plan counts in all, and for each agent if it counts per server. `None` if the plan has no fleet.
+/// Minimum of `client.clients` that gives each agent one for each of its servers: summed over all agents if the plan counts in all,
+/// for a single agent or server otherwise. `None` if the plan has no fleet.
 pub fn least_clients(plan: &Plan, agents: u32, servers: u32) -> Option<u64> {
     let fleet = plan.fleet.as_ref()?;
     let per_agent = u64::from(most_servers(fleet, agents, servers));
     Some(match fleet.amounts {
         Amounts::InAll => u64::from(agents) * per_agent,
         Amounts::PerAgent => per_agent,
-        Amounts::PerServer => {
-            let most = agents_of_servers(fleet, agents, servers).into_iter().max();
-            u64::from(most.unwrap_or(1).max(1))
-        }
+        Amounts::PerServer => u64::from(
+            agents_of_servers(fleet, agents, servers).into_iter().max().unwrap_or(1).max(1),
+        ),
     })
 }
 
-/// Who loads which server, with how many connections.
+/// Assigns agents to servers, with numbers of connections.
 fn places(
     plan: &Plan,
     fleet: &FleetPlan,
@@ -348,7 +316,7 @@ fn places(
         let own = servers_of(fleet, agent, agents, servers);
         for (place, server) in (0_u32..).zip(&own) {
             let (number, parts) = (*server as usize, own.len() as u64);
-            // The rest goes to another server with each agent.
+            // The remainder goes to a different server for each agent.
             let turn = u64::from((place + agent) % own.len() as u32);
             let clients = match fleet.amounts {
                 Amounts::InAll => even(even(amount, agent.into(), agents.into()), turn, parts),
@@ -356,11 +324,7 @@ fn places(
                 Amounts::PerServer => even(amount, taken[number], of_servers[number].into()),
             };
             taken[number] += 1;
-            places.push(Place {
-                agent,
-                server: *server,
-                clients,
-            });
+            places.push(Place { agent, server: *server, clients });
         }
     }
     Ok(places)
@@ -393,17 +357,11 @@ fn links(
     let mut links: Vec<Link> = Vec::with_capacity(places.len());
     for place in places {
         let (total, first) = (totals[whole(place)], befores[whole(place)]);
-        let operations = plan
-            .phases
-            .operations
-            .map(|amount| weighted(amount, first, place.clients, total));
+        let operations =
+            plan.phases.operations.map(|amount| weighted(amount, first, place.clients, total));
         if operations == Some(0) {
             let (key, amount) = ("phases.operations", plan.phases.operations.unwrap_or(0));
-            return Err(ShareError::TooFew {
-                key,
-                amount,
-                least: total,
-            });
+            return Err(ShareError::TooFew { key, amount, least: total });
         }
         let rate_per_s = rate.map(|rate| {
             let (units, unit) = to_units(rate);
@@ -441,7 +399,7 @@ fn first_after_ns(plan: &Plan, rate_per_s: Option<f64>, before: u64, total: u64)
     }
 }
 
-/// The first link has the seed of the plan, so that a fleet of one repeats what a local run does.
+/// Seed of a link. The first link has the plan's seed, so that a fleet of one agent repeats a local run.
 fn seed(seed: u64, number: u64) -> u64 {
     seed.wrapping_add(number.wrapping_mul(SEED_STEP)) & SEED_BITS
 }

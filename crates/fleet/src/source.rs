@@ -1,4 +1,4 @@
-//! A fleet as the source of the load: hosts that load servers, and hosts that servers are started on.
+//! A fleet as a load source: client hosts that load servers, and hosts on which servers are started.
 
 pub(crate) mod checks;
 mod cluster;
@@ -41,27 +41,27 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest time for the end of agents, and of servers that write their last checkpoint.
+/// Longest wait for the end of agents, and of servers that write their last checkpoint.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(90);
 
-/// The hosts of a plan. Nothing is done with them until servers are asked for; [`Fleet::close`] takes everything away from
-/// them again, and has to be called whatever became of the work.
+/// The hosts of a plan. Nothing happens on them until servers are requested. Always call [`Fleet::close`] at the end, which removes
+/// everything from them.
 pub struct Fleet<'a> {
     options: &'a FleetOptions,
     state: RefCell<Option<Open>>,
     size: Cell<Option<Size>>,
-    /// The hosts that a plan names, once the inventory was asked.
+    /// Hosts of the plan, once the inventory was read.
     found: RefCell<Option<(FleetPlan, Found)>>,
-    /// What the plans so far need of the hosts.
+    /// Permits that the plans so far need.
     permits: RefCell<Permits>,
-    /// And of users and certificates.
+    /// Users and certificates that the plans so far need.
     needs: RefCell<Needs>,
-    /// What agents read of their hosts during a run, if the plan wants it.
+    /// Host readings of the agents during a run, if the plan wants them.
     readings: RefCell<Option<HostSources>>,
 }
 
-/// How many take part.
+/// Number of agents and hosts.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     agents: u32,
@@ -69,7 +69,7 @@ struct Size {
 }
 
 impl<'a> Fleet<'a> {
-    /// A fleet that nothing has been done with yet.
+    /// Creates a fleet without starting anything.
     pub fn new(options: &'a FleetOptions) -> Self {
         Fleet {
             options,
@@ -82,17 +82,17 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Ends agents and servers in order, and takes everything away from the hosts. What cannot be ended is a warning.
+    /// Ends agents and servers in order, and removes everything from the hosts. Failures are warnings.
     pub fn close(&self, context: Context<'_>) {
         if let Some(open) = self.state.borrow_mut().take() {
             self.end(open, None, context);
         }
     }
 
-    /// Takes a plan: agents do no work but that of the plans that were known when they were started, and have the secrets of those.
+    /// Admits a plan: agents only do work of plans that were known at their start, and have only the secrets of those plans.
     ///
     /// # Errors
-    /// What a fleet cannot do, whichever its hosts are.
+    /// The plan needs something that no fleet supports.
     fn admit<'b>(&self, plan: &'b Plan, remote: Option<&Remote>) -> Result<&'b FleetPlan, Error> {
         let fleet = check(plan, remote, self.options.kubernetes)?;
         self.permits.borrow_mut().add(&plan.server);
@@ -101,7 +101,7 @@ impl<'a> Fleet<'a> {
         Ok(fleet)
     }
 
-    /// How many agents and independent deployments a plan has, before anything of it is started.
+    /// Number of agents and independent deployments of a plan, before anything is started.
     fn sizes(
         &self,
         plan: &Plan,
@@ -117,17 +117,17 @@ impl<'a> Fleet<'a> {
         Ok((size.agents, deployments))
     }
 
-    /// How many independent deployments are started on so many hosts.
+    /// Number of independent deployments that the hosts start.
     fn deployments(&self, plan: &Plan, fleet: &FleetPlan, size: Size) -> Result<u32, Error> {
         if !self.options.kubernetes {
             return checks::deployments(plan, fleet, size.server_hosts);
         }
-        // Servers in pods are independent.
+        // Servers in pods are independent of each other.
         let of_pod = servers_of_pod(cluster::table(fleet)?, plan.server.pairs);
         Ok(size.server_hosts.saturating_mul(of_pod))
     }
 
-    /// How many agents there are, and hosts of servers.
+    /// Number of agents and of server hosts.
     fn size(
         &self,
         plan: &Plan,
@@ -145,16 +145,13 @@ impl<'a> Fleet<'a> {
             let found = self.found(fleet, context)?;
             (found.agents(fleet), found.servers.len() as u32)
         };
-        let size = Size {
-            agents,
-            server_hosts,
-        };
+        let size = Size { agents, server_hosts };
         self.size.set(Some(size));
         Ok(size)
     }
 
-    /// Ends everything: in order without a reason. What could not be ended is a warning. With a reason, the last line of
-    /// each log is returned, by the name of its file.
+    /// Ends everything; without a reason, in order. Failures are warnings. With a reason, returns the last line of each log by its
+    /// file name.
     fn end(
         &self,
         mut open: Open,
@@ -163,11 +160,8 @@ impl<'a> Fleet<'a> {
     ) -> Vec<(String, String)> {
         let mut left = Vec::new();
         let mut is_redis_gone = false;
-        // Servers last: agents may still talk to them.
-        let both = [
-            (open.clients.take(), LEAVE_WITHIN),
-            (open.servers.take(), STOP_WITHIN),
-        ];
+        // End servers last: agents may still use them.
+        let both = [(open.clients.take(), LEAVE_WITHIN), (open.servers.take(), STOP_WITHIN)];
         for (controller, within) in both {
             let Some(controller) = controller.filter(|_| !is_redis_gone) else {
                 continue;
@@ -181,20 +175,20 @@ impl<'a> Fleet<'a> {
                 Err(FleetError::RedisGone { .. }) => {
                     is_redis_gone = true;
                     let text =
-                        "Redis is gone: agents end when their lease runs out, and keys expire";
+                        "Redis has gone: agents end when their lease runs out, and keys expire";
                     context.warning(text);
                 }
                 Err(error) => context.warning(error.to_string()),
             }
         }
         for agent in &left {
-            context.warning(format!("{agent} did not say that it ended"));
+            context.warning(format!("{agent} did not report its end"));
         }
         let logs = self.options.logs_folder();
         let base = &self.options.host_folder;
         let (hosts, names) = match &mut open.places {
             Places::Hosts(hosts, names) => (hosts, names),
-            // Redis goes with all others.
+            // Redis is deleted with the pods.
             Places::Cluster(cluster) => {
                 cluster.end(logs.as_deref(), context);
                 return Vec::new();
@@ -208,20 +202,19 @@ impl<'a> Fleet<'a> {
                 context.warning(line);
             }
         }
-        // Now that nobody is there any more: an agent may have said why it ended after its controller had gone.
+        // Delete keys only now: an agent may have reported its error after its controller had gone.
         for run in open.keys.iter().filter(|_| !is_redis_gone) {
             if let Err(error) = forget(&open.endpoint, run) {
                 context.warning(error.to_string());
             }
         }
-        logs.filter(|_| reason.is_some())
-            .map_or_else(Vec::new, |logs| last_lines(&logs))
+        logs.filter(|_| reason.is_some()).map_or_else(Vec::new, |logs| last_lines(&logs))
     }
 
-    /// What amounts of the plan are to be multiplied by.
+    /// Factor for amounts of the plan.
     fn multiple(&self, plan: &Plan) -> f64 {
         let state = self.state.borrow();
-        // Before the hosts are asked, there are as many as were counted.
+        // Before the inventory is read, use the planned numbers.
         let counted = self.size.get().zip(plan.fleet.as_ref());
         let agents = || counted.map_or(1, |(size, _)| size.agents as usize);
         let servers = || {
@@ -243,7 +236,7 @@ impl<'a> Fleet<'a> {
 }
 
 impl LoadSource for Fleet<'_> {
-    /// The first call brings agents to all hosts.
+    /// The first call starts agents on all hosts.
     fn servers(
         &self,
         plan: &Plan,
@@ -260,12 +253,12 @@ impl LoadSource for Fleet<'_> {
                 self.open(plan, fleet, (remote, embedded), context)?
             });
         }
-        let open = state.as_mut().expect("it was opened just now");
+        let open = state.as_mut().expect("just opened");
         check_fits(plan, Some(&open.plan), open.kind)?;
         let seen = match remote {
             Some(remote) => {
                 open.watch(plan, context)?;
-                // Agents have files of their own.
+                // Agents have their own files.
                 let target = remote.target.clone().with_files(None, None);
                 vec![(remote.clone(), target.to_string())]
             }
@@ -273,7 +266,7 @@ impl LoadSource for Fleet<'_> {
         };
         open.start_clients(context)?;
         let (remotes, uris): (Vec<Remote>, Vec<String>) = seen.into_iter().unzip();
-        // A host that would have nothing to do is refused before anything is recorded.
+        // Refuse hosts without a task before anything is recorded.
         shares(plan, open.agents.len() as u32, remotes.len() as u32)
             .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
         open.uris = uris;
@@ -299,10 +292,7 @@ impl LoadSource for Fleet<'_> {
         let open = state.as_ref()?;
         let shares = shares(plan, open.agents.len() as u32, open.uris.len() as u32).ok()?;
         let links = shares.iter().flat_map(|share| &share.links);
-        Some(plan_of_links(
-            plan,
-            links.filter(|link| link.server as usize == number),
-        ))
+        Some(plan_of_links(plan, links.filter(|link| link.server as usize == number)))
     }
 
     fn offered_rate_per_s(&self, plan: &Plan) -> Option<f64> {
@@ -335,7 +325,7 @@ impl LoadSource for Fleet<'_> {
             return sources.server_use(cpus, phase, start_s, end_s);
         };
         let mut found = sources.use_of_machines(record, phase, start_s, end_s);
-        // Without one of several servers the rest is no figure of all.
+        // Without one of the servers, a sum would be incomplete.
         found.retain(|one| *is_whole || one.resource != ResourceKind::ServerCpu);
         found
     }
@@ -401,7 +391,7 @@ impl LoadSource for Fleet<'_> {
         let going =
             |controller: &Option<Controller>| controller.as_ref().map_or(0, Controller::going);
         open.is_some_and(|open| {
-            // An agent that only reads the machine of a server is not the server.
+            // An agent that only reads a server's machine does not count as its server.
             going(&open.clients) < open.agents.len()
                 || open.starts_servers() && going(&open.servers) < open.server_hosts.len()
         })
@@ -412,7 +402,7 @@ impl LoadSource for Fleet<'_> {
     }
 }
 
-/// The last line of each log in a folder, by the name of its file.
+/// The last line of each log in a folder, by file name.
 fn last_lines(folder: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let line = |entry: std::fs::DirEntry| {
@@ -432,7 +422,7 @@ mod tests {
     use dyno_engine::environment::Environment;
     use dyno_engine::observer::Unobserved;
 
-    /// Asks a fleet of pods.
+    /// Runs `ask` on a fleet of pods.
     fn ask_pods<T>(ask: impl FnOnce(&Fleet<'_>, Context<'_>) -> T) -> T {
         let options = FleetOptions {
             inventory: None,
@@ -460,12 +450,9 @@ mod tests {
                 "base = \"a\"\n[server]\nkind = \"mongod\"\n[server.parameters]\n\
                  storageEngineConcurrencyAdjustmentAlgorithm = \"{value}\"\n[fleet.kubernetes]\n"
             );
-            dyno_plan::file::parse(&plan, "t").expect("it is valid")
+            dyno_plan::file::parse(&plan, "t").expect("valid")
         };
-        let (one, other) = (
-            plan("throughputProbing"),
-            plan("fixedConcurrentTransactions"),
-        );
+        let (one, other) = (plan("throughputProbing"), plan("fixedConcurrentTransactions"));
         let permitted = ask_pods(|fleet, context| {
             fleet
                 .check_plans(&[(&one, None), (&other, None)], None, context)
@@ -490,11 +477,9 @@ mod tests {
                  [fleet]\nmapping = \"pairs\"\namounts = \"per-server\"\n\
                  [fleet.kubernetes]\nserver_pods = 2\ndisks = {disks}\n"
             );
-            let plan = dyno_plan::file::parse(&plan, "t").expect("it is valid");
+            let plan = dyno_plan::file::parse(&plan, "t").expect("valid");
             ask_pods(|fleet, context| {
-                fleet
-                    .check_shares(&[(&plan, None)], context)
-                    .expect("all have something to do");
+                fleet.check_shares(&[(&plan, None)], context).expect("all have a task");
                 (fleet.offered_rate_per_s(&plan), fleet.operations(&plan, 10))
             })
         };

@@ -1,5 +1,5 @@
-//! A recording window on its way: counters as JSON, and the histograms of each operation in the compressed V2 form of
-//! HdrHistogram, so that nothing is lost but what the histogram itself rounds.
+//! The encoding of a recording window: counters as JSON, and each operation's histograms in the compressed V2 format of
+//! HdrHistogram. Only the rounding of the histogram itself is lost.
 
 use crate::error::FleetError;
 use dyno_record::error_example::ErrorExample;
@@ -13,24 +13,16 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Names of operations that windows can have.
-const OPERATIONS: [&str; 7] = [
-    "read",
-    "update",
-    "insert",
-    "scan",
-    "read_modify_write",
-    "delete",
-    "insert_batch",
-];
-/// Most parts of a hundredth of a second in a window: a minute.
+/// Operation names that windows can have.
+const OPERATIONS: [&str; 7] =
+    ["read", "update", "insert", "scan", "read_modify_write", "delete", "insert_batch"];
+/// Most parts of a hundredth of a second in a window: one minute.
 const MOST_PARTS: usize = 6_000;
 /// Most kinds of errors in a window.
 const MOST_ERRORS: usize = 1_000;
 
-/// What a window has beside its histograms. See [`IntervalRecord`] for the meaning of each field.
+/// A window without its histograms. See [`IntervalRecord`] for the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are those of `IntervalRecord`")]
 pub struct WindowHeader {
     pub phase: PhaseKind,
     pub index: u64,
@@ -42,9 +34,8 @@ pub struct WindowHeader {
     pub sub_second_parts: usize,
 }
 
-/// What an operation has beside its histograms. See [`OperationInterval`].
+/// An operation without its histograms. See [`OperationInterval`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are those of `OperationInterval`")]
 pub struct OperationHeader {
     pub name: String,
     pub response_sum_ns: u128,
@@ -57,7 +48,6 @@ pub struct OperationHeader {
 
 /// See [`ErrorCount`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are those of `ErrorCount`")]
 pub struct ErrorHeader {
     pub operation: String,
     pub kind: String,
@@ -66,7 +56,7 @@ pub struct ErrorHeader {
     pub example: Option<ErrorExample>,
 }
 
-/// Writes windows; keeps its buffers from one to the next.
+/// Encodes windows; reuses its buffers.
 #[derive(Default)]
 pub struct WindowEncoder {
     serializer: V2DeflateSerializer,
@@ -74,19 +64,15 @@ pub struct WindowEncoder {
 }
 
 impl WindowEncoder {
-    /// Counters and histograms of a window.
+    /// Returns a window's counters and histograms.
     pub fn encode(&mut self, window: &IntervalRecord) -> (WindowHeader, Vec<u8>) {
         let mut blob = Vec::new();
         for operation in &window.operations {
-            for histogram in [
-                &operation.response,
-                &operation.service,
-                &operation.start_delay,
-            ] {
+            for histogram in [&operation.response, &operation.service, &operation.start_delay] {
                 self.buffer.clear();
                 self.serializer
                     .serialize(histogram, &mut self.buffer)
-                    .expect("memory takes every histogram with the bounds of all");
+                    .expect("writing to memory cannot fail");
                 blob.extend_from_slice(&(self.buffer.len() as u32).to_le_bytes());
                 blob.extend_from_slice(&self.buffer);
             }
@@ -136,28 +122,24 @@ fn operation_header(operation: &OperationInterval) -> OperationHeader {
     }
 }
 
-/// Reads windows; keeps its buffers from one to the next.
+/// Decodes windows; reuses its buffers.
 #[derive(Default)]
 pub struct WindowDecoder {
     reader: HistogramReader,
 }
 
 impl WindowDecoder {
-    /// The window that [`WindowEncoder::encode`] made counters and histograms of. `from` names the sender.
+    /// Decodes the counters and histograms of [`WindowEncoder::encode`]. `from` names the sender.
     ///
     /// # Errors
-    /// [`FleetError::Message`] if they contradict each other or have other bounds than all histograms.
+    /// [`FleetError::Message`] if they contradict each other, or if histograms have other bounds.
     pub fn decode(
         &mut self,
         header: &WindowHeader,
         blob: &[u8],
         from: &str,
     ) -> Result<IntervalRecord, FleetError> {
-        self.read(header, blob)
-            .map_err(|reason| FleetError::Message {
-                from: from.into(),
-                reason,
-            })
+        self.read(header, blob).map_err(|reason| FleetError::Message { from: from.into(), reason })
     }
 
     fn read(&mut self, header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, String> {
@@ -165,7 +147,7 @@ impl WindowDecoder {
             || header.errors.len() > MOST_ERRORS
             || header.sub_second_parts > MOST_PARTS
         {
-            return Err("the window has more than a window can have".into());
+            return Err("the window has too many parts or errors".into());
         }
         let mut rest = blob;
         let mut operations = Vec::with_capacity(header.operations.len());
@@ -192,7 +174,7 @@ impl WindowDecoder {
             });
         }
         if !rest.is_empty() {
-            return Err(format!("{} bytes follow the window", rest.len()));
+            return Err(format!("{} unexpected bytes after the window", rest.len()));
         }
         let mut errors = Vec::with_capacity(header.errors.len());
         for error in &header.errors {
@@ -219,12 +201,12 @@ impl WindowDecoder {
         let histogram = self
             .reader
             .read(bytes)
-            .map_err(|error| format!("a histogram cannot be decoded: {error}"))?;
+            .map_err(|error| format!("cannot decode a histogram: {error}"))?;
         let is_usual = histogram.low() == LOWEST_NS
             && histogram.high() == HIGHEST_NS
             && histogram.sigfig() == SIGNIFICANT_DIGITS;
         if !is_usual {
-            return Err("a histogram has other bounds than all have".into());
+            return Err("a histogram has unexpected bounds".into());
         }
         Ok(histogram)
     }
@@ -232,9 +214,7 @@ impl WindowDecoder {
 
 fn operation_name(name: &str) -> Result<&'static str, String> {
     let known = OPERATIONS.iter().find(|known| **known == name);
-    known
-        .copied()
-        .ok_or_else(|| format!("there is no operation `{name}`"))
+    known.copied().ok_or_else(|| format!("unknown operation `{name}`"))
 }
 
 fn number(rest: &mut &[u8]) -> Result<u64, String> {
@@ -251,9 +231,7 @@ fn array<const LENGTH: usize>(rest: &mut &[u8]) -> Result<[u8; LENGTH], String> 
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
-    let (taken, left) = rest
-        .split_at_checked(length)
-        .ok_or("the histograms end too early")?;
+    let (taken, left) = rest.split_at_checked(length).ok_or("the histograms end too early")?;
     *rest = left;
     Ok(taken)
 }
@@ -287,19 +265,8 @@ mod tests {
                 count: 2,
                 example: Some(ErrorExample::new(Some(11000), "DuplicateKey", "E11000")),
             }],
-            counts: WindowCounts {
-                succeeded: 1001,
-                failed: 2,
-                ..WindowCounts::default()
-            },
-            sub_second: vec![
-                SubSecondPart {
-                    ended: 10,
-                    failed: 2,
-                    response_sum_ns: 99
-                };
-                100
-            ],
+            counts: WindowCounts { succeeded: 1001, failed: 2, ..WindowCounts::default() },
+            sub_second: vec![SubSecondPart { ended: 10, failed: 2, response_sum_ns: 99 }; 100],
             ..IntervalRecord::empty(PhaseKind::Measure, 4, 4_000_000_000)
         }
     }
@@ -309,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_arrives_as_it_left() {
+    fn window_survives_encoding_and_decoding() {
         let (header, blob) = WindowEncoder::default().encode(&window());
-        let json = serde_json::to_string(&header).expect("plain data");
+        let json = serde_json::to_string(&header).expect("serializable");
         let header: WindowHeader = serde_json::from_str(&json).expect("the same");
-        let arrived = decode(&header, &blob).expect("it is one");
+        let arrived = decode(&header, &blob).expect("valid");
         let (sent, got) = (&window().operations[0], &arrived.operations[0]);
         assert!(sent.response == got.response && sent.start_delay == got.start_delay);
-        // Nothing else is lost either: it makes the same message again.
+        // Encoding the result gives the same message, so nothing else is lost.
         assert!(WindowEncoder::default().encode(&arrived) == (header, blob.clone()));
         assert!(blob.len() < 2_500, "{}", blob.len());
     }
@@ -329,18 +296,10 @@ mod tests {
         }
         let longer = [blob.as_slice(), &[0]].concat();
         let error = decode(&header, &longer).expect_err("too long").to_string();
-        assert!(
-            error.contains("agent 1") && error.contains("1 bytes follow"),
-            "{error}"
-        );
+        assert!(error.contains("agent 1") && error.contains("1 unexpected bytes"), "{error}");
         let mut unknown = header.clone();
         unknown.operations[0].name = "dance".into();
-        assert!(
-            decode(&unknown, &blob)
-                .expect_err("unknown")
-                .to_string()
-                .contains("`dance`")
-        );
+        assert!(decode(&unknown, &blob).expect_err("unknown").to_string().contains("`dance`"));
         let mut many = header;
         many.sub_second_parts = usize::MAX;
         assert!(decode(&many, &blob).is_err());
@@ -351,9 +310,7 @@ mod tests {
         let mut other = window();
         other.operations[0].response = Histogram::new_with_bounds(1, 1_000, 2).expect("bounds");
         let (header, blob) = WindowEncoder::default().encode(&other);
-        let error = decode(&header, &blob)
-            .expect_err("other bounds")
-            .to_string();
-        assert!(error.contains("other bounds"), "{error}");
+        let error = decode(&header, &blob).expect_err("other bounds").to_string();
+        assert!(error.contains("bounds"), "{error}");
     }
 }

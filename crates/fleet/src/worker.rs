@@ -1,4 +1,4 @@
-//! What one host does in a run of a fleet: it loads servers, or starts one, as the controller says.
+//! An agent's part in a run of a fleet: it loads or starts servers for the controller.
 
 mod room;
 mod serve;
@@ -41,12 +41,11 @@ use std::sync::mpsc::{channel, sync_channel};
 use step::{FOREVER, Outlet, Report, StepRun, merger};
 use watch::HostWatch;
 
-/// Comes to a run and does what its controller says, until there is no more work or the context is cancelled. Whatever was
-/// started is taken away again; what could not be stopped in order is a warning.
+/// Joins a run and works for its controller until there is no more work or the context is cancelled. Removes everything that it
+/// started; a failed stop is a warning.
 ///
 /// # Errors
-/// A controller or a Redis that is not there or goes away, and everything that the work itself may fail by. The controller has
-/// heard of it already, if it is there.
+/// Controller or Redis is missing or goes away, or the work fails. A remaining controller has been informed.
 pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> {
     if options.remove_folder {
         check_made(&options.folder)?;
@@ -58,33 +57,27 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         let subjects = known_subjects(options);
         let mut settings = HostSettings::new(options, context);
         if !options.serve {
-            // Before anybody hears of this host: what is found of it then is what the run has.
+            // Before joining: the host facts in the record must include these changes.
             settings.apply(&subjects)?;
         }
         let agent = join(options, &settings.not_applied, &subjects, (context, stop))?;
         if options.is_of_server() {
             return serve::serve(agent, options, &secrets, settings);
         }
-        let worker = Worker {
-            agent,
-            options,
-            secrets: &secrets,
-            context,
-            watch: None,
-        };
+        let worker = Worker { agent, options, secrets: &secrets, context, watch: None };
         worker.work_until_the_end()
     });
     if let (Err(error), true) = (&result, options.remove_folder)
         && leaves_agent_alone(error)
         && !settings::are_changed(&options.folder)
     {
-        // Nobody comes to take it away. What cannot be removed is in the error itself.
+        // No controller will remove the folder. The error already covers a failed removal.
         let _ = std::fs::remove_dir_all(&options.folder);
     }
     result
 }
 
-/// Refuses to remove a folder that was not made for a run, by this user.
+/// Refuses to remove a folder that this user did not create for a run.
 fn check_made(folder: &Path) -> Result<(), Error> {
     let own = |path: &Path| {
         let data = path.symlink_metadata().ok()?;
@@ -95,14 +88,14 @@ fn check_made(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "`{}` was not made for a run by this user: there is no `{MADE}` in it",
+        "`{}` was not created for a run by this user: it does not contain `{MADE}`",
         folder.display()
     );
     Err(Error::new(Kind::BadInput, text)
-        .with_hint("leave `--remove-folder` out, or name a new folder with this file in it"))
+        .with_hint("omit `--remove-folder`, or use a new folder with this file"))
 }
 
-/// What is known of this host before there is work: servers that are started come later.
+/// Subjects to check before there is work; servers that the agent starts are not known yet.
 fn known_subjects(options: &WorkerOptions) -> Vec<Subject> {
     match options.watch.is_empty() {
         true => settings::subjects(None, &[]),
@@ -141,24 +134,16 @@ fn host_facts(
     let environment = context.environment;
     let free = |folder: &Path| free_bytes(folder).unwrap_or(0);
     let watched = watched::folders(Path::new("/"), &options.watch);
-    // The fullest disk is the one that counts.
+    // The fullest disk counts.
     let free_disk_bytes = watched.iter().map(|folder| free(folder)).min();
     let free_disk_bytes = free_disk_bytes.unwrap_or_else(|| free(&options.folder));
     let facts = doctor::observe(Path::new("/"), &Subject::default());
-    // Beside servers it has next to no CPU itself; their machine has all that are online.
-    let online = facts
-        .cpus
-        .as_ref()
-        .ok()
-        .filter(|_| !options.watch.is_empty());
+    // Next to servers, the agent may have few CPUs itself; the machine has all online CPUs.
+    let online = facts.cpus.as_ref().ok().filter(|_| !options.watch.is_empty());
     let online = online.and_then(|cpus| u32::try_from(*cpus).ok());
     let cpus = online.unwrap_or(environment.cores);
     let mut host = HostFacts {
-        name: options
-            .host
-            .clone()
-            .or(environment.hostname.clone())
-            .unwrap_or_default(),
+        name: options.host.clone().or(environment.hostname.clone()).unwrap_or_default(),
         address: None,
         cpus,
         free_disk_bytes,
@@ -170,7 +155,7 @@ fn host_facts(
     host
 }
 
-/// An agent that loads.
+/// An agent that loads servers.
 struct Worker<'a> {
     agent: Agent,
     options: &'a WorkerOptions,
@@ -213,12 +198,9 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The first agent of a host reads it for all.
+    /// Lets the first agent of a host read it for all.
     fn watch_host(&mut self, work: &Work, plan: &Plan) {
-        let is_first = self
-            .options
-            .index
-            .is_multiple_of(work.agents_per_host.max(1));
+        let is_first = self.options.index.is_multiple_of(work.agents_per_host.max(1));
         if !is_first || self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
             return;
         }
@@ -229,7 +211,7 @@ impl Worker<'_> {
         self.watch = HostWatch::start(plan, subject, self.agent.readings());
     }
 
-    /// One stage; `false` if the work was cancelled.
+    /// Performs one stage; `false` if the work was cancelled.
     fn step(&mut self, task: &StepTask<'_>) -> Result<bool, Error> {
         let (work, step) = (task.work, task.step);
         let (reports, inbox) = channel();
@@ -237,10 +219,7 @@ impl Worker<'_> {
         let mut servers = Vec::new();
         self.agent.doing(&format!("connecting for {step}"))?;
         for link in &task.share.links {
-            let outlet = Outlet {
-                link: parts.len() as u32,
-                reports: reports.clone(),
-            };
+            let outlet = Outlet { link: parts.len() as u32, reports: reports.clone() };
             if let Some(job) = self.job(task, link, &outlet)? {
                 let of_pairs = job.pairs.iter().map(|pair| pair.threads as u64);
                 threads += of_pairs.sum::<u64>();
@@ -272,10 +251,10 @@ impl Worker<'_> {
             of_threads: Default::default(),
         };
         let result = run.follow(&inbox, count);
-        // A stage that was given up has not ended it.
+        // An abandoned stage has not ended it.
         run.standstill.take().map(StandstillWatch::end);
         task.stop.store(true, Ordering::Relaxed);
-        // Answers that nobody waits for any more end the threads that wait for them.
+        // Dropping the channel ends the threads that still wait for answers.
         drop(inbox);
         for part in parts {
             let _ = part.join();
@@ -283,7 +262,7 @@ impl Worker<'_> {
         result
     }
 
-    /// What is to be done on one server; `None` if nothing.
+    /// The job for one server; `None` without a task.
     fn job(&self, task: &StepTask<'_>, link: &Link, outlet: &Outlet) -> Result<Option<Job>, Error> {
         let part = match task.step {
             Step::Load => link.load_plan(task.plan),
@@ -298,10 +277,7 @@ impl Worker<'_> {
             clock: task.clock,
             stop: Arc::clone(&task.stop),
             on_started: Some(Box::new(move |planned_ns, started_ns| {
-                begun.send(Report::Begun {
-                    planned_ns,
-                    awake_ns: started_ns,
-                });
+                begun.send(Report::Begun { planned_ns, awake_ns: started_ns });
             })),
             start_barrier: Some(Box::new(move || {
                 let (answer, word) = sync_channel(1);
@@ -313,7 +289,7 @@ impl Worker<'_> {
         }))
     }
 
-    /// The server of a link with the clients that load it; `part` is the plan of the link.
+    /// A link's server with the clients that load it; `part` is the plan of the link.
     fn pair(&self, task: &StepTask<'_>, link: &Link, part: &Plan) -> Result<Pair, Error> {
         let is_load = task.step == Step::Load;
         let text = task.work.servers.get(link.server as usize);
@@ -358,7 +334,7 @@ impl Worker<'_> {
     }
 }
 
-/// The plan of a work, if a controller can have given it.
+/// The plan of a work; refuses plans that no controller sends.
 fn plan_of(work: &Work) -> Result<Plan, Error> {
     let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
         .map_err(|error| Error::from_cause(Kind::Internal, error))?;
@@ -366,12 +342,12 @@ fn plan_of(work: &Work) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// What an agent is to do in one stage.
+/// An agent's task in one stage.
 struct StepTask<'a> {
     work: &'a Work,
     share: &'a Share,
     plan: &'a Plan,
-    /// Where its clients go, if the plan says it.
+    /// Planned placement of its clients, if any.
     placed: Option<&'a ClientsAlone>,
     step: Step,
     clock: Clock,
@@ -379,14 +355,14 @@ struct StepTask<'a> {
     stop: Arc<AtomicBool>,
 }
 
-/// Worker threads for one of several servers. They spin before each start, so that more than CPUs hinder each other.
+/// Worker threads for one of several servers. Workers spin before each start, so more workers than CPUs delay each other.
 fn threads_of_link(work: &Work, cores: u32, links: u32, clients: u32) -> usize {
     let own = cores / work.agents_per_host.max(1);
     let threads = work.threads.unwrap_or(own) / links.max(1);
     threads.clamp(1, clients.max(1)) as usize
 }
 
-/// `all` clients of the fleet, as many of them as a link with `own` of `planned` clients has.
+/// Scales `all` clients of the fleet to a link with `own` of `planned` clients.
 fn scaled(all: u32, own: u32, planned: u32) -> u32 {
     let part = u64::from(all) * u64::from(own) / u64::from(planned.max(1));
     u32::try_from(part).unwrap_or(u32::MAX).max(1)
@@ -401,14 +377,11 @@ mod tests {
     #[test]
     fn work_that_no_controller_gives_is_refused() {
         let ask = |change: fn(&mut Plan)| {
-            let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+            let mut plan = dyno_plan::builtin::find("a").expect("built in");
             plan.server.kind = ServerKind::Mongod;
             change(&mut plan);
             let plan = plan_text(&plan);
-            plan_of(&Work {
-                plan,
-                ..Work::default()
-            })
+            plan_of(&Work { plan, ..Work::default() })
         };
         assert!(ask(|_| ()).is_ok());
         for refused in [
@@ -423,24 +396,12 @@ mod tests {
 
     #[test]
     fn servers_and_agents_of_a_host_share_its_threads() {
-        let with = |threads, agents_per_host| Work {
-            threads,
-            agents_per_host,
-            ..Work::default()
-        };
+        let with = |threads, agents_per_host| Work { threads, agents_per_host, ..Work::default() };
         assert_eq!(threads_of_link(&with(None, 1), 16, 8, 100), 2);
         assert_eq!(threads_of_link(&with(None, 4), 16, 2, 100), 2);
         assert_eq!(threads_of_link(&with(Some(8), 1), 16, 8, 100), 1);
-        assert_eq!(
-            threads_of_link(&with(Some(1), 1), 16, 8, 100),
-            1,
-            "each has one"
-        );
-        assert_eq!(
-            threads_of_link(&with(None, 0), 16, 1, 3),
-            3,
-            "one for each client"
-        );
+        assert_eq!(threads_of_link(&with(Some(1), 1), 16, 8, 100), 1, "at least one each");
+        assert_eq!(threads_of_link(&with(None, 0), 16, 1, 3), 3, "one for each client");
     }
 
     #[test]

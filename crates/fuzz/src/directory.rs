@@ -1,4 +1,4 @@
-//! A run directory in which one file is any bytes.
+//! A run directory with one arbitrary file.
 
 use dyno_report::{Format, RenderOptions};
 use dyno_results::AnalysedRun;
@@ -9,14 +9,11 @@ use tempfile::TempDir;
 
 macro_rules! file {
     ($name:literal) => {
-        (
-            $name,
-            include_bytes!(concat!("../../record/tests/golden/v1/", $name)),
-        )
+        ($name, include_bytes!(concat!("../../record/tests/golden/v1/", $name)))
     };
 }
 
-/// Files of a directory that is right: one that a released version wrote.
+/// Files of a valid directory, written by a released version.
 const FILES: [(&str, &[u8]); 7] = [
     file!("run.json"),
     file!("latency.hlog"),
@@ -31,7 +28,7 @@ thread_local! {
     static DIRECTORY: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// The first byte, a digit, says which file has the others as its content.
+/// The first byte, a digit, selects the file; the rest is its content.
 pub(crate) fn of_any_file(data: &[u8]) {
     let Some((which, content)) = data.split_first() else {
         return;
@@ -40,7 +37,7 @@ pub(crate) fn of_any_file(data: &[u8]) {
     with(FILES[place].0, content);
 }
 
-/// Opens and reports a run directory whose file of this name has this content.
+/// Opens and reports a run directory with this content in the named file.
 pub(crate) fn with(name: &str, content: &[u8]) {
     DIRECTORY.with(|directory| {
         let directory = directory.get_or_init(prepare).path();
@@ -48,7 +45,7 @@ pub(crate) fn with(name: &str, content: &[u8]) {
         if let Ok(run) = AnalysedRun::open(directory) {
             for (format, ..) in Format::NAMES {
                 let options = RenderOptions::default();
-                // YCSB's text and the key figures need more than some runs have.
+                // Some runs have too little data for YCSB's text and the key figures.
                 let _ = dyno_report::render(&run.run, run.analysis.as_ref(), *format, &options);
             }
         }
@@ -58,15 +55,15 @@ pub(crate) fn with(name: &str, content: &[u8]) {
     });
 }
 
-/// In memory where there is such a file system: a fuzzer writes it thousands of times a second.
+/// Uses a memory file system if there is one: a fuzzer writes thousands of times per second.
 fn prepare() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = match memory.is_dir() {
         true => TempDir::new_in(memory),
         false => TempDir::new(),
     };
-    let directory = made.expect("a temporary folder can be made");
-    fs::create_dir(directory.path().join("series")).expect("a new folder takes a folder");
+    let directory = made.expect("can create a temporary folder");
+    fs::create_dir(directory.path().join("series")).expect("can create a folder");
     for (name, content) in FILES {
         write(directory.path(), name, content);
     }
@@ -74,5 +71,5 @@ fn prepare() -> TempDir {
 }
 
 fn write(directory: &Path, name: &str, content: &[u8]) {
-    fs::write(directory.join(name), content).expect("a temporary file can be written");
+    fs::write(directory.join(name), content).expect("can write a temporary file");
 }

@@ -1,8 +1,8 @@
-//! Everything of `dyno` that reads bytes which others wrote: a server, an agent, an exporter, a file of somebody else.
+//! Fuzz targets for every part of `dyno` that reads foreign bytes: from a server, an agent, an exporter, or a file.
 //!
-//! Each target takes any bytes. It may find them wrong, and must not panic, hang, or take memory beyond what they announce;
-//! what it accepts must have the properties that it asserts. scripts/fuzz.sh runs a target under libFuzzer, guided by
-//! coverage; the tests run the inputs in `corpus/` and mutations of them.
+//! Each target accepts any bytes. It may reject them, but must not panic, hang, or use more memory than they announce; accepted
+//! input must have the asserted properties. scripts/fuzz.sh runs a target under libFuzzer, guided by coverage; the tests run the
+//! inputs in `corpus/` and mutations of them.
 
 mod directory;
 
@@ -19,10 +19,10 @@ use dyno_wire::handshake::{Hello, SaslReply};
 use dyno_wire::reply;
 use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
 
-/// What a target does with bytes.
+/// A function that processes bytes.
 pub type Target = fn(&[u8]);
 
-/// The targets by their names.
+/// The targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("wire-reply", wire_reply),
     ("bson", bson),
@@ -34,14 +34,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("plan-file", plan_file),
 ];
 
-/// Documents in documents are read so deep; the reader itself does not recurse.
+/// Depth to which nested documents are read; the reader itself does not recurse.
 const DEEPEST: usize = 50;
 
 fn wire_reply(data: &[u8]) {
     read_reply(data);
 }
 
-/// What a server sends, from the header on, also compressed. Says whether it is a whole and valid reply.
+/// A server message from its header on, possibly compressed. Returns whether it is a complete and valid reply.
 pub fn read_reply(data: &[u8]) -> bool {
     let _ = frame::needed(data);
     let Ok(Some(frame)) = frame::parse(data) else {
@@ -49,9 +49,9 @@ pub fn read_reply(data: &[u8]) -> bool {
     };
     assert!(frame.length <= data.len() && frame.length >= HEADER_BYTES);
     match frame.compressed() {
-        Some(compressed) => Scratch::default()
-            .decompress(compressed)
-            .is_ok_and(|(_, body)| read_reply_body(body)),
+        Some(compressed) => {
+            Scratch::default().decompress(compressed).is_ok_and(|(_, body)| read_reply_body(body))
+        }
         None => read_reply_body(frame.body),
     }
 }
@@ -72,14 +72,14 @@ fn read_reply_body(body: &[u8]) -> bool {
         return false;
     };
     if let Some(cursor) = reply.cursor {
-        // What is counted while it is read is what there is.
+        // The number counted while reading must match the documents.
         assert_eq!(cursor.documents().count(), cursor.count as usize);
         cursor.documents().for_each(|document| walk(document, 0));
     }
     true
 }
 
-/// A document by itself.
+/// A single document.
 pub fn bson(data: &[u8]) {
     if let Ok((document, rest)) = Document::split(data) {
         assert_eq!(document.as_bytes().len() + rest.len(), data.len());
@@ -101,11 +101,11 @@ fn walk(document: Document<'_>, depth: usize) {
     }
 }
 
-/// The two messages of a server that a password is proven to, one per line.
+/// The server's two messages of a SCRAM authentication, one per line.
 fn scram(data: &[u8]) {
     let mut lines = data.splitn(2, |byte| *byte == b'\n');
     let (first, last) = (lines.next().unwrap_or_default(), lines.next());
-    // Millions of rounds of hashing are allowed, and would be all that a fuzzer does.
+    // Skip large iteration counts: hashing would take all of the fuzzer's time.
     let text = String::from_utf8_lossy(first);
     let rounds = text.split(',').find_map(|part| part.strip_prefix("i="));
     if rounds.is_some_and(|digits| digits.len() > 4) {
@@ -117,12 +117,9 @@ fn scram(data: &[u8]) {
             return;
         };
         let _ = client.server_first(first, &cache);
-        // Whoever does not know the password cannot give the signature.
+        // Without the password, the signature cannot be known.
         let is_proven = client.server_final(last.unwrap_or_default()).is_ok();
-        assert!(
-            !is_proven,
-            "a guess was taken for the signature of a server"
-        );
+        assert!(!is_proven, "a guess was accepted as the server's signature");
     }
 }
 
@@ -134,7 +131,7 @@ fn hlog(data: &[u8]) {
     directory::with("latency.hlog", data);
 }
 
-/// What comes over Redis: any message, or the head of a window in one line with its counts below.
+/// A message over Redis: any message, or a window with its header in one line and its counts below.
 fn fleet_message(data: &[u8]) {
     let _ = serde_json::from_slice::<Up>(data);
     let _ = serde_json::from_slice::<Down>(data);
@@ -147,17 +144,12 @@ fn fleet_message(data: &[u8]) {
     }
 }
 
-/// What an exporter serves, twice, so that totals become rates.
+/// The output of an exporter, twice, so that totals become rates.
 fn exporter_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let half = (0..=text.len() / 2)
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
+    let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
     let (first, second) = text.split_at(half.unwrap_or(0));
-    let place = DataPlace {
-        disks: Vec::new(),
-        folders: vec!["/data/db".to_owned()],
-    };
+    let place = DataPlace { disks: Vec::new(), folders: vec!["/data/db".to_owned()] };
     let mut reader = ExporterReader::new("node".to_owned()).with_data_in(place);
     for (at_s, text) in [(0.0, first), (1.0, second), (2.0, second)] {
         if let Ok(reported) = reader.read(at_s, 0.0, text) {
@@ -165,12 +157,12 @@ fn exporter_text(data: &[u8]) {
                 let name = id.to_string();
                 !name.contains(['\n', '\r'])
             };
-            assert!(reported.values.iter().all(is_named), "a name breaks a line");
+            assert!(reported.values.iter().all(is_named), "a name contains a line break");
         }
     }
 }
 
-/// Everything that people write: plans, properties of YCSB, connection strings, lists of values.
+/// Input written by people: plans, YCSB properties, connection strings, lists of values.
 fn plan_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -178,7 +170,7 @@ fn plan_file(data: &[u8]) {
     if let Ok(plan) = file::parse(text, "plan.toml") {
         let written = file::to_toml(&plan);
         let again = file::parse(&written, "plan.toml");
-        // What a record keeps of a plan gives the same plan, but for its secrets.
+        // The recorded form of a plan gives the same plan, except for its secrets.
         let again = again.unwrap_or_else(|error| panic!("{error}: {written}"));
         assert_eq!(file::to_toml(&again), written);
     }
@@ -187,10 +179,10 @@ fn plan_file(data: &[u8]) {
     let _ = axis::whole_numbers(text);
     let _ = uri::redact(text);
     if let Ok((target, Some(credentials))) = uri::parse(text) {
-        // The driver gets them apart from the rest.
+        // The driver gets credentials separately.
         let shown = target.to_driver_uri();
         let password = credentials.password();
-        // One that is a part of an option as well is shown there.
+        // A password that is also part of an option is shown there.
         let is_repeated = text.matches(password).count() > 1;
         let is_secret = password.len() >= 8 && !is_repeated;
         assert!(!is_secret || !shown.contains(password), "{shown}");

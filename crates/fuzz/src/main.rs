@@ -1,4 +1,4 @@
-//! The fuzzer: `DYNO_FUZZ_TARGET` names what it runs. See scripts/fuzz.sh.
+//! The fuzzer. `DYNO_FUZZ_TARGET` selects the target. See scripts/fuzz.sh.
 
 #![no_main]
 

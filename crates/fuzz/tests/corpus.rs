@@ -1,4 +1,4 @@
-//! The inputs that are kept, and mutations of them.
+//! Runs the corpus, and mutations of it.
 
 use dyno_fuzz::TARGETS;
 use proptest::prelude::*;
@@ -16,10 +16,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     }
     let mut found = Vec::new();
     for folder in folders {
-        for entry in fs::read_dir(&folder).expect("there is such a folder") {
-            let path = entry.expect("it can be listed").path();
+        for entry in fs::read_dir(&folder).expect("can list") {
+            let path = entry.expect("can list").path();
             if path.is_file() {
-                found.push(fs::read(path).expect("it can be read"));
+                found.push(fs::read(path).expect("can read"));
             }
         }
     }
@@ -28,14 +28,14 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_target_takes_the_inputs_that_are_kept() {
+fn every_target_accepts_its_corpus() {
     for (name, target) in TARGETS {
         corpus(name).iter().for_each(|input| target(input));
     }
 }
 
 #[test]
-fn every_target_takes_mutations_of_them() {
+fn every_target_accepts_mutations_of_its_corpus() {
     for (name, target) in TARGETS {
         let inputs = corpus(name);
         let mut runner = TestRunner::new(ProptestConfig {
@@ -57,7 +57,7 @@ fn every_target_takes_mutations_of_them() {
     }
 }
 
-/// Changes a byte, takes the rest away, puts a byte in, or doubles what follows.
+/// Changes a byte, truncates, inserts a byte, or duplicates the rest.
 fn mutate(input: &mut Vec<u8>, place: Index, value: u8, how: usize) {
     let at = place.index(input.len() + 1);
     match how {

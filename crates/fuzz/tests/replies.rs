@@ -1,5 +1,5 @@
-//! Bytes from a broken or hostile peer: whatever arrives, the answer is `Incomplete`, a value or
-//! an error, never a panic and never memory beyond what arrived.
+//! Bytes from a broken or hostile peer: the result is always `Incomplete`, a value or an error, never a panic, and memory stays
+//! bounded by the input.
 
 use bson::{Bson, doc};
 use dyno_fuzz::read_reply;
@@ -9,7 +9,7 @@ use dyno_wire::frame::{self, HEADER_BYTES};
 use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
 use proptest::prelude::*;
 
-/// Replies of all shapes, as complete messages.
+/// Complete replies of all shapes.
 fn replies() -> Vec<Vec<u8>> {
     let documents = [
         doc! {
@@ -37,12 +37,7 @@ fn replies() -> Vec<Vec<u8>> {
     ];
     let encode = |document: &bson::Document| {
         let mut out = Vec::new();
-        frame::write_message(
-            &mut out,
-            1,
-            2,
-            &document.to_vec().expect("it can be encoded"),
-        );
+        frame::write_message(&mut out, 1, 2, &document.to_vec().expect("can encode"));
         out
     };
     documents.iter().map(encode).collect()
@@ -59,7 +54,7 @@ fn every_truncation_of_a_reply_is_incomplete() {
 }
 
 #[test]
-fn every_truncation_with_a_fitting_message_length_is_an_error() {
+fn truncation_with_adjusted_length_is_an_error() {
     for message in replies() {
         for end in HEADER_BYTES..message.len() {
             let mut short = message[..end].to_vec();
@@ -70,7 +65,7 @@ fn every_truncation_with_a_fitting_message_length_is_an_error() {
 }
 
 #[test]
-fn truncated_documents_with_fitting_lengths_do_not_panic() {
+fn truncated_documents_with_adjusted_lengths_do_not_panic() {
     for message in replies() {
         let document = HEADER_BYTES + 5;
         for end in document + 4..message.len() {

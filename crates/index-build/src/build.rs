@@ -1,5 +1,5 @@
-//! One build of the index, on all servers at the same time: caches made cold, the tracer attached, the command, and what
-//! everybody did meanwhile.
+//! One build of the index on all servers in parallel: cold caches, tracer, command, and the activity of processes, devices and
+//! servers.
 
 use crate::figures::{self, Counters, Grown};
 use crate::layout::{Collection, Held};
@@ -27,23 +27,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counter of a server that tells how often WiredTiger gave a transaction up because the cache was full of its changes.
+/// Server counter: transactions that WiredTiger rolled back because the cache was full of their changes.
 const ROLLED_BACK: &str =
     "wiredTiger.transaction.oldest pinned transaction ID rolled back for eviction";
 /// Name of the index.
 pub(crate) const INDEX: &str = "dyno_index_build";
-/// Memory for events on their way: random reads come in the tens of thousands per second.
+/// Buffer for events: tens of thousands of random reads per second.
 const BUFFER_BYTES: u32 = 32 << 20;
-/// Longest wait for events before it is seen whether the build has ended.
+/// Longest wait for events before checking whether the build has ended.
 const POLL: Duration = Duration::from_millis(20);
-/// Longest time for taking back an index that was interrupted.
+/// Longest time to drop the index of an interrupted build.
 const TAKE_BACK_LIMIT: Duration = Duration::from_secs(120);
 /// A server that reads at least this share of the documents for the index did not have them in its cache.
 const READ_FOR_INDEX: f64 = 0.9;
-/// Bytes that a server may have read at its start, as a share of the documents, without a word.
+/// Share of the documents that a server may read at its start without a caveat.
 const READ_AT_START: f64 = 0.1;
 
-/// What all builds of an experiment have in common.
+/// Common parts of all builds of an experiment.
 pub(crate) struct Builder<'a> {
     pub(crate) context: Context<'a>,
     pub(crate) plan: &'a IndexBuildPlan,
@@ -51,13 +51,13 @@ pub(crate) struct Builder<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// A build that came to its end.
+/// A completed build.
 pub(crate) struct Built {
     pub(crate) record: BuildRecord,
     pub(crate) caveats: Vec<IndexBuildCaveat>,
 }
 
-/// How cold a server was when a build began.
+/// State of a server's caches when a build began.
 struct StartingPoint {
     read_at_start: Option<u64>,
     data_bytes: Option<u64>,
@@ -65,25 +65,25 @@ struct StartingPoint {
     device: Option<Device>,
 }
 
-/// What was measured of one server.
+/// Measurements of one server.
 struct Measured {
     duration: Duration,
     grown: Grown,
 }
 
-/// What all servers did.
+/// Measurements of all servers.
 struct MeasuredBuild {
     started_at: String,
     members: Vec<Measured>,
     consumption: Option<Consumption>,
 }
 
-/// A command that has ended, and how long after the common start.
+/// A completed command, and its duration from the common start.
 type Ended = (Result<Document, ControlError>, Duration);
 
 impl Builder<'_> {
-    /// Builds the index on all servers at the same time, and if it is `traced` under a trace that goes into the folder
-    /// `name` of the experiment. The index stays. `held` is what each server with data has.
+    /// Builds the index on all servers in parallel; if `traced`, with a trace in the experiment's folder `name`. The index stays.
+    /// `held` is the amount of data of each server.
     pub(crate) fn build(
         &self,
         servers: &mut Servers<'_>,
@@ -99,18 +99,14 @@ impl Builder<'_> {
         let meter = self.meter(servers);
         let result = self.measure(servers, &devices, (name, traced), &meter);
         servers.lift_limit();
-        let MeasuredBuild {
-            started_at,
-            members: measured,
-            consumption,
-        } = result.map_err(|failure| servers.explain(failure))?;
+        let MeasuredBuild { started_at, members: measured, consumption } =
+            result.map_err(|failure| servers.explain(failure))?;
         let members = servers.members();
         let held = members.iter().zip(held);
         let caveats = self.caveats(held, &starts, &measured, restarted);
-        let caveats = caveats.into_iter().map(|statement| IndexBuildCaveat {
-            statement,
-            build: Some(name.to_owned()),
-        });
+        let caveats = caveats
+            .into_iter()
+            .map(|statement| IndexBuildCaveat { statement, build: Some(name.to_owned()) });
         let (process, device) = io_of_all(&measured, &devices);
         let all = |of: fn(&StartingPoint) -> Option<u64>| starts.iter().map(of).sum();
         let longest = measured.iter().map(|one| one.duration).max();
@@ -131,13 +127,10 @@ impl Builder<'_> {
             members: of_members(members, &measured, &devices),
             tracing: Vec::new(),
         };
-        Ok(Built {
-            record,
-            caveats: caveats.collect(),
-        })
+        Ok(Built { record, caveats: caveats.collect() })
     }
 
-    /// Restarts the servers with data between two drops of the page cache, if the plan wants it, and sees how cold they are.
+    /// Restarts the servers between two drops of the page cache, if planned, and measures the state of the caches.
     fn make_cold(
         &self,
         servers: &mut Servers<'_>,
@@ -145,8 +138,8 @@ impl Builder<'_> {
     ) -> Result<Vec<StartingPoint>, Error> {
         if restarted {
             self.say(match servers.members().len() {
-                1 => "restarting the server, with a cold page cache",
-                _ => "restarting the servers, with a cold page cache",
+                1 => "restarting the server with a cold page cache",
+                _ => "restarting the servers with a cold page cache",
             });
             servers.restart(None, drop_page_cache)?;
         }
@@ -157,7 +150,7 @@ impl Builder<'_> {
         };
         let read_at_start: Vec<Option<u64>> = members.iter().map(read_at_start).collect();
         if self.plan.start == Start::Cold {
-            // What the server has read at its start.
+            // Drop what the server has read at its start.
             drop_page_cache()?;
         }
         let starts = members.iter().zip(read_at_start);
@@ -174,7 +167,7 @@ impl Builder<'_> {
         Ok(starts.collect())
     }
 
-    /// Reasons to doubt how long it took.
+    /// Caveats about the duration.
     fn caveats<'m>(
         &self,
         members: impl ExactSizeIterator<Item = (&'m Member, &'m Held)>,
@@ -206,11 +199,7 @@ impl Builder<'_> {
             let rolled_back = measured.grown.server.get(ROLLED_BACK);
             if let Some(times) = rolled_back.filter(|times| **times >= 1.0) {
                 let times = Number::new(*times, Unit::Exact);
-                caveats.push(statement!(
-                    "rolled-back-for-room",
-                    member = name,
-                    times = times
-                ));
+                caveats.push(statement!("rolled-back-for-room", member = name, times = times));
             }
         }
         caveats
@@ -223,7 +212,7 @@ impl Builder<'_> {
         (name, traced): (&str, bool),
         meter: &WorkMeter<'_>,
     ) -> Result<MeasuredBuild, Error> {
-        let how = if traced { "" } else { ", without trace" };
+        let how = if traced { "" } else { ", without a trace" };
         self.say(&format!("building the index ({name}{how})"));
         let asking = servers.members().iter().map(Member::control);
         let mut asking = asking.collect::<Result<Vec<Control>, Error>>()?;
@@ -231,11 +220,15 @@ impl Builder<'_> {
         let recording = traced.then(|| self.record(servers, &self.folder.join(name)));
         let mut recording = recording.transpose()?;
         let counters = |asking: &mut [Control]| -> Vec<Counters> {
-            let each = servers.members().iter().zip(devices).zip(asking);
-            each.map(|((member, device), control)| {
-                Counters::read(&[member.process], *device, control)
-            })
-            .collect()
+            servers
+                .members()
+                .iter()
+                .zip(devices)
+                .zip(asking)
+                .map(|((member, device), control)| {
+                    Counters::read(&[member.process], *device, control)
+                })
+                .collect()
         };
         let before = counters(&mut asking);
         let started_at = Timestamp::now().to_string();
@@ -243,7 +236,7 @@ impl Builder<'_> {
         let (ended, fault) = self.command_on_all(&mut building, recording.as_mut());
         let metered = started.end();
         let after = counters(&mut asking);
-        // What servers write from here on is no part of the build.
+        // Later writes of the servers do not belong to the build.
         let recorded = recording.map(Recording::stop).transpose()?;
         servers.lift_limit();
         // Before the trace is written, which may go to the same disk.
@@ -265,22 +258,16 @@ impl Builder<'_> {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        // One client may be for all servers.
+        // One client may serve all servers.
         let last = durations.last().copied().unwrap_or_default();
         let durations = durations.into_iter().chain(iter::repeat(last));
         let grown = before.iter().zip(&after).zip(durations);
-        let measured = grown.map(|((before, after), duration)| Measured {
-            duration,
-            grown: before.until(after),
-        });
-        Ok(MeasuredBuild {
-            started_at,
-            members: measured.collect(),
-            consumption,
-        })
+        let measured = grown
+            .map(|((before, after), duration)| Measured { duration, grown: before.until(after) });
+        Ok(MeasuredBuild { started_at, members: measured.collect(), consumption })
     }
 
-    /// Counts what the servers use. Those that were started write to their files then what they have not yet.
+    /// Measures the servers' resource use. Started servers flush pending writes to their files first.
     fn meter(&self, servers: &Servers<'_>) -> WorkMeter<'_> {
         let subject = ConsumptionSubject {
             processes: Ok(servers.processes()),
@@ -288,25 +275,17 @@ impl Builder<'_> {
             is_local: true,
         };
         let writes_back = servers.is_own();
-        WorkMeter::new(
-            subject,
-            servers.connectors(),
-            writes_back,
-            self.context.cancel,
-        )
+        WorkMeter::new(subject, servers.connectors(), writes_back, self.context.cancel)
     }
 
-    /// Traces the servers from now on.
+    /// Starts tracing the servers.
     fn record(&self, servers: &Servers<'_>, folder: &Path) -> Result<Recording, Error> {
         let target = TraceTarget {
             processes: Vec::new(),
             command: None,
             name: Some("index build".to_owned()),
         };
-        let settings = Settings {
-            ring_bytes: BUFFER_BYTES,
-            ..Settings::default()
-        };
+        let settings = Settings { ring_bytes: BUFFER_BYTES, ..Settings::default() };
         let mut recording = Recording::start(settings, target, None, folder)?;
         for process in servers.processes() {
             recording.follow(process)?;
@@ -314,14 +293,12 @@ impl Builder<'_> {
         Ok(recording)
     }
 
-    /// Takes back what was begun, and says why it failed.
+    /// Drops the index, and returns the error.
     fn failed(&self, servers: &Servers<'_>, error: ControlError, client: usize) -> Error {
-        // The server may go on with it, and a later build would find it there.
+        // The server may continue, and a later build would find the index.
         let taken_back = take_back(servers, self.collection);
         if !self.context.cancel.requested() {
-            let on = servers
-                .dealt(client)
-                .map_or(String::new(), |name| format!(" on `{name}`"));
+            let on = servers.dealt(client).map_or(String::new(), |name| format!(" on `{name}`"));
             return Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot build the index{on}"));
         }
@@ -329,14 +306,13 @@ impl Builder<'_> {
         match taken_back {
             Ok(()) => failure,
             Err(_) => failure.with_hint(format!(
-                "the index `{INDEX}` of `{}` may be there: drop it",
+                "the index `{INDEX}` of `{}` may remain: drop it",
                 self.collection.namespace()
             )),
         }
     }
 
-    /// Sends the command of all clients at once and takes events until each has its answer. The first one that fails ends
-    /// the others.
+    /// Sends all clients' commands at once, and receives events until each has its answer. The first failure ends the others.
     fn command_on_all(
         &self,
         controls: &mut [Control],
@@ -379,9 +355,7 @@ impl Builder<'_> {
                 }
             }
             let ended = builders.into_iter().map(|builder| {
-                builder
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                builder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
             (ended.collect(), fault)
         })
@@ -392,7 +366,7 @@ impl Builder<'_> {
     }
 }
 
-/// Drops the index for all clients, so that the collection is as it was.
+/// Drops the index for all clients.
 pub(crate) fn take_back(servers: &Servers<'_>, collection: &Collection) -> Result<(), Error> {
     let take_back = |client: usize| -> Result<(), Error> {
         let mut control = servers.control(client)?;
@@ -403,7 +377,7 @@ pub(crate) fn take_back(servers: &Servers<'_>, collection: &Collection) -> Resul
     clients.map(take_back).fold(Ok(()), Result::and)
 }
 
-/// How long each client waited, and the first one that failed: the others are asked to end after it.
+/// Duration for each client, and the first failure; the others are ended after it.
 fn first_failure(ended: Vec<Ended>) -> (Vec<Duration>, Option<(ControlError, usize)>) {
     let durations = ended.iter().map(|(_, duration)| *duration).collect();
     let failed = ended.into_iter().enumerate();
@@ -415,7 +389,7 @@ fn first_failure(ended: Vec<Ended>) -> (Vec<Duration>, Option<(ControlError, usi
     (durations, first.map(|(_, error, client)| (error, client)))
 }
 
-/// The device of each server; only of the first one if they share it, whose counters are those of all.
+/// Device of each server; if they share one, only for the first, because its counters cover all.
 fn counted_devices(starts: &[StartingPoint]) -> Vec<Option<&Device>> {
     let devices: Vec<Option<&Device>> = starts.iter().map(|start| start.device.as_ref()).collect();
     let name = |device: &Option<&Device>| device.map(|device| device.name.clone());
@@ -428,7 +402,7 @@ fn counted_devices(starts: &[StartingPoint]) -> Vec<Option<&Device>> {
     first.collect()
 }
 
-/// What the processes and the devices of all servers did, each device counted once.
+/// Activity of the processes and devices of all servers, each device counted once.
 fn io_of_all(
     measured: &[Measured],
     devices: &[Option<&Device>],
@@ -441,7 +415,7 @@ fn io_of_all(
     )
 }
 
-/// The build on each of several servers. The device of all of them stands with the build.
+/// The build on each of several servers. A shared device is recorded with the build.
 fn of_members(
     members: &[Member],
     measured: &[Measured],
@@ -461,43 +435,37 @@ fn of_members(
     of_members.collect()
 }
 
-/// What goes over connections meanwhile is no cost of an index.
+/// Removes network figures: traffic during a build is not caused by the index.
 fn without_network(used: Consumption) -> Consumption {
-    let others = used.unknown.into_iter();
-    let mut unknown: Vec<Unknown> = others.filter(|one| one.what != Counted::Network).collect();
+    let mut unknown: Vec<Unknown> =
+        used.unknown.into_iter().filter(|one| one.what != Counted::Network).collect();
     unknown.push(Unknown {
         what: Counted::Network,
-        reason: "a server builds an index by itself: its connections have the command and questions about it only"
+        reason: "a server builds an index by itself: its connections carry only the command and queries about it"
             .to_owned(),
     });
-    Consumption {
-        network: None,
-        unknown,
-        ..used
-    }
+    Consumption { network: None, unknown, ..used }
 }
 
-/// The fields of the index as a server takes them.
+/// The key pattern of the index.
 pub(crate) fn keys(plan: &IndexBuildPlan) -> Document {
     let keys = plan.index_keys().unwrap_or_default();
-    keys.into_iter()
-        .map(|(name, direction)| (name, direction.into()))
-        .collect()
+    keys.into_iter().map(|(name, direction)| (name, direction.into())).collect()
 }
 
-/// Before it is known whether it can be done, nothing is loaded.
+/// Drops the page cache; also called before loading, to fail early.
 pub(crate) fn drop_page_cache() -> Result<(), Error> {
     dyno_observe::environment::drop_page_cache().map_err(page_cache_stays)
 }
 
-/// The page cache cannot be dropped.
+/// Error that the page cache cannot be dropped.
 pub(crate) fn page_cache_stays(error: std::io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context("cannot drop the page cache of this machine")
-        .with_hint("run it as root, or build from a warm cache with `--warm`")
+        .with_hint("run as root, or build from a warm cache with `--warm`")
 }
 
-/// Whether documents that the server read at its start may have been in its cache.
+/// Whether documents that the server read at its start may have been cached.
 fn may_have_been_cached(at_start: u64, for_index: u64, documents: u64) -> bool {
     let documents = documents as f64;
     at_start as f64 > READ_AT_START * documents && (for_index as f64) < READ_FOR_INDEX * documents
@@ -516,10 +484,7 @@ mod tests {
 
     #[test]
     fn keys_keep_their_order() {
-        let plan = IndexBuildPlan {
-            keys: "b:-1,a".into(),
-            ..IndexBuildPlan::default()
-        };
+        let plan = IndexBuildPlan { keys: "b:-1,a".into(), ..IndexBuildPlan::default() };
         assert_eq!(keys(&plan), doc! { "b": -1, "a": 1 });
     }
 }

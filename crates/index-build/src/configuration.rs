@@ -23,17 +23,17 @@ use std::time::{Duration, Instant};
 
 /// A rename in one transaction needs a cache of this many times the documents.
 const CACHE_FOR_NAME: u64 = 4;
-/// The cache that the embedded server has if nobody says it.
+/// Default cache of the embedded server.
 const DEFAULT_CACHE: u64 = 4 << 30;
-/// And at least this one: WiredTiger writes pages out of their order once a twentieth of its cache is changed, and what few
-/// documents change is less than that.
+/// Smallest cache for a rename: WiredTiger evicts dirty pages once a twentieth of its cache has changed, and a few documents stay
+/// below that.
 const LEAST_CACHE_FOR_NAME: u64 = 2 << 30;
-/// Folder of the servers of several configurations.
+/// Folder of the servers if there are several configurations.
 pub(crate) const SERVERS: &str = "servers";
-/// Folder of a trace that only shows what tracing costs.
+/// Folder of a trace that only measures the cost of tracing.
 const TRACE_OF_COST: &str = "trace-of-cost";
 
-/// See the module.
+/// One topology of an index build.
 pub(crate) struct Configuration<'a> {
     task: &'a Task,
     context: Context<'a>,
@@ -41,25 +41,25 @@ pub(crate) struct Configuration<'a> {
     path: &'a Path,
     collection: Collection,
     topology: Topology,
-    /// How the names of its builds begin; `None` where it is the only one, and its server stands alone.
+    /// Prefix of its build names; `None` for a single configuration with a standalone server.
     prefix: Option<String>,
     servers: Servers<'a>,
-    /// What each client has loaded or found.
+    /// Contents that each client has loaded or found.
     contents: Vec<Contents>,
-    /// What each server with data holds.
+    /// Amount of data of each server.
     held: Vec<Held>,
-    /// Whether an index of ours is in a collection that is kept.
+    /// Whether a kept collection contains this experiment's index.
     must_remove_index: bool,
 }
 
-/// What a client has loaded.
+/// Documents that a client has loaded.
 struct Loaded {
     duration: Duration,
     contents: Contents,
 }
 
 impl Loaded {
-    /// Loads the documents of one client, and reads what is there then.
+    /// Loads one client's documents, and reads the resulting contents.
     fn load(
         access: &Access<'_>,
         collection: &Collection,
@@ -68,12 +68,12 @@ impl Loaded {
         let began = Instant::now();
         crate::layout::load(access, collection, load)?;
         let duration = began.elapsed();
-        let contents = crate::layout::contents(access, collection, "reading what is there")?;
+        let contents = crate::layout::contents(access, collection, "reading the documents")?;
         Ok(Loaded { duration, contents })
     }
 }
 
-/// What all have, or why one failed: the others are interrupted then.
+/// All results, or the error that caused the others to be interrupted.
 fn all_or_cause<T>(ended: Vec<Result<T, LayoutError>>) -> Result<Vec<T>, LayoutError> {
     let mut all = Vec::new();
     let mut cause: Option<LayoutError> = None;
@@ -89,7 +89,7 @@ fn all_or_cause<T>(ended: Vec<Result<T, LayoutError>>) -> Result<Vec<T>, LayoutE
     cause.map_or(Ok(all), Err)
 }
 
-/// The name of a topology as part of a file name.
+/// Topology name as part of a file name.
 pub(crate) fn file_name(topology: &Topology) -> String {
     let text = topology.to_string();
     text.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
@@ -106,7 +106,7 @@ pub(crate) fn named(topologies: &[Topology]) -> Vec<(Topology, Option<String>)> 
 }
 
 impl<'a> Configuration<'a> {
-    /// One whose servers have yet to be started, in the folder of the experiment.
+    /// Creates a configuration without starting servers, in the experiment's folder.
     pub(crate) fn new(
         task: &'a Task,
         plan: &'a IndexBuildPlan,
@@ -115,9 +115,7 @@ impl<'a> Configuration<'a> {
         embedded: Option<&'a Path>,
         path: &'a Path,
     ) -> Configuration<'a> {
-        let folder = prefix
-            .as_ref()
-            .map(|prefix| path.join(SERVERS).join(prefix));
+        let folder = prefix.as_ref().map(|prefix| path.join(SERVERS).join(prefix));
         let folder = folder.as_deref().unwrap_or(path);
         Configuration {
             servers: Servers::new(task, &topology, context, embedded, folder.to_owned()),
@@ -134,7 +132,7 @@ impl<'a> Configuration<'a> {
         }
     }
 
-    /// Does what the plan says. What is measured goes into the document.
+    /// Performs the plan, and records measurements in the document.
     pub(crate) fn run(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
         self.prepare(document)?;
         self.load(document)?;
@@ -146,7 +144,7 @@ impl<'a> Configuration<'a> {
         self.build("after", document)
     }
 
-    /// Makes sure of what can be known before the work begins, and brings the servers up.
+    /// Checks what is known before the work, and starts the servers.
     fn prepare(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
         if self.plan.start == Start::Cold {
             build::drop_page_cache()?;
@@ -154,7 +152,7 @@ impl<'a> Configuration<'a> {
         self.servers.prepare()?;
         self.say(&match (&self.topology, self.topology.data_servers()) {
             (Topology::Split { n }, _) => {
-                format!("starting {n} servers, over which the documents are dealt")
+                format!("starting {n} servers, each with a part of the documents")
             }
             (_, 1) => "starting the server".to_owned(),
             (_, several) => format!("starting {several} servers with data"),
@@ -165,11 +163,7 @@ impl<'a> Configuration<'a> {
         }
         document.server = self.servers.describe()?;
         let mut environment = self.servers.environment()?;
-        let data = self
-            .servers
-            .members()
-            .first()
-            .and_then(|first| first.data.clone());
+        let data = self.servers.members().first().and_then(|first| first.data.clone());
         document.disk = data.map(|data| DiskFacts {
             device: figures::device_of(&data).map_or(String::new(), |device| device.name),
             file_system: file_system_of(&data),
@@ -192,13 +186,13 @@ impl<'a> Configuration<'a> {
     fn load(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
         for mut control in self.servers.controls()? {
             if self.plan.remedy.is_some() {
-                // Before documents are loaded and an index is built for nothing.
+                // Before loading documents and building an index in vain.
                 crate::layout::check_place(&mut control, &self.collection)?;
             }
             match self.plan.layout {
                 Layout::Existing => existing::check(&mut control, &self.collection, self.plan)?,
                 _ if !self.servers.is_own() => self.say(&format!(
-                    "the documents are loaded into `{}` of this server, and stay there",
+                    "loading the documents into `{}` of this server, where they will stay",
                     self.collection.namespace()
                 )),
                 _ => {}
@@ -232,7 +226,7 @@ impl<'a> Configuration<'a> {
         Ok(())
     }
 
-    /// What each server with data holds: what its client has loaded, or by its own count where one client is for all.
+    /// Amount of data of each server: loaded by its client, or as counted by the server if one client serves all.
     fn held(&mut self) -> Result<Vec<Held>, Error> {
         self.servers.wait_until_ready()?;
         let members = self.servers.members();
@@ -253,7 +247,7 @@ impl<'a> Configuration<'a> {
             name: member.name.clone(),
             documents: held.documents,
             bytes: held.bytes,
-            // As a trace has it.
+            // In the format of a trace.
             data: member
                 .data
                 .as_ref()
@@ -268,7 +262,7 @@ impl<'a> Configuration<'a> {
         }
     }
 
-    /// Loads the documents of all clients at the same time, and reads what is there then.
+    /// Loads the documents of all clients in parallel, and reads the resulting contents.
     fn load_all(&self) -> Result<Vec<Loaded>, LayoutError> {
         let units = Units::new(
             self.task.plan.client.seed,
@@ -282,12 +276,8 @@ impl<'a> Configuration<'a> {
         let work = |(client, share): (usize, Share)| {
             let (connect, patient) = (self.servers.connector(client), self.servers.patient(client));
             let name = self.servers.dealt(client);
-            let load = Load {
-                layout: self.plan.layout,
-                units,
-                count: self.task.plan.data.records,
-                share,
-            };
+            let load =
+                Load { layout: self.plan.layout, units, count: self.task.plan.data.records, share };
             let collection = &self.collection;
             let (notes, interrupted, has_failed) = (&notes, &interrupted, &has_failed);
             move || {
@@ -308,19 +298,22 @@ impl<'a> Configuration<'a> {
             }
         };
         let ended: Vec<Result<Loaded, LayoutError>> = std::thread::scope(|scope| {
-            let shares = self.servers.shares().into_iter().enumerate();
-            let loading: Vec<_> = shares.map(|one| scope.spawn(work(one))).collect();
+            let loading: Vec<_> = self
+                .servers
+                .shares()
+                .into_iter()
+                .enumerate()
+                .map(|one| scope.spawn(work(one)))
+                .collect();
             let ended = loading.into_iter().map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
             ended.collect()
         });
         all_or_cause(ended)
     }
 
-    /// Name of a build: what comes before or after it matters only where something does.
+    /// Name of a build, with a prefix if there are several configurations.
     fn build_name(&self, name: &str) -> String {
         match (&self.prefix, self.plan.remedy) {
             (None, _) => name.to_owned(),
@@ -329,22 +322,19 @@ impl<'a> Configuration<'a> {
         }
     }
 
-    /// Builds the index, and takes it away again: what follows finds the collection without it. Then the same without a
-    /// trace, in turns, as often as the plan says.
+    /// Builds the index and drops it again, so that the collection stays without it. Then builds without and with a trace in turns,
+    /// as often as planned.
     fn build(&mut self, name: &str, document: &mut IndexBuildDocument) -> Result<(), Error> {
         let name = self.build_name(name);
-        let Built {
-            mut record,
-            caveats,
-        } = self.build_once(&name, true)?;
+        let Built { mut record, caveats } = self.build_once(&name, true)?;
         let traced_s = record.duration_s;
         record.configuration = self.prefix.is_some().then(|| self.topology.to_string());
         document.builds.push(record);
         document.caveats.extend(caveats);
-        // A process that is killed leaves what is known.
+        // A killed process leaves its results so far.
         document.write(self.path)?;
         for number in 0..self.plan.untraced_builds() {
-            // In turns, so that what the first build of a pair leaves to the second one is on both sides.
+            // Alternate the order, so that effects of the first build on the second one affect both sides.
             let traced_first = number % 2 == 0;
             let early = match traced_first {
                 true => None,
@@ -359,18 +349,14 @@ impl<'a> Configuration<'a> {
                 None => self.duration(&name, false)?,
             };
             if let Some(record) = document.builds.last_mut() {
-                record.tracing.push(TracingPair {
-                    traced_s,
-                    untraced_s,
-                    traced_first,
-                });
+                record.tracing.push(TracingPair { traced_s, untraced_s, traced_first });
             }
             document.write(self.path)?;
         }
         Ok(())
     }
 
-    /// How long another build takes. Its trace is thrown away.
+    /// Duration of another build. Its trace is discarded.
     fn duration(&mut self, name: &str, traced: bool) -> Result<f64, Error> {
         let folder = self.path.join(TRACE_OF_COST);
         let name = if traced { TRACE_OF_COST } else { name };
@@ -395,7 +381,7 @@ impl<'a> Configuration<'a> {
         Ok(built)
     }
 
-    /// Applies the remedy on each server that the plan names, one after the other.
+    /// Applies the remedy on each planned server, one after the other.
     fn remedy(&mut self, remedy: Remedy, document: &mut IndexBuildDocument) -> Result<(), Error> {
         let kind = remedy.as_str().to_owned();
         let on = self.plan.remedy_on.clone();
@@ -444,16 +430,15 @@ impl<'a> Configuration<'a> {
         let is_changed = (first.documents, &first.content_hash) != found;
         *place = Some(record);
         if is_changed {
-            document.caveats.push(IndexBuildCaveat {
-                statement: statement!("changed-by-others"),
-                build: None,
-            });
+            document
+                .caveats
+                .push(IndexBuildCaveat { statement: statement!("changed-by-others"), build: None });
         }
         document.write(self.path)?;
         Ok(())
     }
 
-    /// Restarts servers that need a larger cache for the remedy; gives that cache then.
+    /// Restarts servers that need a larger cache for the remedy; returns that cache.
     fn enlarge_cache(&mut self, remedy: Remedy) -> Result<Option<u64>, Error> {
         let on = self.plan.remedy_on.as_deref();
         let is_meant = |client| on.is_none() || on == self.servers.dealt(client);
@@ -465,12 +450,10 @@ impl<'a> Configuration<'a> {
             return Ok(None);
         }
         let whom = match self.servers.members().len() {
-            1 => "restarting the server with a larger cache: it copies",
-            _ => "restarting the servers with a larger cache: each copies",
+            1 => "restarting the server with a larger cache: it renames",
+            _ => "restarting the servers with a larger cache: each renames",
         };
-        self.say(&format!(
-            "{whom} a collection that gets another name in one transaction"
-        ));
+        self.say(&format!("{whom} a collection by copying it in one transaction"));
         self.servers.restart(Some(needed), || Ok(()))?;
         Ok(Some(needed))
     }
@@ -489,7 +472,7 @@ impl<'a> Configuration<'a> {
         applied.map_err(|error| self.failed(error))
     }
 
-    /// Why a layout or a remedy failed. A command that a cancellation broke off failed for that reason alone.
+    /// Error of a layout or a remedy. A command that a cancellation interrupted counts as interrupted.
     fn failed(&mut self, error: LayoutError) -> Error {
         let is_broken_off = matches!(error, LayoutError::Command { .. } | LayoutError::Connect(_));
         if is_broken_off && self.context.cancel.requested() {
@@ -498,15 +481,15 @@ impl<'a> Configuration<'a> {
         self.servers.explain(error.into())
     }
 
-    /// Leaves collections that are kept without the index, and the machine without the servers.
+    /// Removes the index from kept collections, and stops the servers.
     pub(crate) fn end(self) -> Result<(), Error> {
         let is_left = self.must_remove_index && self.servers.is_kept() && self.servers.is_open();
         let taken = match is_left {
             true => build::take_back(&self.servers, &self.collection),
             false => Ok(()),
         };
-        let taken = taken
-            .map_err(|failure| failure.context(format!("the index `{INDEX}` may be left behind")));
+        let taken =
+            taken.map_err(|failure| failure.context(format!("the index `{INDEX}` may remain")));
         taken.and(self.servers.end())
     }
 
@@ -520,7 +503,7 @@ impl<'a> Configuration<'a> {
 
 fn file_system_of(folder: &Path) -> String {
     use nix::sys::statfs;
-    /// Known to glibc only.
+    /// Defined only in glibc.
     const XFS_SUPER_MAGIC: statfs::FsType = statfs::FsType(0x5846_5342);
     let name = match statfs::statfs(folder).map(|found| found.filesystem_type()) {
         Ok(statfs::EXT4_SUPER_MAGIC) => "ext4",
@@ -540,10 +523,9 @@ mod tests {
     #[test]
     fn lone_server_has_builds_without_a_topology_name() {
         let prefixes = |texts: &[&str]| -> Vec<Option<String>> {
-            let topologies = texts.iter().map(|text| text.parse().expect("it is valid"));
+            let topologies = texts.iter().map(|text| text.parse().expect("valid"));
             let topologies: Vec<Topology> = topologies.collect();
-            let named = named(&topologies).into_iter();
-            named.map(|(_, prefix)| prefix).collect()
+            named(&topologies).into_iter().map(|(_, prefix)| prefix).collect()
         };
         let name = |text: &str| Some(text.to_owned());
         assert_eq!(prefixes(&["standalone"]), [None]);

@@ -1,4 +1,4 @@
-//! What processes, devices and servers did while an index was built, by their counters before and after.
+//! Activity of processes, devices and servers during an index build, from counters before and after.
 
 use bson::{Bson, Document, doc};
 use dyno_load::connect::Control;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Most counters of a server that are kept: those that grew most.
+/// Largest number of server counters to keep: those that grew most.
 const MOST_COUNTERS: usize = 400;
 
 /// Counters at one moment.
@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     server: BTreeMap<String, f64>,
 }
 
-/// How much they grew.
+/// Growth of the counters.
 pub(crate) struct Grown {
     pub(crate) process: Option<IoFigures>,
     pub(crate) device: Option<IoFigures>,
@@ -29,7 +29,7 @@ pub(crate) struct Grown {
 }
 
 impl Counters {
-    /// Reads all that can be read.
+    /// Reads all counters that can be read.
     pub(crate) fn read(
         processes: &[u32],
         device: Option<&Device>,
@@ -43,7 +43,7 @@ impl Counters {
         }
     }
 
-    /// How much they grew until `later`.
+    /// Growth until `later`.
     pub(crate) fn until(&self, later: &Counters) -> Grown {
         let between = |from: IoFigures, to: IoFigures| IoFigures {
             reads: to.reads.saturating_sub(from.reads),
@@ -69,17 +69,14 @@ impl Counters {
         grown.sort_by(|a, b| b.1.total_cmp(&a.1));
         grown.truncate(MOST_COUNTERS);
         Grown {
-            process: self
-                .process
-                .zip(later.process)
-                .map(|(from, to)| between(from, to)),
+            process: self.process.zip(later.process).map(|(from, to)| between(from, to)),
             device,
             server: grown.into_iter().collect(),
         }
     }
 }
 
-/// Whether a number of WiredTiger says how much there is now, and not how much there was so far.
+/// Whether a WiredTiger number is a current level instead of a total.
 fn is_gauge(name: &str) -> bool {
     const WORDS: [&str; 9] = [
         "currently",
@@ -109,7 +106,7 @@ fn processes_io(processes: &[u32]) -> Option<IoFigures> {
     (!processes.is_empty()).then_some(sum)
 }
 
-/// Of several; `None` if one of them is not known. Only one alone has a share of the time.
+/// Sum over several; `None` if one is unknown. Only a single one has a share of time.
 pub(crate) fn sum(all: impl Iterator<Item = Option<IoFigures>>) -> Option<IoFigures> {
     all.reduce(|sum, one| {
         let (sum, one) = (sum?, one?);
@@ -123,7 +120,7 @@ pub(crate) fn sum(all: impl Iterator<Item = Option<IoFigures>>) -> Option<IoFigu
     })?
 }
 
-/// Counters of several servers by their names.
+/// Sums the counters of several servers by name.
 pub(crate) fn sum_of_counters<'a>(
     all: impl Iterator<Item = &'a BTreeMap<String, f64>>,
 ) -> BTreeMap<String, f64> {
@@ -142,8 +139,7 @@ pub(crate) fn read_bytes(processes: &[u32]) -> Option<u64> {
 fn parse_io(text: &str) -> IoFigures {
     let of = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.trim_start_matches(':').trim().parse().ok())
-            .unwrap_or(0)
+        line.and_then(|rest| rest.trim_start_matches(':').trim().parse().ok()).unwrap_or(0)
     };
     IoFigures {
         reads: of("syscr"),
@@ -164,13 +160,13 @@ fn of_device(counters: &DeviceCounters) -> IoFigures {
     }
 }
 
-/// The device that holds a folder; `None` for file systems without one, or with several.
+/// The device of a folder; `None` for file systems without one, or with several.
 pub(crate) fn device_of(folder: &Path) -> Option<Device> {
     let [device] = <[Device; 1]>::try_from(devices_of_file_system(folder)).ok()?;
     Some(device)
 }
 
-/// Numbers in the answer to `serverStatus` by their dotted names; none if the server does not answer.
+/// Numbers in the answer to `serverStatus` by dotted name; empty if the server does not answer.
 fn server_counters(control: &mut Control) -> BTreeMap<String, f64> {
     let command =
         doc! { "serverStatus": 1, "locks": 0, "repl": 0, "tcmalloc": 0, "mirroredReads": 0 };
@@ -178,14 +174,7 @@ fn server_counters(control: &mut Control) -> BTreeMap<String, f64> {
     if let Ok(status) = control.run("admin", command) {
         flatten(&status, "", &mut found);
     }
-    for clock in [
-        "localTime",
-        "uptime",
-        "uptimeMillis",
-        "uptimeEstimate",
-        "ok",
-        "pid",
-    ] {
+    for clock in ["localTime", "uptime", "uptimeMillis", "uptimeEstimate", "ok", "pid"] {
         found.remove(clock);
     }
     found
@@ -211,7 +200,7 @@ fn flatten(document: &Document, prefix: &str, into: &mut BTreeMap<String, f64>) 
     }
 }
 
-/// The files in a folder and below, with their sizes.
+/// Files in a folder and its subfolders, with sizes.
 pub(crate) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -227,25 +216,21 @@ pub(crate) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// Bytes of tables of WiredTiger among files.
+/// Total bytes of WiredTiger tables among files.
 pub(crate) fn table_bytes(files: &[(PathBuf, u64)]) -> u64 {
     tables(files).map(|(_, bytes)| bytes).sum()
 }
 
 fn tables(files: &[(PathBuf, u64)]) -> impl Iterator<Item = &(PathBuf, u64)> {
-    files
-        .iter()
-        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wt"))
+    files.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wt"))
 }
 
-/// Bytes of these tables that are in the page cache; `None` if one of them does not tell.
+/// Bytes of these tables in the page cache; `None` if unknown for one of them.
 pub(crate) fn cached_bytes(files: &[(PathBuf, u64)]) -> Option<u64> {
-    tables(files)
-        .map(|(path, bytes)| cached(path, *bytes))
-        .sum()
+    tables(files).map(|(path, bytes)| cached(path, *bytes)).sum()
 }
 
-/// Bytes of a file that are in the page cache.
+/// Bytes of a file in the page cache.
 fn cached(path: &Path, bytes: u64) -> Option<u64> {
     let length = usize::try_from(bytes).ok()?;
     if length == 0 {
@@ -255,8 +240,8 @@ fn cached(path: &Path, bytes: u64) -> Option<u64> {
     let page =
         usize::try_from(nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??).ok()?;
     let mut pages = vec![0u8; length.div_ceil(page)];
-    // SAFETY: the file is mapped without access and unmapped again, nothing is read through the mapping, and `pages` has a
-    // byte for each page of it.
+    // SAFETY: the file is mapped without access and unmapped again, nothing is read through the mapping, and `pages` has a byte for
+    // each page of it.
     let is_reported = unsafe {
         use std::os::fd::AsRawFd;
         let map = libc::mmap(
@@ -331,14 +316,8 @@ mod tests {
         let counters = |numbers: &[(&str, f64)], busy_ms| Counters {
             at: Instant::now(),
             process: None,
-            device: Some(DeviceCounters {
-                busy_ms,
-                ..DeviceCounters::default()
-            }),
-            server: numbers
-                .iter()
-                .map(|(name, number)| ((*name).to_owned(), *number))
-                .collect(),
+            device: Some(DeviceCounters { busy_ms, ..DeviceCounters::default() }),
+            server: numbers.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),
         };
         let before = counters(&[("a", 1.0), ("b", 5.0), ("c", 3.0)], 0);
         let mut after = counters(&[("a", 4.0), ("b", 5.0), ("c", 2.0), ("new", 9.0)], 500);
@@ -346,29 +325,24 @@ mod tests {
         let grown = before.until(&after);
         assert_eq!(grown.server, BTreeMap::from([("a".to_owned(), 3.0)]));
         let busy = grown.device.and_then(|device| device.busy_ratio);
-        assert!(
-            busy.is_some_and(|busy| (busy - 0.5).abs() < 1e-9),
-            "{busy:?}"
-        );
+        assert!(busy.is_some_and(|busy| (busy - 0.5).abs() < 1e-9), "{busy:?}");
     }
 
     #[test]
     fn gauges_are_not_counters() {
         assert!(is_gauge("wiredTiger.cache.bytes currently in the cache"));
-        assert!(is_gauge(
-            "wiredTiger.cache.tracked dirty bytes in the cache"
-        ));
+        assert!(is_gauge("wiredTiger.cache.tracked dirty bytes in the cache"));
         assert!(!is_gauge("wiredTiger.cache.bytes read into cache"));
     }
 
     #[test]
-    fn a_file_that_was_just_written_is_in_the_page_cache() {
+    fn newly_written_file_is_in_the_page_cache() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("t.wt");
-        let mut file = File::create(&path).expect("it can be made");
-        file.write_all(&[1; 100_000]).expect("it can be written");
+        let mut file = File::create(&path).expect("can create");
+        file.write_all(&[1; 100_000]).expect("can write");
         drop(file);
-        fs::write(folder.path().join("other"), [1; 50_000]).expect("it can be written");
+        fs::write(folder.path().join("other"), [1; 50_000]).expect("can write");
         let files = files_of(folder.path());
         assert_eq!(files.len(), 2);
         assert_eq!(table_bytes(&files), 100_000);
@@ -378,14 +352,7 @@ mod tests {
     #[test]
     fn nested_numbers_have_dotted_names() {
         let mut found = BTreeMap::new();
-        flatten(
-            &doc! { "a": { "b c": 1, "d": "text" }, "e": 2.5 },
-            "",
-            &mut found,
-        );
-        assert_eq!(
-            found,
-            BTreeMap::from([("a.b c".to_owned(), 1.0), ("e".to_owned(), 2.5)])
-        );
+        flatten(&doc! { "a": { "b c": 1, "d": "text" }, "e": 2.5 }, "", &mut found);
+        assert_eq!(found, BTreeMap::from([("a.b c".to_owned(), 1.0), ("e".to_owned(), 2.5)]));
     }
 }

@@ -1,7 +1,7 @@
-//! How the documents of a collection come to lie on the disk as they do, and what can be done about it: loading in
-//! several orders, and remedies that give a collection another order without losing a document.
+//! The order of a collection's documents on disk: loading in several orders, and remedies that change the order without losing a
+//! document.
 //!
-//! Everything is done by commands over a few blocking connections; how long it takes is not what is measured.
+//! Uses commands over a few blocking connections; their duration is not measured.
 
 mod collection;
 mod contents;
@@ -21,24 +21,20 @@ pub use share::Share;
 
 use dyno_load::connect::Control;
 
-/// What loading and remedies work with.
+/// Connections and callbacks of loading and remedies.
 pub struct Access<'a> {
-    /// Makes a connection on which commands end once it is asked to end.
+    /// Opens a connection on which commands end at an interruption.
     pub connect: &'a (dyn Fn() -> Result<Control, LayoutError> + Sync),
-    /// Makes a connection on which commands come to their end all the same, to leave things in order.
+    /// Opens a connection on which commands finish despite an interruption, for cleaning up.
     pub patient: &'a (dyn Fn() -> Result<Control, LayoutError> + Sync),
-    /// Asked again and again; what goes on ends in order once it says so.
+    /// Polled; `true` ends the work in order.
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// Told what is done and how many documents of how many it has been done to.
+    /// Receives the current action, and the number of processed and of all documents.
     pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
 }
 
 impl Access<'_> {
     fn check(&self) -> Result<(), LayoutError> {
-        if (self.interrupted)() {
-            Err(LayoutError::Interrupted)
-        } else {
-            Ok(())
-        }
+        if (self.interrupted)() { Err(LayoutError::Interrupted) } else { Ok(()) }
     }
 }

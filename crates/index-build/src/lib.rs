@@ -1,5 +1,5 @@
-//! The index-build experiment: documents come into a collection in the order of a layout, an index is built on them under
-//! trace, and again after a remedy for their order on the disk.
+//! The index-build experiment: loads documents in the order of a layout, builds an index on them under trace, and again after a
+//! remedy for their order on disk.
 
 mod build;
 mod configuration;
@@ -35,10 +35,10 @@ use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Refuses what [`run`] would refuse, as far as that is known before the server runs.
+/// Refuses what [`run`] would refuse, if that is known before the server runs.
 ///
 /// # Errors
-/// What the machine, the server or the folders lack.
+/// The machine, the server or the folders are not suitable.
 pub fn check(
     task: &Task,
     options: &StandaloneOptions,
@@ -66,7 +66,7 @@ fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) ->
     check_room(&task.plan, &plan, options.out.as_deref(), context)
 }
 
-/// The folder of the experiment is tidied up at the end, and data that is kept must not be in it.
+/// Refuses data that is kept inside the experiment's folder, which is cleaned up at the end.
 fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
     let Some(out) = out else { return Ok(()) };
     ExperimentFolder::check(out)?;
@@ -81,7 +81,7 @@ fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint("choose another `--out`"))
 }
 
-/// Tells how much room and time it will take, and refuses documents that have no room.
+/// Prints the needed space and time, and refuses documents that do not fit.
 fn check_room(
     plan: &Plan,
     build: &IndexBuildPlan,
@@ -93,7 +93,7 @@ fn check_room(
     };
     let data = plan.server.data_dir.as_deref().map(Path::new);
     let folder = data.or(out).unwrap_or(Path::new("."));
-    // Prepared storage has been looked at, and that of a server that runs is its own.
+    // Prepared storage was checked, and a running server has its own.
     let is_here = plan.server.storage.is_none()
         && plan.server.data_dirs.is_empty()
         && plan.server.kind != ServerKind::Uri;
@@ -105,17 +105,17 @@ fn check_room(
         Some(free) if estimate.cannot_fit(free) && estimate::is_uncompressed(plan) => {
             let text = estimate::no_room(&estimate, free, folder);
             Err(Error::new(Kind::BadInput, text)
-                .with_hint("load fewer with `--records`, or name another `--out`"))
+                .with_hint("load fewer with `--records`, or choose another `--out`"))
         }
         Some(free) if estimate.room_bytes > free => {
-            context.warning("the data may need more room than is free");
+            context.warning("the data may need more space than is free");
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// Does what the plan says: loads documents, builds the index under trace, and again after a remedy.
+/// Runs the experiment: loads documents, builds the index under trace, and again after a remedy.
 ///
 /// # Errors
 /// No index was built, and nothing is left behind.
@@ -134,21 +134,16 @@ pub fn run(
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
     let fault = perform(task, context, options.embedded_server.as_deref(), folder)?;
-    Ok(FinishedStandalone {
-        folder: path,
-        fault,
-    })
+    Ok(FinishedStandalone { folder: path, fault })
 }
 
 /// The topologies on which the index is built.
 fn topologies(task: &Task) -> Result<Vec<Topology>, Error> {
     let build = task.plan.index_build.clone().unwrap_or_default();
-    build
-        .topologies(&task.plan.server)
-        .map_err(|error| Error::from_cause(Kind::BadInput, error))
+    build.topologies(&task.plan.server).map_err(|error| Error::from_cause(Kind::BadInput, error))
 }
 
-/// What the start of the servers of a topology would refuse.
+/// Refuses what the start of a topology's servers would refuse.
 fn check_servers(
     task: &Task,
     topology: &Topology,
@@ -160,12 +155,12 @@ fn check_servers(
     let servers = Servers::new(task, topology, context, embedded, SERVER_DATA.into());
     servers.check()?;
     if layout == Some(Layout::Existing) && servers.is_own() && !servers.have_data() {
-        let text = "`existing` works on documents that are there, and a new server has none";
+        let text = "the layout `existing` needs documents, but a new server has none";
         return Err(Error::new(Kind::BadInput, text).with_hint(
-            "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
+            "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or use a layout that loads documents",
         ));
     }
-    // Each server has storage of its own, all of it the same, which is told once.
+    // All servers have the same kind of storage, so it is checked once.
     if is_first && servers.is_own() {
         let mut alone = task.clone();
         alone.plan.server.topology = None;
@@ -174,8 +169,8 @@ fn check_servers(
     preflight::servers(servers.task(), embedded, context)
 }
 
-/// Does what the plan says on each topology, in this folder, which is discarded with an error if no index was built. Gives
-/// what ended it early after that, if something did.
+/// Performs the plan on each topology in this folder, which is discarded if no index was built. Otherwise returns the error that
+/// ended it early, if any.
 fn perform(
     task: &Task,
     context: Context<'_>,
@@ -207,7 +202,7 @@ fn perform(
     Ok(failure)
 }
 
-/// Takes away what the first build, which failed, has left.
+/// Removes the remains of a failed first build.
 fn discard(folder: &ExperimentFolder, topologies: &[Topology]) {
     let first = topologies.first().map(configuration::file_name);
     let first = first.unwrap_or_default();
@@ -217,7 +212,7 @@ fn discard(folder: &ExperimentFolder, topologies: &[Topology]) {
     folder.discard();
 }
 
-/// A document of an experiment that has just begun.
+/// The document of an experiment that has just begun.
 fn empty(plan: &Plan) -> IndexBuildDocument {
     IndexBuildDocument {
         schema_version: SCHEMA_VERSION,
@@ -268,15 +263,10 @@ mod tests {
 
     #[test]
     fn faults_of_a_collection_are_bad_input() {
-        let missing = LayoutError::Missing {
-            namespace: "a.b".into(),
-        };
+        let missing = LayoutError::Missing { namespace: "a.b".into() };
         let failure = Error::from(missing);
         assert_eq!(failure.kind, Kind::BadInput);
         assert!(failure.hint.is_some());
-        assert_eq!(
-            Error::from(LayoutError::Interrupted).kind,
-            Kind::Interrupted
-        );
+        assert_eq!(Error::from(LayoutError::Interrupted).kind, Kind::Interrupted);
     }
 }

@@ -1,4 +1,4 @@
-//! How far loading, copying and verifying are.
+//! Progress messages of loading, copying and verifying.
 
 use dyno_engine::observer::SharedObserver;
 use dyno_record::quantity::Quantity;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Distance between lines that say how far it is.
+/// Interval of progress messages.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// Says how far something is, and how long the rest will take, now and then.
+/// Prints progress and remaining time periodically.
 pub(crate) struct ProgressNotes<'a> {
     observer: &'a dyn SharedObserver,
     said: Mutex<Said>,
@@ -17,7 +17,7 @@ pub(crate) struct ProgressNotes<'a> {
 
 struct Said {
     last: Instant,
-    /// When each part of the work began.
+    /// Start of each part of the work.
     began: BTreeMap<String, Instant>,
 }
 
@@ -25,14 +25,11 @@ impl<'a> ProgressNotes<'a> {
     pub(crate) fn new(observer: &'a dyn SharedObserver) -> Self {
         ProgressNotes {
             observer,
-            said: Mutex::new(Said {
-                last: Instant::now(),
-                began: BTreeMap::new(),
-            }),
+            said: Mutex::new(Said { last: Instant::now(), began: BTreeMap::new() }),
         }
     }
 
-    /// `what` has been done to `done` of `all` documents, on the server of this name if there are several.
+    /// Reports that `what` has processed `done` of `all` documents, on the named server if there are several.
     pub(crate) fn progress(&self, server: Option<&str>, what: &str, done: u64, all: u64) {
         let what = match server {
             Some(server) => format!("{server}: {what}"),
@@ -46,13 +43,12 @@ impl<'a> ProgressNotes<'a> {
             let rest = rest(now - began, done, all).map_or(String::new(), |rest| {
                 format!(", about {} more", Quantity::seconds(rest.as_secs_f64()))
             });
-            self.observer
-                .note(&format!("{what}: {done} of {all} documents{rest}"));
+            self.observer.note(&format!("{what}: {done} of {all} documents{rest}"));
         }
     }
 }
 
-/// How long the rest takes if it goes on as it did; `None` while too little is done to tell.
+/// Remaining time at the current rate; `None` while it is too early to estimate.
 fn rest(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
     let is_reported = elapsed >= SAY_EVERY / 2 && done > 0 && done < all;
     is_reported.then(|| elapsed.mul_f64((all - done) as f64 / done as f64))

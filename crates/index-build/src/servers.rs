@@ -1,5 +1,5 @@
-//! The servers of a configuration: started for it, ended and started again with their data, or one that is already running on
-//! this machine. Clients reach them by one connection string, or each of those over which the documents are dealt by its own.
+//! The servers of a configuration: started for it and restarted with their data, or a running one on this machine. Clients use one
+//! connection string, or one for each server if the documents are divided among servers.
 
 use crate::layout::{LayoutError, Share};
 use dyno_engine::context::Context;
@@ -21,41 +21,41 @@ use dyno_record::server::ExperimentServer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Data of the servers, in the folder of the experiment.
+/// Data folder of the servers, in the experiment's folder.
 pub(crate) const SERVER_DATA: &str = "server-data";
-/// Name of a server that runs already.
+/// Name of a running server.
 const ALONE: &str = "server";
-/// How the folders for prepared storage begin, where there are several.
+/// Prefix of the folders for prepared storage, if there are several.
 const STORAGE: &str = "storage";
 
-/// Longest time for a question to a server.
+/// Longest time for a query to a server.
 const QUESTION_LIMIT: Duration = Duration::from_secs(60);
 
-/// File in the folder of every database of WiredTiger.
+/// File in the folder of every WiredTiger database.
 const DATABASE: &str = "WiredTiger";
 
-/// See the module.
+/// The servers of a configuration.
 pub(crate) struct Servers<'a> {
     context: Context<'a>,
-    /// As they are started; where their data is gets settled before.
+    /// Task to start them, without the data folders.
     task: Task,
     topology: Topology,
     embedded: Option<&'a Path>,
-    /// For logs, and for data that is not kept.
+    /// Folder for logs, and for data that is not kept.
     folder: PathBuf,
-    /// To be prepared for each server with data.
+    /// Storage to prepare for each server with data.
     setting: Option<Storage>,
-    /// Whether the data is in the folder, and goes away with it.
+    /// Whether the data is in the folder, and is removed with it.
     owns_data: bool,
     running: Option<Running>,
-    /// One for each server with data, or none. Dropped after the servers, which have files there.
+    /// Storage of each server with data, or empty. Dropped after the servers, which have open files there.
     storages: Vec<StorageUnderTest>,
 }
 
 struct Running {
-    /// Of servers that were started.
+    /// Servers that were started.
     deployment: Option<DeploymentUnderTest>,
-    /// Who takes documents and commands: as many as there are connection strings.
+    /// Connections for documents and commands: one for each connection string.
     clients: Vec<Connector>,
     members: Vec<Member>,
 }
@@ -63,21 +63,21 @@ struct Running {
 /// A server with data.
 pub(crate) struct Member {
     pub(crate) name: String,
-    /// Folder of its data, if it was started.
+    /// Data folder, if the server was started.
     pub(crate) data: Option<PathBuf>,
     pub(crate) process: u32,
     connector: Connector,
 }
 
 impl Member {
-    /// A connection for short questions to it alone.
+    /// A connection for short queries to this server alone.
     pub(crate) fn control(&self) -> Result<Control, Error> {
         control(&self.connector)
     }
 }
 
 impl<'a> Servers<'a> {
-    /// Servers that have yet to be started or reached.
+    /// Creates servers that are not started or reached yet.
     pub(crate) fn new(
         task: &Task,
         topology: &Topology,
@@ -91,7 +91,7 @@ impl<'a> Servers<'a> {
         server.resolve_topology();
         Servers {
             context,
-            // The experiment prepares it, and keeps it when servers are restarted.
+            // The experiment prepares the storage, and keeps it across restarts.
             setting: server.storage.take(),
             task,
             topology: topology.clone(),
@@ -103,7 +103,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// What is started, without the storage.
+    /// The task to start, without storage.
     pub(crate) fn task(&self) -> &Task {
         &self.task
     }
@@ -112,7 +112,7 @@ impl<'a> Servers<'a> {
         &self.task.plan.server
     }
 
-    /// Whether they are started for the experiment, and so can be ended and started again with the same data.
+    /// Whether the experiment starts them, and can therefore restart them with the same data.
     pub(crate) fn is_own(&self) -> bool {
         self.task.remote.is_none()
     }
@@ -122,12 +122,12 @@ impl<'a> Servers<'a> {
         !self.owns_data && self.storages.is_empty()
     }
 
-    /// Whether storage was made for them.
+    /// The prepared storage, if any.
     pub(crate) fn storage(&self) -> Option<&StorageUnderTest> {
         self.storages.first()
     }
 
-    /// Whether servers that are started find data in their folders.
+    /// Whether the data folders of started servers already contain data.
     pub(crate) fn have_data(&self) -> bool {
         let server = self.plan();
         let roots: Vec<&String> = server.data_dir.iter().chain(&server.data_dirs).collect();
@@ -141,51 +141,45 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Refuses a server that runs on another machine, and so has its files there.
+    /// Refuses a server on another machine, because its files are not accessible.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.task.remote {
             Some(remote)
                 if !locality::is_local(remote, self.context.environment.hostname.as_deref()) =>
             {
                 let address = remote.target.to_string();
-                let text = format!(
-                    "the server `{address}` is not on this machine, and neither are its files"
-                );
-                Err(Error::new(Kind::BadInput, text).with_hint("run `dyno index-build` there"))
+                let text =
+                    format!("the server `{address}` is on another machine, and so are its files");
+                Err(Error::new(Kind::BadInput, text)
+                    .with_hint("run `dyno index-build` on the server's machine"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The cache that each server with data is started with, if the plan says it.
+    /// Configured cache of each server with data.
     pub(crate) fn cache(&self) -> Option<u64> {
         self.plan().cache_bytes().map(|cache| cache.0)
     }
 
-    /// Whether a collection gets a new name by copying its documents in one transaction, which has to fit into the cache.
+    /// Whether renaming a collection copies its documents in one transaction, which must fit into the cache.
     pub(crate) fn copies_for_a_name(&self) -> bool {
         self.is_own() && self.plan().kind == ServerKind::Embedded
     }
 
-    /// Prepares storage if the plan has it, one for each server with data, and settles where the data is.
+    /// Prepares storage for each server with data if planned, and sets the data folders.
     pub(crate) fn prepare(&mut self) -> Result<(), Error> {
         if !self.is_own() {
             return Ok(());
         }
         let several = self.topology.data_servers() > 1;
-        let asked = ServerPlan {
-            storage: self.setting.clone(),
-            ..self.plan().clone()
-        };
+        let asked = ServerPlan { storage: self.setting.clone(), ..self.plan().clone() };
         for number in 0..self.topology.data_servers() {
             let folder = match several {
                 true => self.folder.join(format!("{STORAGE}-{number}")),
                 false => self.folder.clone(),
             };
-            let paths = ServerPaths {
-                folder: &folder,
-                ..self.paths()
-            };
+            let paths = ServerPaths { folder: &folder, ..self.paths() };
             let note = |text: &str| self.context.note(text);
             let interrupted = || self.context.cancel.requested();
             let prepared = StorageUnderTest::prepare(&asked, &paths, &note, &interrupted)?;
@@ -208,7 +202,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Starts or reaches them.
+    /// Starts or reaches the servers.
     pub(crate) fn open(&mut self) -> Result<(), Error> {
         let running = match self.task.remote.clone() {
             Some(remote) => self.reach(&remote)?,
@@ -245,17 +239,12 @@ impl<'a> Servers<'a> {
         Ok(Running {
             deployment: None,
             clients: vec![connector.clone()],
-            members: vec![Member {
-                name: ALONE.to_owned(),
-                data: None,
-                process,
-                connector,
-            }],
+            members: vec![Member { name: ALONE.to_owned(), data: None, process, connector }],
         })
     }
 
-    /// Ends the servers with data, does this, and starts them again on the same data, with another cache if one is given: their
-    /// caches hold nothing then. After an error none of them runs.
+    /// Stops the servers with data, runs `between`, and starts them again on the same data with empty caches; optionally with
+    /// another cache size. After an error, none of them runs.
     pub(crate) fn restart(
         &mut self,
         cache: Option<u64>,
@@ -266,7 +255,7 @@ impl<'a> Servers<'a> {
             return Ok(());
         };
         if let Some(deployment) = &mut running.deployment {
-            // A member that lacks the end of what was written could be the next primary, and undo it.
+            // A member without the newest writes could become primary and roll them back.
             deployment.wait_until_ready(context)?;
             deployment.pause(context)?;
             between()?;
@@ -277,7 +266,7 @@ impl<'a> Servers<'a> {
         Ok(())
     }
 
-    /// The servers with data of a deployment. Those that are not joined have a client each, and are reached as it reaches them.
+    /// Servers with data of a deployment. Independent servers have one client each, and are reached as by the client.
     fn members_of(
         &self,
         deployment: &DeploymentUnderTest,
@@ -297,7 +286,7 @@ impl<'a> Servers<'a> {
         Ok(members.collect())
     }
 
-    /// Waits until all members of replica sets have what was written.
+    /// Waits until all replica set members have all writes.
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), Error> {
         let context = self.context;
         match self.deployment_mut() {
@@ -307,51 +296,49 @@ impl<'a> Servers<'a> {
     }
 
     fn running(&self) -> &Running {
-        self.running.as_ref().expect("it was opened")
+        self.running.as_ref().expect("already open")
     }
 
     fn deployment_mut(&mut self) -> Option<&mut DeploymentUnderTest> {
         self.running.as_mut()?.deployment.as_mut()
     }
 
-    /// Whether they run.
+    /// Whether the servers run.
     pub(crate) fn is_open(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Those with data.
+    /// Servers with data.
     pub(crate) fn members(&self) -> &[Member] {
         &self.running().members
     }
 
-    /// Their processes.
+    /// Process IDs of the servers with data.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.members().iter().map(|one| one.process).collect()
     }
 
-    /// Reaches each of those with data.
+    /// Connectors of the servers with data.
     pub(crate) fn connectors(&self) -> Vec<Connector> {
-        let members = self.members().iter();
-        members.map(|member| member.connector.clone()).collect()
+        self.members().iter().map(|member| member.connector.clone()).collect()
     }
 
-    /// Folders with data on this machine, as far as they are known.
+    /// Known data folders on this machine.
     pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
         if !self.is_own() {
             let settings = self.describe().map(|server| server.settings);
             return locality::named_folders(settings.iter());
         }
-        let members = self.members().iter();
-        members.filter_map(|member| member.data.clone()).collect()
+        self.members().iter().filter_map(|member| member.data.clone()).collect()
     }
 
-    /// The documents of each client: a part of them where they are dealt, else all.
+    /// The documents of each client: its part if they are divided among servers, otherwise all.
     pub(crate) fn shares(&self) -> Vec<Share> {
         let clients = self.running().clients.len() as u32;
         (0..clients).map(|n| Share::new(n, clients)).collect()
     }
 
-    /// The servers that have a client each and hold what it writes, by name; `None` where one client is for all.
+    /// Name of the server that holds this client's documents; `None` if one client serves all servers.
     pub(crate) fn dealt(&self, client: usize) -> Option<&str> {
         let running = self.running();
         let is_dealt = running.clients.len() > 1;
@@ -359,7 +346,7 @@ impl<'a> Servers<'a> {
         member.map(|member| member.name.as_str())
     }
 
-    /// Makes connections for a client. A command on one of them ends when the person interrupts.
+    /// Connection factory for a client. A command on such a connection ends when the user interrupts.
     pub(crate) fn connector(
         &self,
         client: usize,
@@ -373,7 +360,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Makes connections on which a command comes to its end, whatever the person wants meanwhile.
+    /// Connection factory for commands that must finish despite an interruption.
     pub(crate) fn patient(
         &self,
         client: usize,
@@ -382,23 +369,23 @@ impl<'a> Servers<'a> {
         connector.set_cancel_check(CancelCheck::new(|| false));
         move || {
             let mut control = connector.control().map_err(LayoutError::from)?;
-            // Copies and verifications take their time.
+            // Copies and verifications take long.
             control.set_limit(None);
             Ok(control)
         }
     }
 
-    /// A connection of a client for short questions.
+    /// A client's connection for short queries.
     pub(crate) fn control(&self, client: usize) -> Result<Control, Error> {
         control(&self.running().clients[client])
     }
 
-    /// One of each client.
+    /// A connection of each client.
     pub(crate) fn controls(&self) -> Result<Vec<Control>, Error> {
         self.running().clients.iter().map(control).collect()
     }
 
-    /// What the files of each server with data hold, as far as it tells.
+    /// Tables in the files of each server with data that reports them.
     pub(crate) fn tables(&self) -> Tables {
         let mut tables = Tables::default();
         for member in self.members() {
@@ -412,7 +399,7 @@ impl<'a> Servers<'a> {
         tables
     }
 
-    /// Says which one ended, if one did.
+    /// Names the server that ended, if one did.
     pub(crate) fn explain(&mut self, failure: Error) -> Error {
         match self.deployment_mut() {
             Some(deployment) => deployment.explain(failure),
@@ -420,19 +407,14 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// What the first client is told of them.
+    /// Server facts, as reported to the first client.
     pub(crate) fn describe(&self) -> Result<ExperimentServer, Error> {
         let running = self.running();
         let deployment = running.deployment.as_ref();
-        describe(
-            &mut self.control(0)?,
-            &self.task.plan,
-            deployment,
-            self.is_own(),
-        )
+        describe(&mut self.control(0)?, &self.task.plan, deployment, self.is_own())
     }
 
-    /// This machine, as `dyno doctor` sees it.
+    /// This machine, as seen by `dyno doctor`.
     pub(crate) fn environment(&self) -> Result<Environment, Error> {
         let running = self.running();
         let deployment = running.deployment.as_ref();
@@ -446,7 +428,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Limits the storage as the plan says.
+    /// Applies the planned storage limit.
     pub(crate) fn limit(&mut self) -> Result<(), Error> {
         let processes = self.processes();
         for (storage, process) in self.storages.iter_mut().zip(processes) {
@@ -455,14 +437,12 @@ impl<'a> Servers<'a> {
         Ok(())
     }
 
-    /// Ends the limit.
+    /// Removes the storage limit.
     pub(crate) fn lift_limit(&mut self) {
-        self.storages
-            .iter_mut()
-            .for_each(StorageUnderTest::lift_limit);
+        self.storages.iter_mut().for_each(StorageUnderTest::lift_limit);
     }
 
-    /// Ends what was started, and takes away what was made for it but its logs.
+    /// Stops started servers, and removes their files except logs.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         let deployment = self.running.take().and_then(|running| running.deployment);
         let mut result = deployment.map_or(Ok(()), |one| one.stop_and_tell(self.context));
@@ -485,8 +465,8 @@ fn control(connector: &Connector) -> Result<Control, Error> {
     Ok(control)
 }
 
-/// Settles where the data is: on the storage that was prepared for each server, where the plan says, or in this folder, which
-/// goes away then.
+/// Sets the data folders: on each server's prepared storage, in the planned folder, or in the experiment's folder, which is removed
+/// at the end.
 fn wait_for_data(server: &mut ServerPlan, prepared: Vec<String>, own: &Path) -> bool {
     if !prepared.is_empty() {
         server.data_dirs = prepared;
@@ -505,15 +485,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_on_prepared_storage_where_the_plan_says_or_goes_away() {
+    fn data_folder_is_storage_or_planned_or_temporary() {
         let own = Path::new("/x/server-data");
         let mut server = ServerPlan::default();
         assert!(wait_for_data(&mut server, Vec::new(), own));
         assert_eq!(server.data_dir.as_deref(), Some("/x/server-data"));
-        let mut kept = ServerPlan {
-            data_dirs: vec!["/a".into(), "/b".into()],
-            ..ServerPlan::default()
-        };
+        let mut kept =
+            ServerPlan { data_dirs: vec!["/a".into(), "/b".into()], ..ServerPlan::default() };
         assert!(!wait_for_data(&mut kept, Vec::new(), own));
         assert_eq!((kept.data_dir, kept.data_dirs.len()), (None, 2));
         let mut made = ServerPlan::default();

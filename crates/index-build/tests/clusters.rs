@@ -1,4 +1,4 @@
-//! Sharded clusters refuse every remedy before anything is done: a server that says what members of a cluster say.
+//! Every remedy is refused on a sharded cluster before any change. The server answers like a member of a cluster.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use dyno_plan::index_build::Remedy;
 use dyno_testkit::scripted;
 use std::sync::{Arc, Mutex};
 
-/// What a remedy on this server ends with, and the commands that it was asked.
+/// Error of a remedy on this server, and the commands that the server received.
 fn refusal(remedy: Remedy, hello: Document, is_shard: bool) -> (LayoutError, Vec<String>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
@@ -18,7 +18,7 @@ fn refusal(remedy: Remedy, hello: Document, is_shard: bool) -> (LayoutError, Vec
         let reply = match name.as_str() {
             "hello" => hello.clone(),
             "shardingState" => doc! { "enabled": is_shard, "ok": 1 },
-            _ => doc! { "ok": 0, "code": 59, "errmsg": "it does nothing else" },
+            _ => doc! { "ok": 0, "code": 59, "errmsg": "unsupported" },
         };
         seen.lock().unwrap().push(name);
         reply
@@ -42,18 +42,13 @@ fn refusal(remedy: Remedy, hello: Document, is_shard: bool) -> (LayoutError, Vec
 }
 
 #[test]
-fn a_collection_of_a_cluster_is_refused_before_anything_is_done() {
+fn cluster_collection_is_refused_before_any_change() {
     let hello = |more: Document| {
         let mut hello = doc! { "isWritablePrimary": true, "maxWireVersion": 21, "ok": 1 };
         hello.extend(more);
         hello
     };
-    for remedy in [
-        Remedy::Rewrite,
-        Remedy::NaturalCopy,
-        Remedy::Dump,
-        Remedy::Compact,
-    ] {
+    for remedy in [Remedy::Rewrite, Remedy::NaturalCopy, Remedy::Dump, Remedy::Compact] {
         let (router, asked) = refusal(remedy, hello(doc! { "msg": "isdbgrid" }), false);
         assert!(matches!(router, LayoutError::Routed { .. }), "{router:?}");
         assert_eq!(asked, ["hello"]);
@@ -63,7 +58,7 @@ fn a_collection_of_a_cluster_is_refused_before_anything_is_done() {
             "{shard:?}"
         );
         assert_eq!(asked, ["hello", "shardingState"]);
-        // A server of its own is asked for the collection.
+        // A standalone server gets a query for the collection.
         let (other, asked) = refusal(remedy, hello(doc! {}), false);
         assert!(!matches!(other, LayoutError::Routed { .. }), "{other:?}");
         assert_eq!(asked.len(), 3, "{asked:?}");

@@ -1,4 +1,4 @@
-//! Layouts and remedies on the embedded server: every document is there, whatever happens.
+//! Layouts and remedies on the embedded server keep every document.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +37,7 @@ impl Fixture {
         self.connector.control().unwrap()
     }
 
-    /// Calls `work` with a access that goes on until `stop` says so; `seen` is told what is done.
+    /// Calls `work` with an access that continues until `stop` returns true; `seen` gets the current action.
     fn with<T>(
         &self,
         stop: &AtomicBool,
@@ -62,12 +62,7 @@ impl Fixture {
         self.quietly(|access| {
             let share = Share::ALL;
             let count = COUNT;
-            let it = Load {
-                layout,
-                units,
-                count,
-                share,
-            };
+            let it = Load { layout, units, count, share };
             load(access, &collection, it).unwrap();
             let found = contents(access, &collection, "look").unwrap();
             assert_eq!(found.documents, COUNT);
@@ -79,13 +74,15 @@ impl Fixture {
         self.folder.path()
     }
 
-    /// Names of the collections that begin so.
+    /// Names of the collections with this prefix.
     fn names(&self, prefix: &str) -> Vec<String> {
         let list = doc! { "listCollections": 1, "nameOnly": true };
         let answer = self.control().run("t", list).unwrap();
         let batch = answer.get_document("cursor").unwrap();
-        let batch = batch.get_array("firstBatch").unwrap().iter();
         batch
+            .get_array("firstBatch")
+            .unwrap()
+            .iter()
             .map(|entry| entry.as_document().unwrap().get_str("name").unwrap())
             .filter(|name| name.starts_with(prefix))
             .map(str::to_owned)
@@ -107,7 +104,7 @@ fn every_layout_loads_the_same_documents() {
     ] {
         assert_eq!(fixture.loaded(name, layout).1, ordered, "{name}");
     }
-    // What is there is left alone.
+    // Existing documents are not touched.
     let collection = Collection::new("t", "ordered");
     let again = fixture.quietly(|access| {
         let it = Load {
@@ -118,22 +115,8 @@ fn every_layout_loads_the_same_documents() {
         };
         load(access, &collection, it)
     });
-    assert!(
-        matches!(
-            again,
-            Err(LayoutError::NotEmpty {
-                documents: COUNT,
-                ..
-            })
-        ),
-        "{again:?}"
-    );
-    assert_eq!(
-        fixture
-            .quietly(|b| contents(b, &collection, "look"))
-            .unwrap(),
-        ordered
-    );
+    assert!(matches!(again, Err(LayoutError::NotEmpty { documents: COUNT, .. })), "{again:?}");
+    assert_eq!(fixture.quietly(|b| contents(b, &collection, "look")).unwrap(), ordered);
 }
 
 #[test]
@@ -147,17 +130,12 @@ fn remedies_keep_every_document_and_every_index() {
         let index = doc! { "key": { "number": 1 }, "name": "number_1", "v": 2 };
         let mut control = fixture.control();
         collection.create_indexes(&mut control, &[index]).unwrap();
-        let applied = fixture
-            .quietly(|access| apply(access, &collection, remedy, fixture.folder()))
-            .unwrap();
+        let applied =
+            fixture.quietly(|access| apply(access, &collection, remedy, fixture.folder())).unwrap();
         assert_eq!(applied.before, before, "{remedy:?}");
         assert_eq!(applied.after, before, "{remedy:?}");
         let shape = collection.shape(&mut control).unwrap().unwrap();
-        let names: Vec<&str> = shape
-            .indexes
-            .iter()
-            .map(|i| i.get_str("name").unwrap())
-            .collect();
+        let names: Vec<&str> = shape.indexes.iter().map(|i| i.get_str("name").unwrap()).collect();
         assert_eq!(names, ["number_1"], "{remedy:?}");
         assert!(fixture.names(&copy_prefix(&name)).is_empty(), "{remedy:?}");
         assert_eq!(std::fs::read_dir(fixture.folder()).unwrap().count(), 0);
@@ -170,13 +148,7 @@ fn interrupted_remedy_leaves_the_collection_and_no_copy() {
         return;
     };
     let (collection, before) = fixture.loaded("units", Layout::Shuffled);
-    let moments = [
-        "copying",
-        "dumping",
-        "restoring",
-        "verifying the copy",
-        "looking for changes",
-    ];
+    let moments = ["copying", "dumping", "restoring", "verifying the copy", "looking for changes"];
     let mut interrupted = BTreeSet::new();
     for remedy in [Remedy::Rewrite, Remedy::Dump] {
         for moment in moments {
@@ -186,26 +158,17 @@ fn interrupted_remedy_leaves_the_collection_and_no_copy() {
                     stop.store(true, Ordering::Relaxed);
                 }
             };
-            let result = fixture.with(&stop, &seen, |access| {
-                apply(access, &collection, remedy, fixture.folder())
-            });
+            let result = fixture
+                .with(&stop, &seen, |access| apply(access, &collection, remedy, fixture.folder()));
             if !stop.load(Ordering::Relaxed) {
                 result.unwrap();
                 continue;
             }
             interrupted.insert(moment);
-            assert!(
-                matches!(result, Err(LayoutError::Interrupted)),
-                "{moment}: {result:?}"
-            );
-            let after = fixture
-                .quietly(|access| contents(access, &collection, "look"))
-                .unwrap();
+            assert!(matches!(result, Err(LayoutError::Interrupted)), "{moment}: {result:?}");
+            let after = fixture.quietly(|access| contents(access, &collection, "look")).unwrap();
             assert_eq!(after, before, "{remedy:?} {moment}");
-            assert!(
-                fixture.names("units.dyno-copy").is_empty(),
-                "{remedy:?} {moment}"
-            );
+            assert!(fixture.names("units.dyno-copy").is_empty(), "{remedy:?} {moment}");
             assert_eq!(std::fs::read_dir(fixture.folder()).unwrap().count(), 0);
         }
     }
@@ -228,13 +191,8 @@ fn concurrent_writes_are_never_lost() {
     let result = fixture.with(&AtomicBool::new(false), &seen, |access| {
         apply(access, &collection, Remedy::Rewrite, fixture.folder())
     });
-    assert!(
-        matches!(result, Err(LayoutError::Changed { .. })),
-        "{result:?}"
-    );
-    let after = fixture
-        .quietly(|access| contents(access, &collection, "look"))
-        .unwrap();
+    assert!(matches!(result, Err(LayoutError::Changed { .. })), "{result:?}");
+    let after = fixture.quietly(|access| contents(access, &collection, "look")).unwrap();
     assert_eq!(after.documents, COUNT + 1);
     assert!(fixture.names("units.dyno-copy").is_empty());
 }
@@ -252,12 +210,7 @@ fn copy_of_a_killed_remedy_is_left_in_place() {
     let error = result.unwrap_err();
     assert!(matches!(error, LayoutError::CopyExists { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("units.dyno-copy"));
-    assert_eq!(
-        fixture
-            .quietly(|b| contents(b, &collection, "look"))
-            .unwrap(),
-        before
-    );
+    assert_eq!(fixture.quietly(|b| contents(b, &collection, "look")).unwrap(), before);
     assert!(!fixture.names("units.dyno-copy").is_empty());
 }
 
@@ -269,19 +222,16 @@ fn missing_collection_is_an_error_and_is_not_created() {
     let collection = Collection::new("t", "nothing");
     let result =
         fixture.quietly(|access| apply(access, &collection, Remedy::Rewrite, fixture.folder()));
-    assert!(
-        matches!(result, Err(LayoutError::Missing { .. })),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(LayoutError::Missing { .. })), "{result:?}");
     assert!(fixture.names("nothing").is_empty());
 }
 
 #[test]
-fn documents_that_no_driver_would_write_stay_as_they_are() {
+fn documents_that_no_driver_writes_stay_unchanged() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
-    // A field that comes twice.
+    // A duplicate field.
     let mut odd = RawDocumentBuf::new();
     odd.append(cstr!("_id"), 1);
     odd.append(cstr!("a"), 1);
@@ -290,9 +240,7 @@ fn documents_that_no_driver_would_write_stay_as_they_are() {
     let mut control = fixture.control();
     let insert = rawdoc! { "insert": "odd" };
     let documents = [odd.clone(), plain.clone()];
-    control
-        .run_with_documents("t", insert, Some(("documents", &documents)))
-        .unwrap();
+    control.run_with_documents("t", insert, Some(("documents", &documents))).unwrap();
     let stored = |control: &mut Control| {
         let find = rawdoc! { "find": "odd", "sort": { "_id": 1 } };
         let answer = control.run_raw("t", find).unwrap();
@@ -305,13 +253,11 @@ fn documents_that_no_driver_would_write_stay_as_they_are() {
     assert_eq!(
         before,
         [odd.as_bytes(), plain.as_bytes()],
-        "the server changes them itself"
+        "the server itself changes such documents"
     );
     let collection = Collection::new("t", "odd");
     for remedy in [Remedy::Rewrite, Remedy::NaturalCopy, Remedy::Dump] {
-        fixture
-            .quietly(|access| apply(access, &collection, remedy, fixture.folder()))
-            .unwrap();
+        fixture.quietly(|access| apply(access, &collection, remedy, fixture.folder())).unwrap();
         assert_eq!(stored(&mut control), before, "{remedy:?}");
     }
 }
@@ -326,9 +272,7 @@ fn foreign_changes_to_copy_or_indexes_end_the_remedy() {
     let meddle = |what: &str| match what {
         "index" => {
             let mut control = fixture.control();
-            collection
-                .create_indexes(&mut control, std::slice::from_ref(&index))
-                .unwrap();
+            collection.create_indexes(&mut control, std::slice::from_ref(&index)).unwrap();
         }
         _ => {
             let copy = fixture.names("units.dyno-copy").remove(0);
@@ -347,19 +291,15 @@ fn foreign_changes_to_copy_or_indexes_end_the_remedy() {
         });
         assert!(is_done.load(Ordering::Relaxed));
         assert!(result.is_err(), "{what}: {result:?}");
-        let after = fixture
-            .quietly(|access| contents(access, &collection, "look"))
-            .unwrap();
+        let after = fixture.quietly(|access| contents(access, &collection, "look")).unwrap();
         assert_eq!(after, before, "{what}");
         assert!(fixture.names("units.dyno-copy").is_empty(), "{what}");
-        collection
-            .drop_index(&mut fixture.control(), "number_1")
-            .unwrap();
+        collection.drop_index(&mut fixture.control(), "number_1").unwrap();
     }
 }
 
 #[test]
-fn the_servers_own_collections_are_left_alone() {
+fn internal_collections_are_refused() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -367,9 +307,6 @@ fn the_servers_own_collections_are_left_alone() {
         let collection = Collection::new(database, name);
         let result =
             fixture.quietly(|access| apply(access, &collection, Remedy::Rewrite, fixture.folder()));
-        assert!(
-            matches!(result, Err(LayoutError::OfServer { .. })),
-            "{result:?}"
-        );
+        assert!(matches!(result, Err(LayoutError::OfServer { .. })), "{result:?}");
     }
 }

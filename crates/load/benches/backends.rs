@@ -1,8 +1,8 @@
-//! CPU time of the worker threads per operation, with each backend, against the responder of this process.
+//! CPU time of the worker threads per operation for each backend, with a responder in this process.
 //!
-//! `cargo bench -p dyno-load --bench backends` prints one line for each workload and backend: the lowest of
-//! several rounds, because everything else that a machine does only adds. With `-- WORKLOAD BACKEND OPERATIONS`
-//! it performs one round of that alone, for a profiler that counts instructions.
+//! `cargo bench -p dyno-load --bench backends` prints one line per workload and backend: the minimum of several rounds,
+//! because other activity on the machine only adds time. With `-- WORKLOAD BACKEND OPERATIONS`, it runs a single round
+//! of that combination, for a profiler that counts instructions.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
@@ -30,13 +30,9 @@ fn cost(address: &str, name: &str, is_driver: bool, operations: u64) -> (f64, f6
             Backend::Wire(Connector::new(&target, credentials.clone()).unwrap())
         };
         let workload = Workload::mix(&plan, &Concerns::default()).unwrap();
-        Pair {
-            clients: 8,
-            threads: 1,
-            ..Pair::from_plan(&plan, Arc::new(workload), backend)
-        }
+        Pair { clients: 8, threads: 1, ..Pair::from_plan(&plan, Arc::new(workload), backend) }
     };
-    // Windows have the CPU time of their workers alone only where there are several pairs.
+    // Windows have the CPU time of only their workers if there are several pairs.
     let pairs = vec![pair(), pair()];
     let job = Job {
         phases: vec![PhaseSpec {
@@ -64,17 +60,10 @@ fn cost(address: &str, name: &str, is_driver: bool, operations: u64) -> (f64, f6
 fn main() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let address = responder.address().to_string();
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if let [name, backend, operations] = arguments.as_slice() {
-        cost(
-            &address,
-            name,
-            backend == "driver",
-            operations.parse().unwrap(),
-        );
+        cost(&address, name, backend == "driver", operations.parse().unwrap());
         return;
     }
     for name in ["c", "a", "f", "e"] {

@@ -15,21 +15,9 @@ fn draws(criterion: &mut Criterion) {
         ("scrambled_zipfian", KeyDistribution::ScrambledZipfian {}),
         ("zipfian_exact", KeyDistribution::Zipfian { exponent: 0.99 }),
         ("latest", KeyDistribution::Latest {}),
-        (
-            "hotspot",
-            KeyDistribution::Hotspot {
-                hot_data_ratio: 0.2,
-                hot_operation_ratio: 0.8,
-            },
-        ),
+        ("hotspot", KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 }),
         ("sequential", KeyDistribution::Sequential {}),
-        (
-            "exponential",
-            KeyDistribution::Exponential {
-                percentile: 95.0,
-                data_ratio: 0.857,
-            },
-        ),
+        ("exponential", KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.857 }),
     ];
     let mut group = criterion.benchmark_group("draw");
     for (name, distribution) in distributions {

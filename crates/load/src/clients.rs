@@ -1,4 +1,4 @@
-//! The clients of a worker, each with at most one operation: what starts, what is sent again, what has ended.
+//! The clients of a worker, each with at most one operation: starting, retrying and ending it.
 //!
 //! Both backends drive this state machine and do the sending. It reads no clock and does no I/O: a backend asks
 //! it for work with [`start_next`](Clients::start_next), makes the command of [`operation`](Clients::operation)
@@ -20,52 +20,52 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long before an intended start a worker stops sleeping and looks at the clock instead. Longer
-/// costs CPU at low rates, shorter lets the kernel's wake-up time show in the start delay.
+/// Time before an intended start during which a worker spins instead of sleeping. Longer costs CPU time at low rates;
+/// shorter adds the kernel's wake-up time to the start delay.
 pub(crate) const SPIN_NS: u64 = 60_000;
 
-/// How often timeouts, retries and the stop request are looked at.
+/// Interval between checks for timeouts, retries and the stop request.
 pub(crate) const CHECK_NS: u64 = 20_000_000;
 
-/// How long answers are waited for after the run was told to stop.
+/// Maximum wait for answers after a request to stop the run.
 const STOP_DRAIN_NS: u64 = SECOND_NS;
 
-/// What every worker needs to know.
+/// Configuration of a worker.
 #[derive(Clone)]
 pub(crate) struct WorkerSetup {
     pub(crate) clock: Clock,
-    /// Set from outside, or by a worker that met a fault, to end the run.
+    /// Ends the run; set from outside, or by a worker with a fatal error.
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) timeout_ns: u64,
-    /// A worker without any connection for this long gives up.
+    /// Time without any connection after which a worker gives up.
     pub(crate) unreachable_limit_ns: u64,
     pub(crate) retry: RetryRule,
     pub(crate) abort_on_failure: bool,
     pub(crate) pace: Pace,
 }
 
-/// Answer to "what starts now?".
+/// What a worker should start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// The operation of this client is to be sent.
+    /// Send the operation of this client.
     Send(usize),
-    /// Nothing before this time.
+    /// Nothing starts before this time.
     At(u64),
 }
 
-/// What a client needs that nobody asked for: its time has come.
+/// Due action of a client without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Its operation may be sent, again or for the first time: see [`Clients::retry`].
     Retry,
-    /// Its answer has not come in time.
+    /// Its answer did not arrive in time.
     TimedOut,
 }
 
-/// An operation that was started and has not ended.
+/// An operation in flight.
 struct InFlight {
     ticket: Ticket,
-    /// What it counts as; of a read-modify-write `operation` is the part in flight.
+    /// Kind for statistics; `operation` is the current part of a read-modify-write.
     kind: OperationKind,
     operation: Operation,
     /// Send of the first command.
@@ -73,26 +73,21 @@ struct InFlight {
     /// Send of the command in flight.
     command_send_ns: u64,
     deadline_ns: u64,
-    /// Failure of the read of a read-modify-write.
     failed: Option<OperationError>,
-    /// The update of a read-modify-write is its part in flight.
+    /// Whether the update of a read-modify-write is in flight.
     updates: bool,
     retries_left: u32,
-    /// Set while a failed command waits to be sent again, or an insert for its document.
+    /// Set while a failed command waits to be sent again, or an insert waits for its document.
     retry_at_ns: Option<u64>,
-    /// Failure of the first attempt at the command in flight, which is sent once more.
+    /// Failure of the first attempt if the command in flight is sent again.
     resent: Option<OperationError>,
-    /// A command of it was sent at least once.
+    /// Whether a command of the operation was sent.
     sent: bool,
 }
 
 impl InFlight {
     fn times(&self, end_ns: u64) -> Times {
-        Times {
-            intended_ns: self.ticket.intended_ns,
-            send_ns: self.send_ns,
-            end_ns,
-        }
+        Times { intended_ns: self.ticket.intended_ns, send_ns: self.send_ns, end_ns }
     }
 }
 
@@ -104,7 +99,7 @@ struct Client {
     free_since_ns: u64,
     /// When it starts its next operation, in a closed loop with waits.
     turn: Turn,
-    /// Its wait for that is being counted.
+    /// Whether its current wait is being counted.
     thinks: bool,
 }
 
@@ -114,11 +109,11 @@ pub(crate) struct Clients {
     core: Core,
     generator: Generator,
     clients: Vec<Client>,
-    /// Connected clients that may begin an operation, the one that has been free longest first.
+    /// Connected clients that can begin an operation; the one that has been free longest comes first.
     free: VecDeque<usize>,
-    /// Connected clients whose turn has not come, the next one first.
+    /// Connected clients that wait for their turn; the next one comes first.
     thinking: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Operations that have begun and were not sent yet.
+    /// Operations that have begun but are not sent yet.
     unsent: usize,
     /// No further operation starts.
     exhausted: bool,
@@ -167,7 +162,7 @@ impl Clients {
         self.core.wake_ns()
     }
 
-    /// A client can send from now on.
+    /// Marks a client as able to send.
     pub(crate) fn connected(&mut self, client: usize, now_ns: u64) {
         let state = &mut self.clients[client];
         state.connected = true;
@@ -178,7 +173,7 @@ impl Clients {
         }
     }
 
-    /// Puts a connected client without an operation where it waits for its turn, or for an operation.
+    /// Queues a connected client without an operation: to wait for its turn, or for an operation.
     #[inline]
     fn line_up(&mut self, client: usize, now_ns: u64) {
         if self.is_due(client, now_ns) {
@@ -206,7 +201,7 @@ impl Clients {
         (self.setup.pace).intended_ns(state.turn, state.free_since_ns)
     }
 
-    /// A client that could send waits for its turn.
+    /// Starts counting the wait of a client that could send.
     #[inline]
     fn begin_wait(&mut self, client: usize, now_ns: u64) {
         if self.setup.pace.waits() && !std::mem::replace(&mut self.clients[client].thinks, true) {
@@ -221,7 +216,7 @@ impl Clients {
         }
     }
 
-    /// The lost connection of a client was replaced. Returns whether the client has a command to send again now.
+    /// Handles the replacement of a client's lost connection. Returns whether it has a command to send again now.
     #[must_use]
     pub(crate) fn reconnected(&mut self, client: usize, now_ns: u64) -> bool {
         self.core.tick(now_ns);
@@ -232,7 +227,7 @@ impl Clients {
         waits && self.retry(client, now_ns)
     }
 
-    /// A client has lost its connection, and its command in flight has failed with `error`.
+    /// Handles the loss of a client's connection; its command in flight fails with `error`.
     pub(crate) fn disconnected(&mut self, client: usize, error: OperationError, now_ns: u64) {
         self.clients[client].connected = false;
         self.free.retain(|&free| free != client);
@@ -247,7 +242,7 @@ impl Clients {
         }
     }
 
-    /// Begins what is due on the free client that has waited longest. Ask again until there is nothing to send.
+    /// Begins a due operation on the client that has been free longest. Repeat until there is nothing to send.
     #[inline]
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Start {
         let next_turn_ns = self.free_the_due(now_ns);
@@ -265,14 +260,10 @@ impl Clients {
                 Next::Never => self.exhausted = true,
             }
         }
-        Start::At(if self.exhausted {
-            u64::MAX
-        } else {
-            next_turn_ns
-        })
+        Start::At(if self.exhausted { u64::MAX } else { next_turn_ns })
     }
 
-    /// Frees the clients whose turn has come, in the order of their turns. Returns when the next one comes.
+    /// Frees the clients whose turn has come, in order. Returns the time of the next turn.
     #[inline]
     fn free_the_due(&mut self, now_ns: u64) -> u64 {
         while let Some(&Reverse((due_ns, client))) = self.thinking.peek() {
@@ -308,21 +299,21 @@ impl Clients {
         !waits
     }
 
-    /// The operation, or the part of it, whose command a client has to send or has sent.
+    /// The operation, or its part, whose command a client has to send or has sent.
     #[inline]
     pub(crate) fn operation(&self, client: usize) -> Option<&Operation> {
         let in_flight = self.clients[client].in_flight.as_ref()?;
         Some(&in_flight.operation)
     }
 
-    /// The command of a client is about to be sent: its service time begins.
+    /// Marks a client's command as sent: its service time begins.
     #[inline]
     pub(crate) fn sent(&mut self, client: usize, now_ns: u64) {
         let Some(in_flight) = &mut self.clients[client].in_flight else {
             return;
         };
         if in_flight.resent.is_some() {
-            // The time of a command that is sent once more runs from its first attempt.
+            // The time of a command that is sent again includes its first attempt.
             return;
         }
         in_flight.command_send_ns = now_ns;
@@ -346,7 +337,7 @@ impl Clients {
         }
     }
 
-    /// The command of a client has ended. Returns whether the client has a command to send now: the update of its
+    /// Handles the end of a client's command. Returns whether the client has a command to send now: the update of its
     /// read-modify-write, or its next operation.
     #[must_use]
     pub(crate) fn ended(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
@@ -360,21 +351,19 @@ impl Clients {
         }
         let ticket = in_flight.ticket;
         if in_flight.updates {
-            // The update is due as soon as the read has ended, which is when it is sent.
+            // The update is due when the read has ended, which is also when it is sent.
             let times = Times {
                 intended_ns: in_flight.command_send_ns,
                 send_ns: in_flight.command_send_ns,
                 end_ns: now_ns,
             };
             let whole = in_flight.failed.map_or(outcome, Err);
-            self.core
-                .part_ended(ticket, OperationKind::Update, times, outcome);
+            self.core.part_ended(ticket, OperationKind::Update, times, outcome);
             return self.finish_operation(client, whole, now_ns);
         }
         let times = in_flight.times(now_ns);
-        self.core
-            .part_ended(ticket, OperationKind::Read, times, outcome);
-        // On a connection that is gone nothing follows, and an update that was not sent has not failed.
+        self.core.part_ended(ticket, OperationKind::Read, times, outcome);
+        // A lost connection ends the pair, but an update that was not sent does not count as failed.
         if !is_connected || outcome.is_err_and(OperationError::ends_pair) {
             return self.finish_operation(client, outcome, now_ns);
         }
@@ -385,24 +374,22 @@ impl Clients {
         true
     }
 
-    /// The operation of a client has ended; the client begins its next one at once if one is due.
+    /// Ends the operation of a client; the client begins its next one at once if one is due.
     fn finish_operation(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
         if let Err(error) = outcome
             && self.schedule_retry(client, error, now_ns)
         {
             return false;
         }
-        // What was never sent ends here all the same.
+        // An operation that was never sent must also end.
         self.mark_sent(client, now_ns);
         let state = &mut self.clients[client];
         let Some(in_flight) = &state.in_flight else {
             return false;
         };
         let (kind, number) = (in_flight.kind, in_flight.ticket.number);
-        self.generator
-            .finished(&in_flight.operation, outcome.is_ok());
-        self.core
-            .ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
+        self.generator.finished(&in_flight.operation, outcome.is_ok());
+        self.core.ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
         state.in_flight = None;
         state.free_since_ns = now_ns;
         state.turn = self.setup.pace.next(state.turn, number, now_ns);
@@ -414,7 +401,7 @@ impl Clients {
             return false;
         }
         self.begin_wait(client, now_ns);
-        // In an open loop an arrival that has waited goes to the client that has waited longest.
+        // In an open loop, a waiting arrival goes to the client that has been free longest.
         if self.free.is_empty() && !self.exhausted && self.is_due(client, now_ns) {
             match self.core.next(now_ns, self.intended_ns(client)) {
                 Next::Start(ticket) => return self.start(client, ticket, now_ns),
@@ -430,11 +417,7 @@ impl Clients {
         if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
         {
             let example = self.core.example(kind, error).cloned();
-            self.end_run(LoadError::Operation {
-                kind,
-                error,
-                example,
-            });
+            self.end_run(LoadError::Operation { kind, error, example });
             self.stop(now_ns);
         }
     }
@@ -458,7 +441,7 @@ impl Clients {
         true
     }
 
-    /// Whether the time of a client has come to send again, or to give up waiting for its answer.
+    /// Whether it is time for a client to send again, or to stop waiting for its answer.
     pub(crate) fn due(&self, client: usize, now_ns: u64) -> Option<Due> {
         let in_flight = self.clients[client].in_flight.as_ref()?;
         match in_flight.retry_at_ns {
@@ -467,8 +450,8 @@ impl Clients {
         }
     }
 
-    /// Returns whether the operation of a client is to be sent now, after a failure or for the first time when it
-    /// had to wait for its document.
+    /// Returns whether the operation of a client should be sent now, after a failure or, if it had to wait for its
+    /// document, for the first time.
     #[must_use]
     pub(crate) fn retry(&mut self, client: usize, now_ns: u64) -> bool {
         let state = &mut self.clients[client];
@@ -488,7 +471,7 @@ impl Clients {
             };
         }
         if !state.connected {
-            // Without a connection an attempt fails as well, or the wait would have no end.
+            // Without a connection an attempt fails as well, or the wait would never end.
             let is_hopeless = in_flight.sent || now_ns >= in_flight.deadline_ns;
             return is_hopeless
                 && self.finish_operation(client, Err(OperationError::Disconnected), now_ns);
@@ -500,18 +483,18 @@ impl Clients {
         true
     }
 
-    /// Looks whether the run was told to stop, and whether it is over. To be called every [`CHECK_NS`].
+    /// Checks for a stop request and for the end of the run. Call it every [`CHECK_NS`].
     pub(crate) fn check(&mut self, now_ns: u64) {
         if self.stopping_since_ns.is_none() && self.setup.stop.load(Ordering::Relaxed) {
             self.stop(now_ns);
         }
-        // Only a free client asks for the next operation, and there may be none to learn that it was the last.
+        // Only a free client asks for the next operation, but none may be free to learn that there are no more.
         if !self.exhausted && self.free.is_empty() && self.core.is_over(now_ns) {
             self.exhausted = true;
         }
     }
 
-    /// Takes note whether the server answers; ends the run when it has not for too long.
+    /// Tracks whether the server answers; ends the run after too long a time without an answer.
     pub(crate) fn check_reachable(
         &mut self,
         is_reachable: bool,
@@ -533,34 +516,31 @@ impl Clients {
         self.clients.iter().all(|client| !client.connected)
     }
 
-    /// Ends the run of all workers. The first fault is the one that is reported.
+    /// Ends the run of all workers. Only the first error is reported.
     pub(crate) fn end_run(&mut self, fault: LoadError) {
         self.fault.get_or_insert(fault);
         self.setup.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Starts nothing more; what is under way has a moment to end.
+    /// Stops starting operations; operations in flight may end within a short time.
     pub(crate) fn stop(&mut self, now_ns: u64) {
         self.core.stop(now_ns);
         self.stopping_since_ns = Some(now_ns);
         self.exhausted = true;
     }
 
-    /// Whether nothing more starts and everything started has ended, or has been waited for long enough.
+    /// Whether no more operations start, and all started ones have ended or timed out.
     pub(crate) fn is_done(&self, now_ns: u64) -> bool {
         let drained = self.exhausted && self.core.in_flight() == 0 && self.unsent == 0;
-        drained
-            || self
-                .stopping_since_ns
-                .is_some_and(|since_ns| now_ns > since_ns + STOP_DRAIN_NS)
+        drained || self.stopping_since_ns.is_some_and(|since_ns| now_ns > since_ns + STOP_DRAIN_NS)
     }
 
-    /// Ends what is still under way, so that it is counted, and hands over the last window. The error is why the worker
-    /// ended the run, if it did.
+    /// Ends and counts the operations in flight, and hands over the last window. Returns the error with which the
+    /// worker ended the run, if any.
     pub(crate) fn finish(mut self, now_ns: u64) -> Result<(), LoadError> {
         self.exhausted = true;
         for client in 0..self.clients.len() {
-            // Nothing starts any more.
+            // No more operations start.
             let _ = self.ended(client, Err(OperationError::Cancelled), now_ns);
         }
         self.core.finish(now_ns);

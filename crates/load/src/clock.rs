@@ -1,4 +1,4 @@
-//! The one time base of a run: nanoseconds since its origin on the monotonic clock.
+//! The time base of a run: nanoseconds since its origin on the monotonic clock.
 //!
 //! Every timestamp of the engine, of schedules and of the record is a `u64` from this clock, so
 //! that they can be subtracted without asking where they came from.
@@ -17,9 +17,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that reads 0 now.
     pub fn start() -> Self {
-        Clock {
-            origin: Instant::now(),
-        }
+        Clock { origin: Instant::now() }
     }
 
     /// Seconds from the origin to `moment`; 0 if it was before.

@@ -1,4 +1,4 @@
-//! Merges what the workers hand over into recording windows, over all pairs and by pair.
+//! Merges the windows of the workers into recording windows, for all pairs together and by pair.
 
 use crate::clock::SECOND_NS;
 use crate::core::Handover;
@@ -14,13 +14,13 @@ use std::sync::mpsc::{Receiver, Sender};
 /// Length of a recording window.
 pub const WINDOW_NS: u64 = SECOND_NS;
 
-/// One recording window, over all pairs and by pair.
+/// One recording window, for all pairs together and by pair.
 pub struct Window {
     /// All pairs together: counts added, histograms merged, CPU time of the whole process.
     pub merged: IntervalRecord,
-    /// By pair, if there are several: absent where a pair did not take part. After the load phase all
-    /// have the length of `merged`, and a pair that has nothing more to do is there without content, so
-    /// that rates of pairs add up to that of all. CPU time is that of the pair's worker threads.
+    /// Windows by pair, if there are several: absent if a pair did not take part. After the load phase, all have the
+    /// length of `merged`, and a finished pair has an empty window, so that the pairs' rates add up to the total rate.
+    /// CPU time is the CPU time of the pair's worker threads.
     pub pairs: Vec<Option<IntervalRecord>>,
 }
 
@@ -32,7 +32,7 @@ pub type Sink<'a> =
 pub(crate) struct Collector {
     workers: Vec<WorkerQueue>,
     pair_count: usize,
-    /// By pair: the phase that it took part in last.
+    /// By pair: the last phase that it took part in.
     last_phases: Vec<Option<PhaseKind>>,
     spares: Vec<Sender<Box<Part>>>,
     usage: Option<fn() -> ProcessUsage>,
@@ -54,10 +54,7 @@ impl Collector {
         spares: Vec<Sender<Box<Part>>>,
         usage: Option<fn() -> ProcessUsage>,
     ) -> Self {
-        let queue = |pair| WorkerQueue {
-            pair,
-            ..WorkerQueue::default()
-        };
+        let queue = |pair| WorkerQueue { pair, ..WorkerQueue::default() };
         Collector {
             workers: pairs.into_iter().map(queue).collect(),
             pair_count,
@@ -69,12 +66,12 @@ impl Collector {
         }
     }
 
-    /// The same, and tells when every worker has ended.
+    /// Calls `on_ended` when every worker has ended.
     pub(crate) fn on_ended(self, on_ended: Option<OnEnded>) -> Self {
         Collector { on_ended, ..self }
     }
 
-    /// Receives until every worker has ended. After an error of `sink` it stops the run and throws the rest away.
+    /// Receives until every worker has ended. After an error of `sink`, it stops the run and discards the rest.
     pub(crate) fn collect(
         &mut self,
         handovers: &Receiver<Handover>,
@@ -104,13 +101,9 @@ impl Collector {
         failure.map_or(Ok(()), Err)
     }
 
-    /// The earliest window if no worker can still add to it.
+    /// The earliest window that no worker can still add to.
     fn next_complete(&mut self) -> Option<Window> {
-        if self
-            .workers
-            .iter()
-            .any(|worker| worker.parts.is_empty() && !worker.finished)
-        {
+        if self.workers.iter().any(|worker| worker.parts.is_empty() && !worker.finished) {
             return None;
         }
         // Windows of a later phase start later, so the start alone orders them.
@@ -129,11 +122,7 @@ impl Collector {
             by_pair.resize_with(self.pair_count, || None);
         }
         for (worker, spares) in self.workers.iter_mut().zip(&self.spares) {
-            if worker
-                .parts
-                .front()
-                .is_none_or(|part| part.start_ns != start_ns)
-            {
+            if worker.parts.front().is_none_or(|part| part.start_ns != start_ns) {
                 continue;
             }
             let Some(mut part) = worker.parts.pop_front() else {
@@ -144,7 +133,7 @@ impl Collector {
             for sum in [Some(&mut merged), mine].into_iter().flatten() {
                 part.add_to(sum.get_or_insert_with(|| part.window()));
             }
-            // A worker that has ended needs no window back.
+            // A worker that has ended does not need its window back.
             let _ = spares.send(part);
         }
         let merged = self.with_usage(merged?);
@@ -170,8 +159,8 @@ impl Collector {
     }
 }
 
-/// The window of a pair, as long as that of all. When a pair has loaded its documents it is done, but in
-/// other phases it counts until the last one has ended: it could have done more in that time.
+/// The window of a pair, with the length of the merged window. In the load phase, a pair is done when it has loaded its
+/// documents. In other phases it counts until the last pair has ended, because it could have done more in that time.
 fn in_common_window(
     pair: Option<IntervalRecord>,
     last_phase: &mut Option<PhaseKind>,
@@ -189,10 +178,7 @@ fn in_common_window(
         None if took_part => IntervalRecord::empty(merged.phase, merged.index, merged.start_ns),
         None => return None,
     };
-    Some(IntervalRecord {
-        duration_ns: merged.duration_ns,
-        ..interval
-    })
+    Some(IntervalRecord { duration_ns: merged.duration_ns, ..interval })
 }
 
 /// A last window without length or content: the phase ended with the window before.

@@ -1,5 +1,5 @@
-//! The part of a worker that does no I/O: which operation may start when, what is in flight, and
-//! which recording window a finished operation belongs to.
+//! The part of a worker that does no I/O: it decides when operations may start, and tracks operations in flight and the
+//! recording window of a finished operation.
 //!
 //! Both backends drive the same core, so a schedule, a phase boundary or a latency means the same
 //! with each. All times are nanoseconds of the run's [`Clock`](crate::clock::Clock) passed in by the
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-/// Numbers taken at once from the counter that all workers share, so that they rarely meet there.
+/// Numbers taken at once from the shared counter, to reduce contention.
 const NUMBER_BATCH: u64 = 64;
 
 /// Set in the numbers of operations outside the measure phase, so that the measured sequence of
@@ -43,48 +43,47 @@ pub(crate) struct PhaseWindow {
     pub(crate) numbers: Arc<AtomicU64>,
 }
 
-/// What a core is made from.
+/// Configuration of a core.
 pub(crate) struct CoreOptions {
     /// One or two phases, in order and without gap.
     pub(crate) phases: Vec<PhaseWindow>,
     pub(crate) schedule: Schedule,
     pub(crate) share: Share,
-    /// Number of the worker over all pairs.
+    /// Number of the worker among all pairs.
     pub(crate) worker: u64,
     pub(crate) seed: u64,
     pub(crate) window_ns: u64,
     /// Reads user and system CPU time of the calling thread so far, in nanoseconds.
     pub(crate) thread_usage: fn() -> (u64, u64),
     pub(crate) kinds: Vec<OperationKind>,
-    /// Where the worker reports that it has started, when it first looks for work at or after the start.
+    /// Reports the start of the worker, when it first looks for work at or after the planned start.
     pub(crate) latch: Option<Arc<StartLatch>>,
     pub(crate) parts: Sender<Handover>,
     pub(crate) spares: Receiver<Box<Part>>,
 }
 
-/// A full window on its way to the collector.
+/// A full window for the collector.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) worker: u64,
     /// Absent only from a worker that panicked.
     pub(crate) part: Option<Box<Part>>,
-    /// Nothing follows from this worker.
+    /// Whether this is the worker's last window.
     pub(crate) last: bool,
 }
 
 /// Permission to start one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    /// Number that determines the operation, together with the seed.
+    /// Number that, with the seed, determines the operation.
     pub(crate) number: u64,
     pub(crate) intended_ns: u64,
     phase: u8,
 }
 
-/// Answer to "may an operation start now?".
+/// Whether an operation may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Yes, this one.
     Start(Ticket),
     /// Not before this time.
     At(u64),
@@ -100,18 +99,18 @@ pub(crate) struct Core {
     due: Option<DueCounter>,
     numbers: NumberRange,
     stopped: bool,
-    /// The last phase had all its operations before its time was up.
+    /// Whether the last phase reached its number of operations before its time limit.
     ended_by_count: bool,
-    /// Phase whose operations are recorded now.
+    /// Index of the recorded phase.
     recording: usize,
     in_flight: [u32; 2],
     /// Clients that wait for their next start.
     thinking: u32,
     accounted_ns: u64,
-    /// No arrival of the last phase starts from here on.
+    /// From here on, no arrival of the last phase starts.
     drain_end_ns: u64,
     boundary_ns: u64,
-    /// The next time at which `tick` has something to do: the boundary, or later while idle after the end.
+    /// Next time at which `tick` has work to do: the boundary, or later while idle after the end.
     wake_ns: u64,
     window_ns: u64,
     last_end_ns: u64,
@@ -133,8 +132,8 @@ struct NumberRange {
     phase: usize,
 }
 
-/// When the arrivals that still wait for a client after the last phase's planned end are given up. The
-/// waiting that a stall near the end has caused is worth measuring; a queue that only grows is not.
+/// When arrivals that still wait for a client after the last phase's planned end are dropped. Waiting caused by a stall
+/// near the end should be measured, but not an ever-growing queue.
 fn drain_end_ns(phases: &[PhaseWindow]) -> u64 {
     const SHORTEST_NS: u64 = 1_000_000_000;
     phases.last().map_or(u64::MAX, |last| {
@@ -148,18 +147,10 @@ impl Core {
         let mut part = Box::new(Part::new(&options.kinds, options.window_ns));
         let first = &options.phases[0];
         part.reset(first.kind, 0, first.start_ns);
-        let boundary_ns = first_boundary_ns(
-            first,
-            first.start_ns,
-            options.window_ns,
-            options.phases.len() == 1,
-        );
-        let open_loop = OpenLoop::new(
-            &options.schedule,
-            first.start_ns,
-            options.share,
-            options.seed,
-        );
+        let boundary_ns =
+            first_boundary_ns(first, first.start_ns, options.window_ns, options.phases.len() == 1);
+        let open_loop =
+            OpenLoop::new(&options.schedule, first.start_ns, options.share, options.seed);
         Core {
             due: open_loop
                 .as_ref()
@@ -174,7 +165,7 @@ impl Core {
             accounted_ns: first.start_ns,
             drain_end_ns: drain_end_ns(&options.phases),
             boundary_ns,
-            // The start itself, although nothing may be due then: so late the worker is.
+            // The start itself, even if nothing is due then, to report how late the worker is.
             wake_ns: first.start_ns,
             window_ns: options.window_ns,
             last_end_ns: first.start_ns,
@@ -190,7 +181,7 @@ impl Core {
         }
     }
 
-    /// May an operation start on a client that could start one since `ready_ns`?
+    /// Whether an operation may start on a client that has been free since `ready_ns`.
     #[inline]
     pub(crate) fn next(&mut self, now_ns: u64, ready_ns: u64) -> Next {
         if self.stopped {
@@ -215,11 +206,7 @@ impl Core {
         if self.numbers.phase != phase || self.numbers.next == self.numbers.end {
             let batch = (window.operations / 1024).clamp(1, NUMBER_BATCH);
             let first = window.numbers.fetch_add(batch, Ordering::Relaxed);
-            self.numbers = NumberRange {
-                next: first,
-                end: first + batch,
-                phase,
-            };
+            self.numbers = NumberRange { next: first, end: first + batch, phase };
         }
         if self.numbers.next >= window.operations {
             self.ended_by_count = true;
@@ -250,15 +237,11 @@ impl Core {
         let counted = u64::from(open.phase == self.recording);
         self.part.arrivals_started += counted;
         self.part.arrivals_late += counted * u64::from(now_ns - at > LATE_NS);
-        Next::Start(Ticket {
-            number,
-            intended_ns: at,
-            phase: open.phase as u8,
-        })
+        Next::Start(Ticket { number, intended_ns: at, phase: open.phase as u8 })
     }
 
-    /// Intended start of the next arrival, in the next phase when this one has no more; `None` when
-    /// the last one has no more, and with a closed loop.
+    /// Intended start of the next arrival, possibly in the next phase; `None` after the last arrival, and with a closed
+    /// loop.
     fn next_arrival_ns(&mut self) -> Option<u64> {
         let open = self.open_loop.as_mut()?;
         loop {
@@ -275,23 +258,19 @@ impl Core {
         }
     }
 
-    /// Counts the arrivals as dropped whose wait for a free client has become too long, and all that
-    /// still wait some time after the end: a server that cannot keep up would prolong the phase without
-    /// a limit.
+    /// Drops arrivals that have waited too long for a free client, and all that still wait some time after the end,
+    /// because a server that cannot keep up would prolong the phase without limit.
     fn drop_expired(&mut self, now_ns: u64) {
         if now_ns >= self.drain_end_ns {
             return self.drop_arrivals(u64::MAX);
         }
-        let longest_ns = self
-            .open_loop
-            .as_ref()
-            .map_or(u64::MAX, |open| open.max_start_delay_ns);
+        let longest_ns = self.open_loop.as_ref().map_or(u64::MAX, |open| open.max_start_delay_ns);
         if let Some(latest_ns) = now_ns.checked_sub(longest_ns) {
             self.drop_arrivals(latest_ns);
         }
     }
 
-    /// Counts the arrivals before `until_ns` as dropped.
+    /// Drops the arrivals before `until_ns`.
     fn drop_arrivals(&mut self, until_ns: u64) {
         while self.next_arrival_ns().is_some_and(|at| at < until_ns)
             && let Some(open) = self.open_loop.as_mut()
@@ -301,8 +280,7 @@ impl Core {
         }
     }
 
-    /// Whether no further operation can start, also for a caller that has no free client to ask
-    /// [`next`](Self::next) for.
+    /// Whether no more operations can start, for callers without a free client for [`next`](Self::next).
     pub(crate) fn is_over(&mut self, now_ns: u64) -> bool {
         if self.stopped {
             return true;
@@ -328,13 +306,10 @@ impl Core {
 
     fn phase_at(&self, now_ns: u64) -> usize {
         let last = self.phases.len() - 1;
-        self.phases
-            .iter()
-            .position(|window| now_ns < window.end_ns)
-            .unwrap_or(last)
+        self.phases.iter().position(|window| now_ns < window.end_ns).unwrap_or(last)
     }
 
-    /// Start of the phase that operations belong to which start now, or of the first one.
+    /// Start of the phase of operations that start now, or of the first phase.
     pub(crate) fn phase_start_ns(&self, now_ns: u64) -> u64 {
         self.phases[self.phase_at(now_ns)].start_ns
     }
@@ -357,28 +332,25 @@ impl Core {
         while now_ns >= self.boundary_ns && !self.idles_after_end() {
             self.roll();
         }
-        self.wake_ns = if now_ns < self.boundary_ns {
-            self.boundary_ns
-        } else {
-            now_ns + self.window_ns
-        };
+        self.wake_ns =
+            if now_ns < self.boundary_ns { self.boundary_ns } else { now_ns + self.window_ns };
     }
 
-    /// After the planned end of the run with nothing under way: no window is worth beginning, as the
-    /// phase does not last longer because the worker still waits for a connection.
+    /// Whether the worker idles after the planned end: a worker that still waits for a connection must not begin new
+    /// windows, which would prolong the phase.
     fn idles_after_end(&self) -> bool {
         self.recording + 1 == self.phases.len()
             && self.boundary_ns > self.phases[self.recording].end_ns
             && self.in_flight[self.recording] == 0
     }
 
-    /// The next time at which [`tick`](Self::tick) has something to do.
+    /// The next time at which [`tick`](Self::tick) has work to do.
     #[inline]
     pub(crate) fn wake_ns(&self) -> u64 {
         self.wake_ns
     }
 
-    /// An operation was sent.
+    /// Records that an operation was sent.
     #[inline]
     pub(crate) fn started(&mut self, ticket: Ticket, now_ns: u64) {
         while now_ns >= self.boundary_ns {
@@ -388,7 +360,7 @@ impl Core {
         self.in_flight[usize::from(ticket.phase)] += 1;
     }
 
-    /// A whole operation ended, with statistics under `kind`.
+    /// Records the end of a whole operation, with statistics under `kind`.
     #[inline]
     pub(crate) fn ended(
         &mut self,
@@ -407,7 +379,7 @@ impl Core {
         }
     }
 
-    /// A part of an operation ended (the read or the update of a read-modify-write).
+    /// Records the end of a part of an operation (the read or the update of a read-modify-write).
     #[inline]
     pub(crate) fn part_ended(
         &mut self,
@@ -422,32 +394,32 @@ impl Core {
         }
     }
 
-    /// A client begins to wait for its next start.
+    /// Records that a client begins to wait for its next start.
     #[inline]
     pub(crate) fn think_begins(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.thinking += 1;
     }
 
-    /// A client waits no longer: it has sent an operation, or has lost its connection.
+    /// Records the end of a client's wait: it has sent an operation, or has lost its connection.
     #[inline]
     pub(crate) fn think_ends(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.thinking -= 1;
     }
 
-    /// A connection was replaced.
+    /// Records a replaced connection.
     pub(crate) fn reconnected(&mut self) {
         self.part.reconnects += 1;
     }
 
-    /// Starts nothing more.
+    /// Stops starting operations.
     pub(crate) fn stop(&mut self, now_ns: u64) {
         if self.stopped {
             return;
         }
         self.tick(now_ns);
-        // Arrivals that are due and will never be sent are counted before the schedule is abandoned.
+        // Count arrivals that are due and will never be sent before abandoning the schedule.
         self.drop_arrivals(now_ns.saturating_add(1));
         if let Some(due) = &mut self.due {
             due.until_ns = now_ns.saturating_add(1);
@@ -457,15 +429,15 @@ impl Core {
         self.last_end_ns = self.last_end_ns.max(now_ns.min(planned_end_ns));
     }
 
-    /// Operations sent and not ended.
+    /// Number of operations in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight[0] + self.in_flight[1]
     }
 
-    /// Hands over what is left. `now_ns` is when the worker found nothing more to do.
+    /// Hands over the rest. `now_ns` is the time at which the worker had nothing more to do.
     pub(crate) fn finish(mut self, now_ns: u64) {
-        // By its count or a request to stop a phase ends with its last operation, not with the worker's last
-        // look; by its time it ends as planned, also when nothing more was due before.
+        // If it ends by count or by a request to stop, a phase ends with its last operation, not with the worker's last
+        // check. If it ends by time, it ends as planned, even if nothing was due at the end.
         let planned_end_ns = match self.phases[self.recording].end_ns {
             u64::MAX => now_ns,
             end_ns => end_ns,
@@ -485,12 +457,8 @@ impl Core {
         self.part.thinking_at_end = self.thinking;
         let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[], 0)));
         self.take_usage(&mut part);
-        let handover = Handover {
-            worker: self.worker,
-            part: Some(part),
-            last: true,
-        };
-        // The collector is gone only when the run was abandoned: nobody is left to tell.
+        let handover = Handover { worker: self.worker, part: Some(part), last: true };
+        // The collector is gone only if the run was abandoned.
         let _ = self.parts.send(handover);
     }
 
@@ -510,7 +478,7 @@ impl Core {
         let window = &self.phases[self.recording];
         let phase_ended = boundary_ns >= window.end_ns && self.recording + 1 < self.phases.len();
         if phase_ended {
-            // What the warm-up could not start is not carried into the measured time.
+            // A backlog of the warm-up is not carried into the measure phase.
             self.drop_arrivals(boundary_ns);
         }
         self.count_due(boundary_ns);
@@ -532,12 +500,8 @@ impl Core {
         self.take_usage(&mut full);
         self.boundary_ns = self.next_boundary_ns(boundary_ns);
         self.wake_ns = self.boundary_ns;
-        // See `finish`: without a collector there is nobody to tell.
-        let _ = self.parts.send(Handover {
-            worker: self.worker,
-            part: Some(full),
-            last: false,
-        });
+        // See `finish`: the collector may be gone.
+        let _ = self.parts.send(Handover { worker: self.worker, part: Some(full), last: false });
     }
 
     /// Counts the arrivals of the recorded phase that are due before `until_ns`.
@@ -551,7 +515,7 @@ impl Core {
         }
     }
 
-    /// Goes on to count those of the phase that is recorded now.
+    /// Continues with the arrivals of the current phase.
     fn count_next_phase(&mut self) {
         let (Some(due), Some(open)) = (&mut self.due, &self.open_loop) else {
             return;
@@ -560,7 +524,7 @@ impl Core {
         due.arrivals = open.arrivals_of(self.recording, start_ns);
     }
 
-    /// Adds the CPU time that this thread took since the last window.
+    /// Adds the CPU time that this thread used since the last window.
     fn take_usage(&mut self, part: &mut Part) {
         let (user_ns, system_ns) = (self.thread_usage)();
         part.cpu_user_ns = user_ns.saturating_sub(self.last_usage_ns.0);
@@ -570,19 +534,14 @@ impl Core {
 
     fn next_boundary_ns(&self, from_ns: u64) -> u64 {
         let is_last = self.recording + 1 == self.phases.len();
-        first_boundary_ns(
-            &self.phases[self.recording],
-            from_ns,
-            self.window_ns,
-            is_last,
-        )
+        first_boundary_ns(&self.phases[self.recording], from_ns, self.window_ns, is_last)
     }
 }
 
 /// End of the window that begins at `from_ns`.
 ///
-/// The last window of a run goes on for up to one more interval while the operations that are under way
-/// end: a window of a few operations and microseconds of its own would show a rate that means nothing.
+/// The last window of a run is extended by up to one interval while operations in flight end: a separate window with a
+/// few operations and microseconds would show a meaningless rate.
 fn first_boundary_ns(window: &PhaseWindow, from_ns: u64, window_ns: u64, is_last: bool) -> u64 {
     let next_ns = from_ns + window_ns;
     match (next_ns >= window.end_ns && from_ns < window.end_ns, is_last) {
@@ -593,11 +552,7 @@ fn first_boundary_ns(window: &PhaseWindow, from_ns: u64, window_ns: u64, is_last
 }
 
 fn unmeasured(kind: PhaseKind) -> u64 {
-    if kind == PhaseKind::Measure {
-        0
-    } else {
-        UNMEASURED_BIT
-    }
+    if kind == PhaseKind::Measure { 0 } else { UNMEASURED_BIT }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What operation number `n` is: from a number to a value that a backend can perform.
+//! Maps operation numbers to operations that a backend can perform.
 //!
 //! An operation is a function of the seed and its number alone, whichever worker performs it and however many
 //! there are. Only two things depend on the course of the run: which documents a run has inserted so far, and
@@ -15,48 +15,48 @@ use rand::{RngExt, SeedableRng};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Start of the random sequence of the values, apart from that of the keys.
+/// Selects the random sequence of values, independent of the keys.
 const VALUE_STREAM: u64 = 0x5851_f42d_4c95_7f2d;
 
-/// One operation as a value: everything that a backend needs to perform it, and nothing of how it does.
+/// One operation: everything that a backend needs to perform it, independent of the backend.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: OperationKind,
-    /// Document that it touches; the first one of a batch or a scan.
+    /// Its document; the first document of a batch or scan.
     pub(crate) document: u64,
-    /// Documents that a scan asks for or a batch writes; 1 for the others.
+    /// Number of documents of a scan or batch; otherwise 1.
     pub(crate) count: u32,
-    /// What a read or a scan returns of each document.
+    /// Fields that a read or scan returns.
     pub(crate) projection: Projection,
-    /// Fields that an update sets, by their index.
+    /// Indexes of the fields that an update sets.
     pub(crate) fields: Range<usize>,
-    /// Source of the values that it writes. A clone gives the same values again.
+    /// Source of its values. A clone yields the same values again.
     pub(crate) values: Xoshiro256PlusPlus,
-    /// An earlier attempt at this insert may have taken effect, so an existing document is no failure.
+    /// Whether an earlier attempt at this insert may have succeeded, so that an existing document is not a failure.
     pub(crate) may_exist: bool,
     number: u64,
     new_document: NewDocument,
 }
 
-/// Where an operation has its document from.
+/// Source of an operation's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NewDocument {
-    /// It exists, or it belongs to the load phase.
+    /// An existing document, or one of the load phase.
     No,
-    /// From the counter of new documents, which the end of the operation has to be reported to.
+    /// From the counter of new documents, which must be notified of the operation's end.
     Taken,
-    /// As `Taken`, but the counter had none to give so far.
+    /// Like `Taken`, but the counter had none available yet.
     Awaited,
 }
 
 impl Operation {
-    /// It cannot be performed yet: no new document was free.
+    /// Whether the operation cannot be performed yet, because no new document was available.
     pub(crate) fn awaits_document(&self) -> bool {
         self.new_document == NewDocument::Awaited
     }
 }
 
-/// One worker's way from numbers to operations.
+/// One worker's generator of operations.
 pub(crate) struct Generator {
     workload: Arc<Workload>,
     chooser: KeyChooser,
@@ -82,25 +82,20 @@ impl Generator {
     /// Random numbers of operation `number`.
     #[inline]
     fn rng(&self, number: u64) -> Xoshiro256PlusPlus {
-        // The generator's own seeding scrambles, so neighbouring numbers give unrelated sequences.
+        // The generator's seeding scrambles, so adjacent numbers yield unrelated sequences.
         Xoshiro256PlusPlus::seed_from_u64(self.workload.seed.rotate_left(32) ^ number)
     }
 
-    /// Operation `number`. If it inserts a new document, its number is taken as well, where one is free.
+    /// Operation `number`. If it inserts a new document, takes the document's number as well, if available.
     pub(crate) fn next(&mut self, number: u64) -> Operation {
         let mut rng = self.rng(number);
         let (kind, document, count) = match &self.workload.task {
-            Task::Load {
-                first, end, batch, ..
-            } => {
+            Task::Load { first, end, batch, .. } => {
                 let batch = u64::from(*batch);
                 let document = first + number_in_phase(number) * batch;
                 let count = end.saturating_sub(document).min(batch) as u32;
-                let kind = if batch == 1 {
-                    OperationKind::Insert
-                } else {
-                    OperationKind::InsertBatch
-                };
+                let kind =
+                    if batch == 1 { OperationKind::Insert } else { OperationKind::InsertBatch };
                 (kind, document, count)
             }
             Task::Mix(mix) => {
@@ -125,17 +120,13 @@ impl Generator {
         }
         let newest = self.workload.inserts.newest_acknowledged();
         let document = self.chooser.next(number_in_phase(number), &mut rng, newest);
-        // What the warm-up drew is no part of the result.
+        // Keys drawn in the warm-up are not part of the result.
         if number & UNMEASURED_BIT == 0
             && let Some(observer) = &mut self.observer
         {
             observer.observe(document);
         }
-        let count = if kind == OperationKind::Scan {
-            self.scan_length(&mut rng)
-        } else {
-            1
-        };
+        let count = if kind == OperationKind::Scan { self.scan_length(&mut rng) } else { 1 };
         self.operation(kind, number, document, count)
     }
 
@@ -175,7 +166,7 @@ impl Generator {
         }
     }
 
-    /// Takes the document of an insert that waits for one. Returns whether the operation can be performed now.
+    /// Takes the document of a waiting insert. Returns whether the operation can be performed now.
     pub(crate) fn take_document(&self, operation: &mut Operation) -> bool {
         if operation.awaits_document()
             && let Some(document) = self.workload.inserts.next()
@@ -186,11 +177,10 @@ impl Generator {
         !operation.awaits_document()
     }
 
-    /// Takes note that an operation has ended.
+    /// Records the end of an operation.
     pub(crate) fn finished(&mut self, operation: &Operation, succeeded: bool) {
         if operation.new_document == NewDocument::Taken {
-            self.workload
-                .new_document_ended(operation.document, succeeded);
+            self.workload.new_document_ended(operation.document, succeeded);
         }
     }
 
@@ -225,8 +215,8 @@ impl Generator {
         }
     }
 
-    /// The delay before a failed operation is sent again: the mean ± 20 %, so that clients that failed
-    /// together do not come back together.
+    /// Delay before a failed operation is retried: the mean ± 20 %, so that clients that failed together do not retry
+    /// together.
     pub(crate) fn retry_delay_ns(&mut self, mean_ns: u64) -> u64 {
         (mean_ns as f64 * self.jitter.random_range(0.8..1.2)) as u64
     }
@@ -237,7 +227,7 @@ impl Generator {
     }
 }
 
-/// The number within its phase, without the mark of the phase.
+/// The number within its phase, without the phase bit.
 fn number_in_phase(number: u64) -> u64 {
     number & !UNMEASURED_BIT
 }
@@ -275,7 +265,7 @@ mod tests {
         });
         let first = generator.next(0);
         assert_eq!((first.document, first.awaits_document()), (100, false));
-        // A run may be a whole window ahead of the oldest insert that is not answered.
+        // A run may be a whole window ahead of the oldest unanswered insert.
         let mut last = first.clone();
         while !last.awaits_document() {
             last = generator.next(1);

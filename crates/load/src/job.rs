@@ -1,4 +1,4 @@
-//! What one run of the workers is to do: who performs which operations, in which phases, and when.
+//! The work of a run: who performs which operations, in which phases, and when.
 //!
 //! [`Job::from_plan`] is the only place where a plan becomes a job, so that a run on this host, an agent of a
 //! fleet, the selfcheck and the benchmarks load a server in the same way.
@@ -14,14 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What to do in one phase.
+/// One phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpec {
-    /// Purpose.
     pub kind: PhaseKind,
-    /// Longest time; no limit when absent.
+    /// Maximum time; absent for no limit.
     pub duration: Option<Duration>,
-    /// Operations; no limit when absent.
+    /// Number of operations; absent for no limit.
     pub operations: Option<u64>,
 }
 
@@ -43,7 +42,7 @@ impl PhaseSpec {
     }
 }
 
-/// CPU time and memory of this process, as the caller reads them.
+/// CPU time and memory of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessUsage {
     /// User-mode CPU time so far, in nanoseconds.
@@ -54,35 +53,34 @@ pub struct ProcessUsage {
     pub max_rss_bytes: u64,
 }
 
-/// When failed operations are sent again. Only the load phase does that.
+/// When failed operations are retried. Only the load phase retries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RetryRule {
-    /// Further attempts after the first.
+    /// Attempts after the first.
     pub limit: u32,
-    /// Mean delay before a further attempt, in nanoseconds; the delay varies by ± 20 %.
+    /// Mean delay before a retry, in nanoseconds; the delay varies by ± 20 %.
     pub interval_ns: u64,
 }
 
-/// One deployment under load and the client of its own that loads it.
+/// A deployment under load with its own client.
 pub struct Pair {
-    /// What the operations are. Each pair has its own: it knows which documents were inserted.
+    /// Each pair has its own workload, which tracks the inserted documents.
     pub workload: Arc<Workload>,
-    /// What performs them.
     pub backend: Backend,
     /// Concurrent connections, at least 1.
     pub clients: usize,
     /// Worker threads, 1 to `clients`, the same in each pair.
     pub threads: usize,
-    /// CPUs that the worker threads may use; those of this process when absent.
+    /// CPUs of the worker threads; absent for the process's CPUs.
     pub cpus: Option<Vec<usize>>,
-    /// Sets the memory policy of each worker thread before it begins; that of this process stays when absent.
+    /// Sets the memory policy of each worker thread before it starts; absent to keep the process's policy.
     pub memory: Option<SetMemory>,
-    /// Pin each worker thread to one of these CPUs.
+    /// Whether to pin each worker thread to one of the CPUs.
     pub pin: bool,
 }
 
 impl Pair {
-    /// A pair with the clients and threads that `plan` has for `workload`: those of its load phase or of its run.
+    /// A pair with `plan`'s numbers of clients and threads for `workload`: for its load phase or its run.
     pub fn from_plan(plan: &Plan, workload: Arc<Workload>, backend: Backend) -> Self {
         let client = &plan.client;
         let clients = match client.load_clients {
@@ -104,9 +102,9 @@ impl Pair {
 
 /// One or two phases under one load.
 ///
-/// With several pairs all of them start at the same moment and end together. The load phase is done by
-/// each pair on its own; of the other phases the rate and the number of operations are those of one
-/// pair, and the operations come from one sequence for all of them, so that none is left to run alone.
+/// All pairs start at the same moment and end together. Each pair performs the load phase on its own. In the other
+/// phases, the rate and the number of operations are per pair, and all pairs take operations from one sequence, so that
+/// no pair is left to run alone.
 pub struct Job {
     /// At least one.
     pub pairs: Vec<Pair>,
@@ -114,23 +112,23 @@ pub struct Job {
     pub phases: Vec<PhaseSpec>,
     /// When operations start.
     pub schedule: Schedule,
-    /// The think time of a closed loop; other schedules have none.
+    /// Think time of a closed loop; unused by other schedules.
     pub think: Think,
-    /// Seed of the schedule and of the think times.
+    /// Seed of the schedule and the think times.
     pub seed: u64,
-    /// Longest wait for an answer.
+    /// Maximum wait for an answer.
     pub timeout: Duration,
     /// A worker without any connection gives up after this time, or after `timeout` if that is longer.
     pub give_up: Duration,
-    /// When failed operations are sent again.
+    /// When failed operations are retried.
     pub retry: RetryRule,
-    /// End the run with the first operation that finally fails.
+    /// Whether the first operation that finally fails ends the run.
     pub abort_on_failure: bool,
-    /// Time base of the run.
     pub clock: Clock,
-    /// Set it to end the run early; the workers set it as well when a fault ends the run.
+    /// Ends the run early when set; workers also set it on a fatal error.
     pub stop: Arc<AtomicBool>,
-    /// Reads the usage of this process, which windows then hold; else they hold the CPU time of the worker threads alone.
+    /// Reads the usage of this process for the windows; if absent, windows have only the CPU time of the worker
+    /// threads.
     pub usage: Option<fn() -> ProcessUsage>,
     /// Called when the starts of the phases are known, shortly before the first one.
     pub on_planned: Option<OnPlanned>,
@@ -138,25 +136,22 @@ pub struct Job {
     pub on_started: Option<OnStarted>,
     /// Called when the last worker has ended, before its last window is passed on.
     pub on_ended: Option<OnEnded>,
-    /// Asked for the start once all connections are made; at once when absent.
+    /// Asked for the start once all connections are made; if absent, the run starts immediately.
     pub start_barrier: Option<StartBarrier>,
-    /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: several generators that load
-    /// the same server take turns.
+    /// Time from the start of a phase to the first arrival of a constant schedule, in nanoseconds, so that several
+    /// generators for the same server take turns.
     pub arrival_offset_ns: u64,
 }
 
 impl Job {
-    /// What `plan` says about the load phase if the workloads of `pairs` are loads, and else about its run.
+    /// The job of `plan`: its load phase if the workloads of `pairs` are loads, otherwise its run. A load is a closed
+    /// loop without think time and ends with the first failed operation.
     ///
-    /// A load is a closed loop without think time and ends with the first operation that fails. Everything that a plan does not hold
-    /// has a default, to be replaced by struct update: a clock that starts now, a stop flag of its own, no usage,
-    /// no retries, no callbacks, no offset.
+    /// Everything outside the plan has a default that struct update can replace: a clock that starts now, its own stop
+    /// flag, no usage, no retries, no callbacks, no offset.
     pub fn from_plan(plan: &Plan, pairs: Vec<Pair>) -> Self {
         let client = &plan.client;
-        let load_operations = pairs
-            .iter()
-            .filter_map(|pair| pair.workload.load_operations())
-            .max();
+        let load_operations = pairs.iter().filter_map(|pair| pair.workload.load_operations()).max();
         let load_phase = load_operations.map(|operations| PhaseSpec {
             kind: PhaseKind::Load,
             duration: None,
@@ -197,28 +192,27 @@ impl Job {
 
     /// Each pair loads all of its documents.
     pub(crate) fn is_load(&self) -> bool {
-        self.phases
-            .iter()
-            .any(|phase| phase.kind == PhaseKind::Load)
+        self.phases.iter().any(|phase| phase.kind == PhaseKind::Load)
     }
 }
 
-/// Sets the memory policy of the thread that calls it, and answers what the kernel says.
+/// Sets the memory policy of the calling thread, and returns the kernel's result.
 pub type SetMemory = Arc<dyn Fn() -> std::io::Result<()> + Send + Sync>;
 
-/// Waits, and gives the start in nanoseconds of the run's clock; one that has passed means at once. `None`: the run is not
-/// wanted any more, and ends without a window.
+/// Waits, and returns the start in nanoseconds of the run's clock; a time in the past means immediately. `None` cancels
+/// the run, which then ends without a window.
 pub type StartBarrier = Box<dyn FnOnce() -> Option<u64> + Send>;
 
-/// Receives the kinds of the phases with their starts, in nanoseconds of the run's clock. The start of a
-/// phase after one without a limit of time is `u64::MAX`.
+/// Receives the kinds and starts of the phases, in nanoseconds of the run's clock. After a phase without a time limit,
+/// the start of the next phase is `u64::MAX`.
 pub type OnPlanned = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
 
-/// Receives the planned start of the first phase, and when the last worker first looked for work at or after it, both in
-/// nanoseconds of the run's clock. It is called before the first window, and not at all if the run ends before its start.
+/// Receives the planned start of the first phase, and the time when the last worker first looked for work at or after
+/// it, both in nanoseconds of the run's clock. It is called before the first window, and not at all if the run ends
+/// before its start.
 pub type OnStarted = Box<dyn FnOnce(u64, u64) + Send>;
 
-/// Told that every operation has ended and none will start. A run that ends with a fault may not tell it.
+/// Called when every operation has ended and none will start. It may not be called if the run ends with an error.
 pub type OnEnded = Box<dyn FnOnce() + Send>;
 
 #[cfg(test)]
@@ -238,20 +232,15 @@ mod tests {
         plan.phases.duration = Some(Span::from_secs(5));
         plan.phases.operations = Some(1000);
         plan.client.think_time = Some(Span::from_secs(3));
-        plan.schedule = Schedule::Constant {
-            rate_per_s: 10.0,
-            max_start_delay: Span::from_secs(1),
-        };
+        plan.schedule =
+            Schedule::Constant { rate_per_s: 10.0, max_start_delay: Span::from_secs(1) };
         plan
     }
 
     fn job(plan: &Plan, workload: Workload) -> Job {
         let (target, credentials) = dyno_plan::uri::parse("mongodb://127.0.0.1:1").unwrap();
         let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
-        Job::from_plan(
-            plan,
-            vec![Pair::from_plan(plan, Arc::new(workload), backend)],
-        )
+        Job::from_plan(plan, vec![Pair::from_plan(plan, Arc::new(workload), backend)])
     }
 
     #[test]
@@ -265,10 +254,7 @@ mod tests {
         };
         assert_eq!(
             job.phases,
-            [
-                phase(PhaseKind::Warmup, 2, None),
-                phase(PhaseKind::Measure, 5, Some(1000))
-            ]
+            [phase(PhaseKind::Warmup, 2, None), phase(PhaseKind::Measure, 5, Some(1000))]
         );
         assert_eq!(job.schedule, plan.schedule);
         assert_eq!(job.think.mean_ns, 3_000_000_000);
@@ -279,19 +265,10 @@ mod tests {
     #[test]
     fn a_load_is_a_closed_loop_that_ends_at_the_first_failure() {
         let plan = plan();
-        let task = LoadTask {
-            first: 0,
-            count: 100,
-            batch: 30,
-            keep_existing: false,
-        };
+        let task = LoadTask { first: 0, count: 100, batch: 30, keep_existing: false };
         let workload = Workload::load(&plan, task, &Concerns::default()).unwrap();
         let job = job(&plan, workload);
-        let load = PhaseSpec {
-            kind: PhaseKind::Load,
-            duration: None,
-            operations: Some(4),
-        };
+        let load = PhaseSpec { kind: PhaseKind::Load, duration: None, operations: Some(4) };
         assert_eq!(job.phases, [load]);
         assert_eq!(job.schedule, Schedule::Closed {});
         assert_eq!(job.think.mean_ns, 0);

@@ -1,4 +1,4 @@
-//! Which kind an operation of a mix has.
+//! The operation kinds of a mix.
 
 use crate::operation::OperationKind;
 use dyno_plan::model::{OperationOrder, OperationWeights};
@@ -37,10 +37,7 @@ impl Mix {
         let (mut before, mut kinds) = (0.0, Vec::new());
         for (weight, kind) in entries.into_iter().filter(|(weight, _)| *weight > 0.0) {
             before += weight;
-            kinds.push(Kind {
-                kind,
-                upper: before / total,
-            });
+            kinds.push(Kind { kind, upper: before / total });
         }
         // The last part ends at 1 whatever rounding made of the sum.
         kinds.last_mut()?.upper = f64::INFINITY;
@@ -77,26 +74,20 @@ mod tests {
     ) -> Vec<OperationKind> {
         let mix = Mix::new(weights, order).unwrap();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        (0..count)
-            .map(|number| mix.kind(number, &mut rng))
-            .collect()
+        (0..count).map(|number| mix.kind(number, &mut rng)).collect()
     }
 
     fn weights(insert: f64, scan: f64, read: f64) -> OperationWeights {
-        OperationWeights {
-            insert,
-            scan,
-            read,
-            ..OperationWeights::default()
-        }
+        OperationWeights { insert, scan, read, ..OperationWeights::default() }
     }
 
     #[test]
     fn evenly_dealt_kinds_have_about_the_same_distance() {
         let all = weights(100.0, 1000.0, 0.0);
         let kinds = kinds_of(&all, OperationOrder::Even, 11_000_000);
-        let places = kinds.iter().enumerate();
-        let inserts: Vec<usize> = places
+        let inserts: Vec<usize> = kinds
+            .iter()
+            .enumerate()
             .filter(|(_, kind)| **kind == OperationKind::Insert)
             .map(|(place, _)| place)
             .collect();
@@ -114,13 +105,14 @@ mod tests {
             let kinds = kinds_of(&weights(insert, scan, 0.0), OperationOrder::Even, 24_000);
             for workers in [2, 3, 4, 8] {
                 for worker in 0..workers {
-                    let own = kinds.iter().skip(worker).step_by(workers);
-                    let inserts = own.filter(|kind| **kind == OperationKind::Insert).count() as f64;
+                    let inserts = kinds
+                        .iter()
+                        .skip(worker)
+                        .step_by(workers)
+                        .filter(|kind| **kind == OperationKind::Insert)
+                        .count() as f64;
                     let expected = 24_000.0 / workers as f64 * insert / (insert + scan);
-                    assert!(
-                        (inserts - expected).abs() < 10.0,
-                        "{worker} of {workers}: {inserts}"
-                    );
+                    assert!((inserts - expected).abs() < 10.0, "{worker} of {workers}: {inserts}");
                 }
             }
         }
@@ -129,15 +121,10 @@ mod tests {
     #[test]
     fn drawn_kinds_have_their_shares_on_average_and_no_rhythm() {
         let kinds = kinds_of(&weights(1.0, 3.0, 0.0), OperationOrder::Random, 100_000);
-        let inserts = kinds
-            .iter()
-            .filter(|kind| **kind == OperationKind::Insert)
-            .count();
+        let inserts = kinds.iter().filter(|kind| **kind == OperationKind::Insert).count();
         // Four deviations of a binomial share.
         assert!((inserts as f64 - 25_000.0).abs() < 4.0 * 137.0, "{inserts}");
-        let pairs = kinds
-            .windows(2)
-            .filter(|two| two == &[OperationKind::Insert; 2]);
+        let pairs = kinds.windows(2).filter(|two| two == &[OperationKind::Insert; 2]);
         assert!(pairs.count() > 5_000);
     }
 

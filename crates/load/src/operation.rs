@@ -1,4 +1,4 @@
-//! The operations that the engine knows and the ways in which they end.
+//! Kinds of operations and their outcomes.
 
 use std::fmt;
 
@@ -52,10 +52,7 @@ impl OperationKind {
 
     /// Whether its first command reads.
     pub(crate) const fn begins_with_read(self) -> bool {
-        matches!(
-            self,
-            OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite
-        )
+        matches!(self, OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite)
     }
 
     /// Index into tables by kind.
@@ -75,22 +72,22 @@ pub(crate) fn recorded_kinds(weighted: &[OperationKind]) -> Vec<OperationKind> {
     kinds
 }
 
-/// Why an operation failed. Failures are data: they are counted, and the run goes on.
+/// Why an operation failed. Failures are data: they are counted, and the run continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperationError {
-    /// No answer within the time allowed; the connection was replaced.
+    /// No answer within the time limit; the connection was replaced.
     Timeout,
     /// The connection was closed or reset before the answer.
     Disconnected,
-    /// The answer was no valid message, or not the answer to this command; the connection was replaced.
+    /// The answer was invalid or belonged to another command; the connection was replaced.
     Protocol,
     /// No document had the key.
     NotFound,
     /// The server refused the command or the write, with this code.
     Server(i32),
-    /// The server is overloaded and refused to begin, with this code.
+    /// The server is overloaded and refused to start, with this code.
     Shed(i32),
-    /// The write was applied, but not with the durability asked for; with this code.
+    /// The write was applied, but not with the requested durability; with this code.
     WriteConcern(i32),
     /// A value read differs from what was written.
     Integrity,
@@ -101,7 +98,7 @@ pub enum OperationError {
 }
 
 impl OperationError {
-    /// Whether the command may have taken effect although no answer says so.
+    /// Whether the command may have taken effect without an answer that confirms it.
     pub(crate) const fn is_unsure(self) -> bool {
         matches!(
             self,
@@ -124,7 +121,7 @@ impl OperationError {
     }
 }
 
-/// Code by which servers refuse what exceeds the rate that they allow.
+/// Server code for exceeding its rate limit.
 pub(crate) const RATE_LIMIT_EXCEEDED: i32 = 462;
 
 impl OperationError {
@@ -172,10 +169,7 @@ mod tests {
     #[test]
     fn kinds_of_failure_have_names_fit_for_files() {
         assert_eq!(OperationError::Server(11000).to_string(), "server_11000");
-        assert_eq!(
-            OperationError::WriteConcern(64).to_string(),
-            "write_concern_64"
-        );
+        assert_eq!(OperationError::WriteConcern(64).to_string(), "write_concern_64");
         assert_eq!(OperationError::NotFound.to_string(), "not_found");
         assert_eq!(OperationError::refused(462, false).to_string(), "shed_462");
         assert_eq!(OperationError::refused(91, true).to_string(), "shed_91");

@@ -1,24 +1,23 @@
-//! When a client of a closed loop starts its next operation: at once, after a think time, or in the next of its slots.
+//! When a client of a closed loop starts its next operation: immediately, after a think time, or in its next slot.
 //!
-//! Think times depend on the seed and the number of the operation before them alone, so that a run has the same ones
-//! whichever client performs it.
+//! Think times depend only on the seed and the number of the preceding operation, so a run has the same ones whichever
+//! client performs it.
 
 use dyno_plan::model::{Schedule, ThinkTime};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// Start of the random sequence of the waits, apart from those of keys and values.
+/// Selects the random sequence of waits, independent of keys and values.
 const WAIT_STREAM: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// Set for the first wait of a client, which has no operation before it.
+/// Marks the first wait of a client, which has no preceding operation.
 const FIRST_BIT: u64 = 1 << 63;
 
-/// The think time of a closed loop.
+/// Think time of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// Its mean, in nanoseconds; 0 for none.
+    /// In nanoseconds; 0 for none.
     pub mean_ns: u64,
-    /// Its distribution.
     pub distribution: ThinkTime,
 }
 
@@ -31,10 +30,10 @@ pub(crate) struct Pace {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// When the last operation has ended; in an open loop the arrivals say when.
+    /// When the last operation has ended; in an open loop, the arrivals decide.
     AtOnce,
     Thinking(Think),
-    /// YCSB's throttled thread: starts at equal distances, and one after the other while it is behind.
+    /// Like YCSB's throttled threads: starts at equal intervals, and immediately while it is behind.
     Slots {
         distance_ns: f64,
     },
@@ -46,18 +45,18 @@ pub(crate) struct Turn {
     /// Not before this time.
     pub(crate) due_ns: u64,
     first_ns: u64,
-    /// Slots that it has used or missed.
+    /// Number of used or missed slots.
     slot: u64,
 }
 
 impl Pace {
-    /// The pace of each of `clients` clients that load one server.
+    /// The pace of each of `clients` clients of one server.
     pub(crate) fn new(schedule: &Schedule, think: Think, clients: usize, seed: u64) -> Self {
         let kind = match *schedule {
             Schedule::Closed {} if think.mean_ns > 0 => Kind::Thinking(think),
-            Schedule::Throttled { rate_per_s } => Kind::Slots {
-                distance_ns: 1e9 / rate_per_s * clients as f64,
-            },
+            Schedule::Throttled { rate_per_s } => {
+                Kind::Slots { distance_ns: 1e9 / rate_per_s * clients as f64 }
+            }
             Schedule::Closed {} | Schedule::Constant { .. } | Schedule::Poisson { .. } => {
                 Kind::AtOnce
             }
@@ -71,25 +70,20 @@ impl Pace {
         !matches!(self.kind, Kind::AtOnce)
     }
 
-    /// The first turn of a client after `start_ns`: what is left of a wait that began before, as at any other moment. Clients
-    /// that began together would stay together.
+    /// The first turn of a client after `start_ns`: the rest of a wait that began earlier. If all waits began together,
+    /// the clients would stay synchronized.
     pub(crate) fn first(&self, start_ns: u64, client: u64) -> Turn {
         let mut rng = self.rng(client | FIRST_BIT);
         let wait_ns = match self.kind {
             Kind::AtOnce => return Turn::default(),
-            Kind::Thinking(Think {
-                mean_ns,
-                distribution: ThinkTime::Constant,
-            }) => rng.random::<f64>() * mean_ns as f64,
+            Kind::Thinking(Think { mean_ns, distribution: ThinkTime::Constant }) => {
+                rng.random::<f64>() * mean_ns as f64
+            }
             Kind::Thinking(think) => think.draw_ns(&mut rng),
             Kind::Slots { distance_ns } => rng.random::<f64>() * distance_ns,
         };
         let due_ns = start_ns.saturating_add(wait_ns as u64);
-        Turn {
-            due_ns,
-            first_ns: due_ns,
-            slot: 0,
-        }
+        Turn { due_ns, first_ns: due_ns, slot: 0 }
     }
 
     /// The turn after operation `number`, which has ended at `end_ns`.
@@ -105,7 +99,7 @@ impl Pace {
         }
     }
 
-    /// The turn in a phase that starts at `start_ns`: slots that were missed before are not made up for.
+    /// The turn in a phase that starts at `start_ns`: slots missed before are skipped.
     #[inline]
     pub(crate) fn in_phase(&self, turn: Turn, start_ns: u64) -> Turn {
         match self.kind {
@@ -117,8 +111,8 @@ impl Pace {
         }
     }
 
-    /// The intended start of an operation of a client that has been free since `free_since_ns`: a slot has its time, also
-    /// one that the client was too busy for.
+    /// Intended start of an operation of a client that has been free since `free_since_ns`: a slot keeps its time even
+    /// if the client was too busy for it.
     #[inline]
     pub(crate) fn intended_ns(&self, turn: Turn, free_since_ns: u64) -> u64 {
         match self.kind {
@@ -133,7 +127,7 @@ impl Pace {
 }
 
 impl Turn {
-    /// From the number, not by adding up distances: rounding errors do not accumulate.
+    /// Computed from the number instead of adding intervals, so that rounding errors do not accumulate.
     fn at(self, slot: u64, distance_ns: f64) -> Turn {
         Turn {
             due_ns: (self.first_ns).saturating_add((slot as f64 * distance_ns) as u64),
@@ -162,18 +156,12 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn thinking(distribution: ThinkTime) -> Pace {
-        let think = Think {
-            mean_ns: 5 * MS,
-            distribution,
-        };
+        let think = Think { mean_ns: 5 * MS, distribution };
         Pace::new(&Schedule::Closed {}, think, 8, 42)
     }
 
     fn throttled(rate_per_s: f64, clients: usize) -> Pace {
-        let none = Think {
-            mean_ns: 0,
-            distribution: ThinkTime::Constant,
-        };
+        let none = Think { mean_ns: 0, distribution: ThinkTime::Constant };
         Pace::new(&Schedule::Throttled { rate_per_s }, none, clients, 42)
     }
 
@@ -250,10 +238,7 @@ mod tests {
 
     #[test]
     fn loops_without_think_time_do_not_wait() {
-        let none = Think {
-            mean_ns: 0,
-            distribution: ThinkTime::Exponential,
-        };
+        let none = Think { mean_ns: 0, distribution: ThinkTime::Exponential };
         let pace = Pace::new(&Schedule::Closed {}, none, 4, 42);
         assert!(!pace.waits());
         let turn = pace.next(pace.first(MS, 0), 1, 9 * MS);

@@ -1,8 +1,8 @@
-//! What is done with a server before and after the load, over one blocking connection: ask what it
-//! is, look at the collection, create or drop it, and compare what it holds with the plan.
+//! Actions on a server before and after the load, over one blocking connection: query its properties, inspect, create
+//! or drop the collection, and compare its content with the plan.
 //!
-//! A server need not know every command. What it cannot tell is `None`; only a connection that
-//! fails is an error. Deciding what to do about a collection is left to the caller.
+//! A server need not know every command. Values that it does not report are `None`; only a failed connection is an
+//! error. The caller decides how to handle a collection.
 
 mod foreign;
 mod form;
@@ -25,35 +25,33 @@ use dyno_plan::model::{DataPlan, FieldLength, KeyOrder};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-/// Server code of creating a collection that is there already.
+/// Server code for creating an existing collection.
 const NAMESPACE_EXISTS: i32 = 48;
-/// Server code of dropping a collection that is not there.
+/// Server code for dropping a missing collection.
 const NAMESPACE_NOT_FOUND: i32 = 26;
-/// Server codes of a member that is ending or not the primary any more. It keeps its connections after a step-down (since
-/// MongoDB 4.2).
+/// Server codes of a member that is shutting down or no longer primary. It keeps its connections after a step-down
+/// (since MongoDB 4.2).
 const STEPPED_DOWN: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
 
-/// What a server says about itself. `None` where it does not.
+/// Properties that a server reports. `None` if not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// Version, such as `7.0.14`.
+    /// Such as `7.0.14`.
     pub version: Option<String>,
-    /// Name of the software, where it is not MongoDB's own or names its edition.
+    /// Name of the software, if it is not MongoDB's own or names its edition.
     pub product: Option<String>,
-    /// Storage engine, such as `wiredTiger`.
     pub storage_engine: Option<String>,
     /// Configured size of the storage engine's cache.
     pub cache_bytes: Option<u64>,
-    /// Settings that the server was started with, by dotted name, without those that may hold secrets.
+    /// Settings that the server was started with, by dotted name, without possible secrets.
     pub settings: BTreeMap<String, String>,
 }
 
-/// What a collection holds.
+/// State of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionState {
-    /// Whether the collection exists.
     pub exists: bool,
-    /// Ordinary where the server does not list its collections.
+    /// `Ordinary` if the server does not list its collections.
     pub form: CollectionForm,
     /// Exact number of documents.
     pub documents: u64,
@@ -61,20 +59,19 @@ pub struct CollectionState {
     pub data_bytes: Option<u64>,
     /// Size on disk.
     pub storage_bytes: Option<u64>,
-    /// Some of the documents.
     pub sample: Sample,
 }
 
-/// Documents that show the shape of a collection.
+/// Documents that show the structure of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// The first and the last document in the order of keys; empty without documents.
+    /// First and last document in key order; empty without documents.
     pub ends: Vec<Document>,
-    /// Keys that the plan gives its first and its last document, with what was found there.
+    /// Keys of the plan's first and last document, with the documents found.
     pub expected: Vec<(String, Option<Document>)>,
 }
 
-/// Parameters that say what a server does again and again, and how often; the command line has them only where they were given.
+/// Parameters for periodic work of a server; `getCmdLineOpts` has them only if they were given.
 const PERIODIC: [&str; 4] = [
     "diagnosticDataCollectionEnabled",
     "diagnosticDataCollectionPeriodMillis",
@@ -82,17 +79,17 @@ const PERIODIC: [&str; 4] = [
     "syncdelay",
 ];
 
-/// Version of Percona Server, in its build information and among its settings in a record.
+/// Version of Percona Server: in its build information, and in the recorded settings.
 const PSMDB_VERSION: &str = "psmdbVersion";
 
-/// Asks a server what it is.
+/// Queries the properties of a server.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.
 pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
     let intent = "ask the server for its version and settings";
     let build = optional(control, "admin", doc! { "buildInfo": 1 }, intent)?.unwrap_or_default();
-    // Without these sections the reply is a few hundred kilobytes smaller.
+    // Without these sections, the reply is a few hundred kilobytes smaller.
     let status = doc! { "serverStatus": 1, "metrics": 0, "locks": 0, "repl": 0, "tcmalloc": 0 };
     let status = optional(control, "admin", status, intent)?.unwrap_or_default();
     let options =
@@ -116,28 +113,22 @@ pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
         version: text_at(&build, &["version"]),
         product: product(&build),
         storage_engine: text_at(&status, &["storageEngine", "name"]),
-        cache_bytes: number_at(
-            &status,
-            &["wiredTiger", "cache", "maximum bytes configured"],
-        ),
+        cache_bytes: number_at(&status, &["wiredTiger", "cache", "maximum bytes configured"]),
         settings,
     })
 }
 
-/// Looks at the collection of a plan: its size and some of its documents.
+/// Inspects the collection of a plan: its size and some of its documents.
 ///
 /// # Errors
-/// [`LoadError::Setup`] if the connection fails or the documents may not be read.
+/// [`LoadError::Setup`] if the connection fails or reading documents is not allowed.
 pub fn collection_state(control: &mut Control, plan: &Plan) -> Result<CollectionState, LoadError> {
     let sample = sample(control, plan)?;
-    Ok(CollectionState {
-        sample,
-        ..collection_size(control, &plan.data)?
-    })
+    Ok(CollectionState { sample, ..collection_size(control, &plan.data)? })
 }
 
-/// Whether a command failed because its connection was lost, and not because the server was silent, or because the server
-/// is ending or not the primary any more: then another connection may help.
+/// Whether a command failed because its connection was lost (not because of a timeout), or because the server is
+/// shutting down or no longer primary: then a new connection may help.
 pub fn needs_new_connection(error: &LoadError) -> bool {
     let LoadError::Setup { source, .. } = error else {
         return false;
@@ -152,10 +143,10 @@ pub fn needs_new_connection(error: &LoadError) -> bool {
     }
 }
 
-/// Looks at the size of the collection of a plan; the sample stays empty.
+/// Inspects the size of a plan's collection; the sample stays empty.
 ///
 /// # Errors
-/// [`LoadError::Setup`] if the connection fails or the documents may not be counted.
+/// [`LoadError::Setup`] if the connection fails or counting documents is not allowed.
 pub fn collection_size(
     control: &mut Control,
     data: &DataPlan,
@@ -175,7 +166,7 @@ pub fn collection_size(
     })
 }
 
-/// Creates the collection of a plan; one that is there already is fine.
+/// Creates the collection of a plan, unless it exists.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the server refuses or the connection fails.
@@ -183,30 +174,26 @@ pub fn create_collection(control: &mut Control, data: &DataPlan) -> Result<(), L
     change(control, data, "create", NAMESPACE_EXISTS)
 }
 
-/// Creates the secondary indexes of a plan, and returns how many were not there yet.
+/// Creates the secondary indexes of a plan, and returns how many were missing.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the server refuses or the connection fails.
 pub fn create_indexes(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     let index = |fields: Vec<&str>| {
-        let key: Document = fields
-            .iter()
-            .map(|name| ((*name).to_owned(), Bson::Int32(1)))
-            .collect();
+        let key: Document =
+            fields.iter().map(|name| ((*name).to_owned(), Bson::Int32(1))).collect();
         doc! { "key": key, "name": fields.join("_") }
     };
     let indexes: Vec<Document> = data.index_keys().map(index).collect();
     let command = doc! { "createIndexes": &data.collection, "indexes": indexes };
     let intent = "create the secondary indexes";
-    let answer = control
-        .run(&data.database, command)
-        .map_err(|error| setup(intent, error))?;
+    let answer = control.run(&data.database, command).map_err(|error| setup(intent, error))?;
     let count = |name: &str| number_at(&answer, &[name]);
     let grown = count("numIndexesAfter").zip(count("numIndexesBefore"));
     Ok(grown.map_or(0, |(after, before)| after.saturating_sub(before)))
 }
 
-/// Drops the collection of a plan with everything in it; one that is not there is fine.
+/// Drops the collection of a plan with all its documents, if it exists.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the server refuses or the connection fails.
@@ -214,24 +201,17 @@ pub fn drop_collection(control: &mut Control, data: &DataPlan) -> Result<(), Loa
     change(control, data, "drop", NAMESPACE_NOT_FOUND)
 }
 
-/// Differences between a collection's documents and those of a plan, one sentence each. `complete`
-/// says that all documents of the plan should be there.
+/// Differences between a collection's documents and the plan's documents, one sentence each. `complete` says that all
+/// documents of the plan should exist.
 pub fn check_shape(plan: &Plan, sample: &Sample, complete: bool) -> Vec<String> {
     let data = &plan.data;
     let mut differences = Vec::new();
-    let expected = sample
-        .expected
-        .iter()
-        .filter_map(|(_, document)| document.as_ref());
+    let expected = sample.expected.iter().filter_map(|(_, document)| document.as_ref());
     for document in sample.ends.iter().chain(expected) {
         check_document(data, document, &mut differences);
     }
     if complete {
-        for (key, _) in sample
-            .expected
-            .iter()
-            .filter(|(_, document)| document.is_none())
-        {
+        for (key, _) in sample.expected.iter().filter(|(_, document)| document.is_none()) {
             differences.push(format!("document `{key}` of the plan does not exist"));
         }
     }
@@ -240,7 +220,7 @@ pub fn check_shape(plan: &Plan, sample: &Sample, complete: bool) -> Vec<String> 
     differences
 }
 
-/// The reply, or `None` if the server does not know the command or does not allow it.
+/// The reply, or `None` if the server does not know or not allow the command.
 fn optional(
     control: &mut Control,
     database: &str,
@@ -260,12 +240,10 @@ fn required(
     command: Document,
     intent: impl Into<String>,
 ) -> Result<Document, LoadError> {
-    control
-        .run(database, command)
-        .map_err(|error| setup(intent, error))
+    control.run(database, command).map_err(|error| setup(intent, error))
 }
 
-/// Runs a command that names the collection alone; its failure with the code means that there is nothing to do.
+/// Runs a command that names only the collection; a failure with `code` means that nothing has to be done.
 fn change(
     control: &mut Control,
     data: &DataPlan,
@@ -274,10 +252,7 @@ fn change(
 ) -> Result<(), LoadError> {
     match control.run(&data.database, doc! { verb: &data.collection }) {
         Err(error) if error.code() != Some(is_done) => {
-            let intent = format!(
-                "{verb} the collection `{}.{}`",
-                data.database, data.collection
-            );
+            let intent = format!("{verb} the collection `{}.{}`", data.database, data.collection);
             Err(setup(intent, error))
         }
         _ => Ok(()),
@@ -285,38 +260,25 @@ fn change(
 }
 
 fn setup(intent: impl Into<String>, error: ControlError) -> LoadError {
-    LoadError::Setup {
-        intent: intent.into(),
-        source: Box::new(error),
-    }
+    LoadError::Setup { intent: intent.into(), source: Box::new(error) }
 }
 
-/// Other servers put their name among the build information in ways of their own.
+/// Other servers report their name in the build information in various ways.
 fn product(build: &Document) -> Option<String> {
-    for name in [
-        "secantus",
-        "secantusVersion",
-        "ferretdb",
-        "ferretdbVersion",
-        PSMDB_VERSION,
-    ] {
+    for name in ["secantus", "secantusVersion", "ferretdb", "ferretdbVersion", PSMDB_VERSION] {
         if build.contains_key(name) {
             return Some(name.trim_end_matches("Version").to_owned());
         }
     }
     let modules = build.get_array("modules").ok()?;
-    modules
-        .iter()
-        .filter_map(Bson::as_str)
-        .next()
-        .map(|module| format!("MongoDB {module}"))
+    modules.iter().filter_map(Bson::as_str).next().map(|module| format!("MongoDB {module}"))
 }
 
 fn text_at(document: &Document, path: &[&str]) -> Option<String> {
     value_at(document, path)?.as_str().map(str::to_owned)
 }
 
-/// Servers choose among the types of numbers; negative ones are no sizes.
+/// Servers use various number types; negative numbers are not sizes.
 fn number_at(document: &Document, path: &[&str]) -> Option<u64> {
     number(value_at(document, path)?)
 }
@@ -339,16 +301,12 @@ fn value_at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> {
     inner.get(last)
 }
 
-/// Names that end so are left out: their values may be secrets.
+/// Settings with these name endings are left out, because they may be secrets.
 const SECRET_ENDINGS: [&str; 4] = ["password", "secret", "keyfile", "parameters"];
 
 fn flatten(document: &Document, prefix: &str, settings: &mut BTreeMap<String, String>) {
     for (name, value) in document {
-        let path = if prefix.is_empty() {
-            name.clone()
-        } else {
-            format!("{prefix}.{name}")
-        };
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         let lower = name.to_ascii_lowercase();
         if SECRET_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
             continue;
@@ -366,23 +324,20 @@ fn flatten(document: &Document, prefix: &str, settings: &mut BTreeMap<String, St
 }
 
 fn count_intent(data: &DataPlan) -> String {
-    format!(
-        "count the documents of `{}.{}`",
-        data.database, data.collection
-    )
+    format!("count the documents of `{}.{}`", data.database, data.collection)
 }
 
-/// Number of documents by the server's metadata: it comes at once, and a killed server can leave it wrong.
+/// Number of documents by the server's metadata: fast, but possibly wrong after the server was killed.
 ///
 /// # Errors
-/// [`LoadError::Setup`] if the connection fails or the documents may not be counted.
+/// [`LoadError::Setup`] if the connection fails or counting documents is not allowed.
 pub fn estimated_count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     let command = doc! { "count": &data.collection };
     let reply = required(control, &data.database, command, count_intent(data))?;
     Ok(number_at(&reply, &["n"]).unwrap_or(0))
 }
 
-/// Number of documents. Only a number that is not the planned one is counted document by document.
+/// Number of documents. If the metadata differ from the plan, the documents are counted exactly.
 fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     let estimate = estimated_count(control, data)?;
     if estimate == data.records {
@@ -393,16 +348,14 @@ fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     let command = doc! { "aggregate": &data.collection, "pipeline": [group], "cursor": {} };
     let reply = optional(control, &data.database, command, &intent)?;
     let batch = reply.as_ref().and_then(first_batch);
-    Ok(
-        match batch.map(|batch| batch.first().and_then(Bson::as_document)) {
-            None => estimate,
-            Some(None) => 0,
-            Some(Some(group)) => group.get("n").and_then(number).unwrap_or(estimate),
-        },
-    )
+    Ok(match batch.map(|batch| batch.first().and_then(Bson::as_document)) {
+        None => estimate,
+        Some(None) => 0,
+        Some(Some(group)) => group.get("n").and_then(number).unwrap_or(estimate),
+    })
 }
 
-/// The first answers of a cursor.
+/// The first batch of a cursor.
 fn first_batch(reply: &Document) -> Option<&Vec<Bson>> {
     let cursor = reply.get_document("cursor").ok()?;
     cursor.get_array("firstBatch").ok()
@@ -415,14 +368,9 @@ fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
         let first = first_document(control, data, end(data, direction))?;
         sample.ends.extend(first);
     }
-    let count = data
-        .insert_count
-        .unwrap_or(data.records.saturating_sub(data.insert_start));
+    let count = data.insert_count.unwrap_or(data.records.saturating_sub(data.insert_start));
     let names = KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding);
-    for number in [
-        data.insert_start,
-        data.insert_start + count.saturating_sub(1),
-    ] {
+    for number in [data.insert_start, data.insert_start + count.saturating_sub(1)] {
         let mut key = Vec::new();
         names.write(number, &mut key);
         let key = String::from_utf8_lossy(&key).into_owned();
@@ -433,7 +381,7 @@ fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
     Ok(sample)
 }
 
-/// Asks for the first document in the order of keys, or with -1 for the last one.
+/// Find command for the first document in key order, or the last one with direction -1.
 fn end(data: &DataPlan, direction: i32) -> Document {
     doc! { "find": &data.collection, "sort": { "_id": direction }, "limit": 1, "singleBatch": true }
 }
@@ -485,16 +433,11 @@ fn check_document(data: &DataPlan, document: &Document, differences: &mut Vec<St
 fn key_difference(data: &DataPlan, key: &str) -> Option<String> {
     let prefix = &data.key_prefix;
     let digits = key.strip_prefix(prefix.as_str()).filter(|digits| {
-        let unsigned = digits
-            .trim_start_matches('0')
-            .strip_prefix('-')
-            .unwrap_or(digits);
+        let unsigned = digits.trim_start_matches('0').strip_prefix('-').unwrap_or(digits);
         !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit())
     });
     let Some(digits) = digits else {
-        return Some(format!(
-            "found the key `{key}`, but the plan has `{prefix}` and a number"
-        ));
+        return Some(format!("found the key `{key}`, but the plan has `{prefix}` and a number"));
     };
     if digits.len() < data.zero_padding as usize {
         return Some(format!(
@@ -502,7 +445,7 @@ fn key_difference(data: &DataPlan, key: &str) -> Option<String> {
             data.zero_padding
         ));
     }
-    // A hash is almost never as small as the number of a document, so order shows in the value.
+    // A hash is almost never as small as a document number, so the value shows the order.
     let number: u64 = digits.parse().ok()?;
     let far = u64::from(u32::MAX).max(data.records.saturating_mul(16));
     match data.key_order {
@@ -544,9 +487,7 @@ fn field_difference(
         ));
     }
     if data.integrity && !integrity::verify(key.as_bytes(), name.as_bytes(), bytes) {
-        return Some(format!(
-            "field `{name}` of `{key}` was not written with `data.integrity`"
-        ));
+        return Some(format!("field `{name}` of `{key}` was not written with `data.integrity`"));
     }
     None
 }
@@ -554,28 +495,15 @@ fn field_difference(
 fn length_bounds(length: &FieldLength) -> (u64, u64) {
     match length {
         FieldLength::Constant { bytes } => (u64::from(*bytes), u64::from(*bytes)),
-        FieldLength::Uniform {
-            min_bytes,
-            max_bytes,
+        FieldLength::Uniform { min_bytes, max_bytes }
+        | FieldLength::Zipfian { min_bytes, max_bytes } => {
+            (u64::from(*min_bytes), u64::from(*max_bytes))
         }
-        | FieldLength::Zipfian {
-            min_bytes,
-            max_bytes,
-        } => (u64::from(*min_bytes), u64::from(*max_bytes)),
-        FieldLength::Histogram {
-            block_bytes,
-            weights,
-        } => {
+        FieldLength::Histogram { block_bytes, weights } => {
             let block = u64::from(*block_bytes);
             let used = |weight: &u64| *weight > 0;
-            let first = weights
-                .iter()
-                .position(used)
-                .map_or(0, |index| index as u64 + 1);
-            let last = weights
-                .iter()
-                .rposition(used)
-                .map_or(0, |index| index as u64 + 1);
+            let first = weights.iter().position(used).map_or(0, |index| index as u64 + 1);
+            let last = weights.iter().rposition(used).map_or(0, |index| index as u64 + 1);
             (first * block, last * block)
         }
     }
@@ -596,10 +524,7 @@ mod tests {
     }
 
     fn value(bytes: &[u8]) -> Bson {
-        Bson::Binary(Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: bytes.to_vec(),
-        })
+        Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() })
     }
 
     fn document(key: &str) -> Document {
@@ -609,14 +534,7 @@ mod tests {
     const KEY: &str = "user6284781860667377211";
 
     fn differences(plan: &Plan, found: Document) -> Vec<String> {
-        check_shape(
-            plan,
-            &Sample {
-                ends: vec![found],
-                expected: Vec::new(),
-            },
-            true,
-        )
+        check_shape(plan, &Sample { ends: vec![found], expected: Vec::new() }, true)
     }
 
     #[test]
@@ -637,16 +555,12 @@ mod tests {
             ("looks ordered", |_, found| {
                 found.insert("_id", "user12");
             }),
-            ("looks hashed", |plan, _| {
-                plan.data.key_order = KeyOrder::Ordered
-            }),
+            ("looks hashed", |plan, _| plan.data.key_order = KeyOrder::Ordered),
             ("30 digits", |plan, _| plan.data.zero_padding = 30),
             ("3 fields", |_, found| {
                 found.insert("extra", 1);
             }),
-            ("`column0`", |plan, _| {
-                plan.data.field_name_prefix = "column".into()
-            }),
+            ("`column0`", |plan, _| plan.data.field_name_prefix = "column".into()),
             ("`\"text\"`", |_, found| {
                 found.insert("field1", "text");
             }),
@@ -680,39 +594,21 @@ mod tests {
     #[test]
     fn lengths_inside_the_distribution_are_accepted_and_others_not() {
         let mut plan = plan();
-        plan.data.field_length = FieldLength::Uniform {
-            min_bytes: 2,
-            max_bytes: 4,
-        };
+        plan.data.field_length = FieldLength::Uniform { min_bytes: 2, max_bytes: 4 };
         assert!(differences(&plan, document(KEY)).is_empty());
-        plan.data.field_length = FieldLength::Uniform {
-            min_bytes: 5,
-            max_bytes: 9,
-        };
+        plan.data.field_length = FieldLength::Uniform { min_bytes: 5, max_bytes: 9 };
         let wrong = &differences(&plan, document(KEY))[0];
-        assert!(
-            wrong.contains("4 bytes") && wrong.contains("5 to 9"),
-            "{wrong}"
-        );
-        plan.data.field_length = FieldLength::Histogram {
-            block_bytes: 2,
-            weights: vec![0, 3, 0],
-        };
+        assert!(wrong.contains("4 bytes") && wrong.contains("5 to 9"), "{wrong}");
+        plan.data.field_length = FieldLength::Histogram { block_bytes: 2, weights: vec![0, 3, 0] };
         assert!(differences(&plan, document(KEY)).is_empty());
-        plan.data.field_length = FieldLength::Histogram {
-            block_bytes: 2,
-            weights: vec![3, 0, 0],
-        };
+        plan.data.field_length = FieldLength::Histogram { block_bytes: 2, weights: vec![3, 0, 0] };
         let wrong = &differences(&plan, document(KEY))[0];
         assert!(wrong.contains("4 bytes") && wrong.ends_with('2'), "{wrong}");
     }
 
     #[test]
     fn a_missing_document_matters_only_when_all_should_be_there() {
-        let sample = Sample {
-            ends: vec![document(KEY)],
-            expected: vec![("user1".into(), None)],
-        };
+        let sample = Sample { ends: vec![document(KEY)], expected: vec![("user1".into(), None)] };
         assert!(check_shape(&plan(), &sample, false).is_empty());
         let differences = check_shape(&plan(), &sample, true);
         assert_eq!(differences.len(), 1, "{differences:?}");
@@ -730,10 +626,7 @@ mod tests {
         let settings: Vec<_> = settings.into_iter().collect();
         assert_eq!(
             settings,
-            [
-                ("net.port".into(), "27017".into()),
-                ("storage.dbPath".into(), "/d".to_owned())
-            ]
+            [("net.port".into(), "27017".into()), ("storage.dbPath".into(), "/d".to_owned())]
         );
     }
 
@@ -741,13 +634,7 @@ mod tests {
     fn sizes_of_every_type_of_number_are_read() {
         let stats = doc! { "a": 5_i32, "b": 6_i64, "c": 7.0, "d": -1, "e": "8", "f": { "g": 9 } };
         let read = |path: &[&str]| number_at(&stats, path);
-        assert_eq!(
-            [read(&["a"]), read(&["b"]), read(&["c"])],
-            [Some(5), Some(6), Some(7)]
-        );
-        assert_eq!(
-            [read(&["d"]), read(&["e"]), read(&["f", "g"])],
-            [None, None, Some(9)]
-        );
+        assert_eq!([read(&["a"]), read(&["b"]), read(&["c"])], [Some(5), Some(6), Some(7)]);
+        assert_eq!([read(&["d"]), read(&["e"]), read(&["f", "g"])], [None, None, Some(9)]);
     }
 }

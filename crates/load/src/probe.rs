@@ -1,14 +1,13 @@
-//! Looks at a server from a client's place: how long an empty command takes, and whether the server
-//! lets in those who have no password.
+//! Checks a server from a client's position: the time of an empty command, and access without a password.
 
 use crate::connect::{Connector, Control, ControlError};
 use bson::doc;
 use dyno_plan::uri::Target;
 use std::time::{Duration, Instant};
 
-/// Server code of a command that needs a user.
+/// Server code for a command that requires a user.
 const UNAUTHORIZED: i32 = 13;
-/// Longest time for the answer to a client without a password.
+/// Maximum wait for the answer to a client without a password.
 const ANONYMOUS_LIMIT: Duration = Duration::from_secs(5);
 
 /// Times of empty commands.
@@ -18,11 +17,11 @@ pub struct RoundTrips {
     pub count: u64,
     /// Median.
     pub median_us: f64,
-    /// 99th percentile: the smallest time that is not exceeded by 99 % of the commands.
+    /// 99th percentile: the smallest time that 99 % of the commands do not exceed.
     pub p99_us: f64,
 }
 
-/// Sends empty commands one after the other until `count` were answered or `limit` is over, at least one.
+/// Sends empty commands one after the other until `count` were answered or `limit` is over; at least one.
 ///
 /// # Errors
 /// [`ControlError`] if the connection fails or the server refuses to answer.
@@ -42,21 +41,17 @@ pub fn round_trips(
     Ok(summary(&times_us))
 }
 
-/// Of sorted times, at least one.
+/// Summarizes sorted times, at least one.
 fn summary(times_us: &[f64]) -> RoundTrips {
     let at = |share: f64| {
         let rank = (share * times_us.len() as f64).ceil() as usize;
         times_us[rank.clamp(1, times_us.len()) - 1]
     };
-    RoundTrips {
-        count: times_us.len() as u64,
-        median_us: at(0.5),
-        p99_us: at(0.99),
-    }
+    RoundTrips { count: times_us.len() as u64, median_us: at(0.5), p99_us: at(0.99) }
 }
 
-/// Whether the server refuses to list its databases to a client without a password. `None` if that
-/// cannot be told: the server does not answer such clients, or fails for another reason.
+/// Whether the server refuses to list its databases to a client without a password. `None` if undecided: the server
+/// does not answer such clients, or fails for another reason.
 pub fn requires_password(target: &Target) -> Option<bool> {
     let mut control = Connector::new(target, None).ok()?.control().ok()?;
     control.set_limit(Some(ANONYMOUS_LIMIT));
@@ -74,17 +69,9 @@ mod tests {
     #[test]
     fn percentiles_are_times_that_occurred() {
         let times: Vec<f64> = (1..=200).map(f64::from).collect();
-        let expected = RoundTrips {
-            count: 200,
-            median_us: 100.0,
-            p99_us: 198.0,
-        };
+        let expected = RoundTrips { count: 200, median_us: 100.0, p99_us: 198.0 };
         assert_eq!(summary(&times), expected);
-        let one = RoundTrips {
-            count: 1,
-            median_us: 7.0,
-            p99_us: 7.0,
-        };
+        let one = RoundTrips { count: 1, median_us: 7.0, p99_us: 7.0 };
         assert_eq!(summary(&[7.0]), one);
     }
 }

@@ -1,5 +1,5 @@
-//! What one worker measured in one recording window. Workers own their recorder and share nothing;
-//! at the end of a window it is handed over by swapping, and merged elsewhere.
+//! Measurements of one worker in one recording window. Each worker owns its recorder; at the end of a window it is
+//! swapped out and merged elsewhere.
 
 use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
 use dyno_record::error_example::ErrorExample;
@@ -10,7 +10,7 @@ use dyno_record::interval::{
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
 
-/// Distinct pairs of operation and failure kept apart per window before the list has to grow.
+/// Distinct pairs of operation and failure per window before the list has to grow.
 const ERROR_KINDS: usize = 64;
 
 /// A started arrival counts as late above this start delay.
@@ -37,11 +37,7 @@ impl Latency {
     fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
             .expect("the constant bounds are valid");
-        Latency {
-            histogram,
-            sum_ns: 0,
-            clamped: 0,
-        }
+        Latency { histogram, sum_ns: 0, clamped: 0 }
     }
 
     #[inline]
@@ -115,12 +111,12 @@ pub(crate) struct Part {
     errors: Vec<Failures>,
     succeeded: u64,
     failed: u64,
-    /// Parts of the window in the order of time, from its start.
+    /// Parts of the window in the order of time.
     sub_second: Box<[SubSecondPart]>,
     busy_ns: u128,
     pub(crate) in_flight_ns: u128,
     pub(crate) thinking_ns: u128,
-    /// Clients that still think when the worker has ended.
+    /// Clients that are still thinking when the worker has ended.
     pub(crate) thinking_at_end: u32,
     pub(crate) arrivals_due: u64,
     pub(crate) arrivals_started: u64,
@@ -204,19 +200,13 @@ impl Part {
         match outcome {
             Ok(documents) => {
                 operation.documents += u64::from(documents);
-                operation
-                    .response
-                    .record(times.end_ns.saturating_sub(times.intended_ns));
-                operation
-                    .service
-                    .record(times.end_ns.saturating_sub(times.send_ns));
-                operation
-                    .start_delay
-                    .record(times.send_ns.saturating_sub(times.intended_ns));
+                operation.response.record(times.end_ns.saturating_sub(times.intended_ns));
+                operation.service.record(times.end_ns.saturating_sub(times.send_ns));
+                operation.start_delay.record(times.send_ns.saturating_sub(times.intended_ns));
             }
             Err(error) => {
                 operation.errors += 1;
-                // The failure of a pair is that of one of its parts, which has been counted by its kind.
+                // The failure of a read-modify-write is the failure of a part, which has been counted by its kind.
                 if kind != OperationKind::ReadModifyWrite {
                     self.count_error(kind, error);
                 }
@@ -230,7 +220,7 @@ impl Part {
         self.succeeded += u64::from(succeeded);
         self.failed += u64::from(!succeeded);
         self.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
-        // What ends after the last part ends in the tail of a phase, which is not a part of any pattern.
+        // Operations that end after the last part belong to the tail of a phase, which is not part of any pattern.
         let place = times.end_ns.saturating_sub(self.start_ns) / FINE_NS;
         if let Some(part) = self.sub_second.get_mut(place as usize) {
             part.ended += 1;
@@ -243,7 +233,7 @@ impl Part {
         self.failures(kind, error).count += 1;
     }
 
-    /// Keeps the text of a failure that is the first of its kind.
+    /// Keeps the message of a failure that is the first of its kind.
     pub(crate) fn note_example(
         &mut self,
         kind: OperationKind,
@@ -257,14 +247,15 @@ impl Part {
         }
     }
 
-    /// Text of the first failure of this kind.
+    /// Message of the first failure of this kind.
     pub(crate) fn example(
         &self,
         kind: OperationKind,
         error: OperationError,
     ) -> Option<&ErrorExample> {
-        let mut all = self.errors.iter();
-        all.find(|known| known.kind == kind && known.error == error)?
+        self.errors
+            .iter()
+            .find(|known| known.kind == kind && known.error == error)?
             .example
             .as_ref()
     }
@@ -272,33 +263,26 @@ impl Part {
     fn failures(&mut self, kind: OperationKind, error: OperationError) -> &mut Failures {
         let is_it = |known: &Failures| known.kind == kind && known.error == error;
         let place = self.errors.iter().position(is_it).unwrap_or_else(|| {
-            self.errors.push(Failures {
-                kind,
-                error,
-                count: 0,
-                example: None,
-            });
+            self.errors.push(Failures { kind, error, count: 0, example: None });
             self.errors.len() - 1
         });
         &mut self.errors[place]
     }
 
-    /// Lets the clients think on to the end of the window over all workers, if their own worker has ended before.
+    /// Extends the clients' think time to the end of the merged window, if their own worker ended before.
     pub(crate) fn think_until(&mut self, end_ns: u64) {
         let rest_ns = end_ns.saturating_sub(self.end_ns);
         self.thinking_ns += u128::from(self.thinking_at_end) * u128::from(rest_ns);
     }
 
-    /// Its window, without length and content.
+    /// The window, without length and content.
     pub(crate) fn window(&self) -> IntervalRecord {
         IntervalRecord::empty(self.phase, self.index, self.start_ns)
     }
 
-    /// Adds it to the sum of the parts of all workers for the same window.
+    /// Adds it to the sum of all workers for the same window.
     pub(crate) fn add_to(&self, total: &mut IntervalRecord) {
-        total.duration_ns = total
-            .duration_ns
-            .max(self.end_ns.saturating_sub(self.start_ns));
+        total.duration_ns = total.duration_ns.max(self.end_ns.saturating_sub(self.start_ns));
         let counts = &mut total.counts;
         counts.succeeded += self.succeeded;
         counts.failed += self.failed;
@@ -314,9 +298,7 @@ impl Part {
         counts.cpu_user_ns += self.cpu_user_ns;
         counts.cpu_system_ns += self.cpu_system_ns;
         if total.sub_second.len() < self.sub_second.len() {
-            total
-                .sub_second
-                .resize(self.sub_second.len(), SubSecondPart::default());
+            total.sub_second.resize(self.sub_second.len(), SubSecondPart::default());
         }
         for (total, part) in total.sub_second.iter_mut().zip(&self.sub_second) {
             total.ended += part.ended;
@@ -330,7 +312,7 @@ impl Part {
                 add_operation(&mut total.operations, kind, operation);
             }
         }
-        // A failure may have been noted of an operation that was sent again, or is counted in another window.
+        // A message may belong to an operation that was retried, or that is counted in another window.
         for failures in self.errors.iter().filter(|failures| failures.count > 0) {
             add_failures(&mut total.errors, failures);
         }
@@ -338,13 +320,10 @@ impl Part {
 }
 
 fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part: &OperationPart) {
-    let place = totals
-        .iter()
-        .position(|total| total.name == kind.name())
-        .unwrap_or_else(|| {
-            totals.push(empty_operation(kind.name()));
-            totals.len() - 1
-        });
+    let place = totals.iter().position(|total| total.name == kind.name()).unwrap_or_else(|| {
+        totals.push(empty_operation(kind.name()));
+        totals.len() - 1
+    });
     let total = &mut totals[place];
     for (into, from) in [
         (&mut total.response, &part.response),
@@ -353,10 +332,8 @@ fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part:
     ] {
         // Counters differ in width, so `Histogram::add` does not apply.
         for bucket in from.histogram.iter_recorded() {
-            let recorded = into.record_n(
-                bucket.value_iterated_to(),
-                u64::from(bucket.count_at_value()),
-            );
+            let recorded =
+                into.record_n(bucket.value_iterated_to(), u64::from(bucket.count_at_value()));
             debug_assert!(recorded.is_ok(), "all histograms have the same bounds");
         }
     }
@@ -389,10 +366,7 @@ fn empty_operation(name: &'static str) -> OperationInterval {
 
 fn add_failures(totals: &mut Vec<ErrorCount>, more: &Failures) {
     let (operation, kind) = (more.kind.name(), more.error.to_string());
-    match totals
-        .iter_mut()
-        .find(|total| total.operation == operation && total.kind == kind)
-    {
+    match totals.iter_mut().find(|total| total.operation == operation && total.kind == kind) {
         Some(total) => {
             total.count += more.count;
             if total.example.is_none() {
@@ -413,19 +387,13 @@ mod tests {
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
-    const TIMES: Times = Times {
-        intended_ns: 1_000_000,
-        send_ns: 3_000_000,
-        end_ns: 10_000_000,
-    };
+    const TIMES: Times = Times { intended_ns: 1_000_000, send_ns: 3_000_000, end_ns: 10_000_000 };
 
     #[test]
     fn the_three_latencies_have_their_own_starts() {
         let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
         part.record(OperationKind::Read, TIMES, Ok(1));
-        let read = part.operations[OperationKind::Read.index()]
-            .as_ref()
-            .unwrap();
+        let read = part.operations[OperationKind::Read.index()].as_ref().unwrap();
         assert_eq!(read.response.sum_ns, 9_000_000);
         assert_eq!(read.service.sum_ns, 7_000_000);
         assert_eq!(read.start_delay.sum_ns, 2_000_000);
@@ -471,20 +439,13 @@ mod tests {
     #[test]
     fn values_above_the_range_are_kept_as_the_highest_and_counted() {
         let mut part = Part::new(&[OperationKind::Scan], SECOND_NS);
-        let times = Times {
-            intended_ns: 0,
-            send_ns: 0,
-            end_ns: 2 * HIGHEST_NS,
-        };
+        let times = Times { intended_ns: 0, send_ns: 0, end_ns: 2 * HIGHEST_NS };
         part.record(OperationKind::Scan, times, Ok(3));
         let mut interval = part.window();
         part.add_to(&mut interval);
         assert_eq!(interval.operations[0].clamped, 1);
         assert!(interval.operations[0].response.max() >= HIGHEST_NS);
-        assert_eq!(
-            interval.operations[0].response_sum_ns,
-            u128::from(2 * HIGHEST_NS)
-        );
+        assert_eq!(interval.operations[0].response_sum_ns, u128::from(2 * HIGHEST_NS));
     }
 
     #[test]
@@ -511,11 +472,7 @@ mod tests {
         assert_eq!(sub_second[1].response_sum_ns, 2 * FINE_NS);
         assert_eq!([0, 1, 99].map(|place| sub_second[place].failed), [0, 2, 0]);
         part.reset(PhaseKind::Measure, 1, 6 * SECOND_NS);
-        assert!(
-            part.sub_second
-                .iter()
-                .all(|part| *part == SubSecondPart::default())
-        );
+        assert!(part.sub_second.iter().all(|part| *part == SubSecondPart::default()));
     }
 
     #[test]
@@ -527,9 +484,6 @@ mod tests {
         let mut interval = part.window();
         part.add_to(&mut interval);
         assert!(interval.operations.is_empty());
-        assert_eq!(
-            (interval.index, interval.start_ns, interval.counts.succeeded),
-            (4, 99, 0)
-        );
+        assert_eq!((interval.index, interval.start_ns, interval.counts.succeeded), (4, 99, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Intended starts: when each operation should begin, computed from the schedule alone.
+//! Intended starts of operations, computed only from the schedule.
 //!
 //! An arrival's intended start never depends on a clock reading or on the server, so time that an
 //! operation spends waiting for a free connection is part of its response time.
@@ -17,21 +17,15 @@ pub struct Arrivals {
     base_ns: u64,
     worker: u64,
     worker_count: u64,
-    /// Arrivals of this worker that were consumed.
+    /// Arrivals of this worker so far.
     consumed: u64,
     next_ns: u64,
 }
 
 #[derive(Debug)]
 enum ArrivalKind {
-    Constant {
-        distance_ns: f64,
-    },
-    Poisson {
-        mean_ns: f64,
-        elapsed_ns: f64,
-        rng: Xoshiro256PlusPlus,
-    },
+    Constant { distance_ns: f64 },
+    Poisson { mean_ns: f64, elapsed_ns: f64, rng: Xoshiro256PlusPlus },
 }
 
 /// Place of a worker among its peers.
@@ -41,17 +35,15 @@ pub struct Share {
     pub worker: u64,
     /// Number of workers, from 1.
     pub worker_count: u64,
-    /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: generators that load the
-    /// same server take turns.
+    /// Time from the start of a phase to the first arrival of a constant schedule, in nanoseconds, so that generators
+    /// for the same server take turns.
     pub offset_ns: u64,
 }
 
 impl Arrivals {
     /// Arrivals at equal distances of `1 / rate_per_s`, the first at `base_ns`.
     pub fn constant(rate_per_s: f64, base_ns: u64, share: Share) -> Self {
-        let kind = ArrivalKind::Constant {
-            distance_ns: 1e9 / rate_per_s,
-        };
+        let kind = ArrivalKind::Constant { distance_ns: 1e9 / rate_per_s };
         Self::new(kind, base_ns + share.offset_ns, share)
     }
 
@@ -102,13 +94,9 @@ impl Arrivals {
     fn compute_next(&mut self) {
         let number = self.next_number();
         let offset_ns = match &mut self.kind {
-            // From the number, not by adding up distances: rounding errors do not accumulate.
+            // Computed from the number instead of adding intervals, so that rounding errors do not accumulate.
             ArrivalKind::Constant { distance_ns } => number as f64 * *distance_ns,
-            ArrivalKind::Poisson {
-                mean_ns,
-                elapsed_ns,
-                rng,
-            } => {
+            ArrivalKind::Poisson { mean_ns, elapsed_ns, rng } => {
                 // `1 - u` is in (0, 1], so that the logarithm is finite.
                 let u: f64 = rng.random();
                 *elapsed_ns += -(1.0 - u).ln() * *mean_ns;
@@ -124,11 +112,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALONE: Share = Share {
-        worker: 0,
-        worker_count: 1,
-        offset_ns: 0,
-    };
+    const ALONE: Share = Share { worker: 0, worker_count: 1, offset_ns: 0 };
 
     fn take(arrivals: &mut Arrivals, count: usize) -> Vec<u64> {
         (0..count)
@@ -151,14 +135,8 @@ mod tests {
 
     #[test]
     fn generators_that_share_a_server_take_turns() {
-        let second = Share {
-            offset_ns: 500,
-            ..ALONE
-        };
-        assert_eq!(
-            take(&mut Arrivals::constant(1e6, 1_000, second), 2),
-            [1_500, 2_500]
-        );
+        let second = Share { offset_ns: 500, ..ALONE };
+        assert_eq!(take(&mut Arrivals::constant(1e6, 1_000, second), 2), [1_500, 2_500]);
     }
 
     #[test]
@@ -169,11 +147,7 @@ mod tests {
                     &mut Arrivals::constant(
                         1000.0,
                         0,
-                        Share {
-                            worker,
-                            worker_count: 3,
-                            offset_ns: 0,
-                        },
+                        Share { worker, worker_count: 3, offset_ns: 0 },
                     ),
                     100,
                 )
@@ -187,17 +161,11 @@ mod tests {
     fn poisson_distances_have_mean_and_spread_of_an_exponential() {
         let mut arrivals = Arrivals::poisson(1000.0, 0, ALONE, 7);
         let times = take(&mut arrivals, 200_001);
-        let gaps: Vec<f64> = times
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]) as f64)
-            .collect();
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean / 1e6 - 1.0).abs() < 0.01, "mean {mean}");
-        assert!(
-            (variance.sqrt() / mean - 1.0).abs() < 0.02,
-            "coefficient of variation"
-        );
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "coefficient of variation");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Notices times in which no thread of this process ran: it was stopped by a signal or a debugger, its container was
-//! frozen, or its machine paused. A server that waits for such a client is not slow.
+//! Detects times in which no thread of this process ran, because it was stopped by a signal or debugger, its container
+//! was frozen, or its machine paused. A server that waits for such a client is not slow.
 
 use crate::clock::Clock;
 use dyno_record::model::{Event, EventRecord};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks.
+/// Time between two checks.
 const TICK: Duration = Duration::from_millis(50);
-/// A look that is later by less may be the scheduler's doing.
+/// Shorter delays of a check may be caused by the scheduler.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// Most CPU time that a process which did not run has used, as a share of the time: what is rounded, and what others of
-/// its threads did before and after.
+/// Maximum CPU time of a process that did not run, as a share of the time, to allow for rounding and for other threads
+/// before and after.
 const MOST_USED_RATIO: f64 = 0.1;
 /// CPU time is counted in ticks of 10 ms.
 const USED_ERROR: Duration = Duration::from_millis(10);
@@ -37,7 +37,7 @@ impl StandstillWatch {
         Ok(StandstillWatch { is_over, thread })
     }
 
-    /// The times in which nothing ran.
+    /// Ends watching, and returns the times in which no thread ran.
     pub fn end(self) -> Vec<EventRecord> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
@@ -55,9 +55,7 @@ fn watch(clock: Clock, is_over: &AtomicBool) -> Vec<EventRecord> {
         match stood_still(elapsed, used, usual_used) {
             Some(length) => found.push(EventRecord {
                 at_s: clock.seconds_at(begin),
-                event: Event::ClientStopped {
-                    length_s: length.as_secs_f64(),
-                },
+                event: Event::ClientStopped { length_s: length.as_secs_f64() },
             }),
             None => usual_used = used,
         }
@@ -65,7 +63,8 @@ fn watch(clock: Clock, is_over: &AtomicBool) -> Vec<EventRecord> {
     found
 }
 
-/// How long nothing ran in `elapsed`, in which the process used `used`; between two looks it usually uses `usual_used`.
+/// How long no thread ran within `elapsed`, in which the process used `used` CPU time; between two checks it usually
+/// uses `usual_used`.
 fn stood_still(elapsed: Duration, used: Duration, usual_used: Duration) -> Option<Duration> {
     let late = elapsed.saturating_sub(TICK);
     let most_used = late.mul_f64(MOST_USED_RATIO) + usual_used.mul_f64(1.5) + USED_ERROR;
@@ -101,7 +100,7 @@ mod tests {
 
     #[test]
     fn nothing_is_noticed_while_the_process_runs() {
-        let watch = StandstillWatch::start(Clock::start()).expect("there is a thread");
+        let watch = StandstillWatch::start(Clock::start()).expect("the thread starts");
         let end = Instant::now() + ms(300);
         while Instant::now() < end {
             std::hint::spin_loop();

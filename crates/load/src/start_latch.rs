@@ -1,11 +1,11 @@
-//! When all workers of a run have really started: a machine that is too busy, or that stood still, lets them begin late.
+//! Detects when all workers of a run have actually started: a busy or paused machine lets them start late.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 type OnLast = Box<dyn FnOnce(u64) + Send>;
 
-/// Counts the workers that have started, and calls back with the last one.
+/// Counts started workers, and calls back with the last one.
 pub(crate) struct StartLatch {
     left: AtomicUsize,
     latest_ns: AtomicU64,
@@ -13,7 +13,7 @@ pub(crate) struct StartLatch {
 }
 
 impl StartLatch {
-    /// `on_last` receives when the last of `workers` started, in nanoseconds of the run's clock.
+    /// `on_last` receives the start of the last of `workers`, in nanoseconds of the run's clock.
     pub(crate) fn new(workers: usize, on_last: OnLast) -> Self {
         StartLatch {
             left: AtomicUsize::new(workers),
@@ -22,7 +22,7 @@ impl StartLatch {
         }
     }
 
-    /// One more worker has started; each says so once.
+    /// Counts a started worker; each calls it once.
     #[cold]
     pub(crate) fn arrive(&self, now_ns: u64) {
         self.latest_ns.fetch_max(now_ns, Ordering::SeqCst);
@@ -41,7 +41,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn the_last_worker_counts_in_whatever_order_they_say_so() {
+    fn the_last_worker_counts_in_any_order() {
         let (sender, reported) = channel();
         let latch = StartLatch::new(3, Box::new(move |at_ns| sender.send(at_ns).unwrap()));
         for at_ns in [20, 50] {

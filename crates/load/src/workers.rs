@@ -1,5 +1,5 @@
-//! The threads of a run: connects, starts the workers, and passes each recording window on as soon as all of
-//! them have left it.
+//! The threads of a run: connects, starts the workers, and passes on each recording window as soon as all workers have
+//! left it.
 
 use crate::backend::poller::Poller;
 use crate::backend::reconnect::ReconnectPool;
@@ -23,13 +23,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between making the threads and the first intended start, so that all of them are waiting by then.
+/// Time between creating the threads and the first intended start, so that all of them are waiting by then.
 const START_MARGIN_NS: u64 = 20_000_000;
 
-/// Threads that make the first connections.
+/// Number of threads for the first connections.
 const CONNECT_THREADS: usize = 16;
 
-/// A time that can be added to others without overflow.
+/// The time in nanoseconds, limited so that sums do not overflow.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).map_or(u64::MAX / 4, |ns| ns.min(u64::MAX / 4))
 }
@@ -38,8 +38,8 @@ fn nanoseconds(time: Duration) -> u64 {
 /// error from it ends the run and is returned after the workers have ended.
 ///
 /// # Errors
-/// [`LoadError`] if the connections cannot be made, a worker meets a fault that ends the run, or `sink` fails.
-/// What was recorded until then has been passed to `sink`.
+/// [`LoadError`] if the connections cannot be made, a worker has a fatal error, or `sink` fails. Everything recorded
+/// until then has been passed to `sink`.
 pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     let several = job.pairs.len() > 1;
     let mut connections = Vec::with_capacity(job.pairs.len());
@@ -58,10 +58,7 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     };
     let windows = phase_windows(&job, start_ns);
     if let (Some(on_planned), Some(phases)) = (job.on_planned.take(), windows.first()) {
-        let starts: Vec<_> = phases
-            .iter()
-            .map(|phase| (phase.kind, phase.start_ns))
-            .collect();
+        let starts: Vec<_> = phases.iter().map(|phase| (phase.kind, phase.start_ns)).collect();
         on_planned(&starts);
     }
     let latch = start_latch(&mut job, &windows);
@@ -75,7 +72,7 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     fault.map_or(Ok(()), |(pair, fault)| Err(of_pair(several, pair, fault)))
 }
 
-/// Counts the workers that have started, if anybody wants to know.
+/// Counts the started workers, if the job has a callback.
 fn start_latch(job: &mut Job, windows: &[Vec<PhaseWindow>]) -> Option<Arc<StartLatch>> {
     let on_started = job.on_started.take()?;
     let start_ns = windows.first()?.first()?.start_ns;
@@ -84,16 +81,9 @@ fn start_latch(job: &mut Job, windows: &[Vec<PhaseWindow>]) -> Option<Arc<StartL
     Some(Arc::new(StartLatch::new(workers, last)))
 }
 
-/// Says which pair an error is about, if there are several.
+/// Adds the pair to an error, if there are several.
 fn of_pair(several: bool, pair: usize, error: LoadError) -> LoadError {
-    if several {
-        LoadError::Pair {
-            pair,
-            source: Box::new(error),
-        }
-    } else {
-        error
-    }
+    if several { LoadError::Pair { pair, source: Box::new(error) } } else { error }
 }
 
 /// The connections of one pair before its workers take them, and the threads that replace them later.
@@ -109,10 +99,7 @@ impl PairConnections {
                 connections: connect_all(connector, pair.clients)?,
                 pool: Some(ReconnectPool::start(connector).map_err(LoadError::Thread)?),
             },
-            Backend::Driver(_) => PairConnections {
-                connections: Vec::new(),
-                pool: None,
-            },
+            Backend::Driver(_) => PairConnections { connections: Vec::new(), pool: None },
         })
     }
 }
@@ -142,7 +129,7 @@ fn connect_all(connector: &Connector, clients: usize) -> Result<Vec<Connected>, 
     Ok(connections)
 }
 
-/// The running workers and the way to give windows back to them.
+/// The running workers, and the channels that return windows to them.
 struct Workers {
     threads: Vec<(usize, JoinHandle<Result<(), LoadError>>)>,
     spares: Vec<Sender<Box<Part>>>,
@@ -150,18 +137,12 @@ struct Workers {
     pairs: Vec<usize>,
 }
 
-/// The phases as the workers of each pair see them.
+/// The phases of each pair's workers.
 fn phase_windows(job: &Job, start_ns: u64) -> Vec<Vec<PhaseWindow>> {
     let start_ns = start_ns.max(job.clock.now_ns() + START_MARGIN_NS);
     let shared = windows_of_pair(job, start_ns);
     (0..job.pairs.len())
-        .map(|_| {
-            if job.is_load() {
-                windows_of_pair(job, start_ns)
-            } else {
-                shared.clone()
-            }
-        })
+        .map(|_| if job.is_load() { windows_of_pair(job, start_ns) } else { shared.clone() })
         .collect()
 }
 
@@ -170,9 +151,9 @@ fn windows_of_pair(job: &Job, mut start_ns: u64) -> Vec<PhaseWindow> {
     job.phases
         .iter()
         .map(|phase| {
-            let length_ns = phase.duration.map_or(u64::MAX, |length| {
-                u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
-            });
+            let length_ns = phase
+                .duration
+                .map_or(u64::MAX, |length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
             let window = PhaseWindow {
                 kind: phase.kind,
                 start_ns,
@@ -195,11 +176,7 @@ fn start_workers(
     parts: Sender<Handover>,
     latch: Option<&Arc<StartLatch>>,
 ) -> Result<Workers, LoadError> {
-    let mut workers = Workers {
-        threads: Vec::new(),
-        spares: Vec::new(),
-        pairs: Vec::new(),
-    };
+    let mut workers = Workers { threads: Vec::new(), spares: Vec::new(), pairs: Vec::new() };
     for (place, (pair, link)) in job.pairs.iter().zip(connections).enumerate() {
         let setup = worker_setup(job, pair);
         for (thread, affinity) in affinities(pair)?.into_iter().enumerate() {
@@ -266,7 +243,7 @@ fn schedule_of(job: &Job) -> Schedule {
     schedule
 }
 
-/// The part of the schedule that one worker has.
+/// The schedule share of one worker.
 fn share(job: &Job, pair: usize, thread: usize) -> Share {
     let before: usize = job.pairs[..pair].iter().map(|pair| pair.threads).sum();
     if job.is_load() {
@@ -284,7 +261,7 @@ fn share(job: &Job, pair: usize, thread: usize) -> Share {
     }
 }
 
-/// Ends the run when a worker panics: its windows would be waited for in vain.
+/// Ends the run if a worker panics, because its windows would never come.
 struct PanicGuard {
     worker: u64,
     parts: Sender<Handover>,
@@ -295,19 +272,15 @@ impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.stop.store(true, Ordering::Relaxed);
-            // Without a collector there is nobody to tell.
-            let _ = self.parts.send(Handover {
-                worker: self.worker,
-                part: None,
-                last: true,
-            });
+            // The collector may be gone.
+            let _ = self.parts.send(Handover { worker: self.worker, part: None, last: true });
         }
     }
 }
 
 type WorkerBody = Box<dyn FnOnce() -> Result<(), LoadError> + Send>;
 
-/// What worker `thread` of a pair does. It takes its share of the connections from `link`.
+/// Body of worker `thread` of a pair. It takes its share of the connections from `link`.
 fn worker_body(
     pair: &Pair,
     thread: usize,
@@ -321,9 +294,7 @@ fn worker_body(
     match (&pair.backend, &link.pool) {
         (Backend::Driver(target), _) => {
             let target = target.as_ref().clone();
-            Ok(Box::new(move || {
-                driver::run(setup, core, generator, target, clients)
-            }))
+            Ok(Box::new(move || driver::run(setup, core, generator, target, clients)))
         }
         (Backend::Wire(connector), Some(pool)) => {
             let kept = link.connections.len().saturating_sub(clients);
@@ -339,7 +310,7 @@ fn worker_body(
     }
 }
 
-/// The CPUs of each worker thread of a pair; empty where it may use those of the process.
+/// CPUs of each worker thread of a pair; empty to use the process's CPUs.
 fn affinities(pair: &Pair) -> Result<Vec<Vec<usize>>, LoadError> {
     let cpus = match (&pair.cpus, pair.pin) {
         (Some(cpus), _) => cpus.clone(),
@@ -360,9 +331,7 @@ fn affinities(pair: &Pair) -> Result<Vec<Vec<usize>>, LoadError> {
 fn allowed_cores() -> Result<Vec<usize>, LoadError> {
     let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .map_err(|source| LoadError::Pin(source.into()))?;
-    Ok((0..nix::sched::CpuSet::count())
-        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
-        .collect())
+    Ok((0..nix::sched::CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
 fn pin_to(cpus: &[usize]) {
@@ -385,7 +354,7 @@ fn set_memory(memory: Option<&SetMemory>) {
     }
 }
 
-/// User and system CPU time of the calling thread so far, in nanoseconds; zeros where it is not known.
+/// User and system CPU time of the calling thread so far, in nanoseconds; zeros if unknown.
 fn thread_usage() -> (u64, u64) {
     let Ok(usage) = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
     else {
@@ -398,7 +367,7 @@ fn thread_usage() -> (u64, u64) {
     (ns(usage.user_time()), ns(usage.system_time()))
 }
 
-/// Waits for all workers. The first fault, with the pair that it is about.
+/// Waits for all workers. Returns the first error, with its pair.
 fn join(
     threads: Vec<(usize, JoinHandle<Result<(), LoadError>>)>,
 ) -> Result<Option<(usize, LoadError)>, LoadError> {
@@ -410,9 +379,5 @@ fn join(
             Err(_) => panicked = true,
         }
     }
-    if panicked {
-        Err(LoadError::WorkerPanicked)
-    } else {
-        Ok(fault)
-    }
+    if panicked { Err(LoadError::WorkerPanicked) } else { Ok(fault) }
 }

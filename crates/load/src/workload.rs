@@ -1,5 +1,4 @@
-//! What the operations are, shared by all workers: the documents with their keys and values, and which operations
-//! are performed on them.
+//! The operations, shared by all workers: the documents with their keys and values, and the mix of operations.
 
 use crate::data::integrity;
 use crate::data::values::{FieldLengths, ValueFiller};
@@ -14,31 +13,30 @@ use dyno_wire::command::{CommandOptions, CommandSet, WriteConcern};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// Durability and visibility that the operations ask for.
+/// Read and write concerns of the operations.
 #[derive(Clone, Debug, Default)]
 pub struct Concerns {
-    /// Write concern of every write; the server's default when absent.
+    /// Write concern of every write; absent for the server's default.
     pub write: Option<WriteConcern>,
-    /// Read concern level of every read; the server's default when absent.
+    /// Read concern level of every read; absent for the server's default.
     pub read_level: Option<String>,
-    /// Mode of the read preference of every read on the wire; absent, the primary is read.
+    /// Mode of the read preference of every read on the wire; absent to read from the primary.
     pub read_preference: Option<String>,
 }
 
-/// What is performed, shared read-only by all workers.
+/// The operations of a run, shared read-only by all workers.
 pub struct Workload {
-    /// Which operations are performed.
     pub(crate) task: Task,
     /// The commands of the operations on the wire.
     commands: CommandSet,
-    /// The same with a session in every write.
+    /// The commands with a session in every write.
     pub(crate) retryable: CommandSet,
     pub(crate) data: DataPlan,
     pub(crate) access: AccessPlan,
     pub(crate) field_names: Vec<String>,
-    /// Secondary indexes that scans go along, each as its fields; none if they go along `_id`.
+    /// Fields of each secondary index that scans use; empty if they use `_id`.
     pub(crate) indexes: Vec<Vec<String>>,
-    /// The place of each one's first field among the names.
+    /// Index of each one's first field among the names.
     first_fields: Vec<usize>,
     pub(crate) inserts: InsertCounter,
     pub(crate) chooser: KeyChooser,
@@ -53,12 +51,7 @@ pub struct Workload {
 
 pub(crate) enum Task {
     /// Insert documents `first..end` in commands of up to `batch` documents.
-    Load {
-        first: u64,
-        end: u64,
-        batch: u32,
-        keep_existing: bool,
-    },
+    Load { first: u64, end: u64, batch: u32, keep_existing: bool },
     /// Operations by weight.
     Mix(Mix),
 }
@@ -68,11 +61,10 @@ pub(crate) enum Task {
 pub struct LoadTask {
     /// First document.
     pub first: u64,
-    /// Documents.
     pub count: u64,
     /// Documents per command, at least 1.
     pub batch: u32,
-    /// A document that exists already is no failure: the load completes what an earlier one left.
+    /// Whether an existing document is not a failure, because the load completes an earlier one.
     pub keep_existing: bool,
 }
 
@@ -80,7 +72,7 @@ impl Workload {
     /// The load phase.
     ///
     /// # Errors
-    /// [`LoadError::Workload`] if the numbers of the plan do not fit together.
+    /// [`LoadError::Workload`] if the numbers of the plan are inconsistent.
     pub fn load(plan: &Plan, task: LoadTask, concerns: &Concerns) -> Result<Self, LoadError> {
         let task = Task::Load {
             first: task.first,
@@ -94,7 +86,7 @@ impl Workload {
     /// The warm-up and measure phases: the operations of the plan by their weights.
     ///
     /// # Errors
-    /// [`LoadError::Workload`] if no weight is positive or the numbers of the plan do not fit together.
+    /// [`LoadError::Workload`] if no weight is positive or the numbers of the plan are inconsistent.
     pub fn mix(plan: &Plan, concerns: &Concerns) -> Result<Self, LoadError> {
         let order = plan.access.operation_order.unwrap_or_default();
         let mix = Mix::new(&plan.operations, order).ok_or_else(|| LoadError::Workload {
@@ -108,22 +100,16 @@ impl Workload {
         let field_names: Vec<String> = (0..data.field_count)
             .map(|field| format!("{}{field}", data.field_name_prefix))
             .collect();
-        let count = data
-            .insert_count
-            .unwrap_or(data.records.saturating_sub(data.insert_start));
+        let count = data.insert_count.unwrap_or(data.records.saturating_sub(data.insert_start));
         let chooser = KeyChooser::new(&plan.keys, data.insert_start, count, expected_new(plan))
-            .map_err(|error| LoadError::Workload {
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| LoadError::Workload { reason: error.to_string() })?;
         let shares = match task {
             Task::Load { .. } => None,
             Task::Mix(_) => Some(ShareTable::new(data.insert_start, count)),
         };
         let indexes = scanned_indexes(plan);
         let first_field = |fields: &Vec<String>| {
-            let place = field_names
-                .iter()
-                .position(|name| fields.first() == Some(name));
+            let place = field_names.iter().position(|name| fields.first() == Some(name));
             place.unwrap_or_default()
         };
         let command_set = |retryable_writes| {
@@ -137,9 +123,8 @@ impl Workload {
                 indexes: indexes.clone(),
                 retryable_writes,
             };
-            CommandSet::new(&options).map_err(|error| LoadError::Workload {
-                reason: error.to_string(),
-            })
+            CommandSet::new(&options)
+                .map_err(|error| LoadError::Workload { reason: error.to_string() })
         };
         Ok(Workload {
             first_fields: indexes.iter().map(first_field).collect(),
@@ -151,7 +136,7 @@ impl Workload {
             indexes,
             key_names: KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding)
                 .with_new_documents(data.records, data.insert_step, data.insert_offset),
-            // New documents follow the whole data set, also when this client works on a part of it.
+            // New documents follow the whole data set, even if this client uses only a part of it.
             inserts: InsertCounter::new(data.records),
             shares,
             chooser,
@@ -162,14 +147,10 @@ impl Workload {
         })
     }
 
-    /// The commands on the wire; with a session in every write for those that may be sent twice.
+    /// The commands on the wire; for writes that may be sent twice, with a session.
     #[inline]
     pub(crate) fn commands(&self, is_retryable: bool) -> &CommandSet {
-        if is_retryable {
-            &self.retryable
-        } else {
-            &self.commands
-        }
+        if is_retryable { &self.retryable } else { &self.commands }
     }
 
     /// Database and collection.
@@ -177,23 +158,17 @@ impl Workload {
         (&self.data.database, &self.data.collection)
     }
 
-    /// Whether inserts of documents that exist already count as done.
+    /// Whether inserts of existing documents count as done.
     pub(crate) fn keeps_existing(&self) -> bool {
-        matches!(
-            self.task,
-            Task::Load {
-                keep_existing: true,
-                ..
-            }
-        )
+        matches!(self.task, Task::Load { keep_existing: true, .. })
     }
 
-    /// What counts the keys of one worker; `None` in a load phase.
+    /// Counter for the keys of one worker; `None` in a load phase.
     pub(crate) fn share_observer(&self) -> Option<ShareObserver> {
         self.shares.as_ref().map(ShareTable::observer)
     }
 
-    /// The insert of a document from `inserts` has ended.
+    /// Records the end of the insert of a document from `inserts`.
     pub(crate) fn new_document_ended(&self, document: u64, succeeded: bool) {
         if succeeded {
             self.inserts.acknowledge(document);
@@ -213,7 +188,7 @@ impl Workload {
         self.key_names.longest_bytes()
     }
 
-    /// Draws the length of the next value; [`fill_value`](Self::fill_value) then fills it.
+    /// Draws the length of the next value, for [`fill_value`](Self::fill_value).
     #[inline]
     pub(crate) fn value_bytes(&self, values: &mut Xoshiro256PlusPlus) -> usize {
         self.lengths.sample(values) as usize
@@ -235,7 +210,7 @@ impl Workload {
         }
     }
 
-    /// Draws the index of a scan and says which field is its first; `None` if scans go along `_id`.
+    /// Draws the index of a scan and returns its first field; `None` if scans use `_id`.
     #[inline]
     pub(crate) fn draw_index(&self, values: &mut Xoshiro256PlusPlus) -> Option<(usize, usize)> {
         if self.indexes.is_empty() {
@@ -245,7 +220,7 @@ impl Workload {
         Some((index, self.first_fields[index]))
     }
 
-    /// Compares a document with what was written under `key`.
+    /// Compares a document with the values written under `key`.
     pub(crate) fn check(&self, key: &[u8], document: &[u8]) -> Result<(), OperationError> {
         let document = Document::new(document).map_err(|_| OperationError::Protocol)?;
         let length = self.lengths.longest_bytes() as usize;
@@ -260,11 +235,7 @@ impl Workload {
                 _ => false,
             }
         };
-        if self.field_names.iter().all(is_intact) {
-            Ok(())
-        } else {
-            Err(OperationError::Integrity)
-        }
+        if self.field_names.iter().all(is_intact) { Ok(()) } else { Err(OperationError::Integrity) }
     }
 
     /// Kinds that get statistics.
@@ -281,17 +252,15 @@ impl Workload {
         matches!(self.task, Task::Load { .. })
     }
 
-    /// Commands that the load phase needs; `None` for a mix.
+    /// Number of commands of the load phase; `None` for a mix.
     pub fn load_operations(&self) -> Option<u64> {
         match self.task {
-            Task::Load {
-                first, end, batch, ..
-            } => Some((end - first).div_ceil(u64::from(batch))),
+            Task::Load { first, end, batch, .. } => Some((end - first).div_ceil(u64::from(batch))),
             Task::Mix(_) => None,
         }
     }
 
-    /// How unevenly the keys of the measured operations so far are spread; `None` if none were drawn.
+    /// Skew of the measured operations' keys so far; `None` if none were drawn.
     pub fn key_shares(&self) -> Option<KeyShares> {
         self.shares.as_ref().and_then(ShareTable::shares)
     }
@@ -305,7 +274,7 @@ fn scanned_indexes(plan: &Plan) -> Vec<Vec<String>> {
     }
 }
 
-/// Documents that YCSB expects a run to add, which widens its zipfian range.
+/// Number of documents that YCSB expects a run to add, which widens its zipfian range.
 fn expected_new(plan: &Plan) -> u64 {
     let weights = &plan.operations;
     let total = weights.read

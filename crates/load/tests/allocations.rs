@@ -1,4 +1,4 @@
-//! The worker loop allocates nothing per operation: ten times the operations cost no more memory calls.
+//! The worker loop does not allocate per operation: ten times the operations cost no more memory calls.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counts every request for memory of the process.
+/// Counts every allocation of the process.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of a whole run of a workload, and the recording windows it had.
+/// Allocations of a whole run of a workload, and its number of recording windows.
 fn allocations(
     address: &str,
     workload: &str,
@@ -58,11 +58,7 @@ fn allocations(
     let (target, credentials) = dyno_plan::uri::parse(&text).unwrap();
     let workload = Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap());
     let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
-    let pair = Pair {
-        clients: 8,
-        threads: 1,
-        ..Pair::from_plan(&plan, workload, backend)
-    };
+    let pair = Pair { clients: 8, threads: 1, ..Pair::from_plan(&plan, workload, backend) };
     let job = Job {
         phases: vec![PhaseSpec {
             kind: PhaseKind::Measure,
@@ -85,24 +81,16 @@ fn allocations(
     (ALLOCATIONS.load(Ordering::Relaxed) - before, windows)
 }
 
-/// Memory calls that a recording window may cost: merging and handing over.
+/// Maximum number of memory calls per recording window, for merging and handing over.
 const PER_WINDOW: u64 = 300;
 
 #[test]
 fn ten_times_the_operations_allocate_no_more() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let address = responder.address().to_string();
-    let open = Schedule::Constant {
-        rate_per_s: 1e6,
-        max_start_delay: Span::from_secs(60),
-    };
-    let think = |mean_ns| Think {
-        mean_ns,
-        distribution: ThinkTime::Exponential,
-    };
-    let throttled = Schedule::Throttled {
-        rate_per_s: 30_000.0,
-    };
+    let open = Schedule::Constant { rate_per_s: 1e6, max_start_delay: Span::from_secs(60) };
+    let think = |mean_ns| Think { mean_ns, distribution: ThinkTime::Exponential };
+    let throttled = Schedule::Throttled { rate_per_s: 30_000.0 };
     for (workload, schedule, think) in [
         ("a", Schedule::Closed {}, think(0)),
         ("a", Schedule::Closed {}, think(100_000)),

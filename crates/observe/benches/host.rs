@@ -1,6 +1,7 @@
-//! Cost of one reading of the host source: of this machine with a process of 200 threads, which all do something or
-//! nothing between two readings, and of the files of one with 64 cores, 20 disks and as many threads. The second leaves out what the kernel does to make the text.
-//! The time is CPU time of the thread that reads, so that others on the machine do not matter.
+//! Cost of one reading of the host source. One benchmark reads this machine with a process of 200
+//! threads, all working or all idle. The other reads a file tree of a machine with 64 cores, 20
+//! disks and 200 threads, which leaves out the kernel's work to produce the text.
+//! The time is the reading thread's CPU time, so other load on the machine does not matter.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use dyno_observe::watch::{Host, HostSubject, Source};
@@ -87,10 +88,7 @@ fn large_machine(criterion: &mut Criterion) {
     let mut stat = String::new();
     let mut disks = String::new();
     for core in 0..CORES {
-        let _ = writeln!(
-            stat,
-            "cpu{core} 1673883 693176 317532 1020701 6973 0 38027 4939 0 0"
-        );
+        let _ = writeln!(stat, "cpu{core} 1673883 693176 317532 1020701 6973 0 38027 4939 0 0");
     }
     let _ = writeln!(stat, "intr 55522719{}", " 0".repeat(2000));
     for disk in 0..DISKS {
@@ -99,14 +97,7 @@ fn large_machine(criterion: &mut Criterion) {
     }
     put("proc/stat", &stat);
     put("proc/diskstats", &disks);
-    for file in [
-        "meminfo",
-        "vmstat",
-        "loadavg",
-        "net/dev",
-        "net/snmp",
-        "net/netstat",
-    ] {
+    for file in ["meminfo", "vmstat", "loadavg", "net/dev", "net/snmp", "net/netstat"] {
         let path = format!("proc/{file}");
         if let Ok(text) = fs::read_to_string(Path::new("/").join(&path)) {
             put(&path, &text);
@@ -115,10 +106,7 @@ fn large_machine(criterion: &mut Criterion) {
     let counters = format!("7 (mongod) S{} {THREADS} 0 987 5 380\n", " 1".repeat(16));
     put("proc/7/stat", &counters);
     for thread in 0..THREADS {
-        put(
-            &format!("proc/7/task/{thread}/schedstat"),
-            "990739 5702476 20\n",
-        );
+        put(&format!("proc/7/task/{thread}/schedstat"), "990739 5702476 20\n");
         let switches = "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t1\n";
         put(&format!("proc/7/task/{thread}/status"), switches);
     }

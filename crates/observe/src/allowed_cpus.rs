@@ -6,7 +6,7 @@ use crate::watch::cpu_quota;
 use dyno_record::cpus::AllowedCpus;
 use std::path::Path;
 
-/// The CPUs of a process: its number, or `self`.
+/// The CPUs of a process, given by its number or `self`.
 pub(crate) fn of_process(root: &Path, process: &str) -> Reading<AllowedCpus> {
     of_threads(root, process, &[format!("proc/{process}/status")])
 }

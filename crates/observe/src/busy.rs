@@ -1,10 +1,11 @@
-//! How long something was busy, by readings of the share of time since the reading before.
+//! Accumulates busy time from readings of the busy share since the previous reading.
 
 use dyno_record::disk::DISK_FIGURES;
 use dyno_record::names::{Metric, disk};
 
-/// The metrics of a device in the order in which [`DiskUse::of`](dyno_record::disk::DiskUse::of) takes how much they grew. A rate
-/// over time adds up to a number as a share of it adds up to a time.
+/// The metrics of a device in the argument order of
+/// [`DiskUse::of`](dyno_record::disk::DiskUse::of). A rate summed over time gives a count, as a
+/// share summed over time gives a duration.
 pub const OF_DISK: [Metric; DISK_FIGURES] = [
     disk::UTILIZATION_RATIO,
     disk::QUEUE_COUNT,
@@ -15,16 +16,17 @@ pub const OF_DISK: [Metric; DISK_FIGURES] = [
     disk::WRITE_BYTES_PER_S,
 ];
 
-/// The time that something was busy, added up reading by reading.
+/// Busy time, accumulated reading by reading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Busy {
-    /// Instants, and how long it had been busy by then; both in seconds.
+    /// Instants with the busy time accumulated until then, both in seconds.
     readings: Vec<(f64, f64)>,
 }
 
 impl Busy {
-    /// A reading, without a figure where it could not be read; then the next one stands for this one too, unless the time since
-    /// the last figure is above `longest_s`: what came before such a hole is forgotten.
+    /// Adds a reading, which is `None` if it could not be read. The next value then covers this
+    /// reading's time as well, unless the last value is more than `longest_s` old: then everything
+    /// before the gap is dropped.
     pub fn take(&mut self, at_s: f64, busy: Option<f64>, longest_s: f64) {
         match (self.readings.last(), busy) {
             (Some((last_s, _)), Some(_)) if at_s <= *last_s => {}
@@ -37,7 +39,8 @@ impl Busy {
         }
     }
 
-    /// Instants, and how long it had been busy by then, as [`busy_between`](crate::usage::busy_between) takes them.
+    /// Instants with the busy time accumulated until then, as
+    /// [`busy_between`](crate::usage::busy_between) expects them.
     pub fn readings(&self) -> &[(f64, f64)] {
         &self.readings
     }
@@ -66,14 +69,9 @@ mod tests {
         ]);
         assert_eq!(found, [(1.0, 0.0), (2.0, 1.0), (4.0, 2.0)]);
         let late = take(&[(5.0, Some(1.0))]);
-        assert_eq!(late, [(5.0, 0.0)], "nobody knows since when");
-        let hole = take(&[
-            (0.0, None),
-            (1.0, Some(1.0)),
-            (3.0, None),
-            (6.0, Some(1.0)),
-            (7.0, Some(0.5)),
-        ]);
-        assert_eq!(hole, [(6.0, 0.0), (7.0, 0.5)], "five seconds are too many");
+        assert_eq!(late, [(5.0, 0.0)], "the start is unknown");
+        let hole =
+            take(&[(0.0, None), (1.0, Some(1.0)), (3.0, None), (6.0, Some(1.0)), (7.0, Some(0.5))]);
+        assert_eq!(hole, [(6.0, 0.0), (7.0, 0.5)], "five seconds are too long");
     }
 }

@@ -1,11 +1,11 @@
-//! What reading the clock costs. Every latency contains one to two readings.
+//! Cost of reading the clock. Every latency contains one or two readings.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Readings per batch: enough that the two that time the batch do not matter.
+/// Readings per batch: enough that the two readings that time the batch do not matter.
 const READINGS: u32 = 500;
-/// Batches: enough that the median ignores the few that are interrupted. About 1 ms in all.
+/// Batches: enough that the median ignores the few interrupted ones. About 1 ms in total.
 const BATCHES: usize = 51;
 
 /// Median cost of one reading of the clock in nanoseconds.

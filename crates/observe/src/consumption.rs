@@ -1,5 +1,5 @@
-//! What the servers, their devices and the processors of this machine used between two instants: exact counters of the
-//! kernel and of the servers, read at both.
+//! Resources that the servers, their devices and this machine's processors used between two
+//! instants, as differences of exact kernel and server counters.
 
 mod device;
 mod energy;
@@ -20,18 +20,18 @@ use process::{ProcessCounters, Switches};
 use server::ServerGrowth;
 pub use server::{ServerCounters, server_counters, write_back};
 
-/// What is counted.
+/// The processes, folders and energy to account for.
 #[derive(Clone, Debug)]
 pub struct ConsumptionSubject {
-    /// The processes of the servers that hold data, or why they cannot be read.
+    /// Processes of the data-bearing servers, or why they cannot be read.
     pub processes: Known<Vec<u32>>,
-    /// The folders of their data, or why their devices are not known.
+    /// Data folders of these servers, or why their devices are unknown.
     pub data_folders: Known<Vec<PathBuf>>,
-    /// Whether the servers are on this machine, whose energy is that of their work then.
+    /// Whether the servers run on this machine; only then is its energy the energy of their work.
     pub is_local: bool,
 }
 
-/// Reads the counters.
+/// Reads the consumption counters.
 #[derive(Debug)]
 pub struct ConsumptionCounters {
     root: PathBuf,
@@ -40,7 +40,7 @@ pub struct ConsumptionCounters {
     energy: Known<Rapl>,
 }
 
-/// The counters at one instant.
+/// Counter values at one instant.
 #[derive(Debug)]
 pub struct CountersAt {
     kernel_read: ReadTime,
@@ -49,20 +49,19 @@ pub struct CountersAt {
     devices: Known<SummedCounters>,
     energy: Known<EnergyUse>,
     servers: Vec<Known<ServerCounters>>,
-    /// Context switches of the threads of each process, where a server does not tell its own.
+    /// Context switches of the threads of each process; read only if a server does not report its
+    /// own.
     switches: Option<Vec<Switches>>,
 }
 
 impl ConsumptionCounters {
-    /// For a machine whose files are those below `root`, which is `/` but in tests.
+    /// Creates a reader for the machine with the file tree `root`, which is `/` except in tests.
     pub fn new(root: &Path, subject: ConsumptionSubject) -> Self {
         let elsewhere = "the servers run on another machine";
         ConsumptionCounters {
             root: root.to_owned(),
             processes: subject.processes,
-            devices: subject
-                .data_folders
-                .and_then(|folders| Devices::find(root, &folders)),
+            devices: subject.data_folders.and_then(|folders| Devices::find(root, &folders)),
             energy: match subject.is_local {
                 true => Rapl::find(root),
                 false => Err(elsewhere.to_owned()),
@@ -70,15 +69,15 @@ impl ConsumptionCounters {
         }
     }
 
-    /// Reads what would be lost if nobody looked for minutes: the counters of energy begin again at 0.
+    /// Reads the energy counters, which wrap around within minutes.
     pub fn keep_up(&mut self) {
         if let Ok(energy) = &mut self.energy {
             energy.keep_up();
         }
     }
 
-    /// Reads all of it, and asks the servers what they say of themselves. They come last: under load an answer takes a while,
-    /// and what the kernel counts would be read that much later. `now_s` is the clock of the run.
+    /// Reads all counters. The servers are asked last because an answer takes a while under load
+    /// and would delay the kernel's readings. `now_s` is the clock of the run.
     pub fn read(
         &mut self,
         now_s: &dyn Fn() -> f64,
@@ -87,10 +86,9 @@ impl ConsumptionCounters {
         let from_s = now_s();
         let processes = match &self.processes {
             Err(reason) => Err(reason.clone()),
-            Ok(all) => all
-                .iter()
-                .map(|process| ProcessCounters::read(&self.root, *process))
-                .collect(),
+            Ok(all) => {
+                all.iter().map(|process| ProcessCounters::read(&self.root, *process)).collect()
+            }
         };
         let energy = match &mut self.energy {
             Err(reason) => Err(reason.clone()),
@@ -109,14 +107,8 @@ impl ConsumptionCounters {
             _ => None,
         };
         CountersAt {
-            kernel_read: ReadTime {
-                from_s,
-                until_s: between_s,
-            },
-            servers_read: ReadTime {
-                from_s: between_s,
-                until_s: now_s(),
-            },
+            kernel_read: ReadTime { from_s, until_s: between_s },
+            servers_read: ReadTime { from_s: between_s, until_s: now_s() },
             processes,
             devices,
             energy,
@@ -129,10 +121,10 @@ impl ConsumptionCounters {
         process::switches(&self.root, process)
     }
 
-    /// Bytes that the devices have written until now.
+    /// Bytes that the devices have written so far.
     ///
     /// # Errors
-    /// Why they cannot be read.
+    /// Why the counters cannot be read.
     pub fn written_bytes(&self) -> Known<u64> {
         let devices = self.devices.as_ref().map_err(String::clone)?;
         Ok(devices.read()?.written_bytes())
@@ -140,16 +132,13 @@ impl ConsumptionCounters {
 }
 
 impl CountersAt {
-    /// Bytes that the devices had written.
+    /// Bytes that the devices had written at this instant.
     pub fn written_bytes(&self) -> Option<u64> {
-        self.devices
-            .as_ref()
-            .ok()
-            .map(SummedCounters::written_bytes)
+        self.devices.as_ref().ok().map(SummedCounters::written_bytes)
     }
 }
 
-/// What was used from `first` to `last`.
+/// Resources used from `first` to `last`.
 pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> Consumption {
     let mut unknown = Vec::new();
     let of_processes = both(&first.processes, &last.processes)
@@ -160,16 +149,8 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         both(&first.devices, &last.devices).and_then(|(first, last)| first.growth(last)),
         &mut unknown,
     );
-    if let Some(reason) = last
-        .devices
-        .as_ref()
-        .ok()
-        .and_then(SummedCounters::why_no_flushes)
-    {
-        unknown.push(Unknown {
-            what: Counted::Flushes,
-            reason,
-        });
+    if let Some(reason) = last.devices.as_ref().ok().and_then(SummedCounters::why_no_flushes) {
+        unknown.push(Unknown { what: Counted::Flushes, reason });
     }
     let energy = both(&first.energy, &last.energy).map(|(first, last)| EnergyUse {
         energy_joules: last.energy_joules - first.energy_joules,
@@ -184,20 +165,19 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         (Err(reason), Err(_)) => Err(reason.clone()),
     };
     let cpu = known(Counted::ServerCpu, cpu, &mut unknown);
-    // The server's own count holds the threads that have ended.
+    // The server's own count includes threads that have ended.
     let of_threads = first.switches.as_ref().zip(last.switches.as_ref());
-    let switches = match (
-        of_servers.ok().and_then(|found| found.switches),
-        of_processes,
-        of_threads,
-    ) {
-        (Some(switches), _, _) => Ok((switches, CountedBy::Servers)),
-        (None, Ok(_), Some((first, last))) => {
-            Ok((process::more_switches(first, last), CountedBy::Threads))
-        }
-        (None, Ok(_), None) => Err("the servers told it at one end of the phase only".to_owned()),
-        (None, Err(reason), _) => Err(reason.clone()),
-    };
+    let switches =
+        match (of_servers.ok().and_then(|found| found.switches), of_processes, of_threads) {
+            (Some(switches), _, _) => Ok((switches, CountedBy::Servers)),
+            (None, Ok(_), Some((first, last))) => {
+                Ok((process::more_switches(first, last), CountedBy::Threads))
+            }
+            (None, Ok(_), None) => Err("the servers reported it only at one end of the \
+            phase"
+                .to_owned()),
+            (None, Err(reason), _) => Err(reason.clone()),
+        };
     let switches = known(Counted::ContextSwitches, switches, &mut unknown);
     let memory = match (of_processes, of_servers) {
         (Ok(found), _) => Ok((Some(found.resident_bytes), Some(found.peak_bytes))),
@@ -205,16 +185,10 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         (Err(reason), Err(_)) => Err(reason.clone()),
     };
     let memory = known(Counted::Memory, memory, &mut unknown);
-    let network: Option<NetworkUse> = known(
-        Counted::Network,
-        reported(of_servers, |found| found.network),
-        &mut unknown,
-    );
-    let cache_misses = known(
-        Counted::CacheMisses,
-        reported(of_servers, |found| found.cache_misses),
-        &mut unknown,
-    );
+    let network: Option<NetworkUse> =
+        known(Counted::Network, reported(of_servers, |found| found.network), &mut unknown);
+    let cache_misses =
+        known(Counted::CacheMisses, reported(of_servers, |found| found.cache_misses), &mut unknown);
     let journal_sync_s = known(
         Counted::JournalSyncs,
         reported(of_servers, |found| found.journal_sync_s),
@@ -232,9 +206,8 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
             servers_at_start: first.servers_read,
             servers_at_end: last.servers_read,
         }),
-        processes: of_processes.map_or(0, |_| {
-            first.processes.as_ref().map_or(0, |all| count(all.len()))
-        }),
+        processes: of_processes
+            .map_or(0, |_| first.processes.as_ref().map_or(0, |all| count(all.len()))),
         servers: of_servers.map_or(0, |_| count(first.servers.len())),
         server_cpu_s: cpu.map(|(cpu_s, _)| cpu_s),
         server_cpu_error_s: cpu.map(|(_, error_s)| error_s),
@@ -255,7 +228,7 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
     }
 }
 
-/// Both, or why one of them is not known.
+/// Both values, or why one of them is unknown.
 fn both<'a, T>(first: &'a Known<T>, last: &'a Known<T>) -> Known<(&'a T, &'a T)> {
     match (first, last) {
         (Ok(first), Ok(last)) => Ok((first, last)),
@@ -263,20 +236,18 @@ fn both<'a, T>(first: &'a Known<T>, last: &'a Known<T>) -> Known<(&'a T, &'a T)>
     }
 }
 
-/// What all servers tell, or why it is not known.
+/// A counter of all servers, or why it is unknown.
 fn reported<T>(
     of_servers: Result<&ServerGrowth, &String>,
     of: impl FnOnce(&ServerGrowth) -> Option<T>,
 ) -> Known<T> {
     let found = of_servers.map_err(String::clone)?;
-    of(found).ok_or_else(|| "the server does not tell".to_owned())
+    of(found).ok_or_else(|| "the server does not report it".to_owned())
 }
 
-/// What is known; what is not is noted.
+/// The value if it is known; otherwise adds the reason to `unknown`.
 fn known<T>(what: Counted, found: Known<T>, unknown: &mut Vec<Unknown>) -> Option<T> {
-    found
-        .map_err(|reason| unknown.push(Unknown { what, reason }))
-        .ok()
+    found.map_err(|reason| unknown.push(Unknown { what, reason })).ok()
 }
 
 #[cfg(test)]

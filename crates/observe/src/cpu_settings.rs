@@ -1,5 +1,6 @@
-//! Settings of CPUs and firmware that decide how fast and how evenly a machine works. Each is left out where the machine does
-//! not show it: most virtual machines show little, and some files only root may read.
+//! CPU and firmware settings that decide how fast and how evenly a machine works. A setting is
+//! absent if the machine does not show it: most virtual machines show few, and only root may read
+//! some files.
 
 use crate::health::{Health, Reading};
 use crate::host::{
@@ -14,11 +15,11 @@ use std::path::Path;
 const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
-/// Most idle states that are read of a CPU; the kernel has at most ten.
+/// Upper bound on the idle states read per CPU; the kernel has at most ten.
 const MOST_IDLE_STATES: u32 = 16;
 
-/// Register of Intel's processors since Nehalem with a bit for each hardware prefetcher, set if it is off.
-/// (Intel, "Disclosure of Hardware Prefetcher Control on Some Intel Processors".)
+/// Register of Intel's processors since Nehalem with one bit per hardware prefetcher; a set bit
+/// turns it off. (Intel, "Disclosure of Hardware Prefetcher Control on Some Intel Processors".)
 const MISC_FEATURE_CONTROL: u64 = 0x1a4;
 
 /// Names of the prefetchers, from bit 0 of the register.
@@ -35,12 +36,10 @@ pub(crate) fn read(root: &Path) -> CpuSettings {
         }),
         energy_preference: energy_preference(root).ok(),
         turbo: turbo(root).ok().map(|(is_on, _)| is_on),
-        // The file is there only if the hardware chooses the frequencies; in the passive mode nothing tells.
-        hardware_pstates: (pstate.as_deref() == Some("active")).then(|| {
-            root.join(CPU)
-                .join("intel_pstate/hwp_dynamic_boost")
-                .exists()
-        }),
+        // The file exists only if the hardware chooses the frequencies; passive mode does not show
+        // who does.
+        hardware_pstates: (pstate.as_deref() == Some("active"))
+            .then(|| root.join(CPU).join("intel_pstate/hwp_dynamic_boost").exists()),
         idle_driver: of("cpuidle/current_driver"),
         idle_states: idle_states(root).unwrap_or_default(),
         smt: smt(root).ok(),
@@ -58,13 +57,10 @@ fn of_cpuinfo(root: &Path, name: &str) -> Option<String> {
 }
 
 fn energy_preference(root: &Path) -> Reading<String> {
-    line(
-        root,
-        &format!("{CPU}/cpu0/cpufreq/energy_performance_preference"),
-    )
+    line(root, &format!("{CPU}/cpu0/cpufreq/energy_performance_preference"))
 }
 
-/// What CPU 0 prefers, as a word, or else as a bias from 0 (performance) to 15 (energy).
+/// CPU 0's preference as a word, or else its bias from 0 (performance) to 15 (energy).
 pub(crate) fn energy_bias(root: &Path) -> Reading<String> {
     let bias = || line(root, &format!("{CPU}/cpu0/power/energy_perf_bias"));
     energy_preference(root).or_else(|_| bias())
@@ -75,14 +71,12 @@ pub(crate) fn smt(root: &Path) -> Reading<String> {
 }
 
 fn unsupported(reason: &str) -> Health {
-    Health::Unsupported {
-        reason: reason.to_owned(),
-    }
+    Health::Unsupported { reason: reason.to_owned() }
 }
 
-/// Those of CPU 0, the lightest first.
+/// Idle states of CPU 0, the lightest first.
 pub(crate) fn idle_states(root: &Path) -> Reading<Vec<IdleState>> {
-    // The first one gives the reason if there are none.
+    // The first state gives the reason if there are none.
     line(root, &format!("{CPU}/cpu0/cpuidle/state0/name"))?;
     let state = |place: u32| {
         let file = |name: &str| format!("{CPU}/cpu0/cpuidle/state{place}/{name}");
@@ -95,7 +89,8 @@ pub(crate) fn idle_states(root: &Path) -> Reading<Vec<IdleState>> {
     Ok((0..MOST_IDLE_STATES).map_while(state).collect())
 }
 
-/// More than 1 with sub-NUMA clustering (Intel) or several nodes per socket (AMD).
+/// NUMA nodes with CPUs per socket: more than 1 with sub-NUMA clustering (Intel) or several nodes
+/// per socket (AMD).
 pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
     let socket = |cpu: &u64| {
         let file = format!("{CPU}/cpu{cpu}/topology/physical_package_id");
@@ -103,10 +98,10 @@ pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
     };
     let cpus = online_list(root)?;
     let sockets: Reading<BTreeSet<String>> = cpus.iter().map(socket).collect();
-    let uneven = || unsupported("the nodes are not spread evenly over the sockets");
+    let uneven = || unsupported("the sockets have different numbers of nodes");
     let nodes = line(root, &format!("{NODE}/online"))?;
     let nodes = members_of_list(&nodes).ok_or_else(uneven)?;
-    // Nodes without CPUs are memory of another kind.
+    // Nodes without CPUs are a different kind of memory.
     let has_cpus = |node: &&u64| line(root, &format!("{NODE}/node{node}/cpulist")).is_ok();
     let nodes = nodes.iter().filter(has_cpus).count() as u64;
     let sockets = sockets?.len() as u64;
@@ -114,31 +109,30 @@ pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
     is_even.then(|| nodes / sockets).ok_or_else(uneven)
 }
 
-/// A virtual machine shows the register of its hypervisor's imagination.
+/// Hardware prefetchers that are off. Not read in a virtual machine, where the hypervisor makes up
+/// the register.
 pub(crate) fn prefetchers_off(root: &Path) -> Reading<Vec<String>> {
     if has_hypervisor(root) {
-        return Err(unsupported(
-            "a virtual machine does not show the registers of the CPU",
-        ));
+        return Err(unsupported("a virtual machine does not show the registers of the CPU"));
     }
     if of_cpuinfo(root, "vendor_id").as_deref() != Some("GenuineIntel") {
-        return Err(unsupported("only Intel's CPUs show it"));
+        return Err(unsupported("only Intel CPUs show it"));
     }
     let mut bytes = [0; 8];
     let file = fs::File::open(root.join("dev/cpu/0/msr"));
-    file.and_then(|file| file.read_exact_at(&mut bytes, MISC_FEATURE_CONTROL))
-        .map_err(|error| {
+    file.and_then(|file| file.read_exact_at(&mut bytes, MISC_FEATURE_CONTROL)).map_err(
+        |error| {
             let reason =
-                format!("`/dev/cpu/0/msr` cannot be read ({error}); `modprobe msr`, as root");
+                format!("cannot read `/dev/cpu/0/msr`: {error}; run `modprobe msr` as root");
             Health::Failed { reason }
-        })?;
+        },
+    )?;
     let bits = u64::from_le_bytes(bytes);
-    let named = PREFETCHERS.iter().enumerate();
-    let off = named.filter(|(place, _)| bits >> place & 1 == 1);
+    let off = PREFETCHERS.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     Ok(off.map(|(_, name)| (*name).to_owned()).collect())
 }
 
-/// Maker, version and date.
+/// BIOS vendor, version and date.
 fn bios(root: &Path) -> Option<String> {
     let of = |name: &str| line(root, &format!("sys/class/dmi/id/bios_{name}")).ok();
     let version = of("version")?;
@@ -146,7 +140,7 @@ fn bios(root: &Path) -> Option<String> {
     Some(known.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
-/// In a container the processes of the host are not visible.
+/// Whether `irqbalance` runs; unknown in a container, which does not see the host's processes.
 fn irqbalance(root: &Path) -> Option<bool> {
     if container(root).is_some() {
         return None;
@@ -181,10 +175,7 @@ mod tests {
             .with("proc/cpuinfo", INTEL)
             .with("proc/812/comm", "irqbalance\n")
             .with(&cpu("cpu0/cpufreq/scaling_driver"), "intel_pstate\n")
-            .with(
-                &cpu("cpu0/cpufreq/energy_performance_preference"),
-                "balance_performance\n",
-            )
+            .with(&cpu("cpu0/cpufreq/energy_performance_preference"), "balance_performance\n")
             .with(&cpu("intel_pstate/status"), "active\n")
             .with(&cpu("intel_pstate/hwp_dynamic_boost"), "0\n")
             .with(&cpu("intel_pstate/no_turbo"), "1\n")
@@ -198,10 +189,9 @@ mod tests {
             .with("sys/class/dmi/id/bios_date", "05/12/2025\n");
         for node in 0..4 {
             let file = format!("cpu{node}/topology/physical_package_id");
-            fixture = fixture.with(&cpu(&file), &format!("{}\n", node / 2)).with(
-                &format!("sys/devices/system/node/node{node}/cpulist"),
-                &format!("{node}\n"),
-            );
+            fixture = fixture
+                .with(&cpu(&file), &format!("{}\n", node / 2))
+                .with(&format!("sys/devices/system/node/node{node}/cpulist"), &format!("{node}\n"));
         }
         let states = [("POLL", 0, 0), ("C1", 2, 0), ("C6", 133, 1)];
         for (place, (name, latency, disable)) in states.into_iter().enumerate() {
@@ -250,16 +240,13 @@ mod tests {
         let read_of = |fixture: &Fixture| read(fixture.root());
         assert_eq!(
             read_of(&nothing),
-            CpuSettings {
-                irqbalance: Some(false),
-                ..CpuSettings::default()
-            }
+            CpuSettings { irqbalance: Some(false), ..CpuSettings::default() }
         );
         assert_eq!(read_of(&server().with(".dockerenv", "")).irqbalance, None);
     }
 
     #[test]
-    fn hardware_chooses_frequencies_only_if_the_driver_says_so() {
+    fn hwp_is_reported_only_with_an_active_driver() {
         let status = "sys/devices/system/cpu/intel_pstate/status";
         let of = |fixture: Fixture| read(fixture.root()).hardware_pstates;
         assert_eq!(of(Fixture::new().with(status, "active\n")), Some(false));

@@ -1,5 +1,5 @@
-//! The machine of another host that a shell can be run on, by the same readers: what its files say is printed there, and laid
-//! down here as they are.
+//! Describes another machine on which a shell can run, with the same readers as this machine: a
+//! script prints the files there, and they are recreated below a temporary root here.
 
 use crate::doctor::{self, Subject};
 use crate::environment;
@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Component, Path};
 
-/// For `sh`: prints each line of the files by which a machine is known, behind the file and a colon. Registers of a CPU are not
-/// among them, and what the shell may not read is left out.
+/// Script for `sh` that prints each line of the files that describe a machine, after the file's
+/// name and a colon. Skips CPU registers and files that the shell may not read.
 pub const SCRIPT: &str = r#"cd / && export LC_ALL=C || exit 1
 cpu=sys/devices/system/cpu
 grep -sH '' proc/cpuinfo proc/meminfo proc/loadavg proc/self/status proc/self/cgroup proc/net/route proc/mounts \
@@ -31,14 +31,15 @@ for mark in .dockerenv run/.containerenv proc/1/comm; do [ -e $mark ] && echo "$
 true
 "#;
 
-/// Folders whose files it prints; a mark of containers lies beside them.
+/// Folders whose files [`SCRIPT`] prints, in addition to [`MARK`].
 const FOLDERS: [&str; 5] = ["proc", "sys", "etc", "usr", "run"];
 const MARK: &str = ".dockerenv";
 
-/// The environment of a machine by what [`SCRIPT`] printed there. The cost of reading its clock is not known.
+/// The environment of a machine from the output of [`SCRIPT`]. The cost of reading its clock is
+/// unknown.
 ///
 /// # Errors
-/// The files cannot be laid down.
+/// The files cannot be written.
 pub fn environment(printed: &str) -> io::Result<Environment> {
     let folder = tempfile::tempdir()?;
     let root = folder.path();
@@ -46,7 +47,7 @@ pub fn environment(printed: &str) -> io::Result<Environment> {
         let Some((file, text)) = line.split_once(':') else {
             continue;
         };
-        // Lines of a `.bashrc` are among them.
+        // Output of a `.bashrc` may come first.
         if is_printed(file) {
             append(&root.join(file), text)?;
         }
@@ -58,14 +59,13 @@ pub fn environment(printed: &str) -> io::Result<Environment> {
     })
 }
 
-/// Whether the script prints a file of this name. Another host does not say where something is written on this one.
+/// Whether the script prints a file of this name. The output of another host must not choose where
+/// files are written here.
 fn is_printed(file: &str) -> bool {
     let mut parts = Path::new(file).components();
     let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
     let is_below = FOLDERS.iter().any(|folder| {
-        let below = file
-            .strip_prefix(folder)
-            .and_then(|file| file.strip_prefix('/'));
+        let below = file.strip_prefix(folder).and_then(|file| file.strip_prefix('/'));
         below.is_some_and(|file| !file.is_empty() && !file.ends_with('/'))
     });
     file == MARK || is_below && parts.all(is_name)
@@ -75,10 +75,7 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut file = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)?;
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
     writeln!(file, "{text}")
 }
 
@@ -94,12 +91,9 @@ mod tests {
         let output = output.expect("there is a shell");
         assert!(output.status.success(), "{output:?}");
         let printed = String::from_utf8(output.stdout).expect("it is text");
-        let elsewhere = environment(&printed).expect("it can be laid down");
+        let elsewhere = environment(&printed).expect("it can be written");
         let facts = doctor::observe(Path::new("/"), &Subject::default());
-        let here = Environment {
-            doctor: doctor::examine(&facts),
-            ..environment::capture(None)
-        };
+        let here = Environment { doctor: doctor::examine(&facts), ..environment::capture(None) };
         let expected = Environment {
             clock_read_ns: None,
             load_average: elsewhere.load_average,
@@ -110,7 +104,7 @@ mod tests {
         assert!(elsewhere.cpu_model.is_some() && elsewhere.memory_bytes.is_some());
         for (there, here) in elsewhere.doctor.iter().zip(&here.doctor) {
             let is_known = there.level != Level::Unknown;
-            // How much a process or the machine uses at this moment is said, too.
+            // Texts also contain the current use of a process or the machine.
             let is_same = (there.check, there.level) == (here.check, here.level);
             assert!(!is_known || is_same, "{there:?}, here {here:?}");
         }
@@ -120,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_cannot_name_files_of_this_one() {
+    fn other_host_cannot_write_files_outside_the_root() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("mine");
         let printed = format!(
             "{}:theirs\n../../../../../../../../tmp/mine:theirs\nproc/sys/kernel/hostname:db7\nno file\n",
             file.display()
         );
-        let environment = environment(&printed).expect("it can be laid down");
+        let environment = environment(&printed).expect("it can be written");
         assert_eq!(environment.hostname.as_deref(), Some("db7"));
         assert!(!file.exists());
     }
@@ -136,23 +130,10 @@ mod tests {
     fn shell_greeting_is_not_taken_for_file_names() {
         let said = ": hello\nproc: mounted\nproc/: mounted\nsys:\n./proc:\nproc//: x\nmotd: welcome\netc/../mark: x\n.dockerenv:\n";
         let printed = format!("{said}proc/sys/kernel/hostname:db7\n");
-        let environment = environment(&printed).expect("it can be laid down");
+        let environment = environment(&printed).expect("it can be written");
         assert_eq!(environment.hostname.as_deref(), Some("db7"));
-        let named = [
-            "",
-            "proc",
-            "proc/",
-            "proc//",
-            "sys",
-            "motd",
-            "etc/../mark",
-            "/proc/cpuinfo",
-        ];
+        let named = ["", "proc", "proc/", "proc//", "sys", "motd", "etc/../mark", "/proc/cpuinfo"];
         assert!(!named.into_iter().any(is_printed));
-        assert!(
-            ["proc/1/comm", "run/.containerenv", MARK]
-                .into_iter()
-                .all(is_printed)
-        );
+        assert!(["proc/1/comm", "run/.containerenv", MARK].into_iter().all(is_printed));
     }
 }

@@ -1,4 +1,4 @@
-//! Puts the readings of a machine together into the environment of a run document.
+//! Assembles the environment of a run document from the readings of a machine.
 
 use crate::clock::read_cost_ns;
 use crate::doctor::{self, Subject};
@@ -8,12 +8,11 @@ use dyno_record::model::{Environment, StorageRecord};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The environment with the state of every probe.
+/// The environment with the health of every reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// What was read; `None` where it could not be.
     pub environment: Environment,
-    /// How each reading went, in the order of the environment's fields.
+    /// Health of each reading, in the order of the environment's fields.
     pub probes: Vec<ProbeHealth>,
 }
 
@@ -23,24 +22,22 @@ pub fn capture(data_dir: Option<&Path>) -> Environment {
     observe(data_dir).environment
 }
 
-/// As [`capture`], with what the checks of `dyno doctor` say of the machine before a measurement, others on it included.
+/// Like [`capture`], with the results of `dyno doctor` before a measurement, including other
+/// processes on the machine.
 pub fn examine(subject: Subject) -> Environment {
-    let watching = Subject {
-        watch: doctor::WATCH,
-        ..subject
-    };
+    let watching = Subject { watch: doctor::WATCH, ..subject };
     Environment {
         doctor: doctor::examine(&doctor::observe(Path::new("/"), &watching)),
         ..capture(watching.data_dir.as_deref())
     }
 }
 
-/// As [`capture`], with the reasons for what could not be read.
+/// Like [`capture`], with the reasons for missing values.
 pub fn observe(data_dir: Option<&Path>) -> Observation {
     observe_root(Path::new("/"), data_dir)
 }
 
-/// The storage of a folder, which need not exist yet; `None` if not even its mount is known.
+/// The storage of a folder, which need not exist yet; `None` if even its mount is unknown.
 pub fn storage_of(folder: &Path) -> Option<StorageRecord> {
     storage::storage(Path::new("/"), folder).ok()
 }
@@ -50,26 +47,27 @@ pub fn hostname() -> Option<String> {
     host::hostname(Path::new("/")).ok()
 }
 
-/// Space on the disk of a folder, or of the nearest one above it that exists, that a process without privileges may
-/// still use.
+/// Space that a process without privileges may still use on the disk of a folder or its nearest
+/// existing parent.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     storage::free_bytes(&storage::nearest_existing(folder))
 }
 
-/// Number of the file system of a folder, or of the nearest one above it that exists, and the space there that a process without
-/// privileges may still use.
+/// Number of the file system of a folder or its nearest existing parent, and the space there that a
+/// process without privileges may still use.
 pub fn space_of(folder: &Path) -> Option<(u64, u64)> {
     let existing = storage::nearest_existing(folder);
     let number = existing.metadata().ok()?.dev();
     Some((number, storage::free_bytes(&existing)?))
 }
 
-/// Share of the memory of this machine that processes may still have; `None` if the kernel does not tell.
+/// Share of this machine's memory that is available to processes; `None` if the kernel does not
+/// report it.
 pub fn available_memory_ratio() -> Option<f64> {
     host::available_memory_ratio(Path::new("/")).ok()
 }
 
-/// Makes this machine forget what it keeps of files in memory.
+/// Drops the page cache of this machine.
 ///
 /// # Errors
 /// Mostly missing rights: it needs root.
@@ -77,10 +75,10 @@ pub fn drop_page_cache() -> std::io::Result<()> {
     storage::drop_page_cache(Path::new("/"))
 }
 
-/// Whether [`drop_page_cache`] may do that; nothing is dropped.
+/// Checks whether [`drop_page_cache`] is permitted, without dropping anything.
 ///
 /// # Errors
-/// As those of [`drop_page_cache`].
+/// The errors of [`drop_page_cache`].
 pub fn may_drop_page_cache() -> std::io::Result<()> {
     storage::may_drop_page_cache(Path::new("/"))
 }
@@ -110,13 +108,10 @@ pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation 
             .and_then(|folder| probes.note("data_storage", storage::storage(root, folder))),
         doctor: Vec::new(),
     };
-    Observation {
-        environment,
-        probes: probes.0,
-    }
+    Observation { environment, probes: probes.0 }
 }
 
-/// Collects how readings went.
+/// Collects the health of readings.
 #[derive(Default)]
 struct Probes(Vec<ProbeHealth>);
 
@@ -154,38 +149,19 @@ mod tests {
         assert!(matches!(health("cpu_governor"), Health::Unsupported { .. }));
         assert!(matches!(health("load_average"), Health::Degraded { .. }));
         assert!(matches!(health("data_storage"), Health::Unsupported { .. }));
-        assert!(matches!(
-            roll_up(&observation.probes),
-            Health::Degraded { .. }
-        ));
+        assert!(matches!(roll_up(&observation.probes), Health::Degraded { .. }));
         assert!(
-            caveat(&observation.probes)
-                .unwrap()
-                .statement
-                .to_string()
-                .contains("load_average")
+            caveat(&observation.probes).unwrap().statement.to_string().contains("load_average")
         );
     }
 
     #[test]
     fn this_machine_reports_the_basics() {
         let environment = capture(Some(Path::new("/")));
-        assert!(
-            environment
-                .kernel
-                .is_some_and(|kernel| kernel.starts_with("Linux "))
-        );
+        assert!(environment.kernel.is_some_and(|kernel| kernel.starts_with("Linux ")));
         assert!(environment.cpus.is_some_and(|cpus| cpus >= 1));
-        assert!(
-            environment
-                .memory_bytes
-                .is_some_and(|bytes| bytes > 1 << 20)
-        );
-        assert!(
-            environment
-                .clock_read_ns
-                .is_some_and(|cost_ns| cost_ns > 0.0)
-        );
+        assert!(environment.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert!(environment.clock_read_ns.is_some_and(|cost_ns| cost_ns > 0.0));
         let storage = environment.data_storage.unwrap();
         assert!(storage.filesystem.is_some() && storage.free_bytes.is_some());
     }

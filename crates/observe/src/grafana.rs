@@ -1,4 +1,4 @@
-//! Tells Grafana what happened, as annotations.
+//! Posts annotations to Grafana.
 
 use crate::http::{self, AccessError, Address, Credentials, in_words};
 use ureq::Agent;
@@ -6,37 +6,30 @@ use ureq::Agent;
 /// Where annotations are posted, below the address of Grafana.
 const PATH: &str = "/api/annotations";
 
-/// A Grafana that keeps annotations.
+/// A Grafana server that receives annotations.
 pub struct Grafana {
     client: Agent,
     address: Address,
-    /// A bearer token; that of the address counts more.
+    /// A bearer token; credentials of the address take precedence.
     token: Option<String>,
 }
 
 impl Grafana {
-    /// One at this address, where its pages begin. `token` is sent if the address has no credentials of its own.
+    /// Uses the Grafana whose pages begin at this address. `token` is sent if the address has no
+    /// credentials of its own.
     ///
     /// # Errors
-    /// Credentials or certificates that cannot be read.
+    /// Credentials or certificates cannot be read.
     pub fn new(address: Address, token: Option<String>) -> Result<Grafana, AccessError> {
-        // Read anew with each annotation; what is wrong with them now is reported now.
-        address
-            .credentials
-            .as_ref()
-            .map(Credentials::header)
-            .transpose()?;
-        Ok(Grafana {
-            client: http::client(&address)?,
-            address,
-            token,
-        })
+        // They are read again for each annotation; reading them now reports errors early.
+        address.credentials.as_ref().map(Credentials::header).transpose()?;
+        Ok(Grafana { client: http::client(&address)?, address, token })
     }
 
-    /// Has it keep an annotation, which is JSON as its HTTP API takes it, within 2 s.
+    /// Posts an annotation, which is JSON for its HTTP API, within 2 s.
     ///
     /// # Errors
-    /// Why it does not keep it, in words without the token.
+    /// Why Grafana did not accept it, without the token.
     pub fn annotate(&self, annotation: &str) -> Result<(), String> {
         let url = format!("{}{PATH}", self.address.url.trim_end_matches('/'));
         let failed = |what: String| format!("`{url}`: {what}");
@@ -45,15 +38,13 @@ impl Grafana {
         let header = credentials
             .map_err(|error| failed(error.to_string()))?
             .or_else(|| Some(format!("Bearer {}", self.token.as_ref()?)));
-        // After a redirection it would be a question and no post, which anything may answer well.
+        // A redirection would turn the POST into a GET, which may succeed anywhere.
         let request = self.client.post(&url).config().max_redirects(0).build();
         let mut request = request.header("Content-Type", "application/json");
         if let Some(header) = &header {
             request = request.header("Authorization", header);
         }
-        let response = request
-            .send(annotation)
-            .map_err(|error| failed(in_words(&error)))?;
+        let response = request.send(annotation).map_err(|error| failed(in_words(&error)))?;
         let status = response.status();
         let kind = response.body().mime_type();
         match status.as_u16() {

@@ -1,4 +1,5 @@
-//! Whether something could be read, and if not, why: what cannot be measured is said, never guessed.
+//! Whether something could be read, and the reason if not: missing values are reported, never
+//! guessed.
 
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::statement;
@@ -10,21 +11,18 @@ use std::path::Path;
 /// State of one probe, from best to worst.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Health {
-    /// Everything was read.
     Healthy,
-    /// This machine does not have it, which is no fault: a virtual machine without CPU governor.
+    /// This machine does not have it, which is not a fault: for example no CPU governor in a
+    /// virtual machine.
     Unsupported {
-        /// What is missing.
         reason: String,
     },
-    /// A part was read, or it was read and not understood.
+    /// Only a part was read, or the content was not understood.
     Degraded {
-        /// What is missing or strange.
         reason: String,
     },
-    /// It is there and could not be read.
+    /// It exists but could not be read.
     Failed {
-        /// What went wrong.
         reason: String,
     },
 }
@@ -34,15 +32,14 @@ pub enum Health {
 pub struct ProbeHealth {
     /// Name of the field in the run document, for example `cpu_governor`.
     pub name: &'static str,
-    /// How it went.
     pub health: Health,
 }
 
-/// A value, or why there is none.
+/// A value, or why it is missing.
 pub type Reading<T> = Result<T, Health>;
 
 impl Health {
-    /// Health of a file that could not be read: one that does not exist is unsupported, all else failed.
+    /// Health of a file that could not be read: unsupported if it does not exist, otherwise failed.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Health {
         let reason = format!("`{}`: {error}", path.display());
         match error.kind() {
@@ -53,14 +50,12 @@ impl Health {
         }
     }
 
-    /// Health of content that was read and makes no sense.
+    /// Health of a file whose content was not understood.
     pub(crate) fn not_understood(path: &Path, what: &str) -> Health {
-        Health::Degraded {
-            reason: format!("`{}` has no {what}", path.display()),
-        }
+        Health::Degraded { reason: format!("`{}` has no {what}", path.display()) }
     }
 
-    /// Why it is not healthy.
+    /// The reason, unless it is healthy.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Health::Healthy => None,
@@ -77,14 +72,11 @@ pub fn roll_up(probes: &[ProbeHealth]) -> Health {
     healths.max().cloned().unwrap_or(Health::Healthy)
 }
 
-/// The caveat about probes that failed or were not understood; what a machine does not have is no
-/// reason to doubt a result.
+/// The caveat about probes that failed or were not understood. A feature that the machine does not
+/// have is not a reason to doubt a result.
 pub fn caveat(probes: &[ProbeHealth]) -> Option<Caveat> {
     let is_doubtful = |probe: &&ProbeHealth| {
-        matches!(
-            probe.health,
-            Health::Degraded { .. } | Health::Failed { .. }
-        )
+        matches!(probe.health, Health::Degraded { .. } | Health::Failed { .. })
     };
     let probes: Vec<Statement> = probes
         .iter()
@@ -109,25 +101,17 @@ mod tests {
     }
 
     fn unsupported() -> Health {
-        Health::Unsupported {
-            reason: "none".into(),
-        }
+        Health::Unsupported { reason: "none".into() }
     }
 
     fn failed() -> Health {
-        Health::Failed {
-            reason: "permission denied".into(),
-        }
+        Health::Failed { reason: "permission denied".into() }
     }
 
     #[test]
-    fn the_worst_probe_decides() {
+    fn worst_probe_decides() {
         assert_eq!(roll_up(&[]), Health::Healthy);
-        let probes = [
-            probe("a", Health::Healthy),
-            probe("b", failed()),
-            probe("c", unsupported()),
-        ];
+        let probes = [probe("a", Health::Healthy), probe("b", failed()), probe("c", unsupported())];
         assert_eq!(roll_up(&probes), failed());
         assert_eq!(roll_up(&probes[..1]), Health::Healthy);
         assert_eq!(
@@ -138,10 +122,7 @@ mod tests {
 
     #[test]
     fn only_failed_probes_become_a_caveat() {
-        assert_eq!(
-            caveat(&[probe("a", Health::Healthy), probe("c", unsupported())]),
-            None
-        );
+        assert_eq!(caveat(&[probe("a", Health::Healthy), probe("c", unsupported())]), None);
         let caveat = caveat(&[probe("cpu_governor", failed()), probe("c", unsupported())]).unwrap();
         assert_eq!(caveat.kind, CaveatKind::ProbeUnavailable);
         assert_eq!(
@@ -151,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_unsupported_and_a_forbidden_one_failed() {
+    fn missing_file_is_unsupported_and_forbidden_one_failed() {
         let path = Path::new("/x");
         let missing = Health::from_io(path, &io::Error::from(io::ErrorKind::NotFound));
         assert!(matches!(missing, Health::Unsupported { .. }));

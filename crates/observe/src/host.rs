@@ -1,5 +1,5 @@
-//! Readers of `/proc`, `/sys` and `/etc` for what a machine is. Each takes the root of the tree it
-//! reads, so that tests give it a fixture. No reader keeps state.
+//! Stateless readers of `/proc`, `/sys` and `/etc` that describe a machine. Each takes the root of
+//! the file tree, so that tests can pass a fixture.
 
 use crate::health::{Health, Reading};
 pub(crate) use dyno_record::cpus::members_of_list;
@@ -28,7 +28,7 @@ pub(crate) fn os(root: &Path) -> Reading<String> {
         .ok_or_else(|| Health::not_understood(&root.join("etc/os-release"), "`PRETTY_NAME`"))
 }
 
-/// CPU model. Arm machines give numbers of maker and part in place of a name.
+/// CPU model. Arm machines report maker and part numbers instead of a name.
 pub(crate) fn cpu_model(root: &Path) -> Reading<String> {
     let path = "proc/cpuinfo";
     let text = text(root, path)?;
@@ -48,7 +48,8 @@ pub(crate) fn cpus(root: &Path) -> Reading<u64> {
     Ok(allowed.len() as u64)
 }
 
-/// The CPUs in the `status` of a process or thread, without those that are not online: kernels list all that there may ever be.
+/// The online CPUs in the `status` of a process or thread. Kernels list all CPUs that could ever be
+/// added.
 pub(crate) fn affinity(root: &Path, path: &str, online: Option<&[u64]>) -> Reading<Vec<u64>> {
     let text = text(root, path)?;
     let allowed = field(&text, "Cpus_allowed_list").and_then(members_of_list);
@@ -77,13 +78,13 @@ pub(crate) fn memory_bytes(root: &Path) -> Reading<u64> {
     meminfo_bytes(root, "MemTotal")
 }
 
-/// Share of it that processes may still have.
+/// Share of the memory that is available to processes.
 pub(crate) fn available_memory_ratio(root: &Path) -> Reading<f64> {
     let available = meminfo_bytes(root, "MemAvailable")?;
     Ok(available as f64 / memory_bytes(root)?.max(1) as f64)
 }
 
-/// Swap of the machine; 0 without.
+/// Swap of the machine; 0 without swap.
 pub(crate) fn swap_bytes(root: &Path) -> Reading<u64> {
     meminfo_bytes(root, "SwapTotal")
 }
@@ -97,10 +98,7 @@ pub(crate) fn transparent_hugepages(root: &Path) -> Reading<String> {
 
 /// Clock source of the kernel.
 pub(crate) fn clock_source(root: &Path) -> Reading<String> {
-    line(
-        root,
-        "sys/devices/system/clocksource/clocksource0/current_clocksource",
-    )
+    line(root, "sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
 /// One-minute load average.
@@ -116,19 +114,18 @@ pub(crate) fn load_average(root: &Path) -> Reading<f64> {
 /// A file that holds one number.
 pub(crate) fn number(root: &Path, path: &str) -> Reading<u64> {
     let line = line(root, path)?;
-    line.parse()
-        .map_err(|_| Health::not_understood(&root.join(path), "number"))
+    line.parse().map_err(|_| Health::not_understood(&root.join(path), "number"))
 }
 
-/// The word in brackets of a file.
+/// The word in brackets in a file.
 pub(crate) fn selected_in(root: &Path, path: &str) -> Reading<String> {
     selected(&line(root, path)?)
         .ok_or_else(|| Health::not_understood(&root.join(path), "selected value"))
 }
 
-/// Frequency governor of each CPU online.
+/// Frequency governor of each CPU that is online.
 pub(crate) fn governors(root: &Path) -> Reading<BTreeMap<u64, String>> {
-    // The first one gives the reason if there are none.
+    // The first CPU gives the reason if there are none.
     cpu_governor(root)?;
     let mut governors = BTreeMap::new();
     for cpu in online_list(root)? {
@@ -140,9 +137,9 @@ pub(crate) fn governors(root: &Path) -> Reading<BTreeMap<u64, String>> {
     Ok(governors)
 }
 
-/// File of Intel's driver: 1 forbids.
+/// File of Intel's driver: 1 forbids frequencies above the nominal one.
 pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
-/// File of the other drivers: 1 allows.
+/// File of the other drivers: 1 allows them.
 pub(crate) const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 
 /// Whether frequencies above the nominal one are allowed, and the file that says so.
@@ -160,12 +157,12 @@ pub(crate) fn clock_sources(root: &Path) -> Reading<Vec<String>> {
     Ok(line.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-/// CPUs online.
+/// Number of CPUs that are online.
 pub(crate) fn cpus_online(root: &Path) -> Reading<u64> {
     Ok(online_list(root)?.len() as u64)
 }
 
-/// Numbers of the CPUs online, ascending.
+/// Numbers of the CPUs that are online, ascending.
 pub(crate) fn online_list(root: &Path) -> Reading<Vec<u64>> {
     let path = "sys/devices/system/cpu/online";
     members_of_list(&line(root, path)?)
@@ -176,19 +173,14 @@ pub(crate) fn online_list(root: &Path) -> Reading<Vec<u64>> {
 pub(crate) fn cpu_pressure_percent(root: &Path) -> Reading<f64> {
     let path = "proc/pressure/cpu";
     let text = text(root, path)?;
-    let some = text
-        .lines()
-        .find_map(|line| line.strip_prefix("some avg10="));
+    let some = text.lines().find_map(|line| line.strip_prefix("some avg10="));
     some.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
         .ok_or_else(|| Health::not_understood(&root.join(path), "`some avg10`"))
 }
 
-/// Container and hypervisor, as far as the machine shows; `None` where nothing points to either.
+/// Container and hypervisor, if the machine shows any; `None` without a sign of either.
 pub(crate) fn virtualization(root: &Path) -> Option<String> {
-    let found: Vec<String> = container(root)
-        .into_iter()
-        .chain(hypervisor(root))
-        .collect();
+    let found: Vec<String> = container(root).into_iter().chain(hypervisor(root)).collect();
     (!found.is_empty()).then(|| found.join(" on "))
 }
 
@@ -203,19 +195,20 @@ pub(crate) fn container(root: &Path) -> Option<String> {
         .map(|(_, name)| format!("container ({name})"))
 }
 
-/// Whether the flags of the CPUs say that a hypervisor is below.
+/// Whether the flags of the CPUs show a hypervisor.
 pub(crate) fn has_hypervisor(root: &Path) -> bool {
     text(root, "proc/cpuinfo").is_ok_and(|text| {
         field(&text, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
     })
 }
 
-/// The hypervisor below, as far as the machine shows one.
+/// The hypervisor, if the machine shows one.
 pub(crate) fn hypervisor(root: &Path) -> Option<String> {
     if let Ok(kind) = line(root, "sys/hypervisor/type") {
         return Some(format!("virtual machine ({kind})"));
     }
-    // The maker's name alone proves nothing: cloud providers put it on their bare machines too.
+    // The maker's name alone proves nothing: cloud providers put it on their bare-metal machines as
+    // well.
     let vendor = line(root, "sys/class/dmi/id/sys_vendor").ok();
     match (has_hypervisor(root), vendor) {
         (false, Some(vendor)) if vendor == "QEMU" => Some("virtual machine (QEMU)".to_owned()),
@@ -231,7 +224,7 @@ pub(crate) fn text(root: &Path, path: &str) -> Reading<String> {
     fs::read_to_string(&path).map_err(|error| Health::from_io(&path, &error))
 }
 
-/// Content of a file that holds one line, without its end. An empty one is not understood.
+/// Content of a one-line file without the line end. An empty file is not understood.
 pub(crate) fn line(root: &Path, path: &str) -> Reading<String> {
     let text = text(root, path)?;
     match text.trim() {
@@ -240,7 +233,7 @@ pub(crate) fn line(root: &Path, path: &str) -> Reading<String> {
     }
 }
 
-/// An absolute path in a tree of files that stands for a machine.
+/// Maps an absolute path into the file tree of a machine.
 pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -270,7 +263,7 @@ fn meminfo_bytes(root: &Path, name: &str) -> Reading<u64> {
         .ok_or_else(|| Health::not_understood(&root.join(path), name))
 }
 
-/// How many numbers a list such as `0-3,8,10-11` has.
+/// Number of entries in a list such as `0-3,8,10-11`.
 fn count_of_list(list: &str) -> Option<u64> {
     members_of_list(list).map(|members| members.len() as u64)
 }
@@ -303,7 +296,7 @@ pub(crate) mod tests {
     const ARM: &str = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
 
     #[test]
-    fn a_machine_is_read_from_its_files() {
+    fn machine_is_read_from_its_files() {
         let fixture = Fixture::new()
             .with("proc/sys/kernel/hostname", "bench-1\n")
             .with("proc/sys/kernel/ostype", "Linux\n")
@@ -318,22 +311,13 @@ pub(crate) mod tests {
                 "Name:\tdyno\nCpus_allowed:\tf0f\nCpus_allowed_list:\t0-3,8,10-11\n",
             )
             .with("sys/devices/system/node/online", "0-1\n")
-            .with(
-                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                "performance\n",
-            )
+            .with("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n")
             .with(
                 "proc/meminfo",
                 "MemTotal:       16308156 kB\nMemFree: 1 kB\nSwapTotal:             0 kB\n",
             )
-            .with(
-                "sys/kernel/mm/transparent_hugepage/enabled",
-                "always [madvise] never\n",
-            )
-            .with(
-                "sys/devices/system/clocksource/clocksource0/current_clocksource",
-                "tsc\n",
-            )
+            .with("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
+            .with("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
             .with("proc/loadavg", "0.42 0.30 0.25 1/234 5678\n");
         let root = fixture.root();
         assert_eq!(hostname(root), Ok("bench-1".to_owned()));
@@ -351,20 +335,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_empty_machine_is_unsupported_everywhere() {
+    fn empty_machine_is_unsupported_everywhere() {
         let fixture = Fixture::new();
         let root = fixture.root();
         let unsupported =
             |reading: Reading<String>| matches!(reading, Err(Health::Unsupported { .. }));
-        for reader in [
-            hostname,
-            kernel,
-            os,
-            cpu_model,
-            cpu_governor,
-            transparent_hugepages,
-            clock_source,
-        ] {
+        for reader in
+            [hostname, kernel, os, cpu_model, cpu_governor, transparent_hugepages, clock_source]
+        {
             assert!(unsupported(reader(root)));
         }
         for reader in [cpus, numa_nodes, memory_bytes, swap_bytes] {
@@ -374,7 +352,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn content_that_makes_no_sense_is_degraded() {
+    fn unparsable_content_is_degraded() {
         let fixture = Fixture::new()
             .with("proc/cpuinfo", "processor: 0\n")
             .with("proc/self/status", "Cpus_allowed_list:\t3-1\n")
@@ -394,19 +372,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_arm_cpu_is_named_by_its_numbers() {
+    fn arm_cpu_is_named_by_its_numbers() {
         let fixture = Fixture::new().with("proc/cpuinfo", ARM);
-        assert_eq!(
-            cpu_model(fixture.root()),
-            Ok("implementer 0x41 part 0xd0c".to_owned())
-        );
+        assert_eq!(cpu_model(fixture.root()), Ok("implementer 0x41 part 0xd0c".to_owned()));
     }
 
     #[test]
     fn containers_and_hypervisors_are_found() {
-        let both = Fixture::new()
-            .with("proc/cpuinfo", X86)
-            .with(".dockerenv", "");
+        let both = Fixture::new().with("proc/cpuinfo", X86).with(".dockerenv", "");
         assert_eq!(
             virtualization(both.root()).as_deref(),
             Some("container (docker) on virtual machine")
@@ -414,18 +387,12 @@ pub(crate) mod tests {
         let cloud = Fixture::new()
             .with("proc/cpuinfo", X86)
             .with("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-        assert_eq!(
-            virtualization(cloud.root()).as_deref(),
-            Some("virtual machine (Amazon EC2)")
-        );
+        assert_eq!(virtualization(cloud.root()).as_deref(), Some("virtual machine (Amazon EC2)"));
         let metal = Fixture::new()
             .with("proc/cpuinfo", ARM)
             .with("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
         assert_eq!(virtualization(metal.root()), None);
         let xen = Fixture::new().with("sys/hypervisor/type", "xen\n");
-        assert_eq!(
-            virtualization(xen.root()).as_deref(),
-            Some("virtual machine (xen)")
-        );
+        assert_eq!(virtualization(xen.root()).as_deref(), Some("virtual machine (xen)"));
     }
 }

@@ -1,5 +1,5 @@
-//! Where this machine has a setting of the kernel, what it is, and what else it may be. Setting it, and taking that back, is
-//! left to [`doctor::change`](crate::doctor::change).
+//! Finds a kernel setting of this machine, its value and its possible values.
+//! [`doctor::change`](crate::doctor::change) sets and reverts it.
 
 use crate::health::{Health, Reading};
 use crate::host::{self, below};
@@ -8,56 +8,57 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The files that hold one setting: of the kernel one, of CPUs one each.
+/// The files that hold one setting: one file for a kernel setting, one per CPU for a CPU setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingFiles {
     /// At least one.
     pub files: Vec<PathBuf>,
-    /// What the first one holds.
+    /// Content of the first file.
     pub value: String,
-    /// What it may hold; `None` where the kernel does not tell.
+    /// Possible values; `None` if the kernel does not report them.
     pub choices: Option<Vec<String>>,
 }
 
-/// A setting in one file of the kernel, by its absolute path.
+/// A setting in one kernel file, given by its absolute path.
 ///
 /// # Errors
-/// This kernel has it not, or it cannot be read.
+/// This kernel does not have it, or it cannot be read.
 pub fn of_machine(file: &str, root: &Path) -> Reading<SettingFiles> {
     found(vec![PathBuf::from(file)], root)
 }
 
-/// A setting in a file of each CPU that is online, below its folder.
+/// A setting in a file of each online CPU, given relative to the CPU's folder.
 ///
 /// # Errors
-/// As [`of_machine`].
+/// The errors of [`of_machine`].
 pub fn of_cpus(file: &str, root: &Path) -> Reading<SettingFiles> {
-    let cpus = host::online_list(root)?.into_iter();
-    let files = cpus.map(|cpu| PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/{file}")));
+    let files = host::online_list(root)?
+        .into_iter()
+        .map(|cpu| PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/{file}")));
     found(files.collect(), root)
 }
 
 /// A setting in a file of the queue of the disk that holds a folder.
 ///
 /// # Errors
-/// As [`of_machine`], and where the folder is on no disk.
+/// The errors of [`of_machine`], or the folder is not on a disk.
 pub fn of_disk(file: &str, folder: &Path, root: &Path) -> Reading<SettingFiles> {
     let queue = storage::queue(root, folder)?;
     found(vec![queue.join(file)], root)
 }
 
-/// The number that a file of the kernel holds, by its absolute path.
+/// The number in a kernel file, given by its absolute path.
 ///
 /// # Errors
-/// As [`of_machine`], and content that is none.
+/// The errors of [`of_machine`], or the content is not a number.
 pub fn number(file: &str, root: &Path) -> Reading<u64> {
     host::number(root, file.trim_start_matches('/'))
 }
 
-/// Whether a file may be written. Nothing is.
+/// Checks whether a file may be written, without writing it.
 ///
 /// # Errors
-/// Mostly missing rights: settings of the kernel need root.
+/// Mostly missing rights: kernel settings need root.
 pub fn may_set(file: &Path, root: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(below(root, file));
     file.map(drop)
@@ -74,9 +75,7 @@ fn found(files: Vec<PathBuf>, root: &Path) -> Reading<SettingFiles> {
         files_found.push(file);
     }
     let (Some(text), Some(file)) = (first, files_found.first()) else {
-        return Err(Health::Unsupported {
-            reason: "no CPU has it".to_owned(),
-        });
+        return Err(Health::Unsupported { reason: "no CPU has it".to_owned() });
     };
     Ok(SettingFiles {
         choices: choices(&text, file, root),
@@ -85,21 +84,18 @@ fn found(files: Vec<PathBuf>, root: &Path) -> Reading<SettingFiles> {
     })
 }
 
-/// What a file may hold: its words where one is in brackets, or the governors that a driver names beside it.
+/// Possible values of a file: its words if one is in brackets, or the governors that a driver lists
+/// in a file next to it.
 fn choices(text: &str, file: &Path, root: &Path) -> Option<Vec<String>> {
     let words = |text: &str| {
         let words = text.split_ascii_whitespace();
-        words
-            .map(|word| word.trim_matches(['[', ']']).to_owned())
-            .collect()
+        words.map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
     };
     if host::selected(text).is_some() {
         return Some(words(text));
     }
     let beside = file.with_file_name("scaling_available_governors");
-    let is_governor = file
-        .file_name()
-        .is_some_and(|name| name == "scaling_governor");
+    let is_governor = file.file_name().is_some_and(|name| name == "scaling_governor");
     let named = std::fs::read_to_string(below(root, &beside)).ok();
     named.filter(|_| is_governor).map(|text| words(&text))
 }
@@ -115,10 +111,7 @@ mod tests {
             |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
         let fixture = Fixture::new()
             .with("proc/sys/vm/swappiness", "60\n")
-            .with(
-                "sys/kernel/mm/transparent_hugepage/enabled",
-                "always [madvise] never\n",
-            )
+            .with("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
             .with("sys/devices/system/cpu/online", "0-1\n")
             .with(&governors(0), "powersave\n")
             .with(&governors(1), "powersave\n")
@@ -128,10 +121,7 @@ mod tests {
             );
         let root = fixture.root();
         let swappiness = of_machine("/proc/sys/vm/swappiness", root).unwrap();
-        assert_eq!(
-            (swappiness.value.as_str(), swappiness.choices),
-            ("60", None)
-        );
+        assert_eq!((swappiness.value.as_str(), swappiness.choices), ("60", None));
         let pages = of_machine("/sys/kernel/mm/transparent_hugepage/enabled", root).unwrap();
         assert_eq!(pages.value, "madvise");
         assert_eq!(pages.choices.unwrap(), ["always", "madvise", "never"]);

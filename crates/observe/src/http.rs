@@ -1,4 +1,4 @@
-//! Asks other programs over HTTP, for a short time: exporters for what they report, and Grafana to keep annotations.
+//! Short HTTP requests to other programs: exporters for their metrics, Grafana for annotations.
 
 mod access;
 
@@ -9,18 +9,18 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::config::RedirectAuthHeaders;
 
-/// Longest time for all of a request: a reading must not last longer than a few seconds.
+/// Longest time for a whole request: a reading must not take longer than a few seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-/// Longest answer. The exporters of machines and databases send some hundred kilobytes.
+/// Longest answer. Exporters of machines and databases send some hundred kilobytes.
 pub(crate) const SIZE_LIMIT: u64 = 8 << 20;
 
-/// A client that keeps its connection from one request to the next. It takes no proxy from the environment: what is
-/// measured is in reach, and a detour would be part of the measurement. Credentials are for the address of the plan: they
-/// follow no redirection.
+/// A client that keeps its connection between requests. It ignores proxies in the environment: the
+/// target is in reach, and a detour would be part of the measurement. Credentials are for the
+/// address in the plan and do not follow redirections.
 ///
 /// # Errors
-/// As for [`trust`].
+/// The errors of [`trust`].
 pub(crate) fn client(address: &Address) -> Result<Agent, AccessError> {
     let config = Agent::config_builder()
         .timeout_global(Some(TIME_LIMIT))
@@ -34,7 +34,7 @@ pub(crate) fn client(address: &Address) -> Result<Agent, AccessError> {
     Ok(config.into())
 }
 
-/// An error in the words that a report shows.
+/// An error in the words of the report.
 pub(crate) fn in_words(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Timeout(_) => format!("no answer within {} s", TIME_LIMIT.as_secs()),
@@ -43,7 +43,8 @@ pub(crate) fn in_words(error: &ureq::Error) -> String {
         }
         ureq::Error::Io(error) if is_about_certificate(error) => {
             let hint = if error.to_string().contains("CaUsedAsEndEntity") {
-                "it is the certificate of an authority; it needs its own, signed by it or created with `basicConstraints=CA:FALSE`"
+                "it uses the certificate of an authority; give it its own certificate, signed by \
+                    the authority or created with `basicConstraints=CA:FALSE`"
             } else {
                 "set its `ca_file` in the plan to the authority to trust"
             };
@@ -66,11 +67,11 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Answers one request; its lines.
+    /// Answers one request and returns the request's lines.
     fn answer(listener: &TcpListener, text: &str) -> Vec<String> {
         let (mut stream, _) = listener.accept().unwrap();
-        let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-        let request = lines
+        let request = BufReader::new(stream.try_clone().unwrap())
+            .lines()
             .map(Result::unwrap)
             .take_while(|line| !line.is_empty());
         let request: Vec<String> = request.collect();

@@ -1,6 +1,6 @@
-//! What the machine was and did while the load ran: its hardware and settings, the storage of the
-//! server's data, and what this process used. It reads and reports; what a setting means for a
-//! result is decided elsewhere.
+//! Observes the machine while the load runs: its hardware and settings, the storage of the server's
+//! data, and this process's resource use. Only reads and reports; other crates decide what a
+//! setting means for a result.
 
 mod allowed_cpus;
 pub mod busy;

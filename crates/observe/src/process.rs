@@ -1,4 +1,4 @@
-//! What this process has used since it started.
+//! Resources that this process has used since it started.
 
 use crate::doctor::processes;
 use crate::health::{Health, Reading};
@@ -9,7 +9,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
 
-/// Begin of the names of the load engine's worker threads.
+/// Prefix of the names of the load engine's worker threads.
 pub(crate) const WORKER: &str = "worker-";
 
 /// CPU time and memory of this process, all threads included.
@@ -21,11 +21,12 @@ pub struct Usage {
     pub system_ns: u64,
     /// Largest resident set so far.
     pub max_rss_bytes: u64,
-    /// Resident set now; `None` where `/proc` is not there.
+    /// Current resident set; `None` without `/proc`.
     pub current_rss_bytes: Option<u64>,
 }
 
-/// Reads what this process has used. One system call and one small file: fit for once a second.
+/// Reads what this process has used. Costs one system call and one small file, so it is cheap
+/// enough for once a second.
 pub fn usage_self() -> Usage {
     let usage = getrusage(UsageWho::RUSAGE_SELF)
         .expect("the call fails only for a wrong argument, and this one is right");
@@ -44,35 +45,30 @@ fn nanoseconds(time: TimeVal) -> u64 {
 /// Size of a page of memory.
 pub(crate) fn page_bytes() -> u64 {
     let size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
-    size.and_then(|size| u64::try_from(size).ok())
-        .unwrap_or(4096)
+    size.and_then(|size| u64::try_from(size).ok()).unwrap_or(4096)
 }
 
-/// Ticks in which the kernel reports CPU time.
+/// Ticks per second of the kernel's CPU times.
 pub(crate) fn ticks_per_s() -> f64 {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     ticks.map_or(100.0, |ticks| ticks as f64)
 }
 
-/// Memory that a process has now; `None` if it has ended.
+/// Resident memory of a process; `None` if it has ended.
 pub fn resident_bytes_of(pid: u32) -> Option<u64> {
     resident_bytes(Path::new("/"), &pid.to_string(), page_bytes()).ok()
 }
 
-/// Memory that a process may have: that of its control group, or of the machine; `None` if the kernel does not tell.
+/// Memory that a process may use: the limit of its control group or the machine's memory; `None` if
+/// the kernel does not report it.
 pub fn memory_of(pid: u32) -> Option<u64> {
     let root = Path::new("/");
     let machine = host::memory_bytes(root).ok()?;
     let limit = processes::memory_limit(root, &pid.to_string());
-    Some(
-        limit
-            .ok()
-            .flatten()
-            .map_or(machine, |limit| limit.min(machine)),
-    )
+    Some(limit.ok().flatten().map_or(machine, |limit| limit.min(machine)))
 }
 
-/// The second number of `statm` is the resident set in pages.
+/// Reads the resident set: the second number of `statm`, in pages.
 fn resident_bytes(root: &Path, process: &str, page_bytes: u64) -> Reading<u64> {
     let path = root.join(format!("proc/{process}/statm"));
     let text = fs::read_to_string(&path).map_err(|error| Health::from_io(&path, &error))?;
@@ -88,17 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_resident_set_is_the_second_number_of_statm() {
+    fn resident_set_is_the_second_number_of_statm() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("proc/self");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("statm"), "2345 678 400 12 0 150 0\n").unwrap();
         assert_eq!(resident_bytes(root.path(), "self", 4096), Ok(678 * 4096));
         fs::write(folder.join("statm"), "2345\n").unwrap();
-        assert!(matches!(
-            resident_bytes(root.path(), "self", 4096),
-            Err(Health::Degraded { .. })
-        ));
+        assert!(matches!(resident_bytes(root.path(), "self", 4096), Err(Health::Degraded { .. })));
         fs::remove_file(folder.join("statm")).unwrap();
         assert!(matches!(
             resident_bytes(root.path(), "self", 4096),
@@ -110,11 +103,10 @@ mod tests {
     fn work_shows_as_cpu_time_and_memory() {
         let before = usage_self();
         let mut data = vec![1u8; 64 << 20];
-        // CPU time is counted in ticks on some kernels, so the work goes on until one shows.
+        // Some kernels count CPU time in ticks, so work until one shows.
         let mut after = usage_self();
         while after.user_ns + after.system_ns == before.user_ns + before.system_ns {
-            data.iter_mut()
-                .for_each(|byte| *byte = std::hint::black_box(byte.wrapping_mul(3)));
+            data.iter_mut().for_each(|byte| *byte = std::hint::black_box(byte.wrapping_mul(3)));
             after = usage_self();
         }
         assert!(after.user_ns >= before.user_ns && after.system_ns >= before.system_ns);

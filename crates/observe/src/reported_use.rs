@@ -1,5 +1,6 @@
-//! How busy the machines of servers elsewhere were in a phase, from the metrics of a run: their CPUs and disks by exporters
-//! there, the processes of the servers by `serverStatus`. It needs nothing on those machines that the run had not watched.
+//! Busy time of remote server machines in a phase, from the metrics of a run: exporters report
+//! their CPUs and disks, `serverStatus` the servers' processes. Reads nothing new from those
+//! machines.
 
 use crate::busy::{Busy, OF_DISK};
 use crate::usage::busy_between;
@@ -11,57 +12,54 @@ use dyno_record::model::{
 use dyno_record::names::{self, Metric, cpu, disk, server_cpu, storage};
 use std::collections::BTreeMap;
 
-/// Rows without a figure that the next one can stand for. A reading that is late, or after others that failed, is about all
-/// the time since the one before, however long that is.
+/// Rows without a value that the next row can cover. A late reading, or one after failed readings,
+/// covers all the time since the previous one, however long that is.
 const MOST_MISSING_ROWS: f64 = 2.5;
 
-/// What servers say of themselves, as the source of a resource's use.
+/// `serverStatus` as the source of a resource's use.
 pub const SERVER_STATUS: &str = "serverStatus";
 
-/// Begins of the names of devices that are no disks.
+/// Prefixes of the names of devices that are not disks.
 const NO_DISKS: [&str; 6] = ["loop", "ram", "zram", "sr", "fd", "nbd"];
 
 /// A phase of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseTime {
-    /// Which one.
     pub phase: PhaseKind,
-    /// Its start, from that of the run.
+    /// Time from the start of the run.
     pub start_s: f64,
-    /// Its end.
+    /// Time from the start of the run.
     pub end_s: f64,
 }
 
-/// The sources of a run with what they reported.
+/// The sources of a run with the metrics that they reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
-    /// All sources.
     pub sources: &'a [SourceRecord],
-    /// Their metrics.
     pub tables: &'a [MetricTable],
 }
 
-/// What exporters reported of the machines of servers.
+/// Resource use of server machines, as reported by exporters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machines {
-    /// How busy CPUs and disks were.
+    /// Busy time of CPUs and disks.
     pub uses: Vec<ResourceUse>,
-    /// Exporters of which nobody said which disk holds the data, and their disks.
+    /// Disks of exporters for which the disk with the data is unknown.
     pub unknown_disks: Vec<UnknownDisk>,
 }
 
-/// Disks of a machine of which one holds data, and nobody knows which.
+/// The disks of a machine if it is unknown which of them holds the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnknownDisk {
-    /// The exporter.
     pub source: String,
-    /// The disks, and for which share of the phase each was busy, the busiest first: it stands for that of the data.
+    /// The disks with their busy share of the phase, the busiest first: it stands for the data's
+    /// disk.
     pub disks: Vec<(String, f64)>,
 }
 
 impl Watched<'_> {
-    /// The CPU time of the servers' processes, machine by machine. Empty unless all servers reported theirs, and the CPUs that
-    /// they have: without one of several the rest is no figure of all.
+    /// The CPU time of the servers' processes, machine by machine. Empty unless all servers
+    /// reported their CPU time and number of CPUs: a sum without one of them would be misleading.
     pub fn server_cpu(&self, time: PhaseTime) -> Vec<ResourceUse> {
         let mut machines: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
         for source in self.of_kind(SourceKind::Server) {
@@ -75,17 +73,16 @@ impl Watched<'_> {
         machines
             .into_iter()
             .map(|(machine, (busy_s, cpus))| {
-                let reported = ReportedBy {
-                    source: SERVER_STATUS.to_owned(),
-                    machine: machine.to_owned(),
-                };
+                let reported =
+                    ReportedBy { source: SERVER_STATUS.to_owned(), machine: machine.to_owned() };
                 time.used(ResourceKind::ServerCpu, cpus as u64, busy_s, reported)
             })
             .collect()
     }
 
-    /// CPUs and disks of the machines of servers, by exporters there; of several exporters of a machine the first that tells of
-    /// its CPUs counts for these, and the first that tells of disks for those.
+    /// CPUs and disks of the servers' machines, as reported by exporters there. If a machine has
+    /// several exporters, the first one that reports CPUs counts for CPUs, and the first one that
+    /// reports disks for disks.
     pub fn machines(&self, time: PhaseTime) -> Machines {
         let mut found = Machines::default();
         let (mut with_cpus, mut with_disks) = (Vec::new(), Vec::new());
@@ -94,10 +91,7 @@ impl Watched<'_> {
             let Some(table) = self.table(source) else {
                 continue;
             };
-            let reported = ReportedBy {
-                source: source.name.clone(),
-                machine: machine.to_owned(),
-            };
+            let reported = ReportedBy { source: source.name.clone(), machine: machine.to_owned() };
             let cpus = cpus(table);
             let grown_s = |id: &MetricId| busy_s(source, table, &[id], time);
             let busy_s = grown_s(&cpu::ALL_BUSY_RATIO.id());
@@ -105,9 +99,7 @@ impl Watched<'_> {
                 // The metric is a share of all CPUs.
                 let busy_s = busy_s * cpus as f64;
                 let kind = ResourceKind::ServerHostCpu;
-                found
-                    .uses
-                    .push(time.used(kind, cpus, busy_s, reported.clone()));
+                found.uses.push(time.used(kind, cpus, busy_s, reported.clone()));
                 with_cpus.push(machine);
             }
             if with_disks.contains(&machine) {
@@ -129,7 +121,7 @@ impl Watched<'_> {
             }
             let uses = chosen.iter().filter_map(|(name, _)| {
                 let grown = OF_DISK.map(|metric| of_disk(name, metric));
-                // The exporter does not tell how many requests it serves at once.
+                // The exporter does not report how many requests a disk serves at once.
                 DiskUse::of(Some(machine), name, None, grown)
             });
             let uses: Vec<DiskUse> = uses.collect();
@@ -156,7 +148,7 @@ impl Watched<'_> {
         found
     }
 
-    /// CPU time of a server's process in a phase, and the CPUs that it has.
+    /// CPU time of a server's process in a phase, and the number of its CPUs.
     fn process(&self, source: &SourceRecord, time: PhaseTime) -> Option<(f64, f64)> {
         let table = self.table(source)?;
         let name = &source.name;
@@ -173,8 +165,7 @@ impl Watched<'_> {
     }
 
     fn table(&self, source: &SourceRecord) -> Option<&MetricTable> {
-        let mut tables = self.tables.iter();
-        tables.find(|table| table.source == source.name)
+        self.tables.iter().find(|table| table.source == source.name)
     }
 }
 
@@ -199,17 +190,15 @@ impl PhaseTime {
     }
 }
 
-/// How long something was busy in a phase, by metrics that are shares of time and are added up; `None` where too little of the phase was seen.
+/// Busy time in a phase, summed from metrics that are shares of time; `None` if too little of the
+/// phase was observed.
 fn busy_s(
     source: &SourceRecord,
     table: &MetricTable,
     ids: &[&MetricId],
     time: PhaseTime,
 ) -> Option<f64> {
-    let columns: Vec<&[f64]> = ids
-        .iter()
-        .map(|id| table.column(id))
-        .collect::<Option<_>>()?;
+    let columns: Vec<&[f64]> = ids.iter().map(|id| table.column(id)).collect::<Option<_>>()?;
     let row_s = source.interval_s * source.readings_per_row as f64;
     let mut busy = Busy::default();
     for (row, at_s) in table.at_s.iter().enumerate() {
@@ -221,34 +210,33 @@ fn busy_s(
 }
 
 fn cpus(table: &MetricTable) -> u64 {
-    let all = table.instances(cpu::GROUP).into_iter();
-    all.filter(|cpu| *cpu != names::ALL_CPUS).count() as u64
+    table.instances(cpu::GROUP).into_iter().filter(|cpu| *cpu != names::ALL_CPUS).count() as u64
 }
 
 fn disks(table: &MetricTable) -> impl Iterator<Item = &str> {
-    let all = table.instances(disk::GROUP).into_iter();
-    all.filter(|name| !NO_DISKS.iter().any(|begin| name.starts_with(begin)))
+    table
+        .instances(disk::GROUP)
+        .into_iter()
+        .filter(|name| !NO_DISKS.iter().any(|begin| name.starts_with(begin)))
 }
 
-/// The name of a source's machine. Records of earlier versions have its address only.
+/// The name of a source's machine. Records of earlier versions contain only its address.
 fn machine_of(source: &SourceRecord) -> &str {
     let machine = source.machine.as_deref();
     machine.unwrap_or_else(|| host_of(&source.subject))
 }
 
-/// The host of an address: `db1` of `db1:27017` and of `http://db1:9100/metrics`. A path is that of a socket here.
+/// The host of an address: `db1` of `db1:27017` and of `http://db1:9100/metrics`. A path is a
+/// socket's path here.
 pub fn host_of(address: &str) -> &str {
     let place = address.split_once("://").map_or(address, |(_, rest)| rest);
     if place.starts_with('/') {
         return "localhost";
     }
     let place = place.split(['/', '?']).next().unwrap_or(place);
-    match place
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
+    match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, _)) => host,
-        // More than one colon without brackets is an address of IPv6 without a port.
+        // More than one colon without brackets: an IPv6 address without a port.
         None if place.matches(':').count() > 1 => place,
         None => place.split(':').next().unwrap_or(place),
     }

@@ -1,33 +1,30 @@
-//! The two files called `stat`: CPU times of the machine and counters of a process. Only the text is looked at
-//! here; what its growth means is up to those who read it twice.
+//! Parsers of the two files called `stat`: CPU times of the machine and counters of a process. They
+//! only read the text; callers compute the growth between two readings.
 //! Source of the fields: `proc_stat(5)` and `proc_pid_stat(5)`.
 
-/// Time of one CPU or of all, by what it did, in ticks since the machine was started. Kernels before 2.6.33 report
-/// fewer kinds, which are 0 then.
+/// Time of one CPU or of all CPUs by activity, in ticks since boot. Kernels before 2.6.33 report
+/// fewer kinds; the others are 0 then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
-    /// User mode, that of guests included.
+    /// User mode, including guests.
     pub(crate) user: u64,
-    /// User mode of processes with lowered priority, that of guests included.
+    /// User mode of processes with lowered priority, including guests.
     pub(crate) nice: u64,
-    /// The kernel.
     pub(crate) system: u64,
-    /// Nothing to do.
+    /// No task to run.
     pub(crate) idle: u64,
-    /// Nothing to do but to wait for a disk.
+    /// No task to run except those waiting for a disk.
     pub(crate) iowait: u64,
-    /// Interrupts.
     pub(crate) irq: u64,
-    /// Soft interrupts.
     pub(crate) softirq: u64,
-    /// Ready to work, and the hypervisor gave the CPU to others.
+    /// Ready to run while the hypervisor gave the CPU to others.
     pub(crate) steal: u64,
-    /// Virtual machines that this one runs; a part of `user` and `nice`.
+    /// Virtual machines that run on this one; included in `user` and `nice`.
     pub(crate) guest: u64,
 }
 
 impl CpuTimes {
-    /// The numbers of a line; without the first four it is none.
+    /// The numbers of a line; `None` without the first four.
     fn parse(numbers: &str) -> Option<CpuTimes> {
         let mut ticks = [0; 10];
         let mut count = 0;
@@ -35,18 +32,7 @@ impl CpuTimes {
             *tick = word.parse().ok()?;
             count += 1;
         }
-        let [
-            user,
-            nice,
-            system,
-            idle,
-            iowait,
-            irq,
-            softirq,
-            steal,
-            guest,
-            guest_nice,
-        ] = ticks;
+        let [user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice] = ticks;
         (count >= 4).then_some(CpuTimes {
             user,
             nice,
@@ -60,28 +46,26 @@ impl CpuTimes {
         })
     }
 
-    /// That of all CPUs together, from `/proc/stat`.
+    /// The line of all CPUs together, from `/proc/stat`.
     pub(crate) fn of_all(stat: &str) -> Option<CpuTimes> {
         CpuTimes::parse(stat.lines().next()?.strip_prefix("cpu ")?)
     }
 
-    /// All of it. Guests are a part of other kinds.
+    /// The total time. Guests are included in other kinds.
     pub(crate) fn total(&self) -> u64 {
         let not_busy = self.idle.saturating_add(self.iowait);
         self.busy().saturating_add(not_busy)
     }
 
-    /// All but the two kinds in which the CPU did nothing.
+    /// All kinds except the two in which the CPU did nothing.
     pub(crate) fn busy(&self) -> u64 {
         let interrupts = [self.irq, self.softirq];
         let work = [self.user, self.nice, self.system, self.steal];
-        work.into_iter()
-            .chain(interrupts)
-            .fold(0, u64::saturating_add)
+        work.into_iter().chain(interrupts).fold(0, u64::saturating_add)
     }
 
-    /// By how much each kind grew. The kernel computes idle time and iowait of a CPU without ticks by
-    /// estimate and corrects them downwards at times: such a kind has not grown.
+    /// Growth of each kind. For a CPU without ticks the kernel estimates idle and iowait time and
+    /// sometimes corrects them downwards; the growth is 0 then.
     pub(crate) fn growth_since(&self, before: &CpuTimes) -> CpuTimes {
         self.with_each(before, u64::saturating_sub)
     }
@@ -106,7 +90,7 @@ impl CpuTimes {
     }
 }
 
-/// The CPUs online with their times, from `/proc/stat`. Lines that are not understood are left out.
+/// The online CPUs with their times, from `/proc/stat`. Skips lines that it does not understand.
 pub(crate) fn cores(stat: &str) -> impl Iterator<Item = (u64, CpuTimes)> {
     stat.lines().filter_map(|line| {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -114,31 +98,31 @@ pub(crate) fn cores(stat: &str) -> impl Iterator<Item = (u64, CpuTimes)> {
     })
 }
 
-/// What is used of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// A letter; `Z` and `X` are those of a process that has ended.
+    /// A letter; `Z` and `X` mean that the process has ended.
     pub(crate) state: char,
-    /// Page faults that needed no disk, of all threads.
+    /// Page faults without disk access, of all threads.
     pub(crate) minor_faults: u64,
-    /// Page faults that needed one, of all threads.
+    /// Page faults with disk access, of all threads.
     pub(crate) major_faults: u64,
     /// CPU time in user mode, of all threads.
     pub(crate) user_ticks: u64,
     /// CPU time in the kernel, of all threads.
     pub(crate) system_ticks: u64,
-    /// Threads alive.
+    /// Live threads.
     pub(crate) threads: u64,
-    /// When it was started; tells it from another process that got its number later.
+    /// Start time; distinguishes it from a later process with the same number.
     pub(crate) start_ticks: u64,
-    /// Memory that it has, in pages.
+    /// Resident memory in pages.
     pub(crate) resident_pages: Option<u64>,
-    /// Time in which the main thread, or the thread whose file it is, waited for a disk.
+    /// Time that the main thread, or the thread whose file it is, waited for a disk.
     pub(crate) io_delay_ticks: Option<u64>,
 }
 
 impl ProcessStat {
-    /// The counters of a line. The name in field 2 may hold anything.
+    /// The counters of a line. The name in field 2 may contain anything.
     pub(crate) fn parse(stat: &str) -> Option<ProcessStat> {
         let (_, rest) = stat.rsplit_once(')')?;
         // Field 3 is the first one after the name.
@@ -146,7 +130,7 @@ impl ProcessStat {
         let mut field = |wanted: usize| fields.find(|(_, number)| *number == wanted);
         let state = field(3)?.0.chars().next()?;
         let mut number = |wanted| field(wanted)?.0.parse::<u64>().ok();
-        // In ascending order, because each one goes on after the one before.
+        // In ascending order, because the iterator advances.
         Some(ProcessStat {
             state,
             minor_faults: number(10)?,
@@ -160,7 +144,7 @@ impl ProcessStat {
         })
     }
 
-    /// Whether it has ended and only waits for its parent to notice.
+    /// Whether it has ended and its parent has not collected it yet.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x') && self.threads <= 1
     }
@@ -172,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_times_of_a_machine_are_read_by_core() {
+    fn machine_times_are_read_by_core() {
         let text = "cpu  30 2 6 50 4 1 3 5 7 8\ncpu0 10 1 2 25 4 0 3 0 0 0\ncpu7 20 1 4 25\n\
             cpux 1 2 3 4\ncpu9 1 2\nintr 9 1\n";
         let all = CpuTimes::of_all(text).unwrap();
@@ -185,23 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_went_back_has_not_grown() {
-        let before = CpuTimes {
-            user: 10,
-            iowait: 9,
-            ..CpuTimes::default()
-        };
-        let now = CpuTimes {
-            user: 14,
-            iowait: 8,
-            ..CpuTimes::default()
-        };
+    fn decreased_kind_has_not_grown() {
+        let before = CpuTimes { user: 10, iowait: 9, ..CpuTimes::default() };
+        let now = CpuTimes { user: 14, iowait: 8, ..CpuTimes::default() };
         let growth = now.growth_since(&before);
         assert_eq!((growth.user, growth.iowait, growth.total()), (4, 0, 4));
     }
 
     #[test]
-    fn a_process_with_brackets_in_its_name_is_read() {
+    fn process_name_with_parentheses_is_read() {
         let text = "7 (a) b (c)) S 1 7 7 0 -1 4194304 98 11 3 0 120 30 0 0 20 0 25 0 987 3133440 380 \
             18446744073709551615 1 1 1 1 1 0 0 0 0 0 0 0 17 1 0 0 42 0 0\n";
         let stat = ProcessStat::parse(text).unwrap();
@@ -219,11 +195,7 @@ mod tests {
         assert_eq!(stat, expected);
         assert_eq!(ProcessStat::parse("7 (a) S 1 7 7"), None);
         assert!(!stat.has_ended());
-        let ended = ProcessStat {
-            state: 'Z',
-            threads: 1,
-            ..stat
-        };
+        let ended = ProcessStat { state: 'Z', threads: 1, ..stat };
         assert!(ended.has_ended());
     }
 

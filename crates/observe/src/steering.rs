@@ -1,9 +1,10 @@
-//! Receive packet steering: the CPUs that work on the packets which a network card receives. Finds the
-//! files of a card's receive queues and what to write into them; writing, and taking it back, is left to
-//! [`doctor::change`](crate::doctor::change).
+//! Receive packet steering: the CPUs that process the packets which a network card receives. Finds
+//! the files of a card's receive queues and the values to write;
+//! [`doctor::change`](crate::doctor::change) writes and reverts them.
 //!
-//! Without it the CPU that takes a queue's interrupt does all the work for that queue, so that a card with
-//! few queues can keep one CPU busy while others wait. See `Documentation/networking/scaling.rst` of Linux.
+//! Without steering, the CPU that takes a queue's interrupt does all the work for that queue, so a
+//! card with few queues can keep one CPU busy while others wait. See
+//! `Documentation/networking/scaling.rst` of Linux.
 
 use crate::health::Health;
 use crate::host;
@@ -13,76 +14,47 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where network interfaces are.
+/// Folder of the network interfaces.
 const INTERFACES: &str = "sys/class/net";
 
-/// What is to be set for one card.
+/// The steering of one card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steering {
-    /// The interface.
     pub interface: String,
-    /// CPUs, ascending.
+    /// Ascending.
     pub cpus: Vec<u64>,
-    /// One file of each receive queue, in the order of their numbers.
+    /// One action per receive queue, in the order of the queues' numbers.
     pub actions: Vec<Action>,
 }
 
 /// Why the packets of a card cannot be steered.
 #[derive(Debug, thiserror::Error)]
 pub enum SteeringError {
-    /// There is no such interface.
     #[error("no network card `{interface}`")]
-    NoInterface {
-        /// Name that was asked for.
-        interface: String,
-        /// Names that there are.
-        known: Vec<String>,
-    },
-    /// The interface has no receive queue that can be steered.
+    NoInterface { interface: String, known: Vec<String> },
     #[error("`{interface}` has no receive queues that can be steered")]
-    NoQueues {
-        /// The interface.
-        interface: String,
-    },
-    /// The list of CPUs is none.
+    NoQueues { interface: String },
+    /// The text is not a list of CPUs.
     #[error("`{list}` is not a list of CPUs such as `0-3,8`")]
-    List {
-        /// The text.
-        list: String,
-    },
-    /// A CPU is not there or not online.
+    List { list: String },
+    /// A CPU does not exist or is not online.
     #[error("CPU {cpu} is not online")]
-    Offline {
-        /// The CPU.
-        cpu: u64,
-    },
-    /// The CPUs of the machine are not known.
-    #[error("cannot determine which CPUs are online: {}", health.reason().unwrap_or("not known"))]
-    Cpus {
-        /// What is missing.
-        health: Health,
-    },
-    /// A file of a queue cannot be read.
+    Offline { cpu: u64 },
+    /// The online CPUs are unknown.
+    #[error("cannot determine which CPUs are online: {}", health.reason().unwrap_or("unknown"))]
+    Cpus { health: Health },
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// What a file of a queue holds is no mask for these CPUs.
     #[error("`{}` holds `{text}`, which is not a mask for these CPUs", path.display())]
-    Mask {
-        /// The file.
-        path: PathBuf,
-        /// Its content.
-        text: String,
-    },
+    Mask { path: PathBuf, text: String },
 }
 
 impl SteeringError {
-    /// What to do about it.
+    /// Advice to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             SteeringError::NoInterface { known, .. } if !known.is_empty() => {
@@ -99,8 +71,8 @@ impl SteeringError {
     }
 }
 
-/// Finds out what to write for `eth0`, which means all CPUs online, or `eth0=0-3`. Nothing is changed.
-/// `root` is `/`, or a tree of files that stands for a machine.
+/// Computes the steering for `eth0`, which means all online CPUs, or `eth0=0-3`. Changes nothing.
+/// `root` is `/`, or a file tree that stands for a machine.
 ///
 /// # Errors
 /// [`SteeringError`].
@@ -121,19 +93,14 @@ pub fn find(text: &str, root: &Path) -> Result<Steering, SteeringError> {
             None => return Err(SteeringError::Mask { path, text }),
         }
     }
-    Ok(Steering {
-        interface: interface.to_owned(),
-        cpus,
-        actions,
-    })
+    Ok(Steering { interface: interface.to_owned(), cpus, actions })
 }
 
 fn cpus(list: Option<&str>, root: &Path) -> Result<Vec<u64>, SteeringError> {
     let online = host::online_list(root).map_err(|health| SteeringError::Cpus { health })?;
     let Some(list) = list else { return Ok(online) };
-    let wanted = host::members_of_list(list).ok_or_else(|| SteeringError::List {
-        list: list.to_owned(),
-    })?;
+    let wanted =
+        host::members_of_list(list).ok_or_else(|| SteeringError::List { list: list.to_owned() })?;
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
         return Err(SteeringError::Offline { cpu: *cpu });
     }
@@ -163,26 +130,26 @@ fn queue_files(interface: &str, root: &Path) -> Result<Vec<PathBuf>, SteeringErr
         .filter(|file| host::below(root, file).exists())
         .collect();
     if files.is_empty() {
-        return Err(SteeringError::NoQueues {
-            interface: interface.to_owned(),
-        });
+        return Err(SteeringError::NoQueues { interface: interface.to_owned() });
     }
     Ok(files)
 }
 
-/// Names in a folder in alphabetical order; none if it cannot be read.
+/// Names in a folder in alphabetical order; empty if it cannot be read.
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
     names.sort();
     names
 }
 
-/// CPUs as the kernel writes them: hexadecimal digits with a comma after each 32 CPUs, as wide as the
-/// machine may have CPUs. `form` is such a text; the result has its width, so that it reads back as it is.
-/// `None` if `form` is none or too narrow.
+/// Formats CPUs like the kernel: hexadecimal digits with a comma after each 32 CPUs, as wide as the
+/// machine's largest number of CPUs. `form` is such a text; the result has its width, so that it
+/// reads back unchanged. `None` if `form` is not a mask or is too narrow.
 fn mask(cpus: &[u64], form: &str) -> Option<String> {
     let is_mask = |c: char| c == ',' || c.is_ascii_hexdigit();
     if form.is_empty() || !form.chars().all(is_mask) {
@@ -230,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_receive_queue_is_steered_to_all_cpus_online() {
+    fn every_receive_queue_is_steered_to_all_online_cpus() {
         let file = |queue| format!("/sys/class/net/eth0/queues/{queue}/rps_cpus");
         let all = "ff,ffffffff".to_owned();
         let expected = [(file("rx-2"), all.clone()), (file("rx-10"), all)];
@@ -238,14 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_cpus_limits_them() {
+    fn list_of_cpus_limits_them() {
         let steering = find("eth0=33,0-1", machine().root()).unwrap();
         assert_eq!(steering.cpus, [0, 1, 33]);
-        assert!(
-            written("eth0=33,0-1")
-                .iter()
-                .all(|(_, value)| value == "02,00000003")
-        );
+        assert!(written("eth0=33,0-1").iter().all(|(_, value)| value == "02,00000003"));
     }
 
     #[test]
@@ -276,10 +239,7 @@ mod tests {
         assert_eq!(interface, "eth1");
         assert_eq!(known, ["dummy0", "eth0"]);
         assert!(matches!(error("dummy0"), SteeringError::NoQueues { .. }));
-        assert!(matches!(
-            error("eth0=40"),
-            SteeringError::Offline { cpu: 40 }
-        ));
+        assert!(matches!(error("eth0=40"), SteeringError::Offline { cpu: 40 }));
         assert!(matches!(error("eth0=x"), SteeringError::List { .. }));
         let odd = machine().with("sys/class/net/eth0/queues/rx-3/rps_cpus", "0\n");
         let error = find("eth0", odd.root()).unwrap_err();

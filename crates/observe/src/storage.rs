@@ -1,4 +1,4 @@
-//! The storage that holds a folder: mount, device and the device's settings.
+//! The storage of a folder: mount, device and the device's settings.
 
 pub(crate) mod devices;
 
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One line of `mountinfo`, as far as it is used.
+/// The fields of a `mountinfo` line that are used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// `major:minor` of the device; the major number is 0 without a block device of its own.
     device_number: String,
-    /// The folder of the file system that is seen at the mount point.
+    /// The folder of the file system that is visible at the mount point.
     pub(crate) part: PathBuf,
     pub(crate) mount_point: PathBuf,
-    /// Those of the mount and of the file system, separated by commas.
+    /// Options of the mount and of the file system, separated by commas.
     pub(crate) options: String,
     pub(crate) filesystem: String,
     source: String,
 }
 
-/// Describes the storage of a folder; one that does not exist yet is judged by its nearest parent
-/// that does. What cannot be read stays empty; an error means that not even the mount is known.
+/// Describes the storage of a folder; if it does not exist yet, of its nearest existing parent.
+/// Values that cannot be read stay empty; an error means that even the mount is unknown.
 pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
     let existing = nearest_existing(folder);
     let mount = mount(root, &existing)?;
@@ -32,14 +32,11 @@ pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
     let setting = |name: &str| line(queue.as_deref()?, name).ok();
     Ok(StorageRecord {
         path: folder.display().to_string(),
-        device: mount
-            .source
-            .starts_with("/dev/")
-            .then(|| mount.source.clone()),
+        device: mount.source.starts_with("/dev/").then(|| mount.source.clone()),
         readahead_bytes: setting("read_ahead_kb")
             .and_then(|text| text.parse::<u64>().ok())
             .map(|kibibytes| kibibytes * 1024),
-        // Devices with one scheduler only print its name without brackets.
+        // Devices with only one scheduler print its name without brackets.
         scheduler: setting("scheduler").map(|text| selected(&text).unwrap_or(text)),
         rotational: setting("rotational").and_then(|text| match text.as_str() {
             "0" => Some(false),
@@ -59,7 +56,7 @@ pub(crate) fn mount_point(root: &Path, folder: &Path) -> Reading<PathBuf> {
     Ok(mount(root, &nearest_existing(folder))?.mount_point)
 }
 
-/// The folder with the settings of the queue of a folder's device, as an absolute path in `root`.
+/// The folder with the queue settings of a folder's device, as an absolute path in `root`.
 pub(crate) fn queue(root: &Path, folder: &Path) -> Reading<PathBuf> {
     let mount = mount(root, &nearest_existing(folder))?;
     let queue = queue_folder(root, &mount).filter(|queue| queue.exists());
@@ -67,13 +64,11 @@ pub(crate) fn queue(root: &Path, folder: &Path) -> Reading<PathBuf> {
         let root = root.canonicalize().ok()?;
         Some(Path::new("/").join(queue.strip_prefix(root).ok()?))
     };
-    queue
-        .and_then(below)
-        .ok_or_else(|| no_device(&mount.source))
+    queue.and_then(below).ok_or_else(|| no_device(&mount.source))
 }
 
-/// Kind of the file system of a folder, and the folder in `/sys` of the device below it, a partition where it is
-/// one; the latter with the reason if there is none.
+/// The file system type of a folder, and the folder in `/sys` of its device, which may be a
+/// partition, or the reason why there is none.
 pub(crate) fn device(root: &Path, folder: &Path) -> Reading<(String, Reading<PathBuf>)> {
     let mount = mount(root, &nearest_existing(folder))?;
     let device = device_folder(root, &mount).ok_or_else(|| no_device(&mount.source));
@@ -81,9 +76,7 @@ pub(crate) fn device(root: &Path, folder: &Path) -> Reading<(String, Reading<Pat
 }
 
 fn no_device(source: &str) -> Health {
-    Health::Unsupported {
-        reason: format!("`{source}` is not a block device"),
-    }
+    Health::Unsupported { reason: format!("`{source}` is not a block device") }
 }
 
 /// Options of the mount at a mount point.
@@ -101,9 +94,7 @@ fn mount(root: &Path, existing: &Path) -> Reading<Mount> {
 /// The folder with links resolved, or its nearest parent that exists.
 pub(crate) fn nearest_existing(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let found = absolute
-        .ancestors()
-        .find_map(|path| path.canonicalize().ok());
+    let found = absolute.ancestors().find_map(|path| path.canonicalize().ok());
     found.unwrap_or(absolute)
 }
 
@@ -112,42 +103,40 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     space(folder).map(|(free_bytes, _)| free_bytes)
 }
 
-/// The same, and the size of the file system.
+/// Like [`free_bytes`], with the size of the file system.
 pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
     let stat = nix::sys::statvfs::statvfs(folder).ok()?;
     let unit = stat.fragment_size();
     Some((stat.blocks_available() * unit, stat.blocks() * unit))
 }
 
-/// Writes what is not on the disks yet, and forgets what the kernel keeps of files in memory.
+/// Writes dirty data to the disks and drops the page cache.
 ///
 /// # Errors
 /// Mostly missing rights: it needs root.
 pub(crate) fn drop_page_cache(root: &Path) -> std::io::Result<()> {
     nix::unistd::sync();
-    // 1 is the page cache alone; names and attributes of files stay.
+    // 1 drops only the page cache; names and attributes of files stay.
     std::fs::write(root.join(DROP_CACHES), "1")
 }
 
-/// Whether that may be written. The kernel does nothing when the file is opened.
+/// Checks whether the file may be written. The kernel does nothing when it is opened.
 pub(crate) fn may_drop_page_cache(root: &Path) -> std::io::Result<()> {
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(root.join(DROP_CACHES));
+    let file = std::fs::OpenOptions::new().write(true).open(root.join(DROP_CACHES));
     file.map(drop)
 }
 
-/// Where the kernel is told to drop its caches.
+/// File that makes the kernel drop its caches.
 const DROP_CACHES: &str = "proc/sys/vm/drop_caches";
 
-/// All mounts that the process which reads can see.
+/// All mounts that are visible to this process.
 pub(crate) fn mounts(root: &Path) -> Reading<Vec<Mount>> {
     let mountinfo = text(root, "proc/self/mountinfo")?;
     Ok(mountinfo.lines().filter_map(parse_mount).collect())
 }
 
-/// The mount with the longest mount point that the path lies under; of several on one point the
-/// last one, because it hides the others.
+/// The mount with the longest mount point above the path; of several mounts on one point the last
+/// one, because it hides the others.
 fn mount_of(mountinfo: &str, path: &Path) -> Option<Mount> {
     mountinfo
         .lines()
@@ -174,17 +163,10 @@ fn parse_mount(line: &str) -> Option<Mount> {
             options.push(option);
         }
     }
-    Some(Mount {
-        device_number,
-        part,
-        mount_point,
-        options: options.join(","),
-        filesystem,
-        source,
-    })
+    Some(Mount { device_number, part, mount_point, options: options.join(","), filesystem, source })
 }
 
-/// Blanks and backslashes are written as three octal digits.
+/// Undoes the escaping of blanks and backslashes as three octal digits.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -207,31 +189,25 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The folder with the settings of the device's queue. A partition has those of its disk.
+/// The folder with the queue settings of the device. A partition has its disk's settings.
 fn queue_folder(root: &Path, mount: &Mount) -> Option<PathBuf> {
     let device = device_folder(root, mount)?;
-    let disk = if device.join("partition").exists() {
-        device.parent()?.to_owned()
-    } else {
-        device
-    };
+    let disk = if device.join("partition").exists() { device.parent()?.to_owned() } else { device };
     Some(disk.join("queue"))
 }
 
 /// The folder of a device in `/sys`, with links resolved.
 fn device_folder(root: &Path, mount: &Mount) -> Option<PathBuf> {
     let by_number = root.join("sys/dev/block").join(&mount.device_number);
-    // File systems over several devices have a number of their own; their source names one device.
+    // File systems over several devices have a device number of their own; their source names one
+    // device.
     let by_name = || {
         let device = Path::new(mount.source.strip_prefix("/dev/")?);
         let name = fs::canonicalize(root.join("dev").join(device)).ok();
         let name = name.as_deref().unwrap_or(device).file_name()?.to_owned();
         Some(root.join("sys/class/block").join(name))
     };
-    by_number
-        .canonicalize()
-        .ok()
-        .or_else(|| by_name()?.canonicalize().ok())
+    by_number.canonicalize().ok().or_else(|| by_name()?.canonicalize().ok())
 }
 
 #[cfg(test)]
@@ -255,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_mount_point_wins_by_whole_names() {
+    fn longest_mount_point_wins_by_whole_names() {
         assert_eq!(source("/home/x"), "/dev/vda1");
         assert_eq!(source("/data"), "/dev/sdb");
         assert_eq!(source("/data/db"), "/dev/sdb");
@@ -279,10 +255,7 @@ mod tests {
             .with("proc/self/mountinfo", MOUNTS)
             .with(&format!("{disk}/vda1/partition"), "1\n")
             .with(&format!("{disk}/queue/read_ahead_kb"), "128\n")
-            .with(
-                &format!("{disk}/queue/scheduler"),
-                "none [mq-deadline] bfq\n",
-            )
+            .with(&format!("{disk}/queue/scheduler"), "none [mq-deadline] bfq\n")
             .with(&format!("{disk}/queue/rotational"), "0\n");
         let links = fixture.root().join("sys/dev/block");
         fs::create_dir_all(&links).unwrap();
@@ -291,17 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_has_the_settings_of_its_disk() {
+    fn partition_has_the_settings_of_its_disk() {
         let fixture = machine();
-        // A folder that exists on no machine is judged by the root.
+        // A nonexistent folder has the storage of the root.
         let storage = storage(fixture.root(), Path::new("/no-such-folder-anywhere/db")).unwrap();
         assert_eq!(storage.path, "/no-such-folder-anywhere/db");
         assert_eq!(storage.device.as_deref(), Some("/dev/vda1"));
         assert_eq!(storage.filesystem.as_deref(), Some("ext4"));
-        assert_eq!(
-            storage.mount_options.as_deref(),
-            Some("rw,relatime,discard")
-        );
+        assert_eq!(storage.mount_options.as_deref(), Some("rw,relatime,discard"));
         assert_eq!(storage.readahead_bytes, Some(128 * 1024));
         assert_eq!(storage.scheduler.as_deref(), Some("mq-deadline"));
         assert_eq!(storage.rotational, Some(false));
@@ -309,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_device_leaves_the_device_empty() {
+    fn file_system_without_device_leaves_the_device_empty() {
         let fixture = machine().with("proc/self/mountinfo", "1 1 0:40 / / rw - tmpfs tmpfs rw\n");
         let storage = storage(fixture.root(), Path::new("/")).unwrap();
         assert_eq!(storage.filesystem.as_deref(), Some("tmpfs"));
@@ -321,19 +291,13 @@ mod tests {
 
     #[test]
     fn file_system_with_its_own_number_is_found_by_its_source() {
-        let fixture = machine().with(
-            "proc/self/mountinfo",
-            "1 1 0:50 / / rw - btrfs /dev/vdb rw\n",
-        );
+        let fixture =
+            machine().with("proc/self/mountinfo", "1 1 0:50 / / rw - btrfs /dev/vdb rw\n");
         let queue = "sys/devices/pci0/block/vdb/queue/read_ahead_kb";
         let fixture = fixture.with(queue, "16\n");
         let links = fixture.root().join("sys/class/block");
         fs::create_dir_all(&links).unwrap();
-        symlink(
-            fixture.root().join("sys/devices/pci0/block/vdb"),
-            links.join("vdb"),
-        )
-        .unwrap();
+        symlink(fixture.root().join("sys/devices/pci0/block/vdb"), links.join("vdb")).unwrap();
         let storage = storage(fixture.root(), Path::new("/")).unwrap();
         assert_eq!(storage.readahead_bytes, Some(16 * 1024));
     }
@@ -341,26 +305,21 @@ mod tests {
     #[test]
     fn storage_is_unknown_without_a_mount_table() {
         let fixture = Fixture::new();
-        assert!(matches!(
-            storage(fixture.root(), Path::new("/")),
-            Err(Health::Unsupported { .. })
-        ));
+        assert!(matches!(storage(fixture.root(), Path::new("/")), Err(Health::Unsupported { .. })));
         let fixture = fixture.with("proc/self/mountinfo", "garbage\n");
-        assert!(matches!(
-            storage(fixture.root(), Path::new("/")),
-            Err(Health::Degraded { .. })
-        ));
+        assert!(matches!(storage(fixture.root(), Path::new("/")), Err(Health::Degraded { .. })));
     }
 
     proptest! {
         #[test]
-        fn any_table_of_mounts_is_read_without_panic(text in "\\PC*", line in "[0-9: /a-z\\\\,-]{0,80}") {
+        fn parsing_any_mount_table_does_not_panic(text in "\\PC*", line in "[0-9: \
+            /a-z\\\\,-]{0,80}") {
             let _ = mount_of(&text, Path::new("/a"));
             let _ = mount_of(&line, Path::new("/a"));
         }
 
         #[test]
-        fn escaped_names_come_back(name in "[a-z \\\\\t]{1,12}") {
+        fn escaped_names_are_restored(name in "[a-z \\\\\t]{1,12}") {
             let escaped: String = name
                 .chars()
                 .map(|c| if c.is_ascii_lowercase() { c.to_string() } else { format!("\\{:03o}", c as u32) })

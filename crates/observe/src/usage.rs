@@ -1,5 +1,5 @@
-//! How long CPUs and the disk were busy during a phase: counters of the kernel, read about once a second,
-//! and the time between two readings in proportion.
+//! Busy time of CPUs and disks during a phase: kernel counters that are read about once a second
+//! and interpolated linearly.
 
 mod disks;
 
@@ -11,27 +11,27 @@ use dyno_record::cpus::AllowedCpus;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use std::path::{Path, PathBuf};
 
-/// Share of a phase that may be unseen, at both ends together.
+/// Share of a phase that may be unobserved, at both ends together.
 const SLACK_RATIO: f64 = 0.2;
-/// Share of a short phase that may be unseen, where the interval of the readings is long.
+/// Share of a short phase that may be unobserved if the readings are far apart.
 const MOST_SLACK_RATIO: f64 = 0.4;
-/// What a reading may take on top of its interval.
+/// Time that a reading may take in addition to its interval.
 const READING_SLACK_S: f64 = 0.2;
 /// Readings of a sampler are taken about once a second.
 const SAMPLING_S: f64 = 1.0;
 
-/// Counters of busy time, each absent where it cannot be read.
+/// Counters of busy time; each is absent if it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counters {
     /// CPU time of the servers' processes, user and system.
     server_cpu_s: Option<f64>,
-    /// Time in which CPUs of the machine were not idle, over all CPUs.
+    /// Time in which CPUs of the machine were not idle, summed over all CPUs.
     host_cpu_s: Option<f64>,
     /// Time in which worker threads of this process waited for a CPU.
     client_wait_s: Option<f64>,
 }
 
-/// One of the counters.
+/// Selects one of the counters.
 type Counter = fn(&Counters) -> Option<f64>;
 
 /// Reads the counters of some servers, their machine and their disks.
@@ -41,17 +41,17 @@ pub struct UsageSampler {
     servers: Vec<u32>,
     disks: DiskSampler,
     ticks_per_s: f64,
-    /// Most worker threads seen at once.
+    /// Largest number of worker threads seen at once.
     workers: u64,
-    /// The CPUs of the servers, and of the worker threads, as they were seen last.
+    /// The CPUs of the servers and of the worker threads, as of the last reading.
     server_cpus: Option<AllowedCpus>,
     worker_cpus: Option<AllowedCpus>,
     samples: Vec<(f64, Counters)>,
 }
 
 impl UsageSampler {
-    /// A sampler for these processes on this machine, and for the devices that hold `data_folders`. The files
-    /// are those below `root`, which is `/` but in tests.
+    /// A sampler for these processes on this machine, and for the devices that hold `data_folders`.
+    /// The file tree is below `root`, which is `/` except in tests.
     pub fn new(root: &Path, servers: &[u32], data_folders: &[PathBuf]) -> Self {
         UsageSampler {
             root: root.to_owned(),
@@ -83,8 +83,8 @@ impl UsageSampler {
         self.samples.push((at_s, counters));
     }
 
-    /// How long each resource was busy from `start_s` to `end_s`, as far as it was sampled from before the
-    /// start until after the end, or at least near both; what was not seen is taken to be like the rest.
+    /// Busy time of each resource from `start_s` to `end_s`. Readings must cover the phase, or at
+    /// least come near both ends; the unobserved part is assumed to be like the rest.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
         let workers = Some(self.workers).filter(|workers| *workers > 0);
         let server_cpus = self.server_cpus.as_ref().and_then(AllowedCpus::set);
@@ -160,7 +160,7 @@ impl UsageSampler {
         Some(times.busy() as f64 / self.ticks_per_s)
     }
 
-    /// The second field of `schedstat` is the time on a run queue in nanoseconds.
+    /// Sums the second field of `schedstat`: the time on a run queue in nanoseconds.
     /// Source: Documentation/scheduler/sched-stats.rst of Linux.
     fn client_wait_s(&self) -> Option<f64> {
         let threads = self.worker_threads();
@@ -171,12 +171,10 @@ impl UsageSampler {
                 text.split_whitespace().nth(1)?.parse::<u64>().ok()
             })
             .sum();
-        wait_ns
-            .filter(|_| !threads.is_empty())
-            .map(|ns| ns as f64 / 1e9)
+        wait_ns.filter(|_| !threads.is_empty()).map(|ns| ns as f64 / 1e9)
     }
 
-    /// Threads of this process that are named as workers of the load engine are.
+    /// Threads of this process with the names of the load engine's workers.
     fn worker_threads(&self) -> Vec<u32> {
         let Ok(tasks) = std::fs::read_dir(self.root.join("proc/self/task")) else {
             return Vec::new();
@@ -190,7 +188,7 @@ impl UsageSampler {
             .collect()
     }
 
-    /// The CPUs of worker threads together: each may be pinned to others.
+    /// The CPUs of all worker threads together: each may be pinned to different ones.
     fn cpus_of(&self, threads: &[u32]) -> Option<AllowedCpus> {
         let status = |thread: &u32| format!("proc/self/task/{thread}/status");
         let statuses: Vec<String> = threads.iter().map(status).collect();
@@ -208,9 +206,10 @@ impl UsageSampler {
     }
 }
 
-/// How much a counter of busy time grew from `start_s` to `end_s`, by its readings about every `interval_s`: instants in order, in
-/// seconds, and values. What was not seen at the ends is taken to be like the rest; `None` if that is more than a fifth, or, where
-/// the interval is long for the time range, more than one interval or two fifths.
+/// Growth of a busy time counter from `start_s` to `end_s`, from readings taken about every
+/// `interval_s`: instants in order, in seconds, and values. The unobserved part at the ends is
+/// assumed to be like the rest. `None` if it is more than a fifth, or, if the interval is long for
+/// the time range, more than one interval or two fifths.
 pub fn busy_between(
     readings: &[(f64, f64)],
     interval_s: f64,
@@ -219,7 +218,8 @@ pub fn busy_between(
 ) -> Option<f64> {
     let (first, last) = (readings.first()?.0, readings.last()?.0);
     let length_s = end_s - start_s;
-    // The last reading is up to an interval before the end: threads end with their phase, and agents of other hosts keep their interval.
+    // The last reading may be an interval before the end: threads end with their phase, and agents
+    // of other hosts keep their interval.
     let interval_slack_s = (interval_s + READING_SLACK_S).min(length_s * MOST_SLACK_RATIO);
     let slack_s = (length_s * SLACK_RATIO).max(interval_slack_s);
     let unseen_s = (first - start_s).max(0.0) + (end_s - last).max(0.0);
@@ -250,11 +250,8 @@ mod tests {
         let root = tempfile::tempdir().expect("there is room");
         let folder = root.path().join("proc/7");
         std::fs::create_dir_all(&folder).expect("it is new");
-        std::fs::write(
-            folder.join("status"),
-            "Name:\tx\nCpus_allowed_list:\t0-2,5\n",
-        )
-        .expect("it is new");
+        std::fs::write(folder.join("status"), "Name:\tx\nCpus_allowed_list:\t0-2,5\n")
+            .expect("it is new");
         let sampler = UsageSampler::new(root.path(), &[7], &[]);
         (root, sampler)
     }
@@ -269,9 +266,7 @@ mod tests {
         }
         for (at_s, wait_ns) in [(0.0, 0_u64), (2.0, 500_000_000)] {
             for thread in [11, 12, 13] {
-                let path = root
-                    .path()
-                    .join(format!("proc/self/task/{thread}/schedstat"));
+                let path = root.path().join(format!("proc/self/task/{thread}/schedstat"));
                 std::fs::write(path, format!("9 {wait_ns} 5\n")).expect("there is room");
             }
             sampler.sample(at_s);
@@ -299,11 +294,11 @@ mod tests {
         sampler.sample(4.2);
         let wait = |start_s: f64, end_s: f64| {
             let uses = sampler.between(PhaseKind::Measure, start_s, end_s);
-            let mut uses = uses.into_iter();
-            uses.find(|one| one.resource == ResourceKind::ClientCpuWait)
+            uses.into_iter()
+                .find(|one| one.resource == ResourceKind::ClientCpuWait)
                 .map(|one| one.busy_s)
         };
-        // Half of the time, as far as it was seen.
+        // Half of the observed time.
         let found = wait(0.0, 4.1).expect("a second at the end may be unseen");
         assert!((found - 2.05).abs() < 1e-9, "{found}");
         assert_eq!(wait(0.0, 5.0), None);
@@ -320,12 +315,8 @@ mod tests {
     #[test]
     fn busy_time_is_the_difference_of_start_and_end() {
         let (root, mut sampler) = fixture();
-        for (at_s, server, host) in [
-            (0.0, 0, 0),
-            (2.0, 100, 400),
-            (4.0, 300, 500),
-            (6.0, 900, 900),
-        ] {
+        for (at_s, server, host) in [(0.0, 0, 0), (2.0, 100, 400), (4.0, 300, 500), (6.0, 900, 900)]
+        {
             set(root.path(), server, host);
             sampler.sample(at_s);
         }

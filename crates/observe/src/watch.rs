@@ -1,5 +1,5 @@
-//! Watches sources while the load runs: each has a thread of its own, is read at a fixed interval, and reports
-//! metrics of the run, so that one that hangs holds up no other.
+//! Watches sources while the load runs. Each source has its own thread, is read at a fixed interval
+//! and reports metrics of the run, so a source that hangs does not delay the others.
 
 mod board;
 mod exporter;

@@ -1,4 +1,4 @@
-//! Runs the script of the page, and takes what its canvases wrote.
+//! Runs the script of the page, and returns the output of its canvases.
 
 use crate::error::PictureError;
 use crate::raster::png_of_pixels;
@@ -9,7 +9,7 @@ use dyno_report::page::{Chart, Page};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Object, Runtime, TypedArray};
 use serde::Serialize;
 
-/// Most memory of the script: a page has four million messages at most, of eight bytes each.
+/// Memory limit of the script: a page has at most four million messages of eight bytes each.
 const MOST_MEMORY: usize = 1 << 30;
 
 /// An element of the page that a chart draws into; see `web/src/headless.ts`.
@@ -24,7 +24,7 @@ struct Figure<'a> {
 }
 
 impl<'a> Figure<'a> {
-    /// Of a chart that is drawn by the script; its names are those of `templates/parts.html`.
+    /// The element of a chart that the script draws, with the names of `templates/parts.html`.
     fn of(chart: &'a Chart) -> Option<Figure<'a>> {
         let plain = |id: &str, title: &'a str, panels: Vec<&'a str>| Figure {
             id: id.to_owned(),
@@ -53,7 +53,7 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// What the script is told.
+/// Input of the script.
 #[derive(Serialize)]
 struct Input<'a> {
     figures: Vec<Figure<'a>>,
@@ -61,17 +61,13 @@ struct Input<'a> {
     css: &'a str,
 }
 
-/// The charts that the script draws, as SVG documents in the order of the page.
+/// The charts that the script draws, as SVG documents in page order.
 pub(crate) fn draw(page: &Page) -> Result<Vec<String>, PictureError> {
     let figures: Vec<Figure<'_>> = page.charts().filter_map(Figure::of).collect();
     if figures.is_empty() {
         return Ok(Vec::new());
     }
-    let input = Input {
-        figures,
-        data: chart_data(page)?,
-        css: STYLES,
-    };
+    let input = Input { figures, data: chart_data(page)?, css: STYLES };
     let input = serde_json::to_string(&input)?;
     let failed = |error: rquickjs::Error| PictureError::Script(error.to_string());
     let runtime = Runtime::new().map_err(failed)?;
@@ -84,26 +80,25 @@ pub(crate) fn draw(page: &Page) -> Result<Vec<String>, PictureError> {
 }
 
 fn drawn(ctx: &Ctx<'_>, input: &str) -> rquickjs::Result<Vec<String>> {
-    ctx.globals()
-        .set("encodePng", Function::new(ctx.clone(), encode_png)?)?;
+    ctx.globals().set("encodePng", Function::new(ctx.clone(), encode_png)?)?;
     ctx.eval::<(), _>(HEADLESS)?;
     let headless: Object<'_> = ctx.globals().get("headless")?;
     let prepare: Function<'_> = headless.get("prepare")?;
     prepare.call::<_, ()>((ctx.json_parse(input)?,))?;
     ctx.eval::<(), _>(SCRIPT)?;
-    // uPlot draws in a job of its own.
+    // uPlot draws in a separate job.
     while ctx.execute_pending_job() {}
     let pictures: Function<'_> = headless.get("pictures")?;
     pictures.call(())
 }
 
-/// The file of an image, in base64. What is no image is an empty one, which draws nothing.
+/// An image file in base64; empty for an invalid image, which draws nothing.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "arguments of a function of the script are values"
 )]
 fn encode_png(pixels: TypedArray<'_, u8>, width: u32, height: u32) -> String {
-    // SAFETY: the bytes are copied at once, and no script runs meanwhile.
+    // SAFETY: the bytes are copied at once, and no script runs in between.
     let bytes = unsafe { pixels.as_bytes() }.map(<[u8]>::to_vec);
     let file = png_of_pixels(bytes.unwrap_or_default(), width, height);
     STANDARD.encode(file.unwrap_or_default())

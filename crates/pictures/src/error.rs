@@ -1,20 +1,20 @@
-//! What can go wrong when charts are drawn.
+//! Errors of drawing charts.
 
 use dyno_report::ReportError;
 
-/// Why there is no picture.
+/// A chart could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The data of the charts could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// What charts are made of could not be written as JSON, or read.
-    #[error("the charts cannot be told to the code that draws them")]
+    /// The input of the script could not be written as JSON, or its output could not be read.
+    #[error("cannot pass the charts to the code that draws them")]
     Json(#[from] serde_json::Error),
     /// The code of the page failed.
-    #[error("the code of the page does not draw the charts: {0}")]
+    #[error("cannot draw the charts with the code of the page: {0}")]
     Script(String),
-    /// The SVG could not be made a PNG.
-    #[error("a chart cannot be made a PNG file: {0}")]
+    /// The SVG could not be converted to PNG.
+    #[error("cannot convert a chart to PNG: {0}")]
     Raster(String),
 }

@@ -1,6 +1,6 @@
-//! The charts of a page as files. SVG comes from the code that draws the charts in a browser: the bundle of the page runs in
-//! an engine for JavaScript inside of the program, on a document of its own (`web/src/headless.ts`). PNG is made from that
-//! SVG. Charts of rows, which are styles of the page and no code, are written here from the same places.
+//! The charts of a page as files. SVG comes from the code that draws the charts in a browser: an embedded JavaScript engine
+//! runs the bundle of the page on a minimal document (`web/src/headless.ts`). PNG is rendered from the SVG. Charts of rows,
+//! which a page draws with styles instead of code, are written here with the same geometry.
 //!
 //! See `docs/decisions/014-pictures-by-the-code-of-the-page.md`.
 
@@ -17,16 +17,16 @@ pub use raster::png;
 /// A chart of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// A name for its file, without an ending: its place in the page and its title.
+    /// File name without an extension: number in the page and title.
     pub name: String,
-    /// An SVG document, with a line end.
+    /// An SVG document that ends with a newline.
     pub svg: String,
 }
 
-/// All charts of a page in their order.
+/// All charts of a page in order.
 ///
 /// # Errors
-/// [`PictureError`], which no content of a page causes.
+/// [`PictureError`]; no content of a page causes it.
 pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
     let mut drawn = browser::draw(page)?.into_iter();
     let mut pictures = Vec::new();
@@ -37,7 +37,7 @@ pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
             Chart::Plot(chart) => (&chart.title, drawn.next()),
             Chart::Density(chart) => (&chart.title, drawn.next()),
             Chart::Scatter(chart) => (&chart.title, drawn.next()),
-            // Those of a history, which has drawings of its own for files: see `named`.
+            // Pictures of a history have separate drawings for files: see `named`.
             Chart::Picture(_) => continue,
         };
         let svg = svg.ok_or_else(|| PictureError::Script(format!("`{title}` is missing")))?;
@@ -46,7 +46,7 @@ pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
     Ok(named(pictures))
 }
 
-/// Drawings with their titles, each an SVG document, with names for files.
+/// SVG drawings with titles, named for files.
 pub fn named(drawings: Vec<(String, String)>) -> Vec<Picture> {
     let numbered = (1..).zip(drawings);
     let named = numbered.map(|(number, (title, svg))| Picture {
@@ -56,14 +56,10 @@ pub fn named(drawings: Vec<(String, String)>) -> Vec<Picture> {
     named.collect()
 }
 
-/// A title as a part of a file's name.
+/// A title as part of a file name.
 fn slug(title: &str) -> String {
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }
     };
     let dashed: String = title.chars().map(plain).collect();
     let words = dashed.split('-').filter(|word| !word.is_empty());

@@ -1,25 +1,22 @@
-//! SVG as PNG, with a font that is a part of the program: a server may have none.
+//! Converts SVG to PNG with an embedded font, because a server may have none.
 
 use crate::error::PictureError;
 use resvg::tiny_skia::{IntSize, Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-/// DejaVu Sans 2.37 without the scripts that labels do not have; see `fonts/LICENSE`.
+/// DejaVu Sans 2.37 without scripts that labels do not use; see `fonts/LICENSE`.
 const FONT: &[u8] = include_bytes!("../fonts/DejaVuSans.ttf");
 const FAMILY: &str = "DejaVu Sans";
 
-/// Pixels of the file for each unit of the SVG, in both directions.
+/// Pixels per unit of the SVG, in both directions.
 const SCALE: f32 = 2.0;
 
-/// The file of a picture, twice as large as the SVG says, for screens of today.
+/// The PNG file of a picture, at twice the size of the SVG for high-resolution screens.
 ///
 /// # Errors
-/// [`PictureError::Raster`] for what is no SVG, or too large.
+/// [`PictureError::Raster`] for invalid or too large SVG.
 pub fn png(svg: &str) -> Result<Vec<u8>, PictureError> {
-    let mut options = Options {
-        font_family: FAMILY.to_owned(),
-        ..Options::default()
-    };
+    let mut options = Options { font_family: FAMILY.to_owned(), ..Options::default() };
     let fonts = options.fontdb_mut();
     fonts.load_font_data(FONT.to_vec());
     fonts.set_sans_serif_family(FAMILY);
@@ -31,12 +28,11 @@ pub fn png(svg: &str) -> Result<Vec<u8>, PictureError> {
     let mut pixmap = pixmap.ok_or_else(|| failed("it is too large".to_owned()))?;
     let transform = Transform::from_scale(SCALE, SCALE);
     resvg::render(&tree, transform, &mut pixmap.as_mut());
-    pixmap
-        .encode_png()
-        .map_err(|error| failed(error.to_string()))
+    pixmap.encode_png().map_err(|error| failed(error.to_string()))
 }
 
-/// The file of pixels of four bytes each, which are opaque or nothing; `None` if they are not as many as the sides say.
+/// A PNG file from pixels of four bytes each, which are opaque or transparent; `None` if their number does not match the
+/// sides.
 pub(crate) fn png_of_pixels(pixels: Vec<u8>, width: u32, height: u32) -> Option<Vec<u8>> {
     let size = IntSize::from_wh(width, height)?;
     Pixmap::from_vec(pixels, size)?.encode_png().ok()

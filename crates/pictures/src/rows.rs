@@ -1,29 +1,29 @@
-//! Charts of rows: what the styles of the page make of the places in percent, with the same colours.
+//! Charts of rows as SVG, with the geometry and colours of the page's styles.
 
 use dyno_report::bundle::colour;
 use dyno_report::page::rows::{Row, RowsChart, Span};
 use std::fmt::Write as _;
 
-/// As of the other pictures.
+/// The width of the other pictures.
 const WIDTH: f64 = 1000.0;
 const MARGIN: f64 = 16.0;
 const FAMILY: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-/// Room for the title, and of each row.
+/// Height of the title and of each row.
 const TITLE: f64 = 36.0;
 const ROW: f64 = 26.0;
-/// Room for values, and at most for labels.
+/// Width of the values, and largest width of the labels.
 const VALUES: f64 = 230.0;
 const MOST_LABEL: f64 = 400.0;
-/// Width of a letter, generously.
+/// Width of a letter, with a margin.
 const LETTER: f64 = 7.2;
 const GAP: f64 = 14.0;
 const BAR: f64 = 12.0;
-/// Half of the height of the ends of an interval.
+/// Half the height of the end caps of an interval.
 const CAP: f64 = 4.0;
-/// From a value to what is told of it.
+/// Distance from a value to its detail.
 const DETAIL: f64 = 72.0;
 
-/// Where the values are.
+/// The area of the values.
 #[derive(Clone, Copy)]
 struct Track {
     left: f64,
@@ -49,15 +49,12 @@ impl Track {
     }
 }
 
-/// The document.
+/// The SVG document of a chart.
 pub(crate) fn svg(chart: &RowsChart) -> String {
     let longest = chart.rows.iter().map(|row| row.label.chars().count()).max();
     let label = (longest.unwrap_or(0) as f64 * LETTER).min(MOST_LABEL);
     let left = MARGIN + label + GAP;
-    let track = Track {
-        left,
-        width: WIDTH - MARGIN - VALUES - left,
-    };
+    let track = Track { left, width: WIDTH - MARGIN - VALUES - left };
     let bottom = TITLE + chart.rows.len() as f64 * ROW;
     let height = bottom + 48.0;
     let mut svg = format!(
@@ -67,7 +64,7 @@ pub(crate) fn svg(chart: &RowsChart) -> String {
     );
     let strong = format!("fill=\"{}\" font-weight=\"600\"", colour("--text"));
     let title = format!("{strong} font-size=\"15\"");
-    // What stands in backticks is set as code in a page.
+    // A page shows text in backticks as code.
     svg += &text((MARGIN, 22.0), &title, &chart.title.replace('`', ""));
     for tick in &chart.ticks {
         let grid = format!("stroke=\"{}\"", colour("--grid"));
@@ -86,11 +83,7 @@ pub(crate) fn svg(chart: &RowsChart) -> String {
     }
     let soft = format!("fill=\"{}\" text-anchor=\"middle\"", colour("--text-soft"));
     for tick in &chart.ticks {
-        svg += &text(
-            (track.x(tick.at_percent), bottom + 16.0),
-            &soft,
-            &tick.label,
-        );
+        svg += &text((track.x(tick.at_percent), bottom + 16.0), &soft, &tick.label);
     }
     svg += &text((track.x(50.0), bottom + 36.0), &soft, &chart.axis);
     svg + "</svg>\n"
@@ -109,10 +102,7 @@ fn draw_row(row: &Row, track: Track, top: f64, svg: &mut String) {
     *svg += &text((track.left - GAP, middle + 4.0), &label, &row.label);
     if let Some(bar) = row.bar {
         let opacity = if row.is_strong { 1.0 } else { 0.6 };
-        let fill = format!(
-            "fill=\"{}\" fill-opacity=\"{opacity}\"",
-            colour("--operation-0")
-        );
+        let fill = format!("fill=\"{}\" fill-opacity=\"{opacity}\"", colour("--operation-0"));
         *svg += &track.rect(bar, (middle - BAR / 2.0, BAR), &fill);
     }
     if let Some(interval) = row.interval {
@@ -141,7 +131,7 @@ fn draw_row(row: &Row, track: Track, top: f64, svg: &mut String) {
     *svg += &text((right + DETAIL, middle + 4.0), &detail, &row.detail);
 }
 
-/// Words at a place, with these attributes.
+/// Text at a place with these attributes.
 fn text((x, y): (f64, f64), attributes: &str, words: &str) -> String {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{words}</text>")

@@ -1,4 +1,4 @@
-//! The charts of a page with one of each kind, as the code of the page draws them.
+//! Draws a page with one chart of each kind with the code of the page.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -14,13 +14,7 @@ use dyno_report::page::time::{
 use dyno_report::page::{Chart, Page, Section};
 
 fn page(charts: Vec<Chart>) -> Page {
-    Page {
-        sections: vec![Section {
-            charts,
-            ..Section::default()
-        }],
-        ..Page::default()
-    }
+    Page { sections: vec![Section { charts, ..Section::default() }], ..Page::default() }
 }
 
 fn plot() -> Plot {
@@ -66,11 +60,7 @@ fn density() -> DensityChart {
         end,
         is_logarithmic: false,
     };
-    let edges = |count| Edges::Even {
-        start: 0.0,
-        step: 1.0,
-        count,
-    };
+    let edges = |count| Edges::Even { start: 0.0, step: 1.0, count };
     DensityChart {
         id: "reads".into(),
         title: "Reads".into(),
@@ -101,32 +91,17 @@ fn rows() -> RowsChart {
     RowsChart {
         title: "Medians".into(),
         axis: "latency".into(),
-        ..RowsChart::from_zero(
-            vec![row("c & d", 10.0), row("node", 20.0)],
-            Scale::point,
-            |value| value.to_string(),
-        )
+        ..RowsChart::from_zero(vec![row("c & d", 10.0), row("node", 20.0)], Scale::point, |value| {
+            value.to_string()
+        })
     }
 }
 
 fn time() -> TimeCharts {
-    let values = || {
-        (1..=4)
-            .map(|n| Some(f64::from(n) * 100.0))
-            .collect::<Vec<_>>()
-    };
-    let latencies = LatencySeries {
-        p50: values(),
-        p99: values(),
-        p99_9: values(),
-        max: values(),
-    };
+    let values = || (1..=4).map(|n| Some(f64::from(n) * 100.0)).collect::<Vec<_>>();
+    let latencies = LatencySeries { p50: values(), p99: values(), p99_9: values(), max: values() };
     TimeCharts {
-        phases: vec![PhaseSpan {
-            name: PhaseKind::Measure,
-            start_s: 0.0,
-            end_s: 4.0,
-        }],
+        phases: vec![PhaseSpan { name: PhaseKind::Measure, start_s: 0.0, end_s: 4.0 }],
         operations: vec!["read".into()],
         time: TimeSeries {
             start_s: vec![0.0, 1.0, 2.0, 3.0],
@@ -145,14 +120,11 @@ fn time() -> TimeCharts {
         windows_per_point: 1,
         downsampling: None,
         panels: Vec::new(),
-        changes: vec![ChangeMark {
-            at_s: 2.0,
-            label: "1: it rises".into(),
-        }],
+        changes: vec![ChangeMark { at_s: 2.0, label: "1: it rises".into() }],
     }
 }
 
-/// Whether it is well formed, and how large its PNG is: twice as wide as the SVG.
+/// Checks that the SVG is well formed and the PNG twice as wide, and returns the size of the PNG.
 fn checked(picture: &Picture) -> usize {
     let file = png(&picture.svg).unwrap_or_else(|error| panic!("{}: {error}", picture.name));
     assert_eq!(file[16..20], 2000u32.to_be_bytes(), "{}", picture.name);
@@ -199,25 +171,16 @@ fn every_kind_of_chart_is_a_picture_in_the_order_of_the_page() {
             "rgb(0,114,178)",
         ],
         &["intended → received", "1,500", "data:image/png;base64,"],
-        &[
-            "7 reads in a cell",
-            "data:image/png;base64,",
-            "linearGradient",
-        ],
-        // What it shows is said by the code of the page.
+        &["7 reads in a cell", "data:image/png;base64,", "linearGradient"],
+        // The code of the page writes its description.
         &["Response time of read", "p99.9", "200 µs"],
     ]) {
         for part in parts {
-            assert!(
-                picture.svg.contains(part),
-                "{}: {part}\n{}",
-                picture.name,
-                picture.svg
-            );
+            assert!(picture.svg.contains(part), "{}: {part}\n{}", picture.name, picture.svg);
         }
         assert!(checked(picture) > 2_000, "{}", picture.name);
     }
-    // Without its curves the picture is emptier.
+    // Without its curves the picture is smaller.
     let mut empty = plot();
     empty.series.truncate(1);
     let fewer = pictures(&self::page(vec![empty.into()])).unwrap();
@@ -229,11 +192,9 @@ fn every_kind_of_chart_is_a_picture_in_the_order_of_the_page() {
 fn panels_stand_beside_each_other_with_their_names() {
     let svg = &pictures(&page(vec![scatter(3).into()])).unwrap()[0].svg;
     assert_eq!(svg.matches("data:image/png").count(), 3);
-    for (name, place) in [
-        ("driver 0", "x=\"16\""),
-        ("driver 1", "x=\"510\""),
-        ("driver 2", "x=\"16\""),
-    ] {
+    for (name, place) in
+        [("driver 0", "x=\"16\""), ("driver 1", "x=\"510\""), ("driver 2", "x=\"16\"")]
+    {
         let at = svg.find(&format!(">{name}<")).unwrap();
         let start = svg[..at].rfind("<text").unwrap();
         assert!(svg[start..at].contains(place), "{}", &svg[start..at]);

@@ -1,4 +1,4 @@
-//! The plans that are part of the program, from the files in `workloads/`.
+//! The built-in plans, from the files in `workloads/`.
 
 use crate::file;
 use crate::model::Plan;
@@ -6,9 +6,9 @@ use crate::model::Plan;
 /// The built-in plans of one kind of work.
 #[derive(Debug)]
 pub struct Plans {
-    /// What one of them is.
+    /// What to call one of these plans in messages.
     pub one: &'static str,
-    /// What they are together.
+    /// What to call several of these plans.
     pub all: &'static str,
     plans: &'static [(&'static str, &'static str)],
 }
@@ -23,7 +23,7 @@ macro_rules! built_in {
     };
 }
 
-/// Loads.
+/// Built-in loads.
 pub static LOADS: Plans = built_in! {
     "plan", "plans", "":
     "a" "b" "c" "d" "e" "f"
@@ -31,25 +31,25 @@ pub static LOADS: Plans = built_in! {
     "gated" "pkm" "storage-compare" "insert-benchmark"
 };
 
-/// Index builds.
+/// Built-in index builds.
 pub static INDEX_BUILDS: Plans = built_in! {
     "index build", "index builds", "index-build/":
     "ordered" "shuffled" "concurrent" "churned" "migrated" "existing"
 };
 
-/// Messages.
+/// Built-in plans for messages.
 pub static TAILS: Plans = built_in! {
     "plan for messages", "plans for messages", "tail/":
     "tail" "tail-riddle" "tail-pool"
 };
 
 impl Plans {
-    /// Their names.
+    /// Names of the plans.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.plans.iter().map(|(name, _)| *name)
     }
 
-    /// The one of this name.
+    /// The plan with this name.
     pub fn find(&self, name: &str) -> Option<Plan> {
         let (_, text) = self.plans.iter().find(|(known, _)| *known == name)?;
         let plan = file::parse(text, name);
@@ -58,20 +58,14 @@ impl Plans {
     }
 }
 
-/// Suites of several workloads, by their names.
+/// Suites of several workloads, by name.
 const SUITES: [(&str, &str); 3] = [
-    (
-        "replica-set-compare",
-        include_str!("../../../workloads/suites/replica-set-compare.toml"),
-    ),
+    ("replica-set-compare", include_str!("../../../workloads/suites/replica-set-compare.toml")),
     (
         "storage-engine-compare",
         include_str!("../../../workloads/suites/storage-engine-compare.toml"),
     ),
-    (
-        "version-compare",
-        include_str!("../../../workloads/suites/version-compare.toml"),
-    ),
+    ("version-compare", include_str!("../../../workloads/suites/version-compare.toml")),
 ];
 
 /// Names of the built-in suites.
@@ -79,12 +73,9 @@ pub fn suites() -> impl Iterator<Item = &'static str> {
     SUITES.iter().map(|(name, _)| *name)
 }
 
-/// The file of the built-in suite of this name.
+/// The file of the built-in suite with this name.
 pub(crate) fn suite(name: &str) -> Option<&'static str> {
-    let mut suites = SUITES.iter();
-    suites
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
+    SUITES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// Names of the built-in loads.
@@ -92,7 +83,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     LOADS.names()
 }
 
-/// The built-in load of this name.
+/// The built-in load with this name.
 pub fn find(name: &str) -> Option<Plan> {
     LOADS.find(name)
 }
@@ -106,25 +97,15 @@ mod tests {
         for name in names() {
             let plan = find(name).expect("it is listed");
             assert_eq!(plan.name, name);
-            assert!(
-                plan.description.len() > 20,
-                "{name} does not say what it is for"
-            );
+            assert!(plan.description.len() > 20, "{name} does not say what it is for");
         }
     }
 
     #[test]
-    fn ycsb_mixes_are_those_of_the_original() {
+    fn ycsb_mixes_match_the_original() {
         let weights = |name: &str| {
             let w = find(name).expect("it is listed").operations;
-            [
-                w.read,
-                w.update,
-                w.insert,
-                w.scan,
-                w.read_modify_write,
-                w.delete,
-            ]
+            [w.read, w.update, w.insert, w.scan, w.read_modify_write, w.delete]
         };
         assert_eq!(weights("a"), [0.5, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(weights("b"), [0.95, 0.05, 0.0, 0.0, 0.0, 0.0]);
@@ -136,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_none() {
+    fn unknown_name_is_none() {
         assert!(find("g").is_none());
     }
 }

@@ -1,4 +1,5 @@
-//! The words of a command line as they may be kept: without what looks like a secret. When in doubt it hides too much.
+//! Prepares the words of a command line for storage by hiding possible secrets. When in doubt it
+//! hides too much.
 
 pub(crate) use crate::redact::MASK;
 use crate::redact::{Part, is_client, is_secret_option, redact_part};
@@ -11,14 +12,14 @@ pub fn without_query(url: &str) -> String {
     format!("{address}?{MASK}")
 }
 
-/// A command line without secrets. A word in which none is found stays as it is, to the last blank.
+/// A command line without secrets. A word without a secret stays exactly the same.
 pub fn without_secrets(words: &[String]) -> Vec<String> {
     let mut state = State::default();
     let masked = words.iter().map(|word| state.masked(word));
     masked.collect()
 }
 
-/// Whether some words have lost a secret to [`without_secrets`].
+/// Whether [`without_secrets`] has removed a secret from these words.
 pub fn lacks_secrets(words: &[String]) -> bool {
     words.iter().any(|word| {
         word.match_indices(MASK).any(|(place, _)| {
@@ -34,14 +35,14 @@ pub fn lacks_secrets(words: &[String]) -> bool {
     })
 }
 
-/// What the words so far say of the next one.
+/// Expectations about the next word, from the previous ones.
 #[derive(Default)]
 struct State {
     /// The next word is a secret, unless it is an option.
     is_value: bool,
-    /// The next word is the name and the password of a user.
+    /// The next word contains name and password of a user.
     is_user: bool,
-    /// A program whose options of one letter take a password was named.
+    /// A program was named whose one-letter options take a password.
     is_client: bool,
 }
 
@@ -99,21 +100,10 @@ mod tests {
     #[test]
     fn everything_else_stays() {
         for line in [
-            &[
-                "fio",
-                "--name=read",
-                "--size=1G",
-                "--filename",
-                "/data/x",
-                "-v",
-            ][..],
+            &["fio", "--name=read", "--size=1G", "--filename", "/data/x", "-v"][..],
             &["perf", "stat", "-a", "-p", "17", "sleep", "10"],
             &["pidstat", "-u", "-p", "ALL", "1"],
-            &[
-                "sh",
-                "-c",
-                "\n# watch it\nperf record -p $DYNO_SERVER_PIDS   -o x\n\techo 'a  b'\n",
-            ],
+            &["sh", "-c", "\n# watch it\nperf record -p $DYNO_SERVER_PIDS   -o x\n\techo 'a  b'\n"],
             &["ls", "/x/***"],
         ] {
             assert_eq!(kept(line), line.join(" "));

@@ -1,4 +1,4 @@
-//! Why there is no task.
+//! Errors of creating a task.
 
 use crate::builtin::Plans;
 use crate::file::FileError;
@@ -9,15 +9,15 @@ use crate::topology::{INSTEAD_OF_SPLIT, NOT_DEALT};
 use crate::uri::UriError;
 use std::path::{Path, PathBuf};
 
-/// Why there is no plan.
+/// Why a plan could not be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The plan is neither a built-in one nor a file.
+    /// The plan is neither built in nor a file.
     #[error("there is no built-in {} and no file `{name}`", plans.one)]
     Unknown {
-        /// The built-in plans of the work.
+        /// The built-in plans for this kind of work.
         plans: &'static Plans,
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The built-in plan that was probably meant.
         nearest: Option<&'static str>,
@@ -25,109 +25,91 @@ pub enum PlanError {
     /// The file cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// The file is no valid plan.
+    /// The file is not a valid plan.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A property file or `-p` is wrong.
+    /// A property file or `-p` is invalid.
     #[error("the YCSB properties are not valid:{}", problem::list(.0))]
     Properties(Vec<Problem>),
-    /// The knobs of a search for settings are wrong.
-    #[error("the knobs cannot be turned:{}", problem::list(.0))]
+    /// The knobs for tuning are invalid.
+    #[error("the knobs are not valid:{}", problem::list(.0))]
     Knobs(Vec<Problem>),
-    /// File and options together make no valid plan.
+    /// File and options together do not make a valid plan.
     #[error("the plan is not valid:{}", problem::list(.0))]
     Invalid(Vec<Problem>),
-    /// Parameters of the Workload Services Framework are wrong.
+    /// Parameters of the Workload Services Framework are invalid.
     #[error("the parameters in the environment cannot be used:{}", problem::list(.0))]
     Framework(Vec<Problem>),
-    /// A parameter of the Workload Services Framework names what is no workload.
-    #[error("`{variable}` names no workload")]
+    /// A parameter of the Workload Services Framework names something other than a workload.
+    #[error("`{variable}` does not name a workload")]
     NoWorkload {
-        /// The parameter.
         variable: &'static str,
-        /// Why.
         #[source]
         source: Box<PlanError>,
     },
-    /// The plan fits another kind of work than the one that was asked for.
-    #[error("the plan is one of {what}")]
+    /// The plan is for a different kind of work.
+    #[error("the plan is for {what}")]
     OtherWork {
-        /// What it is a plan of.
+        /// The kind of work.
         what: &'static str,
-        /// The command that does it.
+        /// The command for this kind of work.
         command: &'static str,
     },
-    /// Several workloads where one is needed.
-    #[error("`{name}` is a suite of several workloads, and one is needed")]
-    IsSuite {
-        /// Its name or file.
-        name: String,
-    },
-    /// Servers are to be started by a plan that aims at one that runs.
-    #[error("the plan uses a server that is already running: there is nothing to start")]
+    /// A suite was given instead of a single workload.
+    #[error("`{name}` is a suite of several workloads, but one workload is needed")]
+    IsSuite { name: String },
+    /// Servers must be started, but the plan uses a running server.
+    #[error("the plan uses a server that is already running, so nothing can be started")]
     NothingToStart,
-    /// Several independent servers for work that is done on one.
+    /// The plan has several independent servers, but the work needs a single one.
     #[error("{what}")]
     OneServer {
-        /// Why one is needed.
+        /// The reason.
         what: &'static str,
     },
-    /// Servers over which documents are dealt, for work that deals none.
+    /// The plan distributes documents over servers, but the work does not.
     #[error("`server.topology` = `{topology}`: {NOT_DEALT}")]
-    Split {
-        /// The topology.
-        topology: String,
-    },
-    /// Data is loaded into a server that does not outlive the load.
+    Split { topology: String },
+    /// Data would be loaded into a server that does not outlive the load.
     #[error("the data would go into a temporary server that is removed right after the load")]
     DataGoesAway,
-    /// The data is dropped before each run, and none is loaded.
+    /// The data is dropped before each run, but none is loaded.
     #[error("the plan drops the data before each run (`data.fresh`), and `--no-load` loads none")]
     NothingLoaded,
-    /// The machine has no folder that a relative path could start from.
+    /// A relative path cannot be resolved without a working folder.
     #[error("cannot use `{path}`")]
     Folder {
-        /// The path.
         path: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// A path that no plan can hold.
+    /// A path that a plan cannot store.
     #[error("`{path}` is not UTF-8 text")]
     NotText {
-        /// The path, with replacements for what is no text.
+        /// With replacements for invalid characters.
         path: String,
     },
-    /// The machine has not what the plan needs.
+    /// The machine lacks something that the plan needs.
     #[error(transparent)]
     Host(HostError),
-    /// More than one connection string where one is needed.
+    /// More than one connection string was given.
     #[error("{count} connection strings were given; one is needed")]
-    SeveralUris {
-        /// How many there are.
-        count: usize,
-    },
-    /// The connection string is wrong.
+    SeveralUris { count: usize },
+    /// The connection string is invalid.
     #[error("the connection string is not valid")]
     Uri(#[from] UriError),
 }
 
 impl PlanError {
     pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> PlanError {
-        move |source| PlanError::Unreadable {
-            path: path.to_owned(),
-            source,
-        }
+        move |source| PlanError::Unreadable { path: path.to_owned(), source }
     }
 
-    /// What to do about it, where that is not in the message.
+    /// Advice, unless the message contains it.
     pub fn hint(&self) -> Option<String> {
         match self {
             PlanError::Unknown { nearest, plans, .. } => Some(match nearest {
@@ -145,18 +127,18 @@ impl PlanError {
             PlanError::Uri(error) => error.hint(),
             PlanError::NoWorkload { source, .. } => source.hint(),
             PlanError::OtherWork { command, .. } => {
-                Some(format!("give it to `{command}`, or take the table out"))
+                Some(format!("use it with `{command}`, or remove the table"))
             }
             PlanError::IsSuite { .. } => {
-                Some("give it to `dyno run`, or take one of its workloads".into())
+                Some("use it with `dyno run`, or choose one of its workloads".into())
             }
-            PlanError::NothingToStart => Some("give `--server auto`".into()),
+            PlanError::NothingToStart => Some("use `--server auto`".into()),
             PlanError::Split { .. } => Some(INSTEAD_OF_SPLIT.into()),
-            PlanError::OneServer { .. } => Some("leave `--pairs` out".into()),
+            PlanError::OneServer { .. } => Some("omit `--pairs`".into()),
             PlanError::DataGoesAway => Some(
-                "aim at a server with `--uri`, or keep the data with `--data-dir DIR`".into(),
+                "use a running server with `--uri`, or keep the data with `--data-dir DIR`".into(),
             ),
-            PlanError::NothingLoaded => Some("leave one of them out".into()),
+            PlanError::NothingLoaded => Some("omit one of them".into()),
             PlanError::File(_)
             | PlanError::Properties(_)
             | PlanError::Invalid(_)

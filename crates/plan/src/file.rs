@@ -1,7 +1,7 @@
-//! Plan files: TOML that gives a part of a plan over a built-in one or over the defaults.
+//! Plan files: TOML that changes parts of a built-in plan or of the defaults.
 //!
-//! What a file may contain follows from the plan's own JSON schema, so there is one description of
-//! every key. All problems of a file are found in one pass, each with its place.
+//! The plan's own JSON schema defines the valid keys, so every key has a single description. All
+//! problems of a file are found in one pass, each with its place.
 
 mod check;
 
@@ -16,22 +16,21 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// The problems of one file of a plan or of a suite.
+/// The problems of a plan or suite file.
 #[derive(Debug, thiserror::Error)]
 #[error("`{origin}` is not a valid {kind}:{}", problem::list(problems))]
 pub struct FileError {
-    /// Name of the file.
     pub origin: String,
-    /// What it should be, such as `plan` or `suite`.
+    /// Expected kind of file, such as `plan` or `suite`.
     pub kind: &'static str,
-    /// What is wrong, in the order of the file; at least one.
+    /// In the order of the file; at least one.
     pub problems: Vec<Problem>,
 }
 
-/// Key of a file that names the built-in plan to start from.
+/// Key for the built-in plan to start from.
 const BASE: &str = "base";
 
-/// The plan that a file with nothing in it gives.
+/// The plan of an empty file.
 pub fn default_plan() -> Plan {
     Plan {
         name: "custom".into(),
@@ -54,24 +53,21 @@ pub fn default_plan() -> Plan {
     }
 }
 
-/// Reads a plan file. `origin` names it in errors.
+/// Parses a plan file. `origin` names it in errors.
 ///
 /// # Errors
-/// All problems of the file: syntax, unknown keys, wrong types and values, and what does not fit together.
+/// All problems of the file: syntax, unknown keys, invalid types and values, and contradictions.
 pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
     let reader = Reader { text };
     reader.read().map_err(|mut problems| {
         problems.sort_by_key(|problem| (problem.line, problem.column));
-        FileError {
-            origin: origin.into(),
-            kind: "plan",
-            problems,
-        }
+        FileError { origin: origin.into(), kind: "plan", problems }
     })
 }
 
-/// Changes single keys of a plan. A value that was typed is TOML; what is no TOML, such as `1GiB` or `embedded`, is a text
-/// without its quotes. Of a key that comes twice the last value counts. The plan as a whole is left to [`validate`].
+/// Changes single keys of a plan. A typed value is TOML; invalid TOML, such as `1GiB` or
+/// `embedded`, is a text without its quotes. If a key occurs twice, the last value counts. The
+/// whole plan is left to [`validate`].
 ///
 /// # Errors
 /// All problems with the keys and values; the plan is unchanged then.
@@ -111,9 +107,10 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    // As in a file, where one of both alone replaces the other.
+    // As in a file, where a single one of them replaces the other.
     let is_given = |key: &str| settings.iter().any(|setting| setting.key == key);
-    // A plan that ends by a count, such as one of properties, has no duration, which is not written: it is not the usual one.
+    // A plan that ends by a count, such as a plan of properties, has no duration, and an absent
+    // duration must not become the default.
     let ends_by_count = plan.phases.operations.is_some() && plan.phases.duration.is_none();
     if (is_given("phases.operations") || ends_by_count) && !is_given("phases.duration") {
         changed.phases.duration = None;
@@ -125,7 +122,7 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     Ok(())
 }
 
-/// The plan with another value of a key.
+/// The plan with a new value for a key.
 fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
     let wrong = |error: serde_json::Error| Problem::new(format!("`{key}`: {error}"));
     let mut changed = serde_json::to_value(plan).map_err(wrong)?;
@@ -140,7 +137,7 @@ fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
     serde_json::from_value(changed).map_err(wrong)
 }
 
-/// One line of TOML that is valid by itself.
+/// A line of TOML that is valid by itself.
 fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     let is_word = |word: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -156,13 +153,11 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     let wrong = |line: &str| {
         let table = Reader { text: line }.table();
         let checked = table.and_then(|table| check::check(&schema(), line, table.get_ref()));
-        // The other keys of the same table may make it whole; that is looked at later.
-        checked
-            .err()
-            .filter(|problems| !problems.iter().all(is_missing))
+        // Other keys of the same table may complete it; that is checked later.
+        checked.err().filter(|problems| !problems.iter().all(is_missing))
     };
     let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
-    // A text may look like something else.
+    // A text may look like another type.
     let is_text = !is_one_value || (wrong(&literal).is_some() && wrong(&quoted).is_none());
     let line = if is_text { quoted } else { literal };
     match wrong(&line) {
@@ -175,8 +170,8 @@ fn is_missing(problem: &Problem) -> bool {
     problem.message.ends_with("is missing")
 }
 
-/// Whether the plan has what is missing in a table of settings. What kind a table is decides which other keys it has, and belongs
-/// to them.
+/// Whether the plan contains the key that a table of settings lacks. The kind of a table is
+/// excluded, because it decides which other keys the table has.
 fn has_it(plan: &Plan, problem: &Problem) -> bool {
     let key = problem.message.strip_prefix('`');
     let key = key.and_then(|rest| rest.strip_suffix("` is missing"));
@@ -187,7 +182,7 @@ fn has_it(plan: &Plan, problem: &Problem) -> bool {
     !key.ends_with(".kind") && plan.pointer(&place).is_some()
 }
 
-/// What was typed has no lines.
+/// Typed settings have no lines.
 fn without_places(mut problems: Vec<Problem>) -> Vec<Problem> {
     for problem in &mut problems {
         (problem.line, problem.column) = (None, None);
@@ -195,12 +190,13 @@ fn without_places(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// A resolved plan as a plan file that gives the same plan, but for [what is kept out of records](Plan::without_secrets).
+/// Formats a resolved plan as a plan file that yields the same plan, except for
+/// [secrets](Plan::without_secrets).
 pub fn to_toml(plan: &Plan) -> String {
     toml::to_string_pretty(&plan.without_secrets()).expect("numbers of a valid plan fit into TOML")
 }
 
-/// The same as JSON, for the document of a run.
+/// The plan as JSON without secrets, for the document of a run.
 pub fn recorded(plan: &Plan) -> Value {
     serde_json::to_value(plan.without_secrets()).expect("a plan is plain data")
 }
@@ -220,7 +216,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Plans of version 0.1, which are kept with each run, name durable writes as the embedded server does.
+/// Renames keys of version 0.1: recorded plans use the embedded server's name for durable writes.
 fn rename_old_keys(table: &mut DeTable<'_>) {
     let Some(DeValue::Table(server)) = table.get_mut("server").map(Spanned::get_mut) else {
         return;
@@ -239,17 +235,14 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The text as TOML.
+    /// The text parsed as TOML.
     fn table(&self) -> Result<Spanned<DeTable<'a>>, Vec<Problem>> {
         let (mut table, errors) = DeTable::parse_recoverable(self.text);
         if errors.is_empty() {
             rename_old_keys(table.get_mut());
             return Ok(table);
         }
-        Err(errors
-            .iter()
-            .map(|error| self.syntax_problem(error))
-            .collect())
+        Err(errors.iter().map(|error| self.syntax_problem(error)).collect())
     }
 
     fn read(&self) -> Result<Plan, Vec<Problem>> {
@@ -265,7 +258,7 @@ impl<'a> Reader<'a> {
             }
             return Err(problems);
         }
-        // What is well formed is judged as well, so that nobody has to come back for it.
+        // The valid part is checked as well, so that all problems appear at once.
         if let Some(plan) = merge_what_fits(table) {
             for problem in self.problems_of(&plan, table) {
                 let is_known = |known: &Problem| known.line.is_some() && known.line == problem.line;
@@ -278,10 +271,7 @@ impl<'a> Reader<'a> {
     }
 
     fn problems_of(&self, plan: &Plan, table: &DeTable<'_>) -> Vec<Problem> {
-        validate(plan)
-            .into_iter()
-            .map(|problem| self.place(problem, table))
-            .collect()
+        validate(plan).into_iter().map(|problem| self.place(problem, table)).collect()
     }
 
     fn syntax_problem(&self, error: &toml::de::Error) -> Problem {
@@ -289,14 +279,10 @@ impl<'a> Reader<'a> {
         Problem::new(error.message().trim().replace('\n', ", ")).at(line, column)
     }
 
-    /// Gives a problem of the whole plan the place of the first key that its message names.
+    /// Locates a problem of the whole plan at the first key that its message names.
     fn place(&self, problem: Problem, table: &DeTable<'_>) -> Problem {
-        let offset = problem
-            .message
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .find_map(|key| offset_of(table, key));
+        let offset =
+            problem.message.split('`').skip(1).step_by(2).find_map(|key| offset_of(table, key));
         match offset {
             Some(offset) => {
                 let (line, column) = check::position(self.text, offset);
@@ -307,11 +293,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where the value of a dotted key begins, or the deepest table on the way to it that the file has.
+/// Offset of a dotted key's value, or of the deepest table on the way to it that the file contains.
 fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
-    let (first, rest) = key
-        .split_once('.')
-        .map_or((key, None), |(first, rest)| (first, Some(rest)));
+    let (first, rest) =
+        key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
     let value = table.get(first)?;
     let here = value.span().start;
     match (rest, value.get_ref()) {
@@ -320,7 +305,7 @@ fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
     }
 }
 
-/// The plan that a file changes.
+/// The plan that the file changes.
 fn base(table: &DeTable<'_>) -> Result<Plan, Problem> {
     match table.get(BASE).and_then(|name| name.get_ref().as_str()) {
         None => Ok(default_plan()),
@@ -329,11 +314,11 @@ fn base(table: &DeTable<'_>) -> Result<Plan, Problem> {
     }
 }
 
-/// Lays the file over its base.
+/// Applies the file to its base.
 fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
     let mut plan = base(table)?;
     if table.contains_key("operations") {
-        // A mix is given as a whole: a weight that the base happens to have would go unnoticed.
+        // A mix must be complete: a weight left over from the base would go unnoticed.
         plan.operations = OperationWeights::default();
     }
     lay_file_over(&plan, table)
@@ -353,14 +338,14 @@ fn lay_file_over(plan: &Plan, table: &DeTable<'_>) -> Result<Plan, Problem> {
     serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
 }
 
-/// The plan with those keys of a file that a plan can have; `None` if its base is unknown.
+/// The plan with the valid keys of a file; `None` if its base is unknown.
 fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
     let mut plan = base(table).ok()?;
     let mut keep = |section: &str, key: Option<&str>, value: &DeValue<'_>| {
         let mut merged = serde_json::to_value(&plan).ok()?;
         let section = &mut merged[section];
         let place = match key {
-            // A table in the place of a text or a number fits nowhere.
+            // A table instead of a text or a number cannot be skipped.
             Some(_) if !(section.is_object() || section.is_null()) => return None,
             Some(key) => &mut section[key],
             None => section,
@@ -371,7 +356,7 @@ fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
     };
     for (name, value) in table.iter().filter(|(name, _)| name.get_ref() != BASE) {
         let name = name.get_ref().as_ref();
-        // A key that does not fit is left out: it has a problem of its own already.
+        // A key with an invalid value is skipped: it already has its own problem.
         match value.get_ref() {
             DeValue::Table(keys) => {
                 for (key, value) in keys {
@@ -386,8 +371,8 @@ fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
     Some(plan)
 }
 
-/// Whether the file has `name` in a table, but not `other`: a number of operations alone is meant to
-/// end the phase alone, not together with the default duration.
+/// Whether the file sets `name` in a table, but not `other`: a number of operations alone must end
+/// the phase alone, not together with the default duration.
 fn gives_only(table: &DeTable<'_>, inside: &str, name: &str, other: &str) -> bool {
     let Some(DeValue::Table(inner)) = table.get(inside).map(Spanned::get_ref) else {
         return false;
@@ -395,7 +380,8 @@ fn gives_only(table: &DeTable<'_>, inside: &str, name: &str, other: &str) -> boo
     inner.contains_key(name) && !inner.contains_key(other)
 }
 
-/// A table changes the keys that it has; one that chooses a variant replaces the whole table.
+/// Applies a table to the target: a table changes the keys that it contains, but a table that
+/// chooses a variant replaces the whole target.
 fn lay_over(target: &mut Value, value: &DeValue<'_>) {
     match value {
         DeValue::Table(table) if !chooses_variant(target, table) => {
@@ -410,7 +396,8 @@ fn lay_over(target: &mut Value, value: &DeValue<'_>) {
     }
 }
 
-/// `server.kind` is a plain choice; the other tags choose which keys a table has.
+/// Whether a table chooses a variant: `server.kind` is a plain choice, but the other tags decide
+/// which keys a table has.
 fn chooses_variant(target: &Value, table: &DeTable<'_>) -> bool {
     table.contains_key("distribution")
         || (table.contains_key("kind") && target.get("durable_writes").is_none())
@@ -428,23 +415,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn problems(text: &str) -> Vec<String> {
-        parse(text, "test.toml")
-            .unwrap_err()
-            .problems
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        parse(text, "test.toml").unwrap_err().problems.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_part_of_a_plan_lies_over_its_base() {
+    fn plan_file_changes_parts_of_its_base() {
         let text = "base = \"e\"\nname = \"mine\"\n[data]\nrecords = 5_000\n[access]\nmin_scan_length = 2\n";
         let plan = parse(text, "t").unwrap();
         assert_eq!((plan.name.as_str(), plan.data.records), ("mine", 5000));
-        assert_eq!(
-            (plan.access.min_scan_length, plan.access.max_scan_length),
-            (2, 100)
-        );
+        assert_eq!((plan.access.min_scan_length, plan.access.max_scan_length), (2, 100));
         assert_eq!(plan.operations.scan, 0.95);
     }
 
@@ -456,12 +435,7 @@ mod tests {
         };
         let disks = |disk: &str| {
             let plan = parse(&exporter(disk), "t").unwrap();
-            plan.observe.exporters[0]
-                .disk
-                .as_ref()
-                .unwrap()
-                .names()
-                .to_vec()
+            plan.observe.exporters[0].disk.as_ref().unwrap().names().to_vec()
         };
         assert_eq!(disks("\"vda\""), ["vda"]);
         assert_eq!(disks("[\"vda\", \"vdb\"]"), ["vda", "vdb"]);
@@ -484,17 +458,11 @@ mod tests {
         ];
         set(&mut plan, &settings).unwrap();
         assert_eq!(plan.data.collection, "42");
-        assert_eq!(
-            (plan.phases.operations, plan.phases.duration),
-            (Some(7), None)
-        );
+        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(7), None));
         assert_eq!(plan.server.data_dirs, ["/a", "/b"]);
         assert_eq!(plan.client.clients, 6);
         let before = plan.clone();
-        let wrong = [
-            Setting::new("client.clients", "many"),
-            Setting::new("server.cahce", 1),
-        ];
+        let wrong = [Setting::new("client.clients", "many"), Setting::new("server.cahce", 1)];
         let problems = set(&mut plan, &wrong).unwrap_err();
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].message.starts_with("`client.clients`: "));
@@ -504,10 +472,7 @@ mod tests {
 
     #[test]
     fn sync_on_commit_of_older_plans_means_durable_writes() {
-        let plan = parse(
-            "[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n",
-            "t",
-        );
+        let plan = parse("[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n", "t");
         assert!(plan.unwrap().server.durable_writes);
         let mut plan = default_plan();
         let old = Setting::from_text("server.sync_on_commit", "true");
@@ -520,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_documents_replaces_a_multiple_of_the_cache() {
+    fn number_of_documents_replaces_a_multiple_of_the_cache() {
         let of = |text: &str| parse(text, "t").unwrap().data;
         let base = "base = \"storage-compare\"\n";
         assert_eq!(of(base).times_cache, Some(3.0));
@@ -529,15 +494,11 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_chooses_a_variant_replaces_the_one_of_the_base() {
+    fn table_that_chooses_a_variant_replaces_the_base_table() {
         let text = "base = \"a\"\n[keys]\ndistribution = \"zipfian\"\nexponent = 1.2\n[schedule]\nkind = \"poisson\"\nrate_per_s = 100\n";
         let plan = parse(text, "t").unwrap();
         assert_eq!(plan.keys, KeyDistribution::Zipfian { exponent: 1.2 });
-        let Schedule::Poisson {
-            rate_per_s,
-            max_start_delay,
-        } = plan.schedule
-        else {
+        let Schedule::Poisson { rate_per_s, max_start_delay } = plan.schedule else {
             panic!("{plan:?}")
         };
         assert_eq!((rate_per_s, max_start_delay), (100.0, Span::from_secs(10)));
@@ -563,10 +524,7 @@ read = \"all\"
 durration = \"1s\"
 ";
         let problems = problems(text);
-        let places: Vec<&str> = problems
-            .iter()
-            .map(|p| p.split(':').next().unwrap())
-            .collect();
+        let places: Vec<&str> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
         assert_eq!(
             places,
             [
@@ -582,55 +540,43 @@ durration = \"1s\"
             ],
             "{problems:#?}"
         );
-        for (place, part) in [
-            (1, "`data.records`"),
-            (3, "`constant`"),
-            (4, "`keys.hot_operation_ratio`"),
-        ] {
+        for (place, part) in
+            [(1, "`data.records`"), (3, "`constant`"), (4, "`keys.hot_operation_ratio`")]
+        {
             assert!(problems[place].contains(part), "{}", problems[place]);
         }
     }
 
     #[test]
-    fn an_unexpected_table_is_one_problem() {
+    fn unexpected_table_is_one_problem() {
         for text in ["name.of = \"x\"\n", "[[name]]\n", "traces.start = \"1s\"\n"] {
             assert_eq!(problems(text).len(), 1, "{text}");
         }
     }
 
     #[test]
-    fn problems_of_the_whole_plan_have_places_too() {
+    fn problems_of_the_whole_plan_have_places() {
         let problems = problems("base = \"a\"\n[client]\nclients = 2\nthreads = 5\n");
         assert_eq!(problems.len(), 1);
-        assert!(
-            problems[0].starts_with("line 4, column 11: `client.threads`"),
-            "{}",
-            problems[0]
-        );
+        assert!(problems[0].starts_with("line 4, column 11: `client.threads`"), "{}", problems[0]);
     }
 
     #[test]
-    fn a_mix_replaces_the_one_of_the_base() {
+    fn mix_replaces_the_mix_of_the_base() {
         let plan = parse("base = \"a\"\n[operations]\nread = 1\n", "t").unwrap();
         assert_eq!((plan.operations.read, plan.operations.update), (1.0, 0.0));
     }
 
     #[test]
-    fn a_number_of_operations_alone_ends_the_phase_alone() {
+    fn operations_alone_end_the_phase_alone() {
         let plan = parse("base = \"a\"\n[phases]\noperations = 7\n", "t").unwrap();
-        assert_eq!(
-            (plan.phases.operations, plan.phases.duration),
-            (Some(7), None)
-        );
+        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(7), None));
     }
 
     #[test]
-    fn a_weight_that_is_not_finite_has_a_place() {
+    fn weight_that_is_not_finite_has_a_place() {
         let problems = problems("base = \"a\"\n[operations]\nread = nan\n");
-        assert!(
-            problems[0].starts_with("line 3, column 8: `operations.read`"),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with("line 3, column 8: `operations.read`"), "{problems:?}");
     }
 
     #[test]
@@ -640,7 +586,7 @@ durration = \"1s\"
     }
 
     #[test]
-    fn the_printed_plan_of_every_built_in_is_read_back_unchanged() {
+    fn printed_built_in_plans_are_read_back_unchanged() {
         for name in builtin::names() {
             let plan = builtin::find(name).unwrap();
             assert_eq!(parse(&to_toml(&plan), name).unwrap(), plan);
@@ -649,7 +595,7 @@ durration = \"1s\"
 
     proptest! {
         #[test]
-        fn a_printed_plan_is_read_back_unchanged(
+        fn printed_plan_is_read_back_unchanged(
             records in 1u64..1 << 40,
             rate in 0.001f64..1e8,
             poisson: bool,

@@ -1,5 +1,6 @@
-//! `[fleet]` in a plan: client hosts and server hosts, how they belong together, and how long the steps of a run may
-//! take. What each host does of the run follows from it in the crate `fleet`; other commands ignore the table.
+//! `[fleet]` in a plan: client hosts and server hosts, their mapping, and the time limits of a
+//! run's steps. The crate `fleet` derives the work of each host from it; other commands ignore the
+//! table.
 
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
@@ -8,32 +9,34 @@ use serde::{Deserialize, Serialize};
 /// Most agents of a fleet.
 pub const MOST_AGENTS: u32 = 4096;
 
-/// Which client host loads which servers.
+/// Assignment of client hosts to servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// All clients load one deployment together: its data set is loaded in parts, one by each client.
+    /// All clients load one deployment together: its data set is loaded in parts, one per client.
     #[default]
     Deployment,
-    /// The servers are independent. With as many clients as servers or a multiple, client i loads server i modulo their number;
-    /// with more servers it loads every server whose number is i modulo the number of clients.
+    /// The servers are independent. If the number of clients is a multiple of the number of
+    /// servers, client i loads server i modulo the number of servers; otherwise it loads every
+    /// server with a number that equals i modulo the number of clients.
     Pairs,
-    /// The servers are independent, and each client loads all of them, with a part of its connections each.
+    /// The servers are independent, and each client loads all of them, with a part of its
+    /// connections for each.
     AllToAll,
-    /// The servers are independent, and `fleet.table` says which of them each client loads.
+    /// The servers are independent, and `fleet.table` lists the servers of each client.
     Table,
 }
 
-/// What the number of clients, the rate and the number of operations of the plan are amounts of.
+/// Scope of the plan's number of clients, rate and number of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amounts {
-    /// Of the fleet: they are divided among the agents, without a rest.
+    /// The whole fleet: the amounts are divided among the agents, without a remainder.
     #[default]
     InAll,
-    /// Of each agent.
+    /// Each agent.
     PerAgent,
-    /// Of each independent server: the agents that load it divide them.
+    /// Each independent server: the agents that load it divide the amounts.
     PerServer,
 }
 
@@ -42,32 +45,34 @@ pub enum Amounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetPlan {
-    /// Hosts, or groups of the Ansible inventory, that the load comes from.
+    /// Hosts, or groups of the Ansible inventory, that generate the load.
     pub clients: Vec<String>,
-    /// How many of these hosts take part, from the first on; all when absent.
+    /// Number of these hosts that take part, counted from the first; all when absent.
     #[schemars(range(min = 1, max = 4096))]
     pub client_hosts: Option<u32>,
-    /// Hosts or groups that servers are started on. With `server.uri` the servers run there already, and agents only read these
-    /// machines; of those that are not named nothing is read.
+    /// Hosts or groups on which servers are started. With `server.uri` the servers are already
+    /// running there, and agents only read these machines; machines that are not named are not
+    /// read.
     pub servers: Vec<String>,
-    /// Agents on each client host, 1 to 64.
+    /// Agents per client host, 1 to 64.
     #[schemars(range(min = 1, max = 64))]
     pub agents_per_host: u32,
     /// Which client host loads which servers.
     pub mapping: Mapping,
-    /// The servers that each agent loads, by their numbers from 0: one list for each agent, in the order of their numbers. Those
-    /// of a host follow each other, agents as well as servers. Empty unless `mapping` is `table`.
+    /// Numbers of the servers that each agent loads, from 0: one list per agent, in the order of
+    /// the agents' numbers. Agents and servers are numbered host by host. Empty unless `mapping` is
+    /// `table`.
     pub table: Vec<Vec<u32>>,
-    /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` are amounts of.
+    /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` refer to.
     pub amounts: Amounts,
-    /// Longest time until all agents have come, each host with a first connection.
+    /// Longest time until all agents have joined, with a first connection from each host.
     pub join_within: Span,
     /// Longest time of the load phase on any agent.
     pub load_within: Span,
-    /// Who has been silent for this time is lost; 1 s to 1 minute. Also the time after which an agent ends by itself when
-    /// the controller or Redis has gone.
+    /// An agent that is silent for this time is lost; 1 s to 1 minute. An agent also ends by itself
+    /// after this time without the controller or Redis.
     pub lease: Span,
-    /// From the word to start to the common instant at which all start; 100 ms to 1 minute.
+    /// Time from the start command to the common start of all agents; 100 ms to 1 minute.
     pub start_lead: Span,
     /// Manifests for Kubernetes; not rendered when absent.
     pub kubernetes: Option<KubernetesPlan>,
@@ -92,7 +97,7 @@ impl Default for FleetPlan {
     }
 }
 
-/// What the manifests for Kubernetes hold.
+/// Contents of the manifests for Kubernetes.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -108,7 +113,7 @@ pub struct KubernetesPlan {
     /// Client pods, one agent each, 1 to 4096.
     #[schemars(range(min = 1, max = 4096))]
     pub client_pods: u32,
-    /// Server pods, each on a node of its own, 1 to 64; none are started with `server.kind = "uri"`.
+    /// Server pods, each on its own node, 1 to 64; none are started with `server.kind = "uri"`.
     #[schemars(range(min = 1, max = 64))]
     pub server_pods: u32,
     /// CPUs of a client pod.
@@ -121,18 +126,19 @@ pub struct KubernetesPlan {
     pub server_cpus: u32,
     /// Memory of a server.
     pub server_memory: Bytes,
-    /// Volumes of a server pod, one for each disk, 0 to 16. A pod has as many servers, each with a volume, or more by
-    /// `server.pairs`, which then share the volumes in turn. Without a volume the data is on the disk of the node that pods have.
+    /// Volumes of a server pod, one per disk, 0 to 16. A pod has one server per volume, or more
+    /// with `server.pairs`, which then use the volumes in turn. Without a volume, the data is on
+    /// the node's disk for pods.
     #[schemars(range(max = 16))]
     pub disks: u32,
-    /// Size of each volume; without one, most that the servers of a pod may write.
+    /// Size of each volume; without volumes, limit of the data that the servers of a pod may write.
     pub disk_size: Bytes,
-    /// Storage class of the volumes; that of the cluster when absent.
+    /// Storage class of the volumes; the cluster's default when absent.
     pub storage_class: Option<String>,
-    /// CPUs of their own for servers and clients: limits are requests, in whole CPUs, which the static policy of the CPU
-    /// manager turns into an exclusive set.
+    /// Exclusive CPUs for servers and clients: limits equal requests, in whole CPUs, and the CPU
+    /// manager's static policy turns them into an exclusive set.
     pub pin_cpus: bool,
-    /// Servers and clients use the network of their node.
+    /// Whether servers and clients use their node's network.
     pub host_network: bool,
 }
 
@@ -170,7 +176,7 @@ mod tests {
     const GOOD: &str = "base = \"a\"\n[fleet]\nclients = [\"c1\", \"c2\"]\nservers = [\"db\"]\n";
 
     #[test]
-    fn a_plan_with_a_fleet_survives_its_own_file() {
+    fn plan_with_a_fleet_survives_its_own_file() {
         let text = format!("{GOOD}mapping = \"pairs\"\namounts = \"per-agent\"\nlease = \"3s\"\n");
         let text = format!("{text}[fleet.kubernetes]\nhost_network = true\n");
         let plan = file::parse(&text, "t").expect("it is valid");
@@ -178,10 +184,7 @@ mod tests {
         assert_eq!(fleet.mapping, Mapping::Pairs);
         assert_eq!(fleet.lease, Span::from_secs(3));
         assert!(fleet.kubernetes.as_ref().expect("a table").host_network);
-        assert_eq!(
-            file::parse(&file::to_toml(&plan), "t").expect("again"),
-            plan
-        );
+        assert_eq!(file::parse(&file::to_toml(&plan), "t").expect("again"), plan);
     }
 
     #[test]
@@ -192,32 +195,20 @@ mod tests {
             ("join_within = \"0s\"", "`fleet.join_within`"),
             ("agents_per_host = 0", "`fleet.agents_per_host`"),
             ("mapping = \"pair\"", "`pairs`"),
-            (
-                "[fleet.kubernetes]\nnamespace = \"Dyno\"",
-                "`fleet.kubernetes.namespace` is `Dyno`",
-            ),
-            (
-                "[fleet.kubernetes]\nimage = \"a b\"",
-                "`fleet.kubernetes.image` is `a b`",
-            ),
+            ("[fleet.kubernetes]\nnamespace = \"Dyno\"", "`fleet.kubernetes.namespace` is `Dyno`"),
+            ("[fleet.kubernetes]\nimage = \"a b\"", "`fleet.kubernetes.image` is `a b`"),
             (
                 "[fleet.kubernetes]\nredis_image = \"redis@sha256:00\"",
                 "`fleet.kubernetes.redis_image`",
             ),
-            (
-                "[fleet.kubernetes]\nserver_pods = 65",
-                "`fleet.kubernetes.server_pods`",
-            ),
+            ("[fleet.kubernetes]\nserver_pods = 65", "`fleet.kubernetes.server_pods`"),
             ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "64MiB"),
             ("client_hosts = 0", "`fleet.client_hosts`"),
             ("mapping = \"table\"", "table = [[0, 1], [2, 3]]"),
             ("table = [[0]]", "`fleet.mapping = \"table\"`"),
             ("mapping = \"table\"\ntable = [[0], []]", "agent 1"),
             ("mapping = \"table\"\ntable = [[1, 1]]", "agent 0"),
-            (
-                "[server]\npairs = 2",
-                "`fleet.mapping = \"pairs\"`, `\"all-to-all\"`",
-            ),
+            ("[server]\npairs = 2", "`fleet.mapping = \"pairs\"`, `\"all-to-all\"`"),
             ("[data]\ninsert_start = 2", "`data.insert_start`"),
         ] {
             let message = problem_of(&format!("{GOOD}{line}\n"));
@@ -236,22 +227,14 @@ mod tests {
         );
         let twice = of("[fleet]\nclients = [\"c\", \"c\"]\nservers = [\"s\"]");
         assert!(twice.contains("`c` twice"), "{twice}");
-        // It would be an option of the program that it is given to.
+        // It would be an option of the program that receives it.
         let option = of("[fleet]\nclients = [\"-e\"]\nservers = [\"s\"]");
-        assert!(
-            option.contains("`fleet.clients`") && option.contains("`-e`"),
-            "{option}"
-        );
+        assert!(option.contains("`fleet.clients`") && option.contains("`-e`"), "{option}");
         let uri = "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n";
-        // Servers that run already have hosts too, which are read.
+        // Servers that are already running have hosts as well, which are read.
         let running = format!("base = \"a\"\n{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n");
         assert!(file::parse(&running, "t").is_ok());
-        let pairs = of(&format!(
-            "{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""
-        ));
-        assert!(
-            pairs.contains("`fleet.mapping`") && pairs.contains("`server.uri`"),
-            "{pairs}"
-        );
+        let pairs = of(&format!("{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""));
+        assert!(pairs.contains("`fleet.mapping`") && pairs.contains("`server.uri`"), "{pairs}");
     }
 }

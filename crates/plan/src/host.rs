@@ -1,4 +1,4 @@
-//! What resolution has to know of the machine, and looks at only where the plan needs it.
+//! Facts about the machine that resolution needs; each is read only if the plan needs it.
 
 use crate::model::ServerKind;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the machine has not what a plan needs.
+/// Why the machine lacks something that a plan needs.
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The machine that the work is done on, or begun from. [`HostFacts`] is one that is known beforehand.
+/// The machine that does or starts the work. [`HostFacts`] is an implementation with fixed values.
 pub trait Host {
     /// Cores that the client may use, at least 1.
     fn cores(&self) -> u32;
@@ -17,75 +17,71 @@ pub trait Host {
     /// Name of the machine.
     fn hostname(&self) -> Option<&str>;
 
-    /// Folder that relative paths start from.
+    /// Base folder of relative paths.
     ///
     /// # Errors
-    /// It is gone, or may not be read.
+    /// The folder does not exist or may not be read.
     fn folder(&self) -> io::Result<PathBuf>;
 
-    /// Whether a port of the machine is the near end of a way to another one.
+    /// Whether a local port is the near end of a tunnel to another machine.
     fn is_tunnel(&self, port: u16) -> bool;
 
-    /// Finds the server that is started.
+    /// Finds the server to start.
     ///
     /// # Errors
-    /// There is none, or the one that is named is not there or cannot be run.
+    /// No server was found, or the named server does not exist or cannot be run.
     fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError>;
 }
 
-/// Which server is wanted.
+/// The requested server.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedServer<'a> {
-    /// Its kind: [`ServerKind::Auto`], [`ServerKind::Embedded`] or [`ServerKind::Mongod`].
+    /// [`ServerKind::Auto`], [`ServerKind::Embedded`] or [`ServerKind::Mongod`].
     pub kind: ServerKind,
-    /// The `mongod` that is named: a path, or the version of an installed one.
+    /// The named `mongod`: a path, or the version of an installed one.
     pub mongod: Option<&'a str>,
-    /// The embedded server that is named.
+    /// The named embedded server.
     pub embedded: Option<&'a Path>,
 }
 
-/// Which server is started.
+/// The server to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundServer {
-    /// Its kind: [`ServerKind::Embedded`] or [`ServerKind::Mongod`].
+    /// [`ServerKind::Embedded`] or [`ServerKind::Mongod`].
     pub kind: ServerKind,
-    /// What a plan calls this `mongod`: its path, or the version of an installed one.
+    /// Name of this `mongod` in a plan: its path, or the version of an installed one.
     pub mongod: Option<String>,
-    /// Program, version and path in words; `None` if it was not seen, because it is started elsewhere or is not there yet.
+    /// Program, version and path as text; `None` if it was not examined, because it starts on
+    /// another machine or does not exist yet.
     pub description: Option<String>,
 }
 
 impl FoundServer {
-    /// A server that was not looked for.
+    /// A server that was not examined.
     pub fn unseen(kind: ServerKind) -> Self {
-        FoundServer {
-            kind,
-            mongod: None,
-            description: None,
-        }
+        FoundServer { kind, mongod: None, description: None }
     }
 }
 
-/// A machine that is known beforehand: one of a fleet, or one that a program describes.
+/// Fixed facts of a machine: a fleet host, or a machine described by a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Cores that the client may use, at least 1.
     pub cores: u32,
-    /// Name of the machine.
     pub hostname: Option<String>,
-    /// Folder that relative paths start from.
+    /// Base folder of relative paths.
     pub folder: PathBuf,
-    /// Ports that are near ends of ways to other machines.
+    /// Local ports that are near ends of tunnels to other machines.
     pub tunnels: BTreeSet<u16>,
-    /// Servers that can be started, the preferred one first.
+    /// Available servers, the preferred one first.
     pub servers: Vec<FoundServer>,
 }
 
-/// Nothing that can be started fits.
+/// No available server matches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server `{wanted}` is known on this machine")]
 pub struct NoSuchServer {
-    /// The `mongod` that was named, or the kind.
+    /// The requested `mongod` or kind.
     pub wanted: String,
 }
 
@@ -109,12 +105,9 @@ impl Host for HostFacts {
     fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
         let fits = |server: &&FoundServer| {
             (wanted.kind == ServerKind::Auto || wanted.kind == server.kind)
-                && wanted
-                    .mongod
-                    .is_none_or(|name| server.mongod.as_deref() == Some(name))
+                && wanted.mongod.is_none_or(|name| server.mongod.as_deref() == Some(name))
         };
-        let found = self.servers.iter().find(fits).cloned();
-        found.ok_or_else(|| {
+        self.servers.iter().find(fits).cloned().ok_or_else(|| {
             let wanted = match wanted.mongod {
                 Some(name) => name.to_owned(),
                 None => wanted.kind.as_str().to_owned(),
@@ -129,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_known_server_that_fits_is_chosen() {
+    fn first_matching_server_is_chosen() {
         let mongod = FoundServer {
             kind: ServerKind::Mongod,
             mongod: Some("6.0.27".into()),
@@ -142,13 +135,7 @@ mod tests {
             tunnels: BTreeSet::new(),
             servers: vec![mongod.clone(), FoundServer::unseen(ServerKind::Embedded)],
         };
-        let find = |kind, name| {
-            host.server(&WantedServer {
-                kind,
-                mongod: name,
-                embedded: None,
-            })
-        };
+        let find = |kind, name| host.server(&WantedServer { kind, mongod: name, embedded: None });
         assert_eq!(find(ServerKind::Auto, None).unwrap(), mongod);
         assert_eq!(find(ServerKind::Mongod, Some("6.0.27")).unwrap(), mongod);
         let embedded = find(ServerKind::Embedded, None).unwrap();

@@ -1,5 +1,5 @@
-//! Settings of the kernel and of devices that a run makes on the machine of its servers: their names, which are those of the
-//! checks of `dyno doctor` where it has one, and what their values may be.
+//! Settings of the kernel and of devices that a run changes on the machine of its servers: their
+//! names, which match the checks of `dyno doctor`, and their valid values.
 
 use crate::names::choices;
 use crate::units::Bytes;
@@ -7,48 +7,47 @@ use crate::units::Bytes;
 choices! {
     /// A setting of the machine.
     HostSetting {
-        /// How readily memory of programs goes to swap.
+        /// Tendency to swap out memory of programs.
         Swappiness = "swappiness", "`vm.swappiness`: how readily memory of programs goes to swap, 0 to 200";
-        /// Share of the memory from which on programs that write files wait for the disk.
+        /// Share of unwritten memory above which writing programs wait for the disk.
         DirtyRatio = "dirty_ratio", "`vm.dirty_ratio`: unwritten share of the memory, in percent, from which on writers wait for the disk";
-        /// Share of the memory from which on the kernel writes files to the disk.
+        /// Share of unwritten memory above which the kernel starts to write to the disk.
         DirtyBackgroundRatio = "dirty_background_ratio", "`vm.dirty_background_ratio`: unwritten share of the memory, in percent, from which on the kernel writes";
-        /// Whether a NUMA node takes back its own memory before it uses that of others.
+        /// Whether a NUMA node reclaims its own memory before it uses other nodes' memory.
         ZoneReclaim = "zone_reclaim", "`vm.zone_reclaim_mode`: whether a NUMA node takes back its own memory first, 0 to 7";
         /// Whether the kernel moves memory between NUMA nodes.
         NumaBalancing = "numa_balancing", "`kernel.numa_balancing`: whether the kernel moves memory between NUMA nodes, 0 to 2";
         /// Transparent huge pages.
         HugePages = "huge_pages", "transparent huge pages: `always`, `madvise` or `never`";
-        /// How the kernel gets huge pages.
+        /// How the kernel obtains huge pages.
         HugePagesDefrag = "huge_pages_defrag", "how hard the kernel tries to get huge pages: `always`, `defer`, `defer+madvise`, `madvise` or `never`";
         /// Frequency governor of all CPUs.
         CpuGovernor = "cpu_governor", "frequency governor of all CPUs, such as `performance`";
-        /// How far the kernel reads ahead on the disk of the data.
+        /// Read-ahead on the disk with the data.
         Readahead = "readahead", "how far the kernel reads ahead on the disk of the data, such as `16KiB`";
-        /// Order of the requests to the disk of the data.
+        /// Order of the requests to the disk with the data.
         IoScheduler = "io_scheduler", "scheduler of the disk of the data, such as `none` or `mq-deadline`";
     }
 }
 
-/// Where the kernel has a setting.
+/// Location of a setting in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// One file of the machine.
+    /// One file for the machine.
     Machine(&'static str),
-    /// A file of each CPU, below its folder in `/sys/devices/system/cpu`.
+    /// A file for each CPU, below its folder in `/sys/devices/system/cpu`.
     EachCpu(&'static str),
     /// A file of the queue of the disk with the data.
     DataDisk(&'static str),
 }
 
 impl HostSetting {
-    /// The setting of this name.
+    /// The setting with this name.
     pub fn named(name: &str) -> Option<HostSetting> {
-        let mut all = HostSetting::NAMES.iter();
-        all.find_map(|(setting, own, _)| (*own == name).then_some(*setting))
+        HostSetting::NAMES.iter().find_map(|(setting, own, _)| (*own == name).then_some(*setting))
     }
 
-    /// Where the kernel has it.
+    /// Location of this setting in the kernel.
     pub const fn place(self) -> Place {
         match self {
             HostSetting::Swappiness => Place::Machine("/proc/sys/vm/swappiness"),
@@ -68,7 +67,8 @@ impl HostSetting {
         }
     }
 
-    /// A file whose number, where it is not 0, counts in place of this setting and is lost when this is set.
+    /// A file whose number, unless 0, overrides this setting and is lost when the setting is
+    /// written.
     pub const fn instead(self) -> Option<&'static str> {
         match self {
             HostSetting::DirtyRatio => Some("/proc/sys/vm/dirty_bytes"),
@@ -77,8 +77,8 @@ impl HostSetting {
         }
     }
 
-    /// Whether a server must be started with it: memory that it has already stays in the pages that it has, and the kernel takes
-    /// over the readahead of a disk into a file when that is opened.
+    /// Whether a server must be restarted for it: allocated memory keeps its pages, and the kernel
+    /// copies the read-ahead of a disk to a file when the file is opened.
     pub const fn needs_start(self) -> bool {
         matches!(
             self,
@@ -86,7 +86,7 @@ impl HostSetting {
         )
     }
 
-    /// What its values are, in words.
+    /// Description of the valid values.
     pub const fn values(self) -> &'static str {
         match self {
             HostSetting::Swappiness => "a whole number from 0 to 200",
@@ -105,7 +105,7 @@ impl HostSetting {
         }
     }
 
-    /// What is written to its file for a value of the plan; `None` if it has no such value.
+    /// The content of the setting's file for a value in a plan; `None` for an invalid value.
     pub fn written(self, value: &str) -> Option<String> {
         let value = value.trim();
         let number = |least: u32, most: u32| {
@@ -136,7 +136,7 @@ impl HostSetting {
         }
     }
 
-    /// The value of the plan for what its file holds.
+    /// The value in a plan for the content of the setting's file.
     pub fn read(self, content: &str) -> String {
         match (self, content.parse::<u64>()) {
             (HostSetting::Readahead, Ok(kibibytes)) => {
@@ -152,7 +152,7 @@ const KIBIBYTE: u64 = 1 << 10;
 /// The kernel reads ahead whole pages, and rounds down.
 const PAGE_BYTES: u64 = 4 << 10;
 
-/// More is a slip of the pen.
+/// A larger value is probably a typing error.
 const MOST_READAHEAD_BYTES: u64 = 1 << 30;
 
 #[cfg(test)]
@@ -169,11 +169,7 @@ mod tests {
             (HostSetting::DirtyBackgroundRatio, "100", Some("100")),
             (HostSetting::HugePages, "madvise", Some("madvise")),
             (HostSetting::HugePages, "defer", None),
-            (
-                HostSetting::HugePagesDefrag,
-                "defer+madvise",
-                Some("defer+madvise"),
-            ),
+            (HostSetting::HugePagesDefrag, "defer+madvise", Some("defer+madvise")),
             (HostSetting::IoScheduler, "mq-deadline", Some("mq-deadline")),
             (HostSetting::IoScheduler, "none; reboot", None),
             (HostSetting::CpuGovernor, "", None),

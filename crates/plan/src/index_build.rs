@@ -1,5 +1,6 @@
-//! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
-//! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
+//! `index_build` in a plan: the experiment that builds an index on existing documents under trace.
+//! Contains the layout of the documents on the disk, the fields of the index, and the remedy for
+//! the documents' order.
 
 use crate::model::ServerPlan;
 use crate::names::choices;
@@ -7,24 +8,25 @@ use crate::topology::{Topology, TopologyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the documents get into the collection, and so into which order on the disk.
+/// How the documents get into the collection, which decides their order on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// The collection is there; nothing is loaded and nothing is changed but by the index, and by a remedy.
+    /// The collection exists already; nothing is loaded, and only the index and a remedy change it.
     Existing,
     /// By one connection in the order of `_id`.
     #[default]
     Ordered,
-    /// By one connection in an order in which neighbours of `_id` are far apart, as hashed sharding has it.
+    /// By one connection in an order that separates neighbours of `_id`, like hashed sharding.
     Shuffled,
     /// By 16 connections at once, each with its part of the documents in shuffled order.
     Concurrent,
-    /// In order with short strings, of which each grows to its full length by an update, in shuffled order; one
-    /// document of ten more is loaded and deleted again in between.
+    /// In order with short strings, each of which grows to its full length by an update in shuffled
+    /// order; every tenth time one more document is loaded and deleted again.
     Churned,
-    /// As on a shard after its chunks were balanced: half of the documents in order, beside as many that belong elsewhere;
-    /// then in 32 chunks the other half arrives and those are deleted.
+    /// As on a shard after balancing: half of the documents in order, mixed with as many that
+    /// belong to other shards; then the other half arrives in 32 chunks and the foreign documents
+    /// are deleted.
     Migrated,
 }
 
@@ -32,30 +34,31 @@ pub enum Layout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// The server is restarted, if the experiment started it, and the page cache of the machine dropped.
+    /// The server is restarted, if the experiment started it, and the machine's page cache is
+    /// dropped.
     #[default]
     Cold,
-    /// Caches are as the step before left them.
+    /// Caches are as the previous step left them.
     Warm,
 }
 
 choices! {
-    /// What is done about the order of the documents on the disk, between two builds of the index.
+    /// The change to the documents' order on the disk between two builds of the index.
     Remedy {
-        /// Replaces the collection with a copy in the order of `_id`, once it is verified.
+        /// Replaces the collection with a copy in the order of `_id`, after verifying it.
         Rewrite = "rewrite", "Replaces the collection with a copy in the order of `_id`";
-        /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
-        /// it is verified.
+        /// Replaces the collection with a copy in the order in which the server returns the
+        /// documents (`$natural`), after verifying it.
         NaturalCopy = "natural-copy", "Replaces the collection with a copy in the order in which the server returns the documents";
-        /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
-        /// place of the old one, once it is verified.
+        /// Dumps the documents to a file in the order of `_id` and restores them into a collection
+        /// that replaces the old one, after verifying it.
         Dump = "dump", "Dump to a file and restore";
-        /// The server compacts the collection in its place (`compact`).
+        /// The server compacts the collection in place (`compact`).
         Compact = "compact", "The server's `compact`";
     }
 }
 
-/// An index is built on documents that exist already, and watched.
+/// An index is built on existing documents, and observed.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -64,23 +67,26 @@ pub struct IndexBuildPlan {
     pub layout: Layout,
     /// Shortest string of a document, in bytes. At least 1.
     pub shortest_string: u32,
-    /// Longest string of a document, in bytes. Lengths are uniform; a document has an integer, a date, two strings and an array of
-    /// one to four more.
+    /// Longest string of a document, in bytes. Lengths are uniform; a document has an integer, a
+    /// date, two strings and an array of one to four more strings.
     pub longest_string: u32,
     /// Fields of the index, such as `date`, or `date:-1,number:1`.
     pub keys: String,
     /// Whether the documents are read from the disk or from memory.
     pub start: Start,
-    /// What is done before the index is built a second time; it is built once when absent.
+    /// Change to the documents before the index is built a second time; it is built only once when
+    /// absent.
     pub remedy: Option<Remedy>,
-    /// The server whose documents get the remedy, such as `split-1`; all servers of the topology when absent.
+    /// Server whose documents get the remedy, such as `split-1`; all servers of the topology when
+    /// absent.
     pub remedy_on: Option<String>,
-    /// How often each build is made without a trace, too, in turns with one under trace: the difference is what tracing
-    /// costs. 0 to 100; not with a warm start, where each build leaves other caches to the next one.
+    /// Number of additional builds without a trace, alternating with traced builds: the difference
+    /// is the cost of tracing. 0 to 100; not with a warm start, where each build changes the caches
+    /// of the next one.
     #[schemars(range(min = 0, max = 100))]
     pub untraced: u32,
-    /// Topologies on which the same index is built one after the other, each with documents of its own; that of
-    /// `server.topology` alone when empty.
+    /// Topologies on which the same index is built one after the other, each with its own
+    /// documents; only `server.topology` when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topologies: Vec<String>,
 }
@@ -89,7 +95,7 @@ impl Default for IndexBuildPlan {
     fn default() -> Self {
         IndexBuildPlan {
             layout: Layout::Ordered,
-            // Documents of 1 to 6 KiB, and of 3 KiB in the mean.
+            // Documents of 1 to 6 KiB, 3 KiB on average.
             shortest_string: 341,
             longest_string: 1024,
             keys: "date".into(),
@@ -109,7 +115,7 @@ impl IndexBuildPlan {
     /// The fields of the index in their order.
     ///
     /// # Errors
-    /// What is wrong with `keys`, in words.
+    /// A description of the error in `keys`.
     pub fn index_keys(&self) -> Result<Vec<IndexKey>, String> {
         let mut keys: Vec<IndexKey> = Vec::new();
         for part in self.keys.split(',') {
@@ -123,7 +129,7 @@ impl IndexBuildPlan {
                 "-1" => -1,
                 other => return Err(format!("the direction `{other}` is neither 1 nor -1")),
             };
-            // Parts between dots name fields of documents within: none may be empty.
+            // Parts between dots name fields of embedded documents: none may be empty.
             if name.split('.').any(str::is_empty) || name.starts_with('$') {
                 return Err(format!("`{part}` does not name a field"));
             }
@@ -141,7 +147,7 @@ impl IndexBuildPlan {
     /// The topologies on which the index is built, in their order: at least one.
     ///
     /// # Errors
-    /// A text that is no topology.
+    /// A text is not a topology.
     pub fn topologies(&self, server: &ServerPlan) -> Result<Vec<Topology>, TopologyError> {
         if self.topologies.is_empty() {
             return Ok(vec![server.topology()?]);
@@ -149,7 +155,7 @@ impl IndexBuildPlan {
         self.topologies.iter().map(|text| text.parse()).collect()
     }
 
-    /// How often each build is made without a trace, as far as that tells what tracing costs.
+    /// Number of untraced builds, if they can show the cost of tracing.
     pub fn untraced_builds(&self) -> u32 {
         match self.start {
             Start::Cold => self.untraced,
@@ -157,7 +163,8 @@ impl IndexBuildPlan {
         }
     }
 
-    /// Largest size of a document, in bytes: all strings at their longest, and what the names and the other fields take.
+    /// Largest size of a document in bytes: all strings at their longest, plus names and other
+    /// fields.
     pub fn largest_document_bytes(&self) -> u64 {
         6 * (u64::from(self.longest_string) + 16) + 100
     }
@@ -176,10 +183,7 @@ mod tests {
     use crate::file;
 
     fn keys(text: &str) -> Result<Vec<IndexKey>, String> {
-        let plan = IndexBuildPlan {
-            keys: text.into(),
-            ..IndexBuildPlan::default()
-        };
+        let plan = IndexBuildPlan { keys: text.into(), ..IndexBuildPlan::default() };
         plan.index_keys()
     }
 
@@ -192,9 +196,7 @@ mod tests {
 
     #[test]
     fn malformed_keys_are_refused() {
-        for wrong in [
-            "", "a,,b", "a:2", "a,a", "$where", "_id", ":1", "a..b", ".a", "a.:1",
-        ] {
+        for wrong in ["", "a,,b", "a:2", "a,a", "$where", "_id", ":1", "a..b", ".a", "a.:1"] {
             assert!(keys(wrong).is_err(), "{wrong}");
         }
         assert!(keys("_id:-1,date").is_ok());
@@ -272,11 +274,7 @@ mod tests {
                 &["`index_build.layout` on `replica-set=1`", "`existing`"],
             ),
             ("kind = \"auto\"", both, &["`split=2`", "`server.cache`"]),
-            (
-                "cache = \"1GiB\"\npairs = 2",
-                both,
-                &["`server.topology`", "`server.pairs`"],
-            ),
+            ("cache = \"1GiB\"\npairs = 2", both, &["`server.topology`", "`server.pairs`"]),
             (
                 "cache = \"1GiB\"\ndata_dir = \"/d\"",
                 both,
@@ -292,26 +290,14 @@ mod tests {
                 "",
                 &["`server.disk_mapping`", "1 folders"],
             ),
-            (
-                "topology = \"sharded=2x1\"",
-                "",
-                &["`sharded=2x1`", "`server.cache`"],
-            ),
-            (
-                "topology = \"replica-set=1\"",
-                "",
-                &["`replica-set=1`", "`server.cache`"],
-            ),
+            ("topology = \"sharded=2x1\"", "", &["`sharded=2x1`", "`server.cache`"]),
+            ("topology = \"replica-set=1\"", "", &["`replica-set=1`", "`server.cache`"]),
             (
                 cache,
                 "remedy_on = \"split-0\"",
                 &["`index_build.remedy_on`", "`index_build.remedy`"],
             ),
-            (
-                cache,
-                "untraced = 101",
-                &["`index_build.untraced`", "0 to 100"],
-            ),
+            (cache, "untraced = 101", &["`index_build.untraced`", "0 to 100"]),
         ] {
             let text = build(server, wrong).expect_err(wrong);
             for part in parts {
@@ -331,10 +317,7 @@ mod tests {
         assert!(build("split=2", "split-1").is_ok());
         for (topology, server) in [("split=2", "split-2"), ("standalone", "server")] {
             let text = build(topology, server).expect_err(server);
-            assert!(
-                text.contains(&format!("`index_build.remedy_on` is `{server}`")),
-                "{text}"
-            );
+            assert!(text.contains(&format!("`index_build.remedy_on` is `{server}`")), "{text}");
         }
     }
 
@@ -342,9 +325,7 @@ mod tests {
     fn wrong_values_are_reported_with_their_key() {
         let problem = |text: &str| {
             let text = format!("[index_build]\n{text}\n");
-            file::parse(&text, "t")
-                .expect_err("it is wrong")
-                .to_string()
+            file::parse(&text, "t").expect_err("it is wrong").to_string()
         };
         assert!(problem("layout = \"orderd\"").contains("`ordered`"));
         assert!(problem("keys = \"a:2\"").contains("`index_build.keys`"));
@@ -355,9 +336,6 @@ mod tests {
         }
         let records = "[data]\nrecords = 1_000_000\n[server]\nstorage = \"ext4 on loop:1GiB\"";
         let text = problem(&format!("keys = \"a\"\n{records}"));
-        assert!(
-            text.contains("`server.storage`") && text.contains("at least"),
-            "{text}"
-        );
+        assert!(text.contains("`server.storage`") && text.contains("at least"), "{text}");
     }
 }

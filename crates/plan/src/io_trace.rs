@@ -1,12 +1,12 @@
-//! `trace` in a plan: whether the files of the servers are traced during a run, in which window, and what of
-//! them. `trace = true` is the table with its defaults.
+//! `trace` in a plan: whether the servers' files are traced during a run, in which window, and
+//! which operations. `trace = true` is the table with its defaults.
 
 use crate::model::TracePhase;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Operations that a trace can have.
+/// Operations that can be traced.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,37 +20,38 @@ pub enum TracedOperation {
     Sync,
 }
 
-/// How much of each call is kept.
+/// Level of detail of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceMode {
     /// Each call with its offset, size and latency.
     #[default]
     Events,
-    /// Counts and histograms of each file, made in the kernel: costs less, and stays small for days.
+    /// Counts and histograms of each file, made in the kernel: cheaper, and small even after days.
     Aggregated,
 }
 
-/// The I/O trace of a run: what of the servers' files, and when.
+/// The I/O trace of a run: its window, operations and files.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IoTracePlan {
-    /// Phase that the window is in.
+    /// Phase of the trace window.
     pub phase: TracePhase,
-    /// Time from the start of the phase to that of the trace.
+    /// Time from the start of the phase to the start of the trace.
     pub from: Span,
-    /// Longest time that it lasts; to the end of the phase when absent.
+    /// Longest duration; until the end of the phase when absent.
     #[serde(rename = "for")]
     pub length: Option<Span>,
-    /// Whether each call is kept, or counts and histograms.
+    /// Whether each call is stored, or only counts and histograms.
     pub mode: TraceMode,
-    /// What is traced.
+    /// Operations to trace.
     pub operations: Vec<TracedOperation>,
-    /// Patterns of file names, such as `*.wt`; a pattern with `/` is one of whole paths. All files when empty.
+    /// Patterns of file names, such as `*.wt`; a pattern with `/` matches whole paths. All files
+    /// when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Calls for fewer bytes are left out.
+    /// Calls with fewer bytes are omitted.
     pub smallest: Option<Bytes>,
 }
 
@@ -69,7 +70,7 @@ impl Default for IoTracePlan {
     }
 }
 
-/// What `trace` can be in a file.
+/// Form of `trace` in a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Switch {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_switched_on_and_off_by_one_word() {
+    fn trace_is_switched_on_and_off_by_one_word() {
         assert_eq!(trace_of("base = \"a\"\n"), None);
         assert_eq!(trace_of("base = \"a\"\ntrace = false\n"), None);
         let on = trace_of("base = \"a\"\ntrace = true\n");
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_changes_what_it_names_and_the_rest_stays() {
+    fn table_changes_only_the_keys_that_it_names() {
         let text = "base = \"a\"\n[trace]\nphase = \"load\"\nfrom = \"2s\"\nfor = \"30s\"\n\
                     mode = \"aggregated\"\noperations = [\"read\"]\nfiles = [\"*.wt\"]\nsmallest = \"4KiB\"\n";
         let trace = trace_of(text).expect("there is one");
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_with_a_trace_survives_its_own_file() {
+    fn plan_with_a_trace_survives_its_own_file() {
         let plan = plan_of("base = \"a\"\n[trace]\nfor = \"30s\"\nfiles = [\"*.wt\"]\n");
         assert_eq!(plan_of(&file::to_toml(&plan)), plan);
     }
@@ -140,10 +141,7 @@ mod tests {
         assert!(unknown.contains("line 3"), "{unknown}");
         assert!(unknown.contains("`trace.fore`"), "{unknown}");
         let kind = problem_of("base = \"a\"\ntrace = 3\n");
-        assert!(
-            kind.contains("`trace`") && kind.contains("integer"),
-            "{kind}"
-        );
+        assert!(kind.contains("`trace`") && kind.contains("integer"), "{kind}");
         let none = problem_of("base = \"a\"\n[trace]\noperations = []\n");
         assert!(none.contains("`trace.operations`"), "{none}");
         let word = problem_of("base = \"a\"\n[trace]\noperations = [\"reads\"]\n");
@@ -153,16 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn an_option_switches_it_on_over_a_table() {
+    fn option_enables_the_trace_of_a_table() {
         let mut plan = plan_of("base = \"a\"\n[trace]\nfor = \"30s\"\n");
         let set = |plan: &mut Plan, key: &str, value: &str| {
             file::set(plan, &[Setting::from_text(key, value)]).expect("it fits");
         };
         set(&mut plan, "trace.mode", "aggregated");
-        assert_eq!(
-            plan.trace.as_ref().map(|trace| trace.mode),
-            Some(TraceMode::Aggregated)
-        );
+        assert_eq!(plan.trace.as_ref().map(|trace| trace.mode), Some(TraceMode::Aggregated));
         set(&mut plan, "trace", "false");
         assert_eq!(plan.trace, None);
     }

@@ -1,5 +1,5 @@
-//! From what a person typed to what will be done: plan files, YCSB property files, connection
-//! strings and options become one validated [`Plan`]. No I/O but reading the named files.
+//! Turns user input into a task: plan files, YCSB property files, connection strings and options
+//! become one validated [`Plan`]. The only I/O is reading the named files.
 
 pub mod axis;
 pub mod builtin;

@@ -1,7 +1,7 @@
-//! The resolved plan: what will be done, as plain validated data.
+//! The resolved plan as plain validated data.
 //!
-//! A `Plan` printed as TOML is itself a valid plan file, so the copy that is kept in a run
-//! directory can be run again. It never holds a secret: a connection string is split into
+//! A `Plan` printed as TOML is itself a valid plan file, so the copy in a run directory can be run
+//! again. It never contains a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
 use crate::command_words::{MASK, lacks_secrets, without_query, without_secrets};
@@ -28,16 +28,16 @@ use std::path::PathBuf;
 pub struct Plan {
     /// Short name of the workload, used in the name of the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
     pub name: String,
-    /// One sentence that says what the workload is for.
+    /// One sentence about the purpose of the workload.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The server under test.
     pub server: ServerPlan,
-    /// The documents: how many, what they look like, where they are stored.
+    /// The documents: their number, content and location.
     pub data: DataPlan,
     /// Weights of the operations.
     pub operations: OperationWeights,
-    /// Which documents the operations touch.
+    /// Which documents the operations access.
     pub keys: KeyDistribution,
     /// Details of single operations.
     pub access: AccessPlan,
@@ -47,23 +47,23 @@ pub struct Plan {
     pub schedule: Schedule,
     /// How long each phase lasts.
     pub phases: PhasePlan,
-    /// What is watched while the load runs.
+    /// Observation of machine, servers and exporters while the load runs.
     #[serde(default)]
     pub observe: ObservePlan,
-    /// What the whole bench costs; its price is unknown when absent.
+    /// Price of all machines of the bench; unknown when absent.
     pub price: Option<PricePlan>,
-    /// Windows of the run in which other programs watch.
+    /// Windows of the run in which other programs observe it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TracePlan>,
     /// I/O trace of the servers' files: `true`, or a table with its window; none when absent.
     #[serde(default, deserialize_with = "io_trace::switch")]
     #[schemars(with = "Option<io_trace::Switch>")]
     pub trace: Option<IoTracePlan>,
-    /// The experiment of `dyno index-build`, which other commands do not do; none when absent.
+    /// The experiment of `dyno index-build`, which other commands do not run; none when absent.
     pub index_build: Option<IndexBuildPlan>,
     /// The messages of `dyno tail`, which other commands do not send; none when absent.
     pub tail: Option<TailPlan>,
-    /// The hosts of `dyno fleet`, which other commands do not look at; none when absent.
+    /// The hosts of `dyno fleet`, which other commands ignore; none when absent.
     pub fleet: Option<FleetPlan>,
 }
 
@@ -71,8 +71,8 @@ choices! {
     /// Which server is measured.
     #[derive(Default)]
     ServerKind {
-        /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
-        /// put here, the embedded server. A plan that is carried out names what was chosen.
+        /// The first available one of these: a named `mongod`, one on `PATH`, one installed by
+        /// `dyno server install`, the embedded server. A resolved plan names the chosen server.
         #[default]
         Auto = "auto",
             "The first of these that exists: a named server (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed `mongod`, the embedded server";
@@ -92,53 +92,59 @@ choices! {
 pub struct ServerPlan {
     /// Which server is measured.
     pub kind: ServerKind,
-    /// Which servers are started and joined: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with their
-    /// details, and for an index build `split=N`, see `docs/servers.md`. One server, or `pairs` of them, when absent.
+    /// The servers to start and join: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with
+    /// their details, and for an index build `split=N`, see `docs/servers.md`. One server, or
+    /// `pairs` servers, when absent.
     pub topology: Option<String>,
-    /// Independent servers, each with a client of its own that does what the plan says; 1 to 64. All of
-    /// them start together, and the result has them together and one by one.
+    /// Number of independent servers, each with its own client that executes the plan; 1 to 64. All
+    /// of them start together, and the result shows them together and individually.
     #[schemars(range(min = 1, max = 64))]
     pub pairs: u32,
-    /// CPUs and memory of the servers and their clients, on this machine or on each host of a fleet, such as `spread` or
-    /// `cores-per-instance=4 client=other`; left to the system when absent.
+    /// CPUs and memory of the servers and their clients, on this machine or on each fleet host,
+    /// such as `spread` or `cores-per-instance=4 client=other`; the system decides when absent.
     pub placement: Option<String>,
     /// Connection string without credentials; only with `kind = "uri"`.
     pub uri: Option<String>,
-    /// The `mongod` program: a path, or the version of one that `dyno server install` has put here, such as `6.0.27`.
-    /// The first one that is found when absent. It makes `kind = "auto"` a `mongod`.
+    /// The `mongod` program: a path, or a version installed by `dyno server install`, such as
+    /// `6.0.27`. The first one found when absent. If set, `kind = "auto"` means `mongod`.
     pub mongod: Option<String>,
-    /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Not with the embedded server.
+    /// Path of the `mongos` program; `mongos` next to `mongod` or on `PATH` when absent. Not with
+    /// the embedded server.
     pub mongos: Option<String>,
-    /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest that shows how this kind of
-    /// server works. The server's own default when absent.
+    /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest useful
+    /// size for this kind of server. The server's own default when absent.
     pub cache: Option<CacheSize>,
-    /// Block compressor of a server that we start (`none`, `lz4`, `zlib`, `snappy`, `zstd`; not every server has each).
+    /// Block compressor of a server that we start: `none`, `lz4`, `zlib`, `snappy` or `zstd`, if
+    /// the server supports it.
     pub block_compressor: Option<String>,
-    /// A write is acknowledged when it is on the disk: the embedded server flushes its log on every commit, of other
-    /// servers the operations ask for it by `journal=true` in their write concern.
-    // Plans of version 0.1 have it under the name of the embedded server's option.
+    /// A write is acknowledged when it is on the disk. The embedded server flushes its log on every
+    /// commit; for other servers the operations use `journal=true` in their write concern.
+    // Plans of version 0.1 use the name of the embedded server's option.
     #[serde(alias = "sync_on_commit")]
     pub durable_writes: bool,
     /// Time between checkpoints of a server that we start. The server's own default when absent.
     pub checkpoint_interval: Option<Span>,
     /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
     pub data_dir: Option<String>,
-    /// Data folders on several disks, used by the servers with data as `disk_mapping` says; in place of `data_dir`.
+    /// Data folders on several disks, instead of `data_dir`; `disk_mapping` assigns the servers
+    /// with data to them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data_dirs: Vec<String>,
-    /// How servers are laid on `data_dirs`.
+    /// How servers are assigned to `data_dirs`.
     pub disk_mapping: DiskMapping,
-    /// Storage that is prepared for the data of all servers that we start, and taken away with them, such as
-    /// `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; in place of `data_dir`. Needs root, see `docs/storage.md`.
+    /// Storage that is prepared for the data of all servers that we start, and removed afterwards,
+    /// such as `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; instead of `data_dir`.
+    /// Needs root, see `docs/storage.md`.
     pub storage: Option<Storage>,
-    /// Whether connections are encrypted, by certificates that are made for the run.
+    /// Whether connections are encrypted, with certificates created for the run.
     pub encryption: Encryption,
-    /// Clients must authenticate, as a user with a random password that is made for the run.
+    /// Whether clients must authenticate, as a user with a random password created for the run.
     pub auth: bool,
-    /// Write-ahead journal of `mongod`; off up to version 6.0 and outside of replica sets only. On when absent.
+    /// Write-ahead journal of `mongod`; can be off only up to version 6.0 and outside replica sets.
+    /// On when absent.
     pub journal: Option<bool>,
-    /// Longest time between two writes of the journal of `mongod`, 1 ms to 500 ms in whole milliseconds; 100 ms
-    /// when absent.
+    /// Longest time between two journal writes of `mongod`, 1 ms to 500 ms in whole milliseconds;
+    /// 100 ms when absent.
     pub journal_commit_interval: Option<Span>,
     /// Compressor of the journal of `mongod` (`none`, `snappy`, `zlib`, `zstd`); `snappy` when absent.
     pub journal_compressor: Option<String>,
@@ -147,37 +153,39 @@ pub struct ServerPlan {
     /// Parameters of `mongod` by name, as after `--setParameter`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// Parameters that are set by the command `setParameter` on every server with data once it runs, by name: those that need
-    /// no restart. What was set before comes back at the end of the run, also on servers that ran already.
+    /// Parameters, by name, that the command `setParameter` sets at run time on every server with
+    /// data. The previous values are restored at the end of the run, even on servers that were
+    /// already running.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub runtime_parameters: BTreeMap<String, String>,
-    /// Settings of the kernel and of devices of this machine, made for the time of the run and put back after it, by name:
-    /// `swappiness`, `dirty_ratio`, `dirty_background_ratio`, `zone_reclaim`, `numa_balancing`, `huge_pages`,
-    /// `huge_pages_defrag`, `cpu_governor`, and of the disk with the data `readahead` and `io_scheduler`. They need root, and a
-    /// server that we start.
+    /// Settings of the kernel and of devices of this machine by name, set for the run and restored
+    /// afterwards: `swappiness`, `dirty_ratio`, `dirty_background_ratio`, `zone_reclaim`,
+    /// `numa_balancing`, `huge_pages`, `huge_pages_defrag`, `cpu_governor`, and for the disk with
+    /// the data `readahead` and `io_scheduler`. They need root, and a server that we start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub host_settings: BTreeMap<String, String>,
-    /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
-    /// the concerns of the run, compression, read preference.
+    /// Options of the connection string to servers that we start, such as
+    /// `w=majority&readConcernLevel=majority`: read and write concern, compression, read
+    /// preference.
     pub connection_options: Option<String>,
-    /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`, or `0.0.0.0` for all
-    /// of them, which needs `advertise`; 127.0.0.1 when absent. Whoever reaches it can do everything with a server that
-    /// asks for no password (`auth`).
+    /// Address of its machine on which a server that we start accepts connections, such as
+    /// `10.0.0.21`, or `0.0.0.0` for all addresses, which needs `advertise`; 127.0.0.1 when absent.
+    /// Without a password (`auth`), everyone who reaches the server has full access.
     pub listen: Option<String>,
-    /// Name or address by which clients and members reach a server that listens on `listen`, such as `db1.example.com`; that
-    /// address itself when absent. Certificates are valid for it.
+    /// Name or address by which clients and members reach a server that listens on `listen`, such
+    /// as `db1.example.com`; the value of `listen` when absent. Certificates are valid for it.
     pub advertise: Option<String>,
-    /// Network card of the machine of the servers whose receive packet steering is set for the time of the run: `eth0` for all
-    /// CPUs online, or `eth0=0-3`; `auto` in place of the name is the card with the address that the servers listen on. What was
-    /// set before comes back afterwards. Unchanged when absent.
+    /// Network card on the servers' machine whose receive packet steering is set for the run:
+    /// `eth0` for all online CPUs, or `eth0=0-3`; the name `auto` means the card with the servers'
+    /// listening address. The previous setting is restored afterwards. Unchanged when absent.
     pub receive_packet_steering: Option<String>,
 }
 
-/// How servers with data are laid on several data folders.
+/// How servers with data are assigned to several data folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskMapping {
-    /// In turn: server i on folder i modulo their number.
+    /// In turn: server i on folder i modulo the number of folders.
     #[default]
     RoundRobin,
     /// Server i on folder i; fewer folders than servers are refused.
@@ -208,8 +216,9 @@ pub enum StorageEngine {
 }
 
 impl ServerKind {
-    /// The cache that `smallest` means; `None` for a server that is already running, or is not chosen yet. `mongod` refuses less; the embedded server
-    /// takes 1 MiB, but with that one would measure little but eviction.
+    /// The cache that `smallest` means; `None` for a server that is already running or not chosen
+    /// yet. `mongod` refuses smaller caches. The embedded server accepts 1 MiB, but then mostly
+    /// eviction would be measured.
     pub const fn smallest_cache(self) -> Option<Bytes> {
         match self {
             ServerKind::Embedded => Some(Bytes::from_mib(64)),
@@ -220,10 +229,10 @@ impl ServerKind {
 }
 
 impl ServerPlan {
-    /// The topology that [`ServerPlan::topology`] and [`ServerPlan::pairs`] name together.
+    /// The topology specified by [`ServerPlan::topology`] and [`ServerPlan::pairs`] together.
     ///
     /// # Errors
-    /// The text is no topology.
+    /// The text is not a topology.
     pub fn topology(&self) -> Result<Topology, TopologyError> {
         match &self.topology {
             Some(text) => text.parse(),
@@ -232,8 +241,8 @@ impl ServerPlan {
         }
     }
 
-    /// Gives the topology its one form: independent servers are `pairs`, and one server needs no words. A text that is no
-    /// topology stays.
+    /// Normalizes the topology: independent servers become `pairs`, and a single server needs no
+    /// topology. An invalid text stays.
     pub fn resolve_topology(&mut self) {
         if self.topology.is_none() {
             return;
@@ -249,7 +258,8 @@ impl ServerPlan {
         }
     }
 
-    /// Whether the collection is divided among shards: one that is dropped would come back undivided.
+    /// Whether the collection is divided among shards: dropping and recreating it would lose the
+    /// division.
     pub fn is_sharded(&self) -> bool {
         matches!(self.topology(), Ok(Topology::Sharded(_)))
     }
@@ -262,13 +272,14 @@ impl ServerPlan {
         }
     }
 
-    /// Whether the write concern makes writes durable. The embedded server answers to `journal=true` without waiting for
-    /// its disk; it is started with an option for that.
+    /// Whether the write concern makes writes durable. The embedded server acknowledges
+    /// `journal=true` without waiting for its disk, so it is started with an option instead.
     pub fn waits_for_journal(&self) -> bool {
         self.durable_writes && matches!(self.kind, ServerKind::Mongod | ServerKind::Uri)
     }
 
-    /// The address that servers listen on. A text that is no address, which a valid plan has not, is 127.0.0.1.
+    /// The listening address of the servers. An invalid address, which a valid plan does not
+    /// contain, means 127.0.0.1.
     pub fn listen_address(&self) -> IpAddr {
         let given = self.listen.as_deref().and_then(|text| text.parse().ok());
         given.unwrap_or(Ipv4Addr::LOCALHOST.into())
@@ -319,44 +330,44 @@ pub struct DataPlan {
     pub database: String,
     /// Collection.
     pub collection: String,
-    /// Documents that the whole data set has (YCSB `recordcount`). At least 1.
+    /// Documents in the whole data set (YCSB `recordcount`). At least 1.
     pub records: u64,
-    /// As many documents as are this many times the cache of one server, in place of `records`: a resolved plan has
-    /// `records` alone. Needs `server.cache`.
+    /// Size of the data set as a multiple of one server's cache, instead of `records`; a resolved
+    /// plan contains only `records`. Needs `server.cache`.
     pub times_cache: Option<f64>,
-    /// Number of the first document that this client loads and works on (YCSB `insertstart`).
+    /// Number of the first document that this client loads and uses (YCSB `insertstart`).
     pub insert_start: u64,
     /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
     pub insert_count: Option<u64>,
-    /// Documents that operations insert have every so many numbers after the data set: as many as clients insert into
-    /// it, each of them with an `insert_offset` of its own. At least 1.
+    /// Distance between the numbers of two documents that operations insert after the data set: the
+    /// number of clients that insert into it, each with its own `insert_offset`. At least 1.
     #[schemars(range(min = 1))]
     pub insert_step: u32,
-    /// Which of `insert_step` numbers this client takes, from 0.
+    /// Which of `insert_step` consecutive numbers this client uses, from 0.
     pub insert_offset: u32,
     /// Fields of a document besides `_id`. At least 1.
     pub field_count: u32,
-    /// Field names are this prefix and a number from 0.
+    /// Field names consist of this prefix and a number from 0.
     pub field_name_prefix: String,
     /// Distribution of the length of a field's value.
     pub field_length: FieldLength,
-    /// Share of each value that a compressor can remove, 0 (random bytes as YCSB makes them) to 1.
+    /// Share of each value that a compressor can remove, 0 (random bytes as in YCSB) to 1.
     pub compressible_ratio: f64,
-    /// Values are computed from key and field name, so that every read can be checked.
+    /// Whether values are computed from key and field name, so that every read can be verified.
     pub integrity: bool,
     /// Order of document numbers in the key space.
     pub key_order: KeyOrder,
     /// Text before the number in a key. YCSB: `user`.
     pub key_prefix: String,
-    /// Numbers in keys are filled with zeros to this width.
+    /// Numbers in keys are padded with zeros to this width.
     pub zero_padding: u32,
-    /// Secondary indexes that are created once the documents are loaded, each as names of fields separated by commas, such as
-    /// `field0` or `field1,field0`, ascending.
+    /// Secondary indexes that are created after loading, each as ascending field names separated by
+    /// commas, such as `field0` or `field1,field0`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<String>,
-    /// What a run begins with.
+    /// The data at the start of a run.
     pub fresh: FreshData,
-    /// What the kernel keeps of files in memory when the load begins.
+    /// State of the kernel's page cache when the load begins.
     pub page_cache: PageCache,
 }
 
@@ -389,42 +400,35 @@ impl Default for DataPlan {
 impl DataPlan {
     /// Fields of each secondary index, in their order.
     pub fn index_keys(&self) -> impl Iterator<Item = Vec<&str>> {
-        let indexes = self.indexes.iter();
-        indexes.map(|fields| fields.split(',').map(str::trim).collect())
+        self.indexes.iter().map(|fields| fields.split(',').map(str::trim).collect())
     }
 
-    /// Mean size of a document in bytes, without its key and the names of fields; `None` where lengths follow a
-    /// histogram. Of zipfian lengths it is too much: the short ones are the most frequent.
+    /// Mean size of a document in bytes, without its key and field names; `None` if lengths follow
+    /// a histogram. Too large for zipfian lengths, where short values are the most frequent.
     pub fn mean_document_bytes(&self) -> Option<u64> {
         let field = match self.field_length {
             FieldLength::Constant { bytes } => bytes,
-            FieldLength::Uniform {
-                min_bytes,
-                max_bytes,
-            }
-            | FieldLength::Zipfian {
-                min_bytes,
-                max_bytes,
-            } => min_bytes.midpoint(max_bytes),
+            FieldLength::Uniform { min_bytes, max_bytes }
+            | FieldLength::Zipfian { min_bytes, max_bytes } => min_bytes.midpoint(max_bytes),
             FieldLength::Histogram { .. } => return None,
         };
         Some(u64::from(field) * u64::from(self.field_count))
     }
 }
 
-/// What a run begins with: the data that earlier runs left, or new data.
+/// The data at the start of a run: data of earlier runs, or new data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FreshData {
-    /// In an experiment on servers that it starts, a run after one that inserted or deleted gets a new collection; everything
-    /// else finds what is there.
+    /// In an experiment that starts its servers, a run after one that inserted or deleted gets a
+    /// new collection; all other runs use the existing data.
     #[default]
     WhenChanged,
-    /// Every run finds what is there.
+    /// Every run uses the existing data.
     Never,
     /// The collection is dropped and loaded before each run.
     Collection,
-    /// In an experiment a new server is started for each run, and the collection is loaded anew.
+    /// In an experiment, each run starts a new server and loads the collection.
     Server,
 }
 
@@ -435,15 +439,15 @@ impl FreshData {
     }
 }
 
-/// The page cache of the machine before the warm-up.
+/// The machine's page cache before the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageCache {
     /// As the load phase left it.
     #[default]
     Keep,
-    /// Written to the disks and dropped, so that first reads are those of a disk. Needs root, and a server on this machine. The
-    /// server's own cache stays.
+    /// Written to the disks and dropped, so that first reads come from the disk. Needs root, and a
+    /// server on this machine. The server's own cache stays.
     Drop,
 }
 
@@ -470,7 +474,7 @@ pub enum FieldLength {
         /// Longest length.
         max_bytes: u32,
     },
-    /// Bucket `i` (from 0) has weight `weights[i]` and means a length of `(i + 1) * block_bytes`.
+    /// Bucket `i` (from 0) has weight `weights[i]` and the length `(i + 1) * block_bytes`.
     Histogram {
         /// Width of a bucket.
         block_bytes: u32,
@@ -489,10 +493,10 @@ impl Default for FieldLength {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyOrder {
-    /// The number is hashed (FNV-1a, 64 bit, as YCSB does): neighbours are far apart in the index.
+    /// The number is hashed (FNV-1a, 64 bit, as in YCSB): neighbours are far apart in the index.
     #[default]
     Hashed,
-    /// The number is used as it is.
+    /// The number is used unchanged.
     Ordered,
 }
 
@@ -527,7 +531,8 @@ impl OperationWeights {
 pub enum KeyDistribution {
     /// Every document with the same probability.
     Uniform {},
-    /// What YCSB calls `zipfian`: a zipfian draw (exponent 0.99) over ten billion items, hashed into the key space. Flatter than its name.
+    /// YCSB's `zipfian`: a zipfian draw (exponent 0.99) over ten billion items, hashed into the key
+    /// space. Flatter than its name suggests.
     ScrambledZipfian {},
     /// Exact zipfian: the document of rank `r` has probability proportional to `r^-exponent`; ranks are spread over the key space.
     Zipfian {
@@ -543,7 +548,7 @@ pub enum KeyDistribution {
         /// Share of the operations that go to hot documents, 0 to 1.
         hot_operation_ratio: f64,
     },
-    /// One document after the other, again from the start after the last.
+    /// One document after the other, starting over after the last one.
     Sequential {},
     /// Exponentially less often the older the document is.
     Exponential {
@@ -559,11 +564,11 @@ pub enum KeyDistribution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessPlan {
-    /// Reads return all fields (otherwise one, chosen uniformly).
+    /// Whether reads return all fields (otherwise one, chosen uniformly).
     pub read_all_fields: bool,
-    /// Reads of all fields name each of them in a projection.
+    /// Whether reads of all fields name each field in a projection.
     pub read_all_fields_by_name: bool,
-    /// Updates set all fields (otherwise one, chosen uniformly).
+    /// Whether updates set all fields (otherwise one, chosen uniformly).
     pub write_all_fields: bool,
     /// Shortest scan in documents.
     pub min_scan_length: u32,
@@ -571,11 +576,11 @@ pub struct AccessPlan {
     pub max_scan_length: u32,
     /// Distribution of the scan length.
     pub scan_length_distribution: ScanLength,
-    /// What scans go along; `_id` when absent.
+    /// Index that scans follow; `_id` when absent.
     pub scan_along: Option<ScanPath>,
-    /// How the kinds of operations follow each other; drawn at random when absent.
+    /// Order of the kinds of operations; random when absent.
     pub operation_order: Option<OperationOrder>,
-    /// Inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
+    /// Whether inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
     pub upsert: bool,
 }
 
@@ -595,30 +600,31 @@ impl Default for AccessPlan {
     }
 }
 
-/// What scans go along.
+/// Index that scans follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanPath {
-    /// `_id`, from the key of a document on; documents are returned.
+    /// `_id`, starting at the key of a document; documents are returned.
     #[default]
     Key,
-    /// The secondary indexes of `data.indexes`, each scan along one of them, from a random value of its first field on; only
-    /// the fields of the index are returned, so that it covers the query.
+    /// The secondary indexes of `data.indexes`, one per scan, starting at a random value of the
+    /// first field. Only the fields of the index are returned, so that it covers the query.
     Indexes,
 }
 
-/// How the kinds of operations follow each other.
+/// Order of the kinds of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationOrder {
-    /// The kind of each is drawn by the weights.
+    /// The kind of each operation is drawn by the weights.
     #[default]
     Random,
-    /// Kinds are dealt out evenly: with a constant schedule each has a fixed rate, its share of that of the schedule.
+    /// Kinds are distributed evenly: with a constant schedule each kind has a fixed rate, its share
+    /// of the schedule's rate.
     Even,
 }
 
-/// Distribution of the number of documents of a scan.
+/// Distribution of the number of documents in a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanLength {
@@ -630,10 +636,10 @@ pub enum ScanLength {
 }
 
 choices! {
-    /// Who speaks the protocol.
+    /// Implementation of the protocol.
     #[derive(Default)]
     Backend {
-        /// Our own wire protocol path: the cheapest client.
+        /// Our own wire protocol implementation: the cheapest client.
         #[default]
         Wire = "wire", "Our own protocol path";
         /// The official Rust driver: its cost is part of the result.
@@ -650,15 +656,16 @@ pub struct ClientPlan {
     pub clients: u32,
     /// Worker threads that share the connections, 1 to `clients`.
     pub threads: u32,
-    /// Who speaks the protocol.
+    /// Implementation of the protocol.
     pub backend: Backend,
-    /// Start of all random sequences; the same seed repeats the same operations.
+    /// Seed of all random sequences; the same seed repeats the same operations.
     pub seed: u64,
-    /// An operation without an answer after this time counts as a timeout and its connection is replaced.
+    /// An operation without an answer after this time counts as a timeout, and its connection is
+    /// replaced.
     pub timeout: Span,
-    /// A run ends when no connection could be had for this time, or for `timeout` if that is longer.
+    /// A run ends if no connection is available for this time, or for `timeout` if that is longer.
     pub give_up: Span,
-    /// Pin each worker thread to one core.
+    /// Whether to pin each worker thread to one core.
     pub pin: bool,
     /// Documents per insert command of the load phase, 1 to 100 000.
     pub batch: u32,
@@ -668,7 +675,7 @@ pub struct ClientPlan {
     pub think_time: Option<Span>,
     /// Distribution of the think time; `constant` when absent.
     pub think_time_distribution: Option<ThinkTime>,
-    /// Largest share of failed operations that is not a failure of the run, 0 to 1.
+    /// Largest share of failed operations with which a run still succeeds, 0 to 1.
     pub tolerated_error_ratio: f64,
 }
 
@@ -698,41 +705,43 @@ pub enum ThinkTime {
     /// Always the mean.
     #[default]
     Constant,
-    /// Exponentially distributed, as of users who know nothing of each other.
+    /// Exponentially distributed, like independent users.
     Exponential,
 }
 
 impl ClientPlan {
-    /// The mean think time; `None` for none.
+    /// The mean think time; `None` without think time.
     pub fn mean_think_time(&self) -> Option<Span> {
         self.think_time.filter(|mean| !mean.0.is_zero())
     }
 }
 
-/// Rule that gives the intended start of every operation.
+/// Rule for the intended start of every operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
-    /// Each client starts its next operation when the last one has ended and its think time is over.
+    /// Each client starts its next operation when the previous one has ended and its think time is
+    /// over.
     Closed {},
-    /// Starts at equal distances, whatever the server does.
+    /// Starts at equal intervals, independent of the server.
     Constant {
         /// Offered rate in operations per second, above 0.
         rate_per_s: f64,
-        /// An arrival that could not start within this time is dropped and counted.
+        /// An arrival that cannot start within this time is dropped and counted.
         #[serde(default = "default_max_start_delay")]
         max_start_delay: Span,
     },
-    /// Starts with exponentially distributed distances, whatever the server does.
+    /// Starts at exponentially distributed intervals, independent of the server.
     Poisson {
         /// Mean offered rate in operations per second, above 0.
         rate_per_s: f64,
-        /// An arrival that could not start within this time is dropped and counted.
+        /// An arrival that cannot start within this time is dropped and counted.
         #[serde(default = "default_max_start_delay")]
         max_start_delay: Span,
     },
-    /// YCSB's `target`: a closed loop in which each client has its share of the rate, as starts at equal distances. One that
-    /// is behind starts its next operation when the last one has ended, until it has caught up; nothing is dropped.
+    /// YCSB's `target`: a closed loop in which each client starts its share of the rate at equal
+    /// intervals. A client that is behind starts its next operation when the previous one has
+    /// ended, until it has caught up; nothing is dropped.
     Throttled {
         /// Target rate of all clients in operations per second, above 0.
         rate_per_s: f64,
@@ -744,11 +753,12 @@ fn default_max_start_delay() -> Span {
 }
 
 impl Schedule {
-    /// `max_start_delay` of a schedule that does not mention it: enough to see a stall at full weight,
-    /// and bounded, so that a server that stays too slow does not collect an endless queue.
+    /// `max_start_delay` of a schedule that does not set it: long enough to show a stall
+    /// completely, but bounded, so that a permanently slow server does not collect an endless
+    /// queue.
     pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
 
-    /// Operations per second that are offered; `None` of a closed loop.
+    /// Offered operations per second; `None` for a closed loop.
     pub fn rate_per_s(&self) -> Option<f64> {
         match *self {
             Schedule::Closed {} => None,
@@ -758,7 +768,7 @@ impl Schedule {
         }
     }
 
-    /// The rate, to be changed; `None` of a closed loop.
+    /// The rate, for modification; `None` for a closed loop.
     pub fn rate_mut(&mut self) -> Option<&mut f64> {
         match self {
             Schedule::Closed {} => None,
@@ -768,16 +778,12 @@ impl Schedule {
         }
     }
 
-    /// How late an arrival may start; `None` where clients start their operations themselves.
+    /// Longest delay of an arrival; `None` if clients start their operations themselves.
     pub fn max_start_delay(&self) -> Option<Span> {
         match *self {
             Schedule::Closed {} | Schedule::Throttled { .. } => None,
-            Schedule::Constant {
-                max_start_delay, ..
-            }
-            | Schedule::Poisson {
-                max_start_delay, ..
-            } => Some(max_start_delay),
+            Schedule::Constant { max_start_delay, .. }
+            | Schedule::Poisson { max_start_delay, .. } => Some(max_start_delay),
         }
     }
 }
@@ -787,7 +793,8 @@ impl Schedule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PhasePlan {
-    /// Time before measuring starts, under the same load; its operations are kept apart. 0: none.
+    /// Time before measuring starts, under the same load; its operations are recorded separately.
+    /// 0: none.
     pub warmup: Span,
     /// Longest measuring time; no limit when absent. At least one of `duration` and `operations` is given.
     pub duration: Option<Span>,
@@ -805,20 +812,20 @@ impl Default for PhasePlan {
     }
 }
 
-/// What is watched while the load runs: machine, servers and exporters.
+/// Observation of machine, servers and exporters while the load runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObservePlan {
-    /// Whether this machine and the processes of client and servers are watched.
+    /// Whether this machine and the processes of client and servers are observed.
     pub host: bool,
-    /// Whether the servers are asked what they do, each over a connection of its own.
+    /// Whether the servers' metrics are read, each over its own connection.
     pub server: bool,
-    /// Time from one reading to the next: 100 ms to 1 minute.
+    /// Time between two readings: 100 ms to 1 minute.
     pub interval: Span,
-    /// Prometheus exporters that are read as well.
+    /// Prometheus exporters to read as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exporters: Vec<ExporterPlan>,
-    /// A Grafana that is told, once a run is recorded, what happened in it.
+    /// A Grafana that gets annotations after a run is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grafana: Option<GrafanaPlan>,
 }
@@ -835,21 +842,18 @@ impl Default for ObservePlan {
     }
 }
 
-/// The disk with the data, or the disks that share it.
+/// The disk with the data, or several disks that share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "`disk` is the name of a disk, or a list of names"
-)]
+#[serde(untagged, expecting = "`disk` is the name of a disk, or a list of names")]
 pub enum DiskNames {
     /// One disk.
     One(String),
-    /// Disks that have a part of the data each.
+    /// Disks that each hold a part of the data.
     Several(Vec<String>),
 }
 
 impl DiskNames {
-    /// All of them.
+    /// All disks.
     pub fn names(&self) -> &[String] {
         match self {
             DiskNames::One(name) => std::slice::from_ref(name),
@@ -863,27 +867,32 @@ impl DiskNames {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExporterPlan {
-    /// Names its file, `metrics/NAME.csv` in the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
+    /// Name of its file, `metrics/NAME.csv` in the run directory. One to 64 characters of
+    /// `[A-Za-z0-9._-]`.
     pub name: String,
-    /// Where it answers, such as `http://db1:9100/metrics` or `https://db1:9100/metrics`, without credentials.
+    /// Its address, such as `http://db1:9100/metrics` or `https://db1:9100/metrics`, without
+    /// credentials.
     pub url: String,
-    /// Whether it is about a machine that a server under test runs on. Without it, an exporter at the address of a server is.
+    /// Whether it reports a machine on which a server under test runs. When absent: whether it has
+    /// the address of a server.
     pub of_server: Option<bool>,
-    /// The disk there that holds the data of the servers, such as `nvme1n1`, or the disks, such as the members of an array. Without
-    /// it, the one below the data folder that the server names.
+    /// The disk there with the servers' data, such as `nvme1n1`, or several disks, such as the
+    /// members of an array. When absent, the disk below the data folder that the server reports.
     pub disk: Option<DiskNames>,
-    /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
+    /// File that contains only a bearer token. It is read for each reading, and never recorded.
     pub token_file: Option<PathBuf>,
     /// Name for HTTP Basic authentication, with `password_file`.
     pub user: Option<String>,
-    /// File that holds the password of `user` and nothing else. It is read at each reading, and never recorded.
+    /// File that contains only the password of `user`. It is read for each reading, and never
+    /// recorded.
     pub password_file: Option<PathBuf>,
-    /// File of certificates (PEM) that an `https` exporter is trusted by, instead of those of this system.
+    /// File of trusted certificates (PEM) for an `https` exporter, instead of the system's
+    /// certificates.
     pub ca_file: Option<PathBuf>,
 }
 
 impl ExporterPlan {
-    /// An exporter that answers anybody.
+    /// An exporter that requires no credentials.
     #[must_use]
     pub fn open(name: String, url: String) -> ExporterPlan {
         ExporterPlan {
@@ -904,15 +913,16 @@ impl ExporterPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrafanaPlan {
-    /// Where its pages begin, such as `http://monitor:3000`, without credentials and query.
+    /// Its base address, such as `http://monitor:3000`, without credentials and query.
     pub url: String,
-    /// File that holds the token of a service account and nothing else. It is read for each annotation, and never recorded.
+    /// File that contains only the token of a service account. It is read for each annotation, and
+    /// never recorded.
     pub token_file: Option<PathBuf>,
-    /// File of certificates (PEM) that one of `https` is trusted by, instead of those of this system.
+    /// File of trusted certificates (PEM) for `https`, instead of the system's certificates.
     pub ca_file: Option<PathBuf>,
 }
 
-/// A phase that a trace window can be in.
+/// A phase that can contain a trace window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TracePhase {
@@ -926,8 +936,8 @@ pub enum TracePhase {
 }
 
 impl Plan {
-    /// The plan as it may be kept and shown: passwords, tokens and the like in a connection string, in commands that watch,
-    /// and in the queries of exporters are hidden.
+    /// The plan in a form that may be stored and shown: hides passwords, tokens and similar secrets
+    /// in a connection string, in observing commands, and in the queries of exporters.
     #[must_use]
     pub fn without_secrets(&self) -> Plan {
         let mut plan = self.clone();
@@ -941,32 +951,31 @@ impl Plan {
         plan
     }
 
-    /// Whether something that it needs was hidden when it was kept.
+    /// Whether a secret that the plan needs was hidden when it was stored.
     pub fn lacks_secrets(&self) -> bool {
         let mut exporters = self.observe.exporters.iter();
-        self.traces
-            .iter()
-            .any(|trace| lacks_secrets(&trace.command))
+        self.traces.iter().any(|trace| lacks_secrets(&trace.command))
             || exporters.any(|exporter| exporter.url.ends_with(&format!("?{MASK}")))
     }
 }
 
-/// A window of the run in which another program watches, such as `perf` or `sar`.
+/// A window of the run in which another program observes it, such as `perf` or `sar`.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TracePlan {
-    /// Names its folder, `traces/NAME` in the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
+    /// Name of its folder, `traces/NAME` in the run directory. One to 64 characters of
+    /// `[A-Za-z0-9._-]`.
     pub name: String,
     /// Program and arguments. It runs in its folder and is asked to end with SIGINT.
     pub command: Vec<String>,
-    /// Phase that the window is in.
+    /// Phase of the window.
     #[serde(default)]
     pub phase: TracePhase,
-    /// Time from the start of the phase to that of the program.
+    /// Time from the start of the phase to the start of the program.
     #[serde(default)]
     pub from: Span,
-    /// Longest time that it runs; to the end of the phase when absent.
+    /// Longest duration of the program; until the end of the phase when absent.
     #[serde(rename = "for")]
     pub length: Option<Span>,
 }

@@ -1,4 +1,4 @@
-//! Values that are chosen by a name: an option lists the names with their help, and reads one of them.
+//! Values selected by name: an option lists the names with their help, and parses one of them.
 
 /// Values, each with its name and a line of help, in the order of a list.
 pub type Names<T> = &'static [(T, &'static str, &'static str)];
@@ -14,7 +14,7 @@ macro_rules! choices {
         }
 
         impl $name {
-            /// All of them with their names.
+            /// All values with their names.
             pub const NAMES: crate::names::Names<$name> = &[$(($name::$variant, $text, $help)),*];
 
             /// Its name in a plan.

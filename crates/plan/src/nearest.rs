@@ -1,7 +1,7 @@
-//! "Did you mean": the known name that a misspelt one is closest to.
+//! "Did you mean": the known name closest to a misspelt one.
 
-/// The candidate nearest to `name` without regard to case, or none if all of them are far away:
-/// more than a third of the name would have to change.
+/// The candidate nearest to `name`, ignoring case. `None` if more than a third of the name would
+/// have to change for all candidates.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let limit = (name.chars().count() / 3).max(1);
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_typo_finds_its_name_and_nonsense_finds_none() {
+    fn typo_finds_its_name_and_nonsense_finds_none() {
         let names = ["recordcount", "operationcount", "w"];
         assert_eq!(nearest("recordcuont", names), Some("recordcount"));
         assert_eq!(nearest("RecordCount", names), Some("recordcount"));

@@ -1,5 +1,5 @@
-//! Where the servers of a run and their clients are put: the policy of the instances and the place of their clients, as
-//! values and as the text of a plan or an option. What they come to on a machine is left to `servers`.
+//! Placement of a run's servers and clients: the policy of the instances and the place of their
+//! clients, as values and as text of a plan or an option. `servers` applies them to a machine.
 
 use std::num::NonZeroU32;
 
@@ -13,94 +13,92 @@ pub(crate) use id_set::is_list;
 pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
 pub use text::{PolicyError, names_clients};
 
-/// Where a process may run and where its memory comes from: one server, or one client.
+/// CPUs and memory of one process: one server, or one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstancePlacement {
-    /// Its CPUs; any that the system gives it when absent.
+    /// Absent if the system assigns any CPUs.
     pub cpus: Option<CpuSet>,
-    /// Its memory.
     pub memory: MemoryPolicy,
 }
 
-/// Memory policy of a process. The text has the words of the kernel, as `/proc/PID/numa_maps`
-/// shows them: `default`, `local`, `bind:0`, `interleave:0-1`, `prefer:1`; besides `interleave:all`.
+/// Memory policy of a process. The text uses the kernel's notation in `/proc/PID/numa_maps`:
+/// `default`, `local`, `bind:0`, `interleave:0-1`, `prefer:1`; and additionally `interleave:all`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum MemoryPolicy {
-    /// Nothing is set: the policy of the process that starts it, usually that of the system.
+    /// Nothing is set: the policy of the parent process, usually the system's.
     #[default]
     Default,
-    /// From the node on which the thread runs, from others when that is full.
+    /// From the thread's own node, or from others when that is full.
     Local,
     /// Only from these nodes, the nearest first. When they are full the process is killed.
     Bind(NodeSet),
     /// Page by page from these nodes in turn.
     Interleave(NodeSet),
-    /// The same from all nodes with memory that the process may use, whichever these are on its machine.
+    /// Page by page from all nodes in turn that the process may use, whichever these are on its
+    /// machine.
     InterleaveAll,
-    /// From this node, from others when it is full.
+    /// From this node, or from others when it is full.
     Preferred(u32),
 }
 
-/// How instances are placed. The text is what a plan or an option says.
+/// Placement policy of the instances. The text is the form in a plan or an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum Policy {
-    /// `none`: everything is left to the system.
+    /// `none`: the system decides everything.
     #[default]
     None,
-    /// `interleave`: CPUs are left to the system, memory comes from all nodes in turn.
+    /// `interleave`: the system assigns CPUs, memory comes from all nodes in turn.
     Interleave,
-    /// `spread`: each instance is assigned to one node and has CPUs of its own there. Nodes get
-    /// instances by the number of their cores, so that equal nodes get equally many. Memory is
-    /// bound to the node.
+    /// `spread`: each instance is assigned to one node and has its own CPUs there. Nodes get
+    /// instances in proportion to their cores, so equal nodes get equally many. Memory is bound to
+    /// the node.
     Spread,
-    /// `node=K`: as `spread`, with all instances on one node.
+    /// `node=K`: like `spread`, with all instances on one node.
     Node(u32),
-    /// `cores=LIST`: the CPUs of the list are divided among the instances, core by core. Memory
-    /// is bound to the nodes of the CPUs.
+    /// `cores=LIST`: the CPUs of the list are divided among the instances, core by core. Memory is
+    /// bound to the nodes of the CPUs.
     Cores(CpuSet),
-    /// `cores-per-instance=N` and `cores-per-instance=N,smt`: each instance has `N` whole cores,
-    /// in one L3 group where that is possible, else in one node. Memory is local.
+    /// `cores-per-instance=N` and `cores-per-instance=N,smt`: each instance has `N` whole cores, in
+    /// one L3 group if possible, else in one node. Memory is local.
     CoresPerInstance {
-        /// Cores of each instance.
         cores: NonZeroU32,
-        /// Use all CPUs of a core. Without, one CPU of each is used and its siblings stay idle.
+        /// Whether to use all CPUs of a core. Otherwise one CPU per core is used and its siblings
+        /// stay idle.
         siblings: bool,
     },
-    /// `custom=PLACE/PLACE/…`: one place for each instance, taken as it is. A place is a list of
+    /// `custom=PLACE/PLACE/…`: one place for each instance, used unchanged. A place is a list of
     /// CPUs or `any`, and a memory policy after `@`, such as `0-3@bind:0` or `any@interleave:0-1`.
     Custom(Vec<InstancePlacement>),
 }
 
-/// CPUs by the nodes of a machine that is not known yet, and a memory policy.
+/// CPUs given by nodes, for a machine that is not known yet, and a memory policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePlace {
-    /// Numbers of nodes.
     pub nodes: NodeSet,
-    /// All nodes with CPUs but these.
+    /// Whether all nodes with CPUs except these are meant.
     pub is_negated: bool,
-    /// Memory.
     pub memory: MemoryPolicy,
 }
 
-/// Where the clients run. There is one for each instance.
+/// Placement of the clients, one for each instance.
 #[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum ClientPolicy {
-    /// `none`: wherever the system puts them.
+    /// `none`: the system decides.
     Unpinned,
-    /// `same`: on a node of the own instance, on cores that no instance has.
+    /// `same`: on a node of the client's instance, on cores without an instance.
     Same,
-    /// `other`: on one node that is not of the own instance, on cores that no instance has.
+    /// `other`: on a node other than the instance's, on cores without an instance.
     Other,
     /// A list of CPUs, divided among the clients core by core.
     Cores(CpuSet),
-    /// `nodes=LIST` or `nodes=!LIST`, and a memory policy after `@`: the CPUs of these nodes, or of all others, of a machine
-    /// that has clients alone. They are for all clients there.
+    /// `nodes=LIST` or `nodes=!LIST`, and a memory policy after `@`: the CPUs of these nodes, or of
+    /// all others, on a machine with only clients. All clients there share them.
     Nodes(NodePlace),
-    /// One place for each client as for [`Policy::Custom`], with at least one `@` or `/`.
+    /// One place for each client as in [`Policy::Custom`], with at least one `@` or `/`.
     Custom(Vec<InstancePlacement>),
 }
 
-/// Everything that the planner of placements needs to know beside the machine.
+/// Input of the placement planner, in addition to the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementRequest {
     /// Number of servers, and of clients.
@@ -112,8 +110,9 @@ pub struct PlacementRequest {
 }
 
 impl Policy {
-    /// Where clients run when nothing is said: left to the system like the instances with `none`,
-    /// `interleave` and `custom`; with all others off the cores of the instances, on their nodes.
+    /// Default placement of the clients. With `none`, `interleave` and `custom` the system decides,
+    /// as for the instances; otherwise clients are on the nodes of the instances but on other
+    /// cores.
     pub fn default_client(&self) -> ClientPolicy {
         match self {
             Policy::None | Policy::Interleave | Policy::Custom(_) => ClientPolicy::Unpinned,
@@ -126,7 +125,7 @@ impl Policy {
 }
 
 impl MemoryPolicy {
-    /// Nodes that the policy names; empty for those that name none.
+    /// Nodes that the policy names; empty if it names none.
     pub fn nodes(&self) -> NodeSet {
         match self {
             MemoryPolicy::Default | MemoryPolicy::Local | MemoryPolicy::InterleaveAll => {
@@ -137,7 +136,7 @@ impl MemoryPolicy {
         }
     }
 
-    /// The policy on a machine where memory may come from these nodes.
+    /// The policy on a machine whose memory may come from these nodes.
     #[must_use]
     pub fn among(&self, nodes: &NodeSet) -> MemoryPolicy {
         match self {

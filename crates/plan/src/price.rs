@@ -1,4 +1,4 @@
-//! What a bench costs.
+//! Price of a bench.
 
 use crate::units::UnitError;
 use schemars::JsonSchema;
@@ -7,27 +7,28 @@ use std::str::FromStr;
 
 const EXPECTED: &str = "a price of an hour, such as `0.504/h` or `0.504 USD/h`";
 
-/// Most characters of a currency.
+/// Largest number of characters of a currency.
 const MOST_CHARACTERS: usize = 8;
 
-/// What all machines of a bench cost together.
+/// Price of all machines of a bench together.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PricePlan {
-    /// Price of an hour, above 0.
+    /// Price per hour, above 0.
     pub per_h: f64,
-    /// Its currency, such as `USD`; one to eight characters without blanks, digits and `/`.
+    /// Currency of the price, such as `USD`; one to eight characters without blanks, digits and
+    /// `/`.
     pub currency: Option<String>,
 }
 
 impl PricePlan {
-    /// Whether there is such a price.
+    /// Whether the price is valid.
     pub(crate) fn has_value(&self) -> bool {
         self.per_h.is_finite() && self.per_h > 0.0
     }
 
-    /// Whether the text can be a currency.
+    /// Whether a text can be a currency.
     pub(crate) fn has_currency(&self) -> bool {
         let is_odd =
             |c: char| c.is_whitespace() || c.is_control() || c.is_numeric() || "/-+.,".contains(c);
@@ -38,15 +39,12 @@ impl PricePlan {
     }
 }
 
-/// A number and `/h`; the currency stands before or after the number.
+/// Parses a number and `/h`, with the currency before or after the number.
 impl FromStr for PricePlan {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let malformed = || UnitError::Malformed {
-            text: text.into(),
-            expected: EXPECTED,
-        };
+        let malformed = || UnitError::Malformed { text: text.into(), expected: EXPECTED };
         let amount = text.trim().strip_suffix("/h").ok_or_else(malformed)?.trim();
         let is_digit = |c: char| c.is_ascii_digit() || c == '.';
         let start = amount.find(is_digit).ok_or_else(malformed)?;
@@ -65,10 +63,7 @@ impl FromStr for PricePlan {
         }
         match price.has_value() {
             true => Ok(price),
-            false => Err(UnitError::Range {
-                text: text.into(),
-                range: "a price must be above 0",
-            }),
+            false => Err(UnitError::Range { text: text.into(), range: "a price must be above 0" }),
         }
     }
 }
@@ -78,11 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_has_a_number_an_hour_and_perhaps_a_currency() {
-        let price = |text: &str| {
-            text.parse::<PricePlan>()
-                .map(|price| (price.per_h, price.currency))
-        };
+    fn price_has_a_number_an_hour_and_perhaps_a_currency() {
+        let price =
+            |text: &str| text.parse::<PricePlan>().map(|price| (price.per_h, price.currency));
         let usd = Some("USD".to_owned());
         assert_eq!(price("0.504/h").unwrap(), (0.504, None));
         assert_eq!(price(" 0.504 USD/h ").unwrap(), (0.504, usd.clone()));

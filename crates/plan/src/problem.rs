@@ -1,39 +1,34 @@
-//! What is wrong with a plan, a property or an option: one sentence, a place and a hint.
+//! Problem of a plan, a property or an option: one sentence, a place and a hint.
 
 use std::fmt;
 
-/// One thing that is wrong. All problems of an input are reported together.
+/// A single problem. All problems of an input are reported together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line in the file, from 1; absent where the input is no file.
+    /// Line in the file, from 1; absent if the input is not a file.
     pub line: Option<usize>,
     /// Column in the line, in characters from 1.
     pub column: Option<usize>,
-    /// What is wrong, values in backticks.
+    /// Description with values in backticks.
     pub message: String,
-    /// What to do about it.
+    /// Advice for the user.
     pub hint: Option<String>,
 }
 
 impl Problem {
     /// A problem without a place.
     pub fn new(message: impl Into<String>) -> Self {
-        Problem {
-            line: None,
-            column: None,
-            message: message.into(),
-            hint: None,
-        }
+        Problem { line: None, column: None, message: message.into(), hint: None }
     }
 
-    /// The same problem with a hint.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same problem at a place.
+    /// Adds a place.
     #[must_use]
     pub fn at(mut self, line: usize, column: usize) -> Self {
         self.line = Some(line);
@@ -57,10 +52,7 @@ impl fmt::Display for Problem {
 
 /// Several problems, one per line, as an error text.
 pub(crate) fn list(problems: &[Problem]) -> String {
-    problems
-        .iter()
-        .map(|problem| format!("\n  {problem}"))
-        .collect()
+    problems.iter().map(|problem| format!("\n  {problem}")).collect()
 }
 
 #[cfg(test)]
@@ -68,10 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_shows_place_message_and_hint() {
-        let problem = Problem::new("unknown key `clint`")
-            .with_hint("did you mean `client`?")
-            .at(3, 7);
+    fn problem_shows_place_message_and_hint() {
+        let problem =
+            Problem::new("unknown key `clint`").with_hint("did you mean `client`?").at(3, 7);
         assert_eq!(
             problem.to_string(),
             "line 3, column 7: unknown key `clint` (did you mean `client`?)"

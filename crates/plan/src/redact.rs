@@ -1,5 +1,5 @@
-//! Removes secrets from texts of others: messages of libraries, output of programs, command lines, server logs. When in doubt
-//! it hides too much.
+//! Removes secrets from external texts: messages of libraries, output of programs, command lines,
+//! server logs. When in doubt it hides too much.
 
 mod clients;
 mod names;
@@ -26,16 +26,8 @@ pub fn redact(text: &str) -> String {
 
 pub(crate) fn redact_part(text: &str, part: Part) -> String {
     let mut text = uris::mask_user_information(text);
-    let steps: [fn(&str, Part) -> Edits; 8] = [
-        private_keys,
-        headers,
-        bearers,
-        assignments,
-        queries,
-        options,
-        users,
-        clients::edits,
-    ];
+    let steps: [fn(&str, Part) -> Edits; 8] =
+        [private_keys, headers, bearers, assignments, queries, options, users, clients::edits];
     for step in steps {
         let edits = step(&text, part);
         apply(&mut text, edits);
@@ -43,7 +35,7 @@ pub(crate) fn redact_part(text: &str, part: Part) -> String {
     text
 }
 
-/// Masks the ranges. Those that overlap become one.
+/// Masks the ranges. Overlapping ranges are merged.
 fn apply(text: &mut String, mut edits: Edits) {
     edits.retain(|range| !range.is_empty() && &text[range.clone()] != MASK);
     edits.sort_by_key(|range| range.start);
@@ -59,7 +51,7 @@ fn apply(text: &mut String, mut edits: Edits) {
     }
 }
 
-/// All matches, also those that begin within an earlier one behind `end`.
+/// All matches, including those that begin within an earlier match after `end`.
 fn matches<'t>(
     pattern: &'static Regex,
     text: &'t str,
@@ -78,22 +70,16 @@ fn matches<'t>(
     }
 }
 
-pattern!(
-    PRIVATE_KEY,
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----([\s\S]*?)(?:-----END|\z)"
-);
+pattern!(PRIVATE_KEY, r"-----BEGIN [A-Z ]*PRIVATE KEY-----([\s\S]*?)(?:-----END|\z)");
 
 fn private_keys(text: &str, _: Part) -> Edits {
     let keys = PRIVATE_KEY.captures_iter(text);
     keys.map(|captures| group(&captures, 1)).collect()
 }
 
-pattern!(
-    HEADER,
-    r#"(?i)\b(?:(?:proxy-)?authorization|(?:set-)?cookie2?)\\*["']?[ \t]*:[ \t]*"#
-);
+pattern!(HEADER, r#"(?i)\b(?:(?:proxy-)?authorization|(?:set-)?cookie2?)\\*["']?[ \t]*:[ \t]*"#);
 
-/// The whole value of headers that have several words.
+/// Whole values of headers that consist of several words.
 fn headers(text: &str, _: Part) -> Edits {
     let mut edits = Edits::new();
     matches(&HEADER, text, |captures| {
@@ -109,12 +95,9 @@ fn headers(text: &str, _: Part) -> Edits {
     edits
 }
 
-pattern!(
-    BEARER,
-    r"(?i)\b(?:bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{4,})"
-);
+pattern!(BEARER, r"(?i)\b(?:bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{4,})");
 
-/// Tokens without the name of their header. A word alone is text: `basic authentication`.
+/// Tokens without their header's name. A single word is ordinary text: `basic authentication`.
 fn bearers(text: &str, _: Part) -> Edits {
     let tokens = BEARER.captures_iter(text);
     let tokens = tokens.map(|captures| group(&captures, 1));
@@ -125,12 +108,9 @@ fn bearers(text: &str, _: Part) -> Edits {
     tokens.filter(is_token).collect()
 }
 
-pattern!(
-    ASSIGNMENT,
-    r#"([A-Za-z0-9_][A-Za-z0-9_.-]*)(\\*["']?)([ \t]?)(=>|[=:])([ \t]*)"#
-);
+pattern!(ASSIGNMENT, r#"([A-Za-z0-9_][A-Za-z0-9_.-]*)(\\*["']?)([ \t]?)(=>|[=:])([ \t]*)"#);
 
-/// Values of names: `name=value`, `name: value`, `"name": "value"`.
+/// Values in assignments: `name=value`, `name: value`, `"name": "value"`.
 fn assignments(text: &str, part: Part) -> Edits {
     let mut edits = Edits::new();
     matches(&ASSIGNMENT, text, |captures| {
@@ -140,7 +120,7 @@ fn assignments(text: &str, part: Part) -> Edits {
         let is_colon = &text[group(captures, 4)] == ":";
         let is_name_quoted = !group(captures, 2).is_empty();
         let (before, after) = (group(captures, 3), group(captures, 5));
-        // `a= b` has no value if `a` is weak, and `a = b` has.
+        // With a weak name, `a= b` has no value, but `a = b` has one.
         let is_apart = !is_colon && before.is_empty() && !after.is_empty();
         if found == Strength::None || (is_apart && found == Strength::Weak) {
             return whole.end;
@@ -158,7 +138,7 @@ fn assignments(text: &str, part: Part) -> Edits {
             true => names::is_reason(shown),
             false => !is_header && is_prose(text, name.start, shown),
         };
-        // JSON has objects and lists behind such names, whose own names decide.
+        // In JSON, such a name may have an object or a list, whose own names decide.
         let is_structure = is_name_quoted && shown.starts_with(['{', '[']);
         let is_secret = match (is_colon, found) {
             (false, Strength::Weak) => !value.is_number(text),
@@ -189,7 +169,7 @@ fn assignments(text: &str, part: Part) -> Edits {
     edits
 }
 
-/// Whether a word is an option that takes a secret as the next one.
+/// Whether a word is an option whose next word is a secret.
 pub(crate) fn is_secret_option(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     let dashes = word.len() - name.len();
@@ -201,7 +181,8 @@ fn is_key(name: &str) -> bool {
     name.eq_ignore_ascii_case("key")
 }
 
-/// Whether a name ends a clause, and the value begins the reason: `cannot read the token: permission denied`.
+/// Whether a name ends a clause and the value begins the reason:
+/// `cannot read the token: permission denied`.
 fn is_prose(text: &str, name: usize, value: &str) -> bool {
     let line = text[..name].rsplit('\n').next().unwrap_or_default();
     let Some(before) = line.strip_suffix(' ') else {
@@ -213,7 +194,7 @@ fn is_prose(text: &str, name: usize, value: &str) -> bool {
 
 pattern!(QUERY, r##"[?&]([A-Za-z0-9_.%\[\]-]+)=([^&\s"'`<>#]*)"##);
 
-/// All values of a query, but for options of a connection string.
+/// All values of a query, except options of a connection string.
 fn queries(text: &str, _: Part) -> Edits {
     let values = QUERY.captures_iter(text).filter_map(|captures| {
         let whole = group(&captures, 0);
@@ -229,12 +210,9 @@ fn queries(text: &str, _: Part) -> Edits {
     values.collect()
 }
 
-pattern!(
-    OPTION,
-    r#"(?m)(?:^|[\s"'`(=])(--?)([A-Za-z][A-Za-z0-9_.-]*)[ \t]+"#
-);
+pattern!(OPTION, r#"(?m)(?:^|[\s"'`(=])(--?)([A-Za-z][A-Za-z0-9_.-]*)[ \t]+"#);
 
-/// Values of options that are the next word: `--password S`.
+/// Values in the word after an option: `--password S`.
 fn options(text: &str, _: Part) -> Edits {
     let mut edits = Edits::new();
     matches(&OPTION, text, |captures| {
@@ -265,7 +243,7 @@ pattern!(
     r#"(?m)(?:^|[\s"'`(=])(?:-u[ \t]*|--(?:proxy-)?user(?:=|[ \t]+))["']?([^\s:"'`@/=]+):"#
 );
 
-/// Passwords behind the name of a user: `-u me:S`.
+/// Passwords after a user name: `-u me:S`.
 fn users(text: &str, _: Part) -> Edits {
     let mut edits = Edits::new();
     matches(&USER, text, |captures| {
@@ -279,7 +257,7 @@ fn users(text: &str, _: Part) -> Edits {
             _ => value.range,
         };
         let shown = &text[range.clone()];
-        // `--user 1000:1000` are numbers of a user and a group.
+        // `--user 1000:1000` contains numbers of a user and a group.
         if is_number(&text[name.clone()]) && is_number(shown) || shown == "PASSWORD" {
             return whole.end;
         }

@@ -1,5 +1,5 @@
-//! What is asked for, as plain data: what a command line, a service or a program fills in, and [`crate::resolve::resolve`]
-//! turns into a [`crate::Task`].
+//! A request as plain data: a command line, a service or a program creates it, and
+//! [`crate::resolve::resolve`] turns it into a [`crate::Task`].
 
 use crate::model::{Backend, ServerKind};
 use crate::names::choices;
@@ -10,71 +10,73 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What is asked for. It has no `Debug`, because `uri` and `properties` may hold credentials; whoever stores it keeps a
-/// secret.
+/// A request for a task. It has no `Debug`, because `uri` and `properties` may contain credentials;
+/// a stored request is a secret.
 ///
-/// Of several values of one key the later one of this list counts: the plan, `wsf`, `properties`, `settings`, `overrides`,
-/// and the rest.
+/// If a key has several values, the last one in this order counts: the plan, `wsf`, `properties`,
+/// `settings`, `overrides`, other fields.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
-    /// What is done.
     pub work: Work,
-    /// Name of a built-in plan, or path of a plan or property file; the usual one of the work when absent.
+    /// Name of a built-in plan, or path of a plan or property file; the default of the work if
+    /// absent.
     pub source: Option<String>,
-    /// Connection string of a server that is already running. Credentials in it go to [`crate::task::Remote`].
+    /// Connection string of a running server. Credentials in it become part of
+    /// [`crate::task::Remote`].
     pub uri: Option<String>,
-    /// The embedded server to start; a usual place when absent.
+    /// The embedded server to start; searched for if absent.
     pub embedded_server: Option<PathBuf>,
-    /// Data folder of the server that is started, in place of the one of the plan.
+    /// Data folder of the server to start, instead of the plan's.
     pub data_dir: Option<String>,
-    /// Single values of the plan that have an option of their own.
+    /// Single values of the plan that have their own options.
     pub overrides: Overrides,
-    /// Any keys of the plan. Of a key that comes twice the last value counts.
+    /// Any keys of the plan. If a key occurs twice, the last value counts.
     pub settings: Vec<Setting>,
-    /// YCSB properties, by name.
+    /// YCSB properties by name.
     pub properties: Vec<(String, String)>,
-    /// Accept unknown YCSB property names, with a warning.
+    /// Whether to accept unknown YCSB property names with a warning.
     pub lenient: bool,
-    /// Parameters of the Workload Services Framework; they are not looked at when absent.
+    /// Parameters of the Workload Services Framework; ignored if absent.
     pub wsf: Option<Parameters>,
-    /// A shell command that runs in the trace windows of the plan, or while measuring if it has none.
+    /// A shell command that runs in the plan's trace windows, or while measuring if it has none.
     pub trace: Option<String>,
-    /// What is watched while the load runs.
+    /// Changes to what is observed while the load runs.
     pub observe: Observing,
-    /// Load nothing; the collection must hold the documents already.
+    /// Whether to skip loading; the collection must contain the documents already.
     pub no_load: bool,
 }
 
-/// What is done.
+/// Kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// One run of a load.
     #[default]
     Run,
-    /// A run for hours: by default for one, and it survives that its server is away.
+    /// A run for hours: by default for one hour, and it survives a temporary loss of its server.
     Soak {
-        /// The run ends when no connection could be had for this time; that of the plan, or 5 minutes, when absent.
+        /// The run ends if no connection is available for this time. If absent: the plan's value,
+        /// or 5 minutes.
         give_up: Option<Span>,
     },
-    /// The load phase alone; the data stays.
+    /// Only the load phase; the data stays.
     Load,
     /// The runs of an experiment with a load.
     Experiment,
-    /// An index build on documents that exist.
+    /// An index build on existing documents.
     IndexBuild {
-        /// Database and collection of these documents; they are loaded first when absent.
+        /// Database and collection of these documents; if absent, they are loaded first.
         collection: Option<(String, String)>,
     },
     /// Messages through a capped collection.
     Tail,
-    /// Servers that are started and stay.
+    /// Servers that are started and keep running.
     Servers,
 }
 
 choices! {
-    /// Name of a schedule, as an option gives it.
+    /// Name of a schedule, as given by an option.
     ScheduleKind {
         /// See [`crate::model::Schedule::Closed`].
         Closed = "closed", "Each client starts its next operation when its last one has ended";
@@ -93,19 +95,19 @@ choices! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// Independent servers, each with a client of its own.
+    /// Number of independent servers, each with its own client.
     pub pairs: Option<u32>,
     /// CPUs and memory of the servers and their clients.
     pub placement: Option<String>,
-    /// Start this kind of server.
+    /// Kind of server to start.
     pub server: Option<ServerKind>,
     /// Path of the `mongod` program, or the version of an installed one.
     pub mongod: Option<String>,
     /// Documents of the data set.
     pub records: Option<u64>,
-    /// Operations to measure. Alone it ends the phase in place of a time.
+    /// Operations to measure. Without `duration` it is the only limit of the phase.
     pub operations: Option<u64>,
-    /// Measuring time. Alone it ends the phase in place of a number of operations.
+    /// Measuring time. Without `operations` it is the only limit of the phase.
     pub duration: Option<Span>,
     /// Warm-up time.
     pub warmup: Option<Span>,
@@ -115,15 +117,13 @@ pub struct Overrides {
     pub threads: Option<u32>,
     /// Offered rate in operations per second. Without `schedule` it makes a closed loop a constant schedule.
     pub rate_per_s: Option<f64>,
-    /// When operations start.
     pub schedule: Option<ScheduleKind>,
-    /// Who speaks the protocol.
     pub backend: Option<Backend>,
     /// Seed of all random sequences.
     pub seed: Option<u64>,
     /// Longest wait for an answer.
     pub timeout: Option<Span>,
-    /// Largest share of failed operations that is not a failure, 0 to 1.
+    /// Largest share of failed operations with which a run still succeeds, 0 to 1.
     pub tolerated_error_ratio: Option<f64>,
     /// Documents per insert command of the load phase.
     pub batch: Option<u32>,
@@ -134,7 +134,6 @@ pub struct Overrides {
 pub struct Setting {
     /// The key with dots between its tables, such as `server.cache`.
     pub key: String,
-    /// Its value.
     pub value: SettingValue,
 }
 
@@ -142,60 +141,51 @@ pub struct Setting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingValue {
-    /// As a person types it: TOML, or a text without its quotes; which of both is meant follows from the key.
+    /// Typed text: TOML, or a text without its quotes; the key decides which.
     Text(String),
-    /// A value of the type that the key has.
+    /// A value of the key's type.
     Typed(Value),
 }
 
 impl Setting {
-    /// A value of the type that the key has.
+    /// Creates a setting with a value of the key's type.
     pub fn new(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Setting {
-            key: key.into(),
-            value: SettingValue::Typed(value.into()),
-        }
+        Setting { key: key.into(), value: SettingValue::Typed(value.into()) }
     }
 
-    /// A value as a person types it.
+    /// Creates a setting from typed text.
     pub fn from_text(key: impl Into<String>, text: impl Into<String>) -> Self {
-        Setting {
-            key: key.into(),
-            value: SettingValue::Text(text.into()),
-        }
+        Setting { key: key.into(), value: SettingValue::Text(text.into()) }
     }
 }
 
-/// What is watched while the load runs.
+/// Changes to what is observed while the load runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Observing {
-    /// Time from one look to the next; that of the plan when absent.
+    /// Time between two readings; the plan's value if absent.
     pub interval: Option<Span>,
-    /// Watch neither this machine nor the servers.
+    /// Whether to observe neither this machine nor the servers.
     pub off: bool,
-    /// Prometheus exporters that are read besides those of the plan.
+    /// Prometheus exporters to read in addition to the plan's.
     pub exporters: Vec<Exporter>,
 }
 
-/// A Prometheus exporter as an option names it.
+/// A Prometheus exporter given by an option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exporter {
-    /// Name of its metrics; `exporter-N` when absent.
+    /// Name of its metrics; `exporter-N` if absent.
     pub name: Option<String>,
-    /// Its address.
     pub url: String,
 }
 
 impl FromStr for Exporter {
     type Err = String;
 
-    /// Reads `[NAME=]URL`.
+    /// Parses `[NAME=]URL`.
     fn from_str(text: &str) -> Result<Self, String> {
-        // A name comes before the address, and an address may hold `=` only after its scheme.
-        let named = text
-            .split_once('=')
-            .filter(|(name, _)| !name.contains("://"));
+        // A name comes before the address, and an address may contain `=` only after its scheme.
+        let named = text.split_once('=').filter(|(name, _)| !name.contains("://"));
         let (name, url) = match named {
             Some((name, url)) => (Some(name.to_owned()), url),
             None => (None, text),
@@ -203,10 +193,7 @@ impl FromStr for Exporter {
         if url.is_empty() {
             return Err("it must be an address, such as `http://db1:9100/metrics`".into());
         }
-        Ok(Exporter {
-            name,
-            url: url.to_owned(),
-        })
+        Ok(Exporter { name, url: url.to_owned() })
     }
 }
 
@@ -215,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_plain_data_and_most_of_it_can_be_left_out() {
+    fn request_is_plain_data_and_mostly_optional() {
         let text = r#"{
             "work": {"soak": {"give_up": "7s"}},
             "source": "a",
@@ -229,17 +216,14 @@ mod tests {
         let give_up = Some(Span::from_secs(7));
         assert_eq!(request.work, Work::Soak { give_up });
         assert_eq!(request.overrides.schedule, Some(ScheduleKind::Poisson));
-        let settings = [
-            Setting::from_text("server.cache", "1GiB"),
-            Setting::new("client.seed", 7),
-        ];
+        let settings = [Setting::from_text("server.cache", "1GiB"), Setting::new("client.seed", 7)];
         assert_eq!(request.settings, settings);
         let again = serde_json::to_string(&request).expect("it is plain data");
         assert!(serde_json::from_str::<Request>(&again).expect("it is one") == request);
     }
 
     #[test]
-    fn an_exporter_has_a_name_or_gets_one() {
+    fn exporter_has_a_name_or_gets_one() {
         let read = |text: &str| text.parse::<Exporter>().map(|one| (one.name, one.url));
         let named = (Some("db".to_owned()), "http://h:1/m?a=b".to_owned());
         assert_eq!(read("db=http://h:1/m?a=b"), Ok(named));

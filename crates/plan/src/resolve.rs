@@ -1,7 +1,8 @@
-//! From what is asked for to what is done: one pass from a [`Request`] and the machine to a [`Task`].
+//! Resolves a [`Request`] and the machine to a [`Task`] in one pass.
 //!
-//! The plan is opened and everything typed is laid over it; the address tells whether the server is local; the whole is
-//! checked; then the machine is asked which server is started, and what hangs on that is decided.
+//! Opens the plan and applies all typed values; the address shows whether the server is local; the
+//! whole plan is checked; then the machine chooses the server to start, and values that depend on
+//! it are set.
 
 mod framework;
 mod open;
@@ -23,11 +24,11 @@ use crate::wsf::WsfSettings;
 use crate::ycsb::{Phase, YcsbPlan};
 use std::path::PathBuf;
 
-/// Turns what is asked for into what is done.
+/// Resolves a request to a task.
 ///
 /// # Errors
-/// [`PlanError`] with all problems of the file, or all problems of the whole; and where the machine has not what the plan
-/// needs.
+/// [`PlanError`] with all problems of the file, or all problems of the whole plan; or something
+/// that the machine lacks.
 pub fn resolve(request: &Request, host: &dyn Host) -> Result<Task, PlanError> {
     let given = request.uri.as_deref().map(Remote::parse).transpose()?;
     let mut framework = framework::read(request)?;
@@ -44,9 +45,7 @@ fn resolve_over(
     mut framework: Option<&mut WsfSettings>,
     host: &dyn Host,
 ) -> Result<Task, PlanError> {
-    let workload = framework
-        .as_ref()
-        .map(|framework| framework.workload.clone());
+    let workload = framework.as_ref().map(|framework| framework.workload.clone());
     let source = open::source(request, workload.as_deref());
     let properties = framework::properties(framework.as_deref(), request);
     let mut draft = open::open(request, source, &properties)?;
@@ -64,10 +63,7 @@ fn resolve_over(
     file::set(plan, &settings).map_err(PlanError::Invalid)?;
     options::apply_server(plan, &request.overrides, address)?;
     let schedule = request.overrides.schedule.or(closed_by_setting(request));
-    let overrides = Overrides {
-        schedule,
-        ..request.overrides.clone()
-    };
+    let overrides = Overrides { schedule, ..request.overrides.clone() };
     options::apply(plan, &overrides)?;
     options::apply_trace(plan, request.trace.as_deref(), window.as_ref());
     options::apply_observing(plan, &request.observe);
@@ -83,8 +79,7 @@ fn resolve_over(
         server: None,
     };
     if let Some(framework) = framework {
-        task.warnings
-            .splice(0..0, framework.warnings.iter().cloned());
+        task.warnings.splice(0..0, framework.warnings.iter().cloned());
         task.notes.clone_from(&framework.notes);
     }
     ask_host(&mut task, request, gives_threads, host)?;
@@ -92,13 +87,13 @@ fn resolve_over(
     task.warnings.extend(windows::warnings(&task.plan));
     if window.is_some() && task.plan.traces.is_empty() {
         let note =
-            "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";
+            "no program observes the window of `EVENT_TRACE_PARAMS`: name one with `--trace`";
         task.notes.push(note.into());
     }
     Ok(task)
 }
 
-/// Whether trace windows are looked at.
+/// Whether trace windows apply.
 fn is_run(request: &Request) -> bool {
     matches!(request.work, Work::Run | Work::Soak { .. })
 }
@@ -108,12 +103,11 @@ fn offered_rate(request: &Request) -> Option<Setting> {
     const RATE: &str = "schedule.rate_per_s";
     let rate = request.overrides.rate_per_s?;
     let is_open = set_schedule(request)? != ScheduleKind::Closed.as_str();
-    let mut settings = request.settings.iter();
-    let has_rate = settings.any(|setting| setting.key == RATE);
+    let has_rate = request.settings.iter().any(|setting| setting.key == RATE);
     (is_open && !has_rate).then(|| Setting::from_text(RATE, rate.to_string()))
 }
 
-/// A closed loop that a setting names is meant as one that the option names.
+/// The option's closed schedule, if a setting names it.
 fn closed_by_setting(request: &Request) -> Option<ScheduleKind> {
     let is_closed = set_schedule(request)? == ScheduleKind::Closed.as_str();
     is_closed.then_some(ScheduleKind::Closed)
@@ -121,16 +115,15 @@ fn closed_by_setting(request: &Request) -> Option<ScheduleKind> {
 
 /// The kind of schedule that a setting names.
 fn set_schedule(request: &Request) -> Option<&str> {
-    let mut settings = request.settings.iter().rev();
-    let setting = settings.find(|setting| setting.key == "schedule.kind")?;
+    let setting = request.settings.iter().rev().find(|setting| setting.key == "schedule.kind")?;
     match &setting.value {
         SettingValue::Text(kind) => Some(kind.trim_matches('"')),
         _ => None,
     }
 }
 
-/// Aims the plan, looks at the whole of it, and gives the server that is already running. `named` is the one that the plan itself
-/// does not name.
+/// Aims the plan at its server, checks the whole plan, and returns the server if it is already
+/// running. `named` is the server that the plan itself does not name.
 fn check_whole(
     plan: &mut Plan,
     named: Option<Remote>,
@@ -156,7 +149,8 @@ fn check_whole(
     Ok(Some(own))
 }
 
-/// Decides what hangs on the machine: which server is started, and how many worker threads there are.
+/// Sets the values that depend on the machine: the server to start, and the number of worker
+/// threads.
 fn ask_host(
     task: &mut Task,
     request: &Request,
@@ -165,18 +159,15 @@ fn ask_host(
 ) -> Result<(), PlanError> {
     let is_property = |(name, _): &(String, String)| name == "mongodb.url";
     if task.remote.is_none() && request.properties.iter().any(is_property) {
-        let text = "`mongodb.url` has no effect, because `--server` starts a server";
+        let text = "`mongodb.url` has no effect because `--server` starts a server";
         task.warnings.push(text.into());
     }
     let is_open = task.plan.server.kind == ServerKind::Auto;
     task.server = resolve_server(&mut task.plan, request, host)?;
     let chosen = task.server.iter().filter(|_| is_open);
-    task.notes
-        .extend(chosen.map(|server| format!("server: {server}")));
-    let has_clients = matches!(
-        request.work,
-        Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment
-    );
+    task.notes.extend(chosen.map(|server| format!("server: {server}")));
+    let has_clients =
+        matches!(request.work, Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment);
     task.threads = if has_clients && !gives_threads {
         let shared = Threads::Shared(cores_for_clients(task.remote.as_ref(), host));
         shared.apply(&mut task.plan);
@@ -187,19 +178,13 @@ fn ask_host(
     Ok(())
 }
 
-/// Resolves what YCSB's options say: the clients of a connection string with `maxPoolSize` are limited by it, which is
-/// told, and there are as many worker threads as the machine has cores for them.
+/// Resolves YCSB's options. `maxPoolSize` in a connection string limits the clients, which is
+/// reported, and the number of worker threads follows from the machine's cores.
 ///
 /// # Errors
-/// As those of [`resolve`].
+/// The errors of [`resolve`].
 pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Task, PlanError> {
-    let YcsbPlan {
-        mut plan,
-        uri,
-        mut warnings,
-        unsupported_by_wire,
-        ..
-    } = ycsb;
+    let YcsbPlan { mut plan, uri, mut warnings, unsupported_by_wire, .. } = ycsb;
     let uri = (plan.server.kind == ServerKind::Uri).then_some(uri);
     let has_wire = plan.client.backend == Backend::Wire && uri.is_some();
     if has_wire && !unsupported_by_wire.is_empty() {
@@ -226,7 +211,7 @@ pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Tas
     })
 }
 
-/// Keeps `maxPoolSize`: more clients than connections would only wait for each other.
+/// Applies `maxPoolSize`: more clients than connections would only wait for each other.
 fn limit_clients(plan: &mut Plan, remote: &Remote) -> Option<String> {
     let limit = remote.target.options.max_pool_size?;
     let client = &mut plan.client;
@@ -236,16 +221,14 @@ fn limit_clients(plan: &mut Plan, remote: &Remote) -> Option<String> {
     (asked > limit).then(|| format!("`maxPoolSize={limit}` in the connection string limits the clients to {limit} (asked for: {asked})"))
 }
 
-/// Whether somebody says how many worker threads there are.
+/// Whether the number of worker threads was given explicitly.
 fn gives_threads(plan: &Plan, request: &Request, settings: &[Setting]) -> bool {
     request.overrides.threads.is_some()
         || plan.client.threads > 1
-        || settings
-            .iter()
-            .any(|setting| setting.key == "client.threads")
+        || settings.iter().any(|setting| setting.key == "client.threads")
 }
 
-/// The server that is already running: of the address that was `given`, or of the one among the properties.
+/// The running server: from the address in `given`, or from the properties.
 fn named_server(
     plan: &Plan,
     given: Option<Remote>,
@@ -258,7 +241,7 @@ fn named_server(
     }
 }
 
-/// More clients than the address allows connections.
+/// A problem if there are more clients than the address allows connections.
 fn pool_problem(plan: &Plan, remote: &Remote) -> Option<Problem> {
     let pool = remote.target.options.max_pool_size;
     let pool = pool.filter(|pool| *pool > 0)?;
@@ -270,23 +253,20 @@ fn pool_problem(plan: &Plan, remote: &Remote) -> Option<Problem> {
     })
 }
 
-/// Aims the plan at a server. A collection that was named keeps its database.
+/// Aims the plan at a server. A collection that was named explicitly keeps its database.
 fn aim(plan: &mut Plan, remote: &Remote, request: &Request) {
     remote.aim(plan);
     take_collection(plan, request);
 }
 
 fn take_collection(plan: &mut Plan, request: &Request) {
-    if let Work::IndexBuild {
-        collection: Some((database, collection)),
-    } = &request.work
-    {
+    if let Work::IndexBuild { collection: Some((database, collection)) } = &request.work {
         plan.data.database.clone_from(database);
         plan.data.collection.clone_from(collection);
     }
 }
 
-/// What the kind of work adds to the plan.
+/// Applies the kind of work to the plan.
 fn apply_work(
     plan: &mut Plan,
     request: &Request,
@@ -315,7 +295,7 @@ fn apply_work(
     Ok(())
 }
 
-/// Makes paths valid in every working folder.
+/// Makes paths independent of the working folder.
 fn absolute(plan: &mut Plan, host: &dyn Host) -> Result<(), PlanError> {
     let server = &mut plan.server;
     let paths = [&mut server.data_dir, &mut server.mongos];
@@ -324,10 +304,7 @@ fn absolute(plan: &mut Plan, host: &dyn Host) -> Result<(), PlanError> {
         let full = host
             .folder()
             .and_then(|folder| std::path::absolute(folder.join(&*path)))
-            .map_err(|source| PlanError::Folder {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(|source| PlanError::Folder { path: path.clone(), source })?;
         *path = text_of(full)?;
     }
     Ok(())
@@ -340,7 +317,7 @@ fn text_of(path: PathBuf) -> Result<String, PlanError> {
     })
 }
 
-/// Refuses a plan that does not fit the work.
+/// Refuses a plan that is for a different kind of work.
 fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
     match &request.work {
         Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment => check_is_load(plan)?,
@@ -356,7 +333,7 @@ fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
         Work::Servers if plan.server.kind == ServerKind::Uri => {
             return Err(PlanError::NothingToStart);
         }
-        // The plan of an index build, which is valid with it.
+        // The plan is valid because it is the plan of an index build.
         Work::Servers => split(plan).map_or(Ok(()), |topology| {
             let topology = topology.to_string();
             Err(PlanError::Split { topology })
@@ -368,7 +345,7 @@ fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
     check_loads_what_it_drops(plan, request.no_load)
 }
 
-/// Refuses the plan of an index build or of messages where a load is asked for.
+/// Refuses the plan of an index build or of messages if a load was requested.
 fn check_is_load(plan: &Plan) -> Result<(), PlanError> {
     let (what, command) = match (&plan.index_build, &plan.tail) {
         (None, None) => return Ok(()),
@@ -378,24 +355,21 @@ fn check_is_load(plan: &Plan) -> Result<(), PlanError> {
     Err(PlanError::OtherWork { what, command })
 }
 
-/// The servers over which documents are dealt, if the plan asks for them.
+/// The topology over which documents are distributed, if the plan asks for it.
 fn split(plan: &Plan) -> Option<Topology> {
     let topology = plan.server.topology().ok()?;
     matches!(topology, Topology::Split { .. }).then_some(topology)
 }
 
 fn check_one_server(plan: &Plan, what: &'static str) -> Result<(), PlanError> {
-    let clients = plan
-        .server
-        .topology()
-        .map_or(1, |topology| topology.clients());
+    let clients = plan.server.topology().map_or(1, |topology| topology.clients());
     if clients > 1 {
         return Err(PlanError::OneServer { what });
     }
     Ok(())
 }
 
-/// Refuses to load into a server that is thrown away afterwards.
+/// Refuses to load data into a server that is removed afterwards.
 fn check_data_stays(plan: &Plan) -> Result<(), PlanError> {
     let server = &plan.server;
     let is_kept = server.data_dir.is_some() || !server.data_dirs.is_empty();
@@ -405,7 +379,7 @@ fn check_data_stays(plan: &Plan) -> Result<(), PlanError> {
     Err(PlanError::DataGoesAway)
 }
 
-/// Refuses to throw the data away before each run and to load none.
+/// Refuses to drop the data before each run without loading it again.
 ///
 /// # Errors
 /// [`PlanError::NothingLoaded`].
@@ -416,7 +390,8 @@ pub fn check_loads_what_it_drops(plan: &Plan, no_load: bool) -> Result<(), PlanE
     Ok(())
 }
 
-/// Puts into a valid plan which server it starts, and says it in words; `None` where it starts none here.
+/// Sets the server that a valid plan starts, and returns its description; `None` if it starts none
+/// here.
 fn resolve_server(
     plan: &mut Plan,
     request: &Request,
@@ -438,7 +413,8 @@ fn resolve_server(
         size_by_cache(plan);
     }
     plan.server.resolve_topology();
-    // Not every kind of server can do all, and a topology can name pairs, which not every plan may have.
+    // Not every kind of server supports all settings, and a topology can name pairs, which not
+    // every plan may have.
     check(plan)?;
     Ok(description)
 }
@@ -460,8 +436,8 @@ fn cores_for_clients(remote: Option<&Remote>, host: &dyn Host) -> u32 {
     }
 }
 
-/// Turns `data.times_cache` into a number of documents. It stays while the kind of server is open and its smallest cache is
-/// wanted, and where it is a problem of the plan.
+/// Converts `data.times_cache` to a number of documents. It stays if the smallest cache is
+/// requested for a kind of server that is not chosen yet, or if it is a problem of the plan.
 fn size_by_cache(plan: &mut Plan) {
     let data = &mut plan.data;
     let times = data.times_cache.filter(|times| TIMES_CACHE.contains(times));

@@ -1,12 +1,14 @@
-//! `server.storage` in a plan: on what the data of the servers lies, where it is prepared for them and taken away after them.
+//! `server.storage` in a plan: the storage that is prepared for the servers' data and removed
+//! afterwards.
 //!
 //! ```text
 //! FILE-SYSTEM on DEVICE [LIMIT]                    ext4, xfs or btrfs on one device
 //! raid0 FILE-SYSTEM on DEVICE,DEVICE[,…] [LIMIT]   RAID 0 of the kernel's `md`
 //! btrfs-raid0 on DEVICE,DEVICE[,…] [LIMIT]         RAID 0 of btrfs itself
 //! ```
-//! A device is the path of a block device below `/dev`, or `loop:SIZE`: a file of that size behind a loop device. The limit is
-//! `at N iops`, or `at N iops after TIME`, as of a volume whose burst credits last so long.
+//! A device is the path of a block device below `/dev`, or `loop:SIZE`: a file of that size behind
+//! a loop device. The limit is `at N iops`, or `at N iops after TIME`, like a volume whose burst
+//! credits last for that time.
 
 use crate::names::choices;
 use crate::units::{Bytes, Span};
@@ -17,7 +19,7 @@ use std::fmt;
 use std::str::FromStr;
 
 choices! {
-    /// File systems that can be made.
+    /// File systems that can be created.
     FileSystem {
         /// ext4.
         Ext4 = "ext4", "ext4";
@@ -28,14 +30,14 @@ choices! {
     }
 }
 
-/// How the devices become one file system.
+/// How the devices form one file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volume {
     /// A file system on one device.
     Single(FileSystem),
-    /// A file system on a RAID 0 that the kernel's `md` makes of several devices.
+    /// A file system on a RAID 0 of several devices, made by the kernel's `md`.
     Raid0(FileSystem),
-    /// btrfs that spreads data and metadata over several devices itself.
+    /// A btrfs that distributes data and metadata over several devices itself.
     BtrfsRaid0,
 }
 
@@ -49,7 +51,7 @@ impl Volume {
     }
 }
 
-/// What a file system is made on.
+/// A device for a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
     /// A block device, by its path.
@@ -58,48 +60,46 @@ pub enum Device {
     Loop(Bytes),
 }
 
-/// Storage that is prepared for the servers of a run. Text and value are the same: what is displayed parses to it again.
+/// Storage that is prepared for the servers of a run. The displayed text parses to the same value.
 #[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub struct Storage {
-    /// How the devices become one file system.
+    /// How the devices form one file system.
     pub volume: Volume,
-    /// One device, or at least two of a RAID 0.
+    /// One device, or at least two for a RAID 0.
     pub devices: Vec<Device>,
-    /// What each device takes from the servers; as much as it can when absent.
+    /// Limit of each device for the servers; unlimited when absent.
     pub limit: Option<OperationLimit>,
 }
 
-/// A limit of the operations of a device.
+/// A limit of a device's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationLimit {
-    /// Most reads per second, and most writes.
+    /// Largest number of reads per second, and of writes.
     pub per_s: u32,
-    /// Time from the start of the servers until it applies; at once when absent.
+    /// Time from the start of the servers until the limit applies; immediately when absent.
     pub after: Option<Span>,
 }
 
-/// A text that is no storage.
+/// A text is not a valid storage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a storage: {reason}; valid forms are `ext4 on loop:4GiB`, `xfs on /dev/nvme1n1 at 500 iops`, `raid0 xfs on /dev/sdb,/dev/sdc`, `btrfs-raid0 on /dev/sdb,/dev/sdc`"
 )]
 pub struct StorageTextError {
-    /// The text.
     pub text: String,
-    /// What is wrong with it.
     pub reason: String,
 }
 
-/// Smallest file behind a loop device: what XFS needs, and the journal of a server.
+/// Smallest file behind a loop device: enough for XFS and the journal of a server.
 pub const LEAST_LOOP: Bytes = Bytes::from_mib(512);
-/// Most devices of a RAID 0; more than this are a typing error.
+/// Largest number of devices of a RAID 0; a larger number is probably a typing error.
 const MOST_DEVICES: usize = 32;
 const LOOP: &str = "loop:";
 const RAID0: &str = "raid0 ";
 const BTRFS_RAID0: &str = "btrfs-raid0";
 
 impl Storage {
-    /// Size of all files behind loop devices together.
+    /// Total size of all files behind loop devices.
     pub fn loop_bytes(&self) -> u64 {
         let sizes = self.devices.iter().map(|device| match device {
             Device::Loop(bytes) => bytes.0,
@@ -110,8 +110,7 @@ impl Storage {
 
     /// Whether all devices are files behind loop devices.
     pub fn is_on_loop(&self) -> bool {
-        let mut devices = self.devices.iter();
-        devices.all(|device| matches!(device, Device::Loop(_)))
+        self.devices.iter().all(|device| matches!(device, Device::Loop(_)))
     }
 }
 
@@ -119,10 +118,7 @@ impl FromStr for Storage {
     type Err = StorageTextError;
 
     fn from_str(text: &str) -> Result<Self, StorageTextError> {
-        parse(text).map_err(|reason| StorageTextError {
-            text: text.to_owned(),
-            reason,
-        })
+        parse(text).map_err(|reason| StorageTextError { text: text.to_owned(), reason })
     }
 }
 
@@ -139,7 +135,7 @@ fn parse(text: &str) -> Result<Storage, String> {
     let on = on.ok_or("it does not say on which device")?;
     let volume = volume(&words[..on])?;
     let devices = words[on + 1..].join(" ");
-    // A blank after a comma does no harm; any other would make two names one.
+    // A blank after a comma is harmless; any other would join two names.
     let devices = devices.split(',').map(|text| device(text.trim()));
     let devices: Vec<Device> = devices.collect::<Result<_, _>>()?;
     let is_single = matches!(volume, Volume::Single(_));
@@ -153,14 +149,10 @@ fn parse(text: &str) -> Result<Storage, String> {
         if let Device::Block(path) = device
             && devices[..number].contains(device)
         {
-            return Err(format!("`{path}` is in it twice"));
+            return Err(format!("it contains `{path}` twice"));
         }
     }
-    Ok(Storage {
-        volume,
-        devices,
-        limit,
-    })
+    Ok(Storage { volume, devices, limit })
 }
 
 fn limit(number: &str, after: Option<&str>) -> Result<OperationLimit, String> {
@@ -168,7 +160,7 @@ fn limit(number: &str, after: Option<&str>) -> Result<OperationLimit, String> {
     let per_s =
         per_s.ok_or_else(|| format!("`{number}` is not a number of operations per second"))?;
     let after = after.map(|time| match time.parse::<Span>() {
-        Ok(span) if span.0.is_zero() => Err(format!("`after {time}` is at once: leave it out")),
+        Ok(span) if span.0.is_zero() => Err(format!("`after {time}` has no delay: omit it")),
         span => span.map_err(|error| error.to_string()),
     });
     let after = after.transpose()?;
@@ -188,21 +180,18 @@ fn volume(words: &[&str]) -> Result<Volume, String> {
         [name] => file_system(name).map(Volume::Single),
         ["raid0", name] => file_system(name).map(Volume::Raid0),
         [] => Err("it does not name a file system".into()),
-        other => Err(format!("`{}` is not known", other.join(" "))),
+        other => Err(format!("`{}` is unknown", other.join(" "))),
     }
 }
 
 fn device(text: &str) -> Result<Device, String> {
     if let Some(size) = text.strip_prefix(LOOP) {
-        let size: Bytes = size
-            .parse()
-            .map_err(|error: crate::units::UnitError| error.to_string())?;
+        let size: Bytes =
+            size.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
         return if size >= LEAST_LOOP {
             Ok(Device::Loop(size))
         } else {
-            Err(format!(
-                "`{text}` is too small for a server: at least `loop:{LEAST_LOOP}`"
-            ))
+            Err(format!("`{text}` is too small for a server: at least `loop:{LEAST_LOOP}`"))
         };
     }
     let name = text.strip_prefix("/dev/").unwrap_or_default();
@@ -210,9 +199,7 @@ fn device(text: &str) -> Result<Device, String> {
     if is_path && !text.contains([' ', ';']) {
         Ok(Device::Block(text.to_owned()))
     } else {
-        Err(format!(
-            "`{text}` is not a device: a path below `/dev`, or `loop:SIZE`"
-        ))
+        Err(format!("`{text}` is not a device: a path below `/dev`, or `loop:SIZE`"))
     }
 }
 
@@ -285,13 +272,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Storage>().expect(text).to_string(), text);
         }
-        let storage: Storage = "  xfs  on loop:1024MiB  at 90 iops "
-            .parse()
-            .expect("blanks");
+        let storage: Storage = "  xfs  on loop:1024MiB  at 90 iops ".parse().expect("blanks");
         assert_eq!(storage.to_string(), "xfs on loop:1GiB at 90 iops");
-        let storage: Storage = "btrfs-raid0 on loop:1GiB, loop:2GiB"
-            .parse()
-            .expect("a blank");
+        let storage: Storage = "btrfs-raid0 on loop:1GiB, loop:2GiB".parse().expect("a blank");
         assert_eq!(storage.loop_bytes(), 3 << 30);
         assert!(storage.is_on_loop() && storage.limit.is_none());
         assert_eq!(storage.volume.file_system(), FileSystem::Btrfs);

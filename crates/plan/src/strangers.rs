@@ -1,15 +1,16 @@
-//! Servers that others reach and that ask for no password.
+//! Detects servers that other machines reach without a password.
 
 use crate::model::{ServerKind, ServerPlan};
 
-/// What a person should know before such servers are started; `None` for all others.
+/// The warning to show before starting such servers; `None` for all others.
 pub fn warning(server: &ServerPlan) -> Option<String> {
     let listen = server.listen_address();
     let is_open = server.kind != ServerKind::Uri && !listen.is_loopback() && !server.auth;
     is_open.then(|| {
         format!(
-            "whoever reaches {listen} can read, change and delete everything on the server, which asks for no password: \
-             add `--auth --tls` (`server.auth`, `server.encryption`), or use a network that nobody else is in"
+            "everyone who reaches {listen} can read, change and delete everything on the server, \
+                which requires no password: add `--auth --tls` (`server.auth`, \
+                `server.encryption`), or use a private network"
         )
     })
 }
@@ -19,11 +20,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_servers_without_a_password_are_warned_about() {
-        let mut server = ServerPlan {
-            kind: ServerKind::Mongod,
-            ..ServerPlan::default()
-        };
+    fn open_servers_without_a_password_give_a_warning() {
+        let mut server = ServerPlan { kind: ServerKind::Mongod, ..ServerPlan::default() };
         assert_eq!(warning(&server), None);
         server.listen = Some("127.0.0.2".into());
         assert_eq!(warning(&server), None);

@@ -1,5 +1,5 @@
-//! Files of suites: several workloads, the settings that they are run with side by side, and how often. Such a file says
-//! what can be typed after `dyno run`, and is no plan: each workload has its own.
+//! Suite files: several workloads, the settings with which each is run, and the number of runs. A
+//! suite file represents arguments of `dyno run` and is not a plan: each workload has its own plan.
 
 use crate::builtin;
 use crate::error::PlanError;
@@ -11,31 +11,31 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Key that tells a suite from a plan.
+/// Key that distinguishes a suite from a plan.
 const WORKLOADS: &str = "workloads";
 
 /// Several workloads.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuitePlan {
-    /// Its name, which is in the name of its folder: 1 to 64 letters, digits, `.`, `_` or `-`.
+    /// Name of the suite and part of its folder's name: 1 to 64 letters, digits, `.`, `_` or `-`.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the suite.
     #[serde(default)]
     pub description: String,
     /// Built-in plans, or paths of plan and property files; at least one.
     pub workloads: Vec<String>,
-    /// Runs of each workload with each setting, at least 1; 1 when absent.
+    /// Runs of each workload with each setting, at least 1; 1 if absent.
     pub repeat: Option<u32>,
-    /// The time of which is told what share of the operations took less.
+    /// Report the share of each operation that finished within this time.
     pub below: Option<Span>,
-    /// Keys of the plans, each with its value or a list of values, as they are typed.
+    /// Keys of the plans, each with its value or a list of values, in the form of typed settings.
     #[serde(default)]
     set: BTreeMap<String, toml::Value>,
 }
 
 impl SuitePlan {
-    /// The suite of a name or a file; `None` for what is no suite.
+    /// The suite of a name or a file; `None` if it is not a suite.
     ///
     /// # Errors
     /// [`PlanError::File`] for a suite that is not valid.
@@ -43,19 +43,16 @@ impl SuitePlan {
         if let Some(text) = builtin::suite(source) {
             return Ok(Some(SuitePlan::parse(text, source)?));
         }
-        // What cannot be read is the business of those who read plans.
+        // An unreadable file is reported by the code that reads plans.
         let text = std::fs::read_to_string(Path::new(source)).ok();
         let text = text.filter(|text| is_suite(text));
         let suite = text.map(|text| SuitePlan::parse(&text, source));
         Ok(suite.transpose()?)
     }
 
-    /// Keys of the plans with their values, as they are typed after `--set`.
+    /// Keys of the plans with their values, in the form of `--set`.
     pub fn settings(&self) -> Vec<(String, String)> {
-        let settings = self.set.iter();
-        settings
-            .map(|(key, value)| (key.clone(), typed(value)))
-            .collect()
+        self.set.iter().map(|(key, value)| (key.clone(), typed(value))).collect()
     }
 
     fn parse(text: &str, origin: &str) -> Result<SuitePlan, FileError> {
@@ -69,7 +66,7 @@ impl SuitePlan {
         let problem = if !is_file_name(&suite.name) {
             Some("`name` must have 1 to 64 letters, digits, `.`, `_` or `-`")
         } else if suite.workloads.is_empty() {
-            Some("`workloads` names none")
+            Some("`workloads` is empty")
         } else if suite.repeat == Some(0) {
             Some("`repeat` must be at least 1")
         } else if suite.below.is_some_and(|below| below.0.is_zero()) {
@@ -90,7 +87,7 @@ pub(crate) fn is_suite(text: &str) -> bool {
     table.is_ok_and(|table| table.contains_key(WORKLOADS))
 }
 
-/// A value, or several, as they are typed. A list inside of a list is one value.
+/// Formats a value or several values as typed settings. A list inside a list is one value.
 fn typed(value: &toml::Value) -> String {
     let one = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suite_says_what_can_be_typed() {
+    fn suite_represents_typed_arguments() {
         let text = r#"
             name = "mine"
             workloads = ["a", "x.toml"]
@@ -126,10 +123,7 @@ mod tests {
         );
         let settings = [
             ("client.clients", "8"),
-            (
-                "server.topology",
-                "standalone;replica-set=3,priorities=2/1/0",
-            ),
+            ("server.topology", "standalone;replica-set=3,priorities=2/1/0"),
             ("tail.in_flight", "[1, 2];[4]"),
         ];
         assert_eq!(
@@ -139,26 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_is_not_valid_says_why() {
+    fn invalid_suite_gives_the_reason() {
         for (text, why) in [
             ("name = \"x\"\nworkloads = []", "`workloads`"),
             ("name = \"../x\"\nworkloads = [\"a\"]", "`name`"),
             ("name = \"x\"\nworkloads = [\"a\"]\nrepeat = 0", "`repeat`"),
-            (
-                "name = \"x\"\nworkloads = [\"a\"]\nrounds = 2",
-                "unknown field `rounds`",
-            ),
-            (
-                "name = \"x\"\nworkloads = [\"a\"]\nbelow = \"0s\"",
-                "`below`",
-            ),
+            ("name = \"x\"\nworkloads = [\"a\"]\nrounds = 2", "unknown field `rounds`"),
+            ("name = \"x\"\nworkloads = [\"a\"]\nbelow = \"0s\"", "`below`"),
             ("workloads = [\"a\"]", "missing field `name`"),
         ] {
             let error = SuitePlan::parse(text, "s.toml").unwrap_err();
             assert_eq!((&*error.origin, error.kind), ("s.toml", "suite"));
-            let [problem] = error.problems.as_slice() else {
-                panic!("{error}")
-            };
+            let [problem] = error.problems.as_slice() else { panic!("{error}") };
             assert!(problem.message.contains(why), "{error}");
         }
     }

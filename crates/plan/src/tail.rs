@@ -1,5 +1,6 @@
-//! `tail` in a plan: messages through a capped collection, by the drivers of `drivers/`. Every list is an axis: `dyno
-//! tail` measures each combination by itself, and puts them on one page.
+//! `tail` in a plan: messages through a capped collection, sent and received by the drivers in
+//! `drivers/`. Every list is an axis: `dyno tail` measures each combination separately, and shows
+//! all of them on one page.
 
 use crate::names::choices;
 use crate::units::{Bytes, Span};
@@ -20,62 +21,64 @@ choices! {
     }
 }
 
-/// Distances of messages that are due at a rate.
+/// Intervals between messages that are sent at a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TailArrivals {
-    /// Equal ones.
+    /// Equal intervals.
     #[default]
     Constant,
-    /// Exponentially distributed ones.
+    /// Exponentially distributed intervals.
     Poisson,
 }
 
-/// The messages, who sends them, and who gets them.
+/// The messages, their senders and their receivers.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TailPlan {
-    /// Drivers whose producers are measured, one after the other; all that can be run when empty.
+    /// Drivers whose producers are measured one after the other; all available drivers when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub producers: Vec<String>,
     /// Drivers whose consumers are measured.
     pub consumers: Vec<String>,
     /// Messages of each producer.
     pub messages: u64,
-    /// Most inserts of a producer without an answer: numbers, or `unbounded`.
+    /// Largest number of unacknowledged inserts of a producer: numbers, or `unbounded`.
     pub in_flight: Vec<String>,
     /// Largest number of connections of a driver.
     pub pool: Vec<u32>,
-    /// How often each combination is measured. From 2 on, every round has all of them in a random order, by `client.seed`.
+    /// Number of measurements of each combination. From 2 on, every round contains all combinations
+    /// in a random order, by `client.seed`.
     pub repeat: u32,
-    /// Producers that run at once.
+    /// Number of concurrent producers.
     pub producers_at_once: u32,
-    /// Consumers that run at once, each of which gets all messages.
+    /// Number of concurrent consumers, each of which gets all messages.
     pub consumers_at_once: u32,
-    /// Host on which the producers run, as `ssh` takes it; this one when absent.
+    /// Host of the producers, in the form of `ssh`; this machine when absent.
     pub producer_host: Option<String>,
-    /// Host on which the consumers run; this one when absent.
+    /// Host of the consumers; this machine when absent.
     pub consumer_host: Option<String>,
-    /// Folder of the drivers on those hosts; the same as here when absent.
+    /// Folder of the drivers on those hosts; the same path as here when absent.
     pub host_drivers: Option<String>,
-    /// Bytes that are added to each message.
+    /// Bytes added to each message.
     pub size: Bytes,
-    /// Size of the capped collection; room for all messages when absent.
+    /// Size of the capped collection; large enough for all messages when absent.
     pub capped_size: Option<Bytes>,
     /// Write concern of the inserts: `0`, `1`, another number, or `majority`.
     pub write_concern: String,
     /// How consumers get messages.
     pub mode: TailMode,
-    /// Messages that all producers of a run send together in a second; as fast as they can when absent.
+    /// Messages per second that all producers of a run send together; unlimited when absent.
     pub rate_per_s: Option<f64>,
-    /// Distances of messages with `rate_per_s`.
+    /// Intervals between messages with `rate_per_s`.
     pub arrivals: TailArrivals,
-    /// Time that a consumer spends on each message, in whole microseconds: a slow consumer.
+    /// Time that a consumer spends on each message, in whole microseconds, to simulate a slow
+    /// consumer.
     pub work: Span,
-    /// Consumers end when nothing came for so long, in whole seconds from 1.
+    /// Consumers end after this time without a message, in whole seconds from 1.
     pub idle: Span,
-    /// Longest time of the producers of a run, in whole seconds from 1; what they have sent until then counts.
+    /// Longest time of a run's producers, in whole seconds from 1; messages sent until then count.
     pub limit: Span,
 }
 
@@ -106,23 +109,24 @@ impl Default for TailPlan {
     }
 }
 
-/// Most inserts in flight that drivers take.
+/// Largest number of inserts in flight that drivers support.
 const MOST_IN_FLIGHT: u64 = 1_000_000;
-/// Bytes of a message besides what is added to it, generously: fields, names, and what the server keeps of it.
+/// Generous estimate of a message's size in bytes without the added bytes: fields, names, and the
+/// server's overhead.
 pub const MESSAGE_BYTES: u64 = 256;
 
 impl TailPlan {
-    /// A number of inserts in flight; `None` is no bound.
+    /// Parses a number of inserts in flight; `None` means unbounded.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the error.
     pub fn bound(text: &str) -> Result<Option<u64>, String> {
         match text.trim() {
             "unbounded" => Ok(None),
             number => match number.parse() {
                 Ok(0) => Err("0 would send nothing".into()),
                 Ok(bound) if bound > MOST_IN_FLIGHT => {
-                    Err(format!("drivers take at most {MOST_IN_FLIGHT}"))
+                    Err(format!("drivers support at most {MOST_IN_FLIGHT}"))
                 }
                 Ok(bound) => Ok(Some(bound)),
                 Err(_) => Err("it is not a number or `unbounded`".into()),
@@ -132,12 +136,9 @@ impl TailPlan {
 
     /// Size of the capped collection.
     pub fn capped_bytes(&self) -> u64 {
-        let all = self
-            .messages
-            .saturating_mul(u64::from(self.producers_at_once));
+        let all = self.messages.saturating_mul(u64::from(self.producers_at_once));
         let needed = all.saturating_mul(self.size.0 + MESSAGE_BYTES);
-        self.capped_size
-            .map_or_else(|| needed.max(1 << 20), |size| size.0)
+        self.capped_size.map_or_else(|| needed.max(1 << 20), |size| size.0)
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_plan_for_messages_says_what_it_is_for() {
+    fn every_built_in_plan_for_messages_has_a_purpose() {
         for name in builtin::TAILS.names() {
             let plan = builtin::TAILS.find(name).expect("it is listed");
             assert_eq!(plan.name, name);
@@ -197,11 +198,8 @@ mod tests {
 
     #[test]
     fn capped_size_has_room_for_all_messages_by_default() {
-        let mut plan = TailPlan {
-            messages: 1_000_000,
-            producers_at_once: 2,
-            ..TailPlan::default()
-        };
+        let mut plan =
+            TailPlan { messages: 1_000_000, producers_at_once: 2, ..TailPlan::default() };
         assert!(plan.capped_bytes() >= 2_000_000 * 200);
         plan.capped_size = Some(Bytes(4096));
         assert_eq!(plan.capped_bytes(), 4096);

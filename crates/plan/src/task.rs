@@ -1,5 +1,5 @@
-//! What is to be done, and against which server: a valid plan and, apart from it, the connection string with its
-//! credentials.
+//! A task: a valid plan and its server, with the connection string and its credentials kept
+//! separate from the plan.
 
 use crate::error::PlanError;
 use crate::file;
@@ -9,35 +9,36 @@ use crate::uri::{self, Credentials, Host, Target};
 use crate::validate::{validate, windows};
 use serde::{Deserialize, Serialize};
 
-/// What is to be done.
+/// A plan that is complete, checked and ready to run on this host.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Valid, and without secrets.
     pub plan: Plan,
-    /// The server that is already running; `None` if one is started.
+    /// The running server; `None` if one is started.
     pub remote: Option<Remote>,
-    /// What the person should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
-    /// What is good to know, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
-    /// Worker threads when the number of clients is another one.
+    /// Number of worker threads if the number of clients changes.
     pub threads: Threads,
-    /// The server that is started, with its version and its path; `None` if none is started here.
+    /// The server to start, with its version and path; `None` if none is started here.
     pub server: Option<String>,
 }
 
-/// How many worker threads a client has.
+/// Number of worker threads of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threads {
-    /// As many as somebody asked for.
+    /// The explicitly requested number.
     Given(u32),
-    /// As many as there are cores for all clients together.
+    /// The number of cores, shared by all clients.
     Shared(u32),
 }
 
 impl Threads {
-    /// Most threads of one client, at least 1, when `pairs` servers have one client each.
+    /// Largest number of threads of one client, at least 1, if `pairs` servers have one client
+    /// each.
     pub fn most(self, pairs: u32) -> u32 {
         match self {
             Threads::Given(threads) => threads.max(1),
@@ -45,20 +46,18 @@ impl Threads {
         }
     }
 
-    /// Gives a plan whose clients were changed its number of threads: at most one per connection.
+    /// Sets the number of threads after a change of the clients: at most one per connection.
     pub fn apply(self, plan: &mut Plan) {
-        plan.client.threads = self
-            .most(plan.server.pairs)
-            .clamp(1, plan.client.clients.max(1));
+        plan.client.threads = self.most(plan.server.pairs).clamp(1, plan.client.clients.max(1));
     }
 }
 
 impl Task {
-    /// The task of a plan that was resolved before. The address may be another one by now, and credentials are in `uri`
-    /// alone. `threads` are as in the task of then.
+    /// Creates a task from a plan that was resolved before. The address may have changed, and only
+    /// `uri` contains credentials. `threads` is taken from the earlier task.
     ///
     /// # Errors
-    /// An address that is not valid, and the problems of the plan.
+    /// An invalid address, and the problems of the plan.
     pub fn from_plan(
         mut plan: Plan,
         threads: Option<Threads>,
@@ -96,8 +95,8 @@ impl Task {
         })
     }
 
-    /// The task with other values of single keys, as a point of an experiment has them, and what follows from them. A
-    /// server that a key names is one of its own.
+    /// The task with new values of single keys, as for a point of an experiment, and of dependent
+    /// values. If a key names a server, the point has its own server.
     ///
     /// # Errors
     /// All problems of the keys and of the plan.
@@ -106,7 +105,7 @@ impl Task {
         let value_of = |key: &str| settings.iter().rfind(|setting| setting.key == key);
         file::set(&mut plan, settings).map_err(PlanError::Invalid)?;
         if plan.server.kind != ServerKind::Mongod && value_of("server.mongod").is_none() {
-            // The program was found for those that start a `mongod`.
+            // The program was found for the kinds that start a `mongod`.
             plan.server.mongod = None;
         }
         let is_other_server = settings.iter().any(|setting| chooses_server(&setting.key));
@@ -137,17 +136,17 @@ impl Task {
         Ok(known.cloned().unwrap_or(named))
     }
 
-    /// Changes the number of connections, and what follows from it.
+    /// Changes the number of connections, and dependent values.
     ///
     /// # Errors
-    /// [`PlanError::Invalid`] if the plan is not valid with so many.
+    /// [`PlanError::Invalid`] if the plan is invalid with this number.
     pub fn set_clients(&mut self, clients: u32) -> Result<(), PlanError> {
         self.plan.client.clients = clients;
         self.threads.apply(&mut self.plan);
         check(&self.plan)
     }
 
-    /// The plan as a file, with the server that was chosen for it.
+    /// The plan as a file, with a comment about the chosen server.
     pub fn plan_text(&self) -> String {
         let text = file::to_toml(&self.plan);
         match &self.server {
@@ -157,18 +156,14 @@ impl Task {
     }
 }
 
-/// All problems of the plan as an error.
+/// Returns all problems of the plan as an error.
 ///
 /// # Errors
 /// [`PlanError::Invalid`].
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let mut problems = validate(plan);
     problems.extend(windows::outside(plan));
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(PlanError::Invalid(problems))
-    }
+    if problems.is_empty() { Ok(()) } else { Err(PlanError::Invalid(problems)) }
 }
 
 /// Whether a key of the plan decides which server is started.
@@ -176,35 +171,31 @@ pub fn chooses_server(key: &str) -> bool {
     matches!(key, "server.kind" | "server.mongod")
 }
 
-/// A server that is already running. The credentials are here alone and not in a [`Plan`].
+/// A running server. Only this type contains the credentials, a [`Plan`] does not.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// Where it is, without secrets.
+    /// Its address and options, without secrets.
     pub target: Target,
     /// The user, if the connection string names one.
     pub credentials: Option<Credentials>,
 }
 
 impl Remote {
-    /// Reads a connection string.
+    /// Parses a connection string.
     ///
     /// # Errors
-    /// [`PlanError::SeveralUris`], and [`PlanError::Uri`] for one that is not valid.
+    /// [`PlanError::SeveralUris`], and [`PlanError::Uri`] for an invalid one.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let parts = text.split_whitespace();
-        let count = parts.filter(|part| part.contains("://")).count();
+        let count = text.split_whitespace().filter(|part| part.contains("://")).count();
         if count > 1 {
             return Err(PlanError::SeveralUris { count });
         }
         // A line of a file or of another program's output may end in blanks.
         let (target, credentials) = uri::parse(text.trim())?;
-        Ok(Remote {
-            target,
-            credentials,
-        })
+        Ok(Remote { target, credentials })
     }
 
-    /// Makes the plan one for this server. Its database, unless it is `admin`, becomes that of the plan.
+    /// Aims the plan at this server. Its database, unless it is `admin`, becomes the plan's.
     pub(crate) fn aim(&self, plan: &mut Plan) {
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some(self.target.to_string());
@@ -214,8 +205,9 @@ impl Remote {
         }
     }
 
-    /// Whether the server is on this machine, as far as its address tells. `hostname` is the name of this machine, and
-    /// `is_tunnel` says whether a port of it is the near end of a way to another machine.
+    /// Whether the address shows that the server is on this machine. `hostname` is the name of this
+    /// machine, and `is_tunnel` says whether a local port is the near end of a tunnel to another
+    /// machine.
     pub fn is_local(&self, hostname: Option<&str>, is_tunnel: impl Fn(u16) -> bool) -> bool {
         !self.target.hosts.is_empty()
             && self.target.hosts.iter().all(|server| match server {

@@ -1,4 +1,4 @@
-//! Text of files that people write, with a true reason where it cannot be used.
+//! Text of files written by people, with an accurate reason if it is unusable.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) fn utf8_or_latin1(bytes: &[u8]) -> io::Result<String> {
     })
 }
 
-/// Text of a file that has to be in UTF-8.
+/// Text of a file that must be in UTF-8.
 pub(crate) fn utf8(bytes: &[u8]) -> io::Result<&str> {
     check_is_not_wide(bytes)?;
     std::str::from_utf8(bytes).map_err(|error| {
@@ -36,7 +36,7 @@ pub(crate) fn is_encoding(error: &io::Error) -> bool {
 fn check_is_not_wide(bytes: &[u8]) -> io::Result<()> {
     let has_mark = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     if has_mark || bytes.contains(&0) {
-        return Err(invalid("it is UTF-16 text, or no text at all".into()));
+        return Err(invalid("it is UTF-16 text or not text".into()));
     }
     Ok(())
 }
@@ -64,15 +64,8 @@ mod tests {
 
     #[test]
     fn utf16_is_refused_by_name() {
-        for bytes in [
-            wide("a=1", b"\xff\xfe"),
-            wide("a=1", b""),
-            b"\xfe\xff\0a".to_vec(),
-        ] {
-            for error in [
-                utf8_or_latin1(&bytes).unwrap_err(),
-                utf8(&bytes).unwrap_err(),
-            ] {
+        for bytes in [wide("a=1", b"\xff\xfe"), wide("a=1", b""), b"\xfe\xff\0a".to_vec()] {
+            for error in [utf8_or_latin1(&bytes).unwrap_err(), utf8(&bytes).unwrap_err()] {
                 assert!(is_encoding(&error) && error.to_string().contains("UTF-16"));
             }
         }

@@ -1,26 +1,26 @@
-//! Which servers make up a deployment, as plain data with a text form: `standalone`, `pairs=4`,
-//! `split=2`, `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. How they are started is left to `servers`.
+//! The servers of a deployment, as plain data with a text form: `standalone`, `pairs=4`, `split=2`,
+//! `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. `servers` starts them.
 
 mod text;
 
-/// Members that a replica set can have, and of those the voting ones.
+/// Largest number of members of a replica set, and of voting members.
 /// Source: MongoDB manual, "MongoDB Limits and Thresholds", replica sets.
 const MOST_MEMBERS: u32 = 50;
 const MOST_VOTERS: u32 = 7;
 
-/// A host is not a data centre: more processes than this are a typing error.
+/// A larger number of processes on one host is probably a typing error.
 const MOST_INSTANCES: u32 = 64;
 
-/// Chunks that a shard can get when its collection is made.
+/// Largest number of initial chunks per shard.
 /// Source: MongoDB manual, `shardCollection`, `numInitialChunks`.
 const MOST_CHUNKS_PER_SHARD: u32 = 8191;
 
-/// Why no other work than an index build takes a [`Topology::Split`].
+/// Why only an index build accepts a [`Topology::Split`].
 pub(crate) const NOT_DEALT: &str =
-    "only `dyno index-build` deals documents over servers without a router";
-/// What other work takes in its place.
+    "only `dyno index-build` distributes documents over servers without a router";
+/// Advice for other work.
 pub(crate) const INSTEAD_OF_SPLIT: &str =
-    "take `pairs=N` for servers with a client each, or `sharded=SxR` for a cluster";
+    "use `pairs=N` for servers with one client each, or `sharded=SxR` for a cluster";
 
 /// The servers of a deployment.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,13 +29,14 @@ pub enum Topology {
     Standalone,
     /// Independent servers, each with its own client.
     Pairs {
-        /// How many, at least 1.
+        /// At least 1.
         n: u32,
     },
-    /// Independent servers over which an index build deals its documents by the hash of `_id`, without a router: what the
-    /// data members of a sharded cluster see. No other work knows it.
+    /// Independent servers over which an index build distributes its documents by the hash of
+    /// `_id`, without a router, like the data members of a sharded cluster. Other work does not
+    /// support it.
     Split {
-        /// How many, at least 2.
+        /// At least 2.
         n: u32,
     },
     /// One replica set.
@@ -44,10 +45,10 @@ pub enum Topology {
     Sharded(Sharded),
 }
 
-/// A replica set. At most 50 members, of which 7 vote.
+/// A replica set of at most 50 members, 7 of them voting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaSet {
-    /// Members with data, at least 1. Those after the seventh voter do not vote.
+    /// Members with data, at least 1. Members after the seventh voter do not vote.
     pub data_members: u32,
     /// Members without data that vote.
     pub arbiters: u32,
@@ -67,9 +68,9 @@ pub struct Sharded {
     pub config_members: u32,
     /// `mongos` processes, at least 1.
     pub routers: u32,
-    /// By what the collection under test is divided.
+    /// The key by which the collection under test is divided.
     pub shard_key: ShardKey,
-    /// Chunks that the collection has before the first document.
+    /// Number of chunks before the first document.
     pub pre_split: PreSplit,
     /// Whether chunks may be moved during the run.
     pub balancer: Balancer,
@@ -80,7 +81,6 @@ pub struct Sharded {
 pub struct ShardKey {
     /// Name of the field, dotted for an embedded one.
     pub field: String,
-    /// How its values are ordered.
     pub kind: ShardKeyKind,
 }
 
@@ -96,73 +96,63 @@ pub enum ShardKeyKind {
 /// Chunks of an empty collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PreSplit {
-    /// As the server does by itself.
+    /// The server's default.
     #[default]
     Default,
-    /// So many chunks, evenly over the shards; only for a hashed key.
+    /// This many chunks, evenly over the shards; only for a hashed key.
     Chunks(u32),
-    /// Chunks that begin at these ascending texts, in turn on the shards; only for a ranged key whose values are texts.
-    /// It has no text form of its own: the values depend on the data.
+    /// Chunks that begin at these ascending texts, distributed over the shards in turn; only for a
+    /// ranged key with text values. It has no text form, because the values depend on the data.
     At(Vec<String>),
 }
 
 /// Whether the balancer may move chunks during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balancer {
-    /// It may.
+    /// Chunks may be moved.
     On,
-    /// It is stopped before the collection is sharded.
+    /// The balancer is stopped before the collection is sharded.
     Off,
 }
 
-/// A text or a description that is no topology.
+/// A text or a value is not a valid topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not a topology: {reason}")]
 pub struct TopologyError {
-    /// What was given.
+    /// The given text.
     pub value: String,
-    /// What is wrong, and what is valid.
+    /// The error, and the valid forms.
     pub reason: String,
 }
 
 impl ReplicaSet {
     /// A set of `data_members` equal members.
     pub fn new(data_members: u32) -> ReplicaSet {
-        ReplicaSet {
-            data_members,
-            arbiters: 0,
-            priorities: Vec::new(),
-        }
+        ReplicaSet { data_members, arbiters: 0, priorities: Vec::new() }
     }
 
-    /// Whether data member `index` votes: arbiters always do, and data members as far as votes go.
+    /// Whether data member `index` votes. Arbiters always vote, and data members get the remaining
+    /// votes.
     pub fn votes(&self, index: u32) -> bool {
         index + self.arbiters < MOST_VOTERS
     }
 
     /// Priority of data member `index` in an election.
     pub fn priority(&self, index: u32) -> u16 {
-        if self.votes(index) {
-            *self.priorities.get(index as usize).unwrap_or(&1)
-        } else {
-            0
-        }
+        if self.votes(index) { *self.priorities.get(index as usize).unwrap_or(&1) } else { 0 }
     }
 }
 
 impl Sharded {
     /// `shards` of `members_per_shard` members, one config server, one router, `_id` hashed, the
-    /// balancer off: chunks that move during a measurement are part of no workload.
+    /// balancer off: chunks that move during a measurement are not part of a workload.
     pub fn new(shards: u32, members_per_shard: u32) -> Sharded {
         Sharded {
             shards,
             members_per_shard,
             config_members: 1,
             routers: 1,
-            shard_key: ShardKey {
-                field: "_id".to_owned(),
-                kind: ShardKeyKind::Hashed,
-            },
+            shard_key: ShardKey { field: "_id".to_owned(), kind: ShardKeyKind::Hashed },
             pre_split: PreSplit::Default,
             balancer: Balancer::Off,
         }
@@ -170,7 +160,7 @@ impl Sharded {
 }
 
 impl Topology {
-    /// Processes that are started.
+    /// Number of processes.
     pub fn instances(&self) -> u32 {
         match self {
             Topology::Standalone => 1,
@@ -184,7 +174,7 @@ impl Topology {
         }
     }
 
-    /// Connection strings that its user needs: one for each of independent servers, else one.
+    /// Number of connection strings for clients: one per independent server, else one.
     pub fn clients(&self) -> u32 {
         match self {
             Topology::Pairs { n } | Topology::Split { n } => *n,
@@ -192,7 +182,7 @@ impl Topology {
         }
     }
 
-    /// What the embedded server, which stands alone, lacks to form it; `None` if it can.
+    /// The feature that the embedded server lacks for this topology; `None` if it supports it.
     pub fn lacking_in_embedded(&self) -> Option<&'static str> {
         match self {
             Topology::ReplicaSet(_) => Some("replica sets"),
@@ -201,7 +191,7 @@ impl Topology {
         }
     }
 
-    /// Servers that hold the data under test.
+    /// Number of servers that hold the data under test.
     pub fn data_servers(&self) -> u32 {
         match self {
             Topology::Standalone => 1,
@@ -211,7 +201,7 @@ impl Topology {
         }
     }
 
-    /// How many of them hold each document: those of pairs have the same ones.
+    /// Number of servers that hold each document. Pairs all hold the same documents.
     pub fn copies(&self) -> u32 {
         match self {
             Topology::Standalone | Topology::Split { .. } => 1,
@@ -221,15 +211,15 @@ impl Topology {
         }
     }
 
-    /// Whether one client is for all servers, which are joined into replica sets.
+    /// Whether a single client uses all servers, which are joined into replica sets.
     pub fn is_joined(&self) -> bool {
         matches!(self, Topology::ReplicaSet(_) | Topology::Sharded(_))
     }
 
-    /// Checks every number against what servers accept.
+    /// Checks every number against the servers' limits.
     ///
     /// # Errors
-    /// A [`TopologyError`] that names the number and its range.
+    /// [`TopologyError`] with the number and its range.
     pub fn check(&self) -> Result<(), TopologyError> {
         let wrong = match self {
             Topology::Standalone => None,
@@ -241,18 +231,12 @@ impl Topology {
         };
         let wrong = wrong.or_else(|| {
             (self.instances() > MOST_INSTANCES).then(|| {
-                format!(
-                    "it has {} processes; the limit is {MOST_INSTANCES}",
-                    self.instances()
-                )
+                format!("it has {} processes; the limit is {MOST_INSTANCES}", self.instances())
             })
         });
         match wrong {
             None => Ok(()),
-            Some(reason) => Err(TopologyError {
-                value: self.to_string(),
-                reason,
-            }),
+            Some(reason) => Err(TopologyError { value: self.to_string(), reason }),
         }
     }
 }
@@ -266,11 +250,7 @@ fn wrong_set(set: &ReplicaSet) -> Option<String> {
         return Some(wrong);
     }
     if set.arbiters >= MOST_VOTERS {
-        return Some(format!(
-            "arbiters must be 0 to {}, not {}",
-            MOST_VOTERS - 1,
-            set.arbiters
-        ));
+        return Some(format!("arbiters must be 0 to {}, not {}", MOST_VOTERS - 1, set.arbiters));
     }
     let given = set.priorities.len();
     if given != 0 && given != set.data_members as usize {
@@ -306,11 +286,9 @@ fn wrong_cluster(cluster: &Sharded) -> Option<String> {
     }
     match (&cluster.pre_split, cluster.shard_key.kind) {
         (PreSplit::Default, _) | (PreSplit::At(_), ShardKeyKind::Ranged) => None,
-        (PreSplit::Chunks(n), ShardKeyKind::Hashed) => outside(
-            "chunks",
-            *n,
-            cluster.shards.saturating_mul(MOST_CHUNKS_PER_SHARD),
-        ),
+        (PreSplit::Chunks(n), ShardKeyKind::Hashed) => {
+            outside("chunks", *n, cluster.shards.saturating_mul(MOST_CHUNKS_PER_SHARD))
+        }
         (PreSplit::Chunks(_), ShardKeyKind::Ranged) => Some(
             "a number of chunks needs a hashed key; a ranged key is split at given values"
                 .to_owned(),

@@ -1,4 +1,4 @@
-//! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
+//! Checks of a plan that its types cannot express. All checks run, and all problems are returned.
 
 mod data;
 mod fleet;
@@ -19,10 +19,10 @@ use names::{NAME_CHARACTERS, is_file_name};
 use problems::Problems;
 use std::time::Duration;
 
-/// Most documents per insert command: what a server takes.
+/// Largest number of documents per insert command that a server accepts.
 const BATCH: u32 = 100_000;
 
-/// Problems of a plan; empty when it can be run.
+/// Problems of a plan; empty if it can be run.
 pub fn validate(plan: &Plan) -> Vec<Problem> {
     let mut problems = Problems::default();
     check_name(&mut problems, plan);
@@ -57,28 +57,22 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
         });
         let is_first = !plan.traces[..index].iter().any(|other| other.name == *name);
         problems.require(is_first, || format!("two `traces` have the name `{name}`"));
-        let has_program = trace
-            .command
-            .first()
-            .is_some_and(|program| !program.is_empty());
-        problems.require(has_program, || {
-            format!("`traces[{index}].command` does not name a program")
+        let has_program = trace.command.first().is_some_and(|program| !program.is_empty());
+        problems
+            .require(has_program, || format!("`traces[{index}].command` does not name a program"));
+        problems.require(trace.length.is_none_or(|length| !length.0.is_zero()), || {
+            format!("`traces[{index}].for` is 0, so the program would never run")
         });
-        problems.require(
-            trace.length.is_none_or(|length| !length.0.is_zero()),
-            || format!("`traces[{index}].for` is 0, so the program would never run"),
-        );
     }
 }
 
 fn check_io_trace(problems: &mut Problems, plan: &Plan) {
     let Some(trace) = &plan.trace else { return };
-    problems.require(
-        trace.length.is_none_or(|length| !length.0.is_zero()),
-        || "`trace.for` is 0, so nothing would be traced".to_owned(),
-    );
+    problems.require(trace.length.is_none_or(|length| !length.0.is_zero()), || {
+        "`trace.for` is 0, so nothing would be traced".to_owned()
+    });
     let wants_some = !trace.operations.is_empty();
-    problems.require_or(wants_some, "leave it out for all of them", || {
+    problems.require_or(wants_some, "omit it to trace all of them", || {
         "`trace.operations` is empty, so nothing would be traced".to_owned()
     });
     let is_empty = |pattern: &String| pattern.trim().is_empty();
@@ -99,7 +93,7 @@ fn check_fresh(problems: &mut Problems, plan: &Plan) {
     problems.require_or(
         plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
         "use `collection`, which drops and reloads the collection of a running server",
-        || "`data.fresh` is `server`, but the plan aims at a server that is already running".into(),
+        || "`data.fresh` is `server`, but the plan uses a server that is already running".into(),
     );
 }
 
@@ -125,31 +119,22 @@ fn check_operations(problems: &mut Problems, plan: &Plan) {
 }
 
 fn check_keys(problems: &mut Problems, plan: &Plan) {
-    let count = plan
-        .data
-        .insert_count
-        .unwrap_or(plan.data.records.saturating_sub(plan.data.insert_start));
+    let count =
+        plan.data.insert_count.unwrap_or(plan.data.records.saturating_sub(plan.data.insert_start));
     match plan.keys {
         KeyDistribution::Zipfian { exponent } => {
-            problems.require(
-                exponent.is_finite() && exponent > 0.0 && exponent <= 20.0,
-                || format!("`keys.exponent` is `{exponent}`, but must be above 0 and at most 20"),
-            );
+            problems.require(exponent.is_finite() && exponent > 0.0 && exponent <= 20.0, || {
+                format!("`keys.exponent` is `{exponent}`, but must be above 0 and at most 20")
+            });
         }
-        KeyDistribution::Hotspot {
-            hot_data_ratio,
-            hot_operation_ratio,
-        } => {
+        KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } => {
             problems.ratio("keys.hot_data_ratio", hot_data_ratio);
             problems.ratio("keys.hot_operation_ratio", hot_operation_ratio);
             problems.require(hot_data_ratio * count as f64 >= 1.0, || {
                 format!("`keys.hot_data_ratio` = `{hot_data_ratio}` of {count} documents is less than one document")
             });
         }
-        KeyDistribution::Exponential {
-            percentile,
-            data_ratio,
-        } => {
+        KeyDistribution::Exponential { percentile, data_ratio } => {
             problems.require(percentile > 0.0 && percentile < 100.0, || {
                 format!("`keys.percentile` is `{percentile}`, but must be above 0 and below 100")
             });
@@ -170,10 +155,9 @@ fn check_access(problems: &mut Problems, plan: &Plan) {
     problems.require((1..=most).contains(&least), || {
         format!("`access.min_scan_length` is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
     });
-    problems.require(
-        !access.read_all_fields_by_name || access.read_all_fields,
-        || "`access.read_all_fields_by_name` needs `access.read_all_fields`".into(),
-    );
+    problems.require(!access.read_all_fields_by_name || access.read_all_fields, || {
+        "`access.read_all_fields_by_name` needs `access.read_all_fields`".into()
+    });
     if access.scan_along == Some(ScanPath::Indexes) {
         let hint = "name some with `data.indexes`, or scan along `key`";
         problems.require_or(!plan.data.indexes.is_empty(), hint, || {
@@ -214,32 +198,29 @@ fn check_schedule(problems: &mut Problems, plan: &Plan) {
         return;
     };
     if let Some(think_time) = plan.client.mean_think_time() {
-        problems.require_or(false, "leave one of them out", || {
+        problems.require_or(false, "remove one of them", || {
             format!(
                 "`client.think_time` is `{think_time}`, but the schedule offers a rate, which sets the starts"
             )
         });
     }
-    problems.require(
-        rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9,
-        || format!("`schedule.rate_per_s` is `{rate_per_s}`, but must be above 0 and at most 1e9"),
-    );
+    problems.require(rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9, || {
+        format!("`schedule.rate_per_s` is `{rate_per_s}`, but must be above 0 and at most 1e9")
+    });
 }
 
 fn check_phases(problems: &mut Problems, plan: &Plan) {
     let phases = &plan.phases;
     problems.require_or(
         phases.duration.is_some() || phases.operations.is_some(),
-        "give `phases.duration`, `phases.operations` or both",
+        "set `phases.duration`, `phases.operations` or both",
         || "nothing ends the measure phase".into(),
     );
-    problems.require(
-        phases.duration.is_none_or(|duration| !duration.0.is_zero()),
-        || "`phases.duration` must be above 0".into(),
-    );
-    problems.require(phases.operations != Some(0), || {
-        "`phases.operations` must be at least 1".into()
+    problems.require(phases.duration.is_none_or(|duration| !duration.0.is_zero()), || {
+        "`phases.duration` must be above 0".into()
     });
+    problems
+        .require(phases.operations != Some(0), || "`phases.operations` must be at least 1".into());
 }
 
 #[cfg(test)]
@@ -266,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_takes_the_name_of_no_other_source() {
+    fn exporter_name_must_differ_from_other_sources() {
         let named =
             |name: &str| ExporterPlan::open(name.to_owned(), "http://db:9100/metrics".to_owned());
         for name in ["host", "server", "member-0", "pair-12", "shard-0-member-1"] {
@@ -279,7 +260,7 @@ mod tests {
         let mut plan = plan();
         plan.observe.exporters = vec![named("member-of-staff"), named("db-1")];
         assert_eq!(validate(&plan), []);
-        // That of a host, which its agent reads.
+        // The name of a host, which its agent reads.
         plan.observe.exporters = vec![named("host-a")];
         assert_eq!(validate(&plan), []);
         plan.fleet = Some(crate::fleet::FleetPlan {
@@ -287,11 +268,7 @@ mod tests {
             servers: vec!["servers".to_owned()],
             ..crate::fleet::FleetPlan::default()
         });
-        assert!(
-            validate(&plan)
-                .iter()
-                .any(|problem| problem.message.contains("two sources"))
-        );
+        assert!(validate(&plan).iter().any(|problem| problem.message.contains("two sources")));
     }
 
     fn disks(names: &[&str]) -> Option<DiskNames> {
@@ -311,16 +288,8 @@ mod tests {
         };
         for good in [
             with(|exporter| exporter.token_file = Some("secret".into())),
-            ExporterPlan {
-                user: user(),
-                password_file: file(),
-                ..plain()
-            },
-            ExporterPlan {
-                url: "https://db:9100/metrics".to_owned(),
-                ca_file: file(),
-                ..plain()
-            },
+            ExporterPlan { user: user(), password_file: file(), ..plain() },
+            ExporterPlan { url: "https://db:9100/metrics".to_owned(), ca_file: file(), ..plain() },
             with(|exporter| exporter.disk = disks(&["sdb", "sdc"])),
         ] {
             let mut plan = plan();
@@ -328,79 +297,31 @@ mod tests {
             assert_eq!(validate(&plan), []);
         }
         let bad = [
+            (ExporterPlan { user: user(), ..plain() }, "`user` and `password_file`"),
+            (ExporterPlan { password_file: file(), ..plain() }, "`user` and `password_file`"),
             (
-                ExporterPlan {
-                    user: user(),
-                    ..plain()
-                },
-                "`user` and `password_file`",
-            ),
-            (
-                ExporterPlan {
-                    password_file: file(),
-                    ..plain()
-                },
-                "`user` and `password_file`",
-            ),
-            (
-                ExporterPlan {
-                    user: user(),
-                    password_file: file(),
-                    token_file: file(),
-                    ..plain()
-                },
+                ExporterPlan { user: user(), password_file: file(), token_file: file(), ..plain() },
                 "`token_file` and `user`",
             ),
             (
-                ExporterPlan {
-                    user: Some("a:b".to_owned()),
-                    password_file: file(),
-                    ..plain()
-                },
+                ExporterPlan { user: Some("a:b".to_owned()), password_file: file(), ..plain() },
                 "`observe.exporters[0].user`",
             ),
+            (ExporterPlan { ca_file: file(), ..plain() }, "`observe.exporters[0].ca_file`"),
             (
-                ExporterPlan {
-                    ca_file: file(),
-                    ..plain()
-                },
-                "`observe.exporters[0].ca_file`",
-            ),
-            (
-                ExporterPlan {
-                    url: "https://a:b@db/".to_owned(),
-                    ..plain()
-                },
+                ExporterPlan { url: "https://a:b@db/".to_owned(), ..plain() },
                 "`observe.exporters[0].url`",
             ),
+            (ExporterPlan { url: "ftp://db/".to_owned(), ..plain() }, "`observe.exporters[0].url`"),
             (
-                ExporterPlan {
-                    url: "ftp://db/".to_owned(),
-                    ..plain()
-                },
-                "`observe.exporters[0].url`",
-            ),
-            (
-                ExporterPlan {
-                    disk: disks(&["sda", "/dev/sdb"]),
-                    ..plain()
-                },
+                ExporterPlan { disk: disks(&["sda", "/dev/sdb"]), ..plain() },
                 "`observe.exporters[0].disk` is `/dev/sdb`",
             ),
             (
-                ExporterPlan {
-                    disk: disks(&["sda", "sda"]),
-                    ..plain()
-                },
+                ExporterPlan { disk: disks(&["sda", "sda"]), ..plain() },
                 "`observe.exporters[0].disk` has `sda`",
             ),
-            (
-                ExporterPlan {
-                    disk: disks(&[]),
-                    ..plain()
-                },
-                "empty list",
-            ),
+            (ExporterPlan { disk: disks(&[]), ..plain() }, "empty list"),
             (
                 ExporterPlan {
                     disk: Some(DiskNames::One("sda".to_owned())),
@@ -417,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_a_grafana_holds_no_secret() {
+    fn grafana_address_contains_no_secret() {
         let at = |url: &str| GrafanaPlan {
             url: url.to_owned(),
             token_file: Some("token".into()),
@@ -428,12 +349,9 @@ mod tests {
             plan.observe.grafana = Some(at(good));
             assert_eq!(validate(&plan), []);
         }
-        for bad in [
-            "monitor:3000",
-            "http://",
-            "http://admin:admin@monitor",
-            "http://monitor/?token=a",
-        ] {
+        for bad in
+            ["monitor:3000", "http://", "http://admin:admin@monitor", "http://monitor/?token=a"]
+        {
             let problem = only_problem(|plan| plan.observe.grafana = Some(at(bad)));
             assert!(problem.contains("`observe.grafana.url`"), "{problem}");
         }
@@ -460,30 +378,21 @@ mod tests {
     }
 
     #[test]
-    fn every_topology_has_one_form() {
+    fn every_topology_has_one_normalized_form() {
         let resolved = |text: &str| {
-            let mut server = ServerPlan {
-                topology: Some(text.into()),
-                ..ServerPlan::default()
-            };
+            let mut server = ServerPlan { topology: Some(text.into()), ..ServerPlan::default() };
             server.resolve_topology();
             (server.topology, server.pairs)
         };
         assert_eq!(resolved("standalone"), (None, 1));
         assert_eq!(resolved("pairs=3"), (None, 3));
-        assert_eq!(
-            resolved("replica-set=2+1"),
-            (Some("replica-set=2+1".into()), 1)
-        );
+        assert_eq!(resolved("replica-set=2+1"), (Some("replica-set=2+1".into()), 1));
         let problem = only_problem(|plan| plan.server.topology = Some("ring=3".into()));
-        assert!(
-            problem.contains("`server.topology`") && problem.contains("`ring=3`"),
-            "{problem}"
-        );
+        assert!(problem.contains("`server.topology`") && problem.contains("`ring=3`"), "{problem}");
     }
 
     #[test]
-    fn a_malformed_placement_is_a_problem() {
+    fn malformed_placement_is_a_problem() {
         let problem = only_problem(|plan| plan.server.placement = Some("spread=1".into()));
         assert!(
             problem.starts_with("`server.placement`") && problem.contains("`spread=1`"),
@@ -500,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_others_reach_may_have_users_and_certificates() {
+    fn reachable_servers_may_have_users_and_certificates() {
         let mut plan = plan();
         plan.server.auth = true;
         plan.server.encryption = Encryption::Mutual;
@@ -522,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_card_is_a_name_with_or_without_cpus() {
+    fn network_card_is_a_name_with_or_without_cpus() {
         let problems = |text: &str| {
             let mut plan = plan();
             plan.server.receive_packet_steering = Some(text.into());
@@ -531,17 +440,7 @@ mod tests {
         for text in ["lo", "eth0=0-3,8", "enp0s31f6.100=0", "a=0"] {
             assert_eq!(problems(text), 0, "{text}");
         }
-        for text in [
-            "",
-            "=0",
-            "eth0=",
-            "..",
-            "../x",
-            "a b",
-            "sixteen-letters!",
-            "lo=3-1",
-            "lo=x",
-        ] {
+        for text in ["", "=0", "eth0=", "..", "../x", "a b", "sixteen-letters!", "lo=3-1", "lo=x"] {
             assert_eq!(problems(text), 1, "{text}");
         }
     }
@@ -606,31 +505,25 @@ mod tests {
             ("server.runtime_parameters", |p| {
                 p.server.runtime_parameters.insert("a=b".into(), "1".into());
             }),
-            ("`server.runtime_parameters` are set", |p| {
+            ("`server.runtime_parameters` apply", |p| {
                 p.server.kind = ServerKind::Mongod;
                 p.server.runtime_parameters.insert("a".into(), "1".into());
                 p.tail = Some(crate::tail::TailPlan::default());
             }),
-            ("`server.host_settings` are set", |p| {
-                p.server
-                    .host_settings
-                    .insert("swappiness".into(), "1".into());
+            ("`server.host_settings` apply", |p| {
+                p.server.host_settings.insert("swappiness".into(), "1".into());
                 p.tail = Some(crate::tail::TailPlan::default());
             }),
             ("`server.host_settings` has `vm`", |p| {
                 p.server.host_settings.insert("vm".into(), "1".into());
             }),
             ("`server.host_settings.readahead` is `6KiB`", |p| {
-                p.server
-                    .host_settings
-                    .insert("readahead".into(), "6KiB".into());
+                p.server.host_settings.insert("readahead".into(), "6KiB".into());
             }),
             ("`server.host_settings`", |p| {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("mongodb://h".into());
-                p.server
-                    .host_settings
-                    .insert("swappiness".into(), "1".into());
+                p.server.host_settings.insert("swappiness".into(), "1".into());
             }),
             ("`server.runtime_parameters`", |p| {
                 p.server.kind = ServerKind::Embedded;
@@ -659,38 +552,24 @@ mod tests {
                 p.server.kind = ServerKind::Embedded;
                 p.server.block_compressor = Some("snappy".into())
             }),
-            ("block_compressor", |p| {
-                p.server.block_compressor = Some("brotli".into())
-            }),
+            ("block_compressor", |p| p.server.block_compressor = Some("brotli".into())),
             ("data.records", |p| p.data.records = RECORDS + 1),
             ("insert_start", |p| p.data.insert_start = p.data.records),
-            ("insert_count", |p| {
-                p.data.insert_count = Some(p.data.records + 1)
-            }),
+            ("insert_count", |p| p.data.insert_count = Some(p.data.records + 1)),
             ("insert_offset", |p| p.data.insert_offset = 1),
             ("field_count", |p| p.data.field_count = 0),
             ("compressible_ratio", |p| p.data.compressible_ratio = 1.5),
             ("database", |p| p.data.database = "a.b".into()),
             ("collection", |p| p.data.collection = "system.users".into()),
-            ("bytes", |p| {
-                p.data.field_length = FieldLength::Constant { bytes: 2_000_000 }
-            }),
+            ("bytes", |p| p.data.field_length = FieldLength::Constant { bytes: 2_000_000 }),
             ("min_bytes", |p| {
-                p.data.field_length = FieldLength::Uniform {
-                    min_bytes: 2,
-                    max_bytes: 1,
-                }
+                p.data.field_length = FieldLength::Uniform { min_bytes: 2, max_bytes: 1 }
             }),
             ("weight", |p| p.operations = Default::default()),
             ("operations.read", |p| p.operations.read = -1.0),
-            ("keys.exponent", |p| {
-                p.keys = KeyDistribution::Zipfian { exponent: 0.0 }
-            }),
+            ("keys.exponent", |p| p.keys = KeyDistribution::Zipfian { exponent: 0.0 }),
             ("hot_data_ratio", |p| {
-                p.keys = KeyDistribution::Hotspot {
-                    hot_data_ratio: 0.0,
-                    hot_operation_ratio: 0.5,
-                };
+                p.keys = KeyDistribution::Hotspot { hot_data_ratio: 0.0, hot_operation_ratio: 0.5 };
             }),
             ("min_scan_length", |p| p.access.min_scan_length = 0),
             ("`access.scan_along` is `indexes`", |p| {
@@ -700,9 +579,7 @@ mod tests {
                 p.access.scan_along = Some(ScanPath::Indexes);
                 p.data.indexes = vec!["field0".into(), "_id,field1".into()];
             }),
-            ("client.threads", |p| {
-                p.client.threads = p.client.clients + 1
-            }),
+            ("client.threads", |p| p.client.threads = p.client.clients + 1),
             ("client.batch", |p| p.client.batch = 0),
             ("`client.batch` = `60000`", |p| p.client.batch = 60_000),
             ("rate_per_s", |p| {
@@ -725,10 +602,7 @@ mod tests {
         ];
         for (expected, change) in cases {
             let message = only_problem(change);
-            assert!(
-                message.contains(expected),
-                "`{message}` does not name `{expected}`"
-            );
+            assert!(message.contains(expected), "`{message}` does not name `{expected}`");
         }
     }
 
@@ -756,18 +630,15 @@ mod tests {
         let engine = durable(&|plan| plan.server.storage_engine = Some(StorageEngine::InMemory));
         assert!(engine.contains("in-memory"), "{engine}");
         let messages = durable(&|plan| {
-            plan.tail = Some(crate::tail::TailPlan {
-                write_concern: "0".into(),
-                ..Default::default()
-            });
+            plan.tail =
+                Some(crate::tail::TailPlan { write_concern: "0".into(), ..Default::default() });
         });
         assert!(messages.contains("`tail.write_concern"), "{messages}");
         let index = durable(&|plan| plan.index_build = Some(Default::default()));
         assert!(index.contains("index build"), "{index}");
-        for (kind, options) in [
-            (ServerKind::Embedded, "w=1"),
-            (ServerKind::Mongod, "w=majority&journal=true"),
-        ] {
+        for (kind, options) in
+            [(ServerKind::Embedded, "w=1"), (ServerKind::Mongod, "w=majority&journal=true")]
+        {
             let mut plan = plan();
             plan.server.kind = kind;
             plan.server.durable_writes = true;
@@ -788,22 +659,16 @@ mod tests {
         assert!(times(&|plan| plan.server.cache = None).contains("`data.times_cache`"));
         assert!(times(&|plan| plan.data.times_cache = Some(0.0)).contains("0.01 to 1000"));
         let histogram = times(&|plan| {
-            plan.data.field_length = FieldLength::Histogram {
-                block_bytes: 1,
-                weights: vec![1],
-            };
+            plan.data.field_length = FieldLength::Histogram { block_bytes: 1, weights: vec![1] };
         });
         assert!(histogram.contains("histogram"), "{histogram}");
     }
 
     #[test]
-    fn integrity_needs_values_of_one_length() {
+    fn integrity_needs_values_of_constant_length() {
         let message = only_problem(|plan| {
             plan.data.integrity = true;
-            plan.data.field_length = FieldLength::Uniform {
-                min_bytes: 1,
-                max_bytes: 9,
-            };
+            plan.data.field_length = FieldLength::Uniform { min_bytes: 1, max_bytes: 9 };
         });
         assert!(message.contains("integrity"));
     }

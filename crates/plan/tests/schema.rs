@@ -1,6 +1,6 @@
-//! The committed JSON schema is the one of the code, plan files conform to it, and `docs/plans.md`
-//! describes every key of it and every YCSB property. `UPDATE_SCHEMA=1` writes the schema and the
-//! table of properties anew.
+//! The committed JSON schema matches the code, plan files conform to it, and `docs/plans.md`
+//! describes every key in it and every YCSB property. `UPDATE_SCHEMA=1` rewrites the schema and the
+//! table of properties.
 
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::index_build::IndexBuildPlan;
@@ -23,7 +23,7 @@ fn documentation() -> String {
     read(&in_crate("../../docs/plans.md"))
 }
 
-/// The schema's opinion of a plan file, all of its objections in one text.
+/// All objections of the schema to a plan file in one text.
 fn objections(toml_text: &str) -> String {
     let document: toml::Table = toml::from_str(toml_text).expect("the text is TOML");
     let document = serde_json::to_value(document).expect("no number is infinite");
@@ -35,7 +35,7 @@ fn objections(toml_text: &str) -> String {
 }
 
 #[test]
-fn the_committed_schemas_are_those_of_the_code() {
+fn committed_schemas_match_the_code() {
     for (name, schema) in [("plan", file::schema()), ("knobs", knobs::schema())] {
         let path = in_crate(&format!("schema/{name}.schema.json"));
         let current = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
@@ -52,16 +52,14 @@ fn the_committed_schemas_are_those_of_the_code() {
 }
 
 #[test]
-fn the_built_in_knobs_conform_to_their_schema() {
+fn built_in_knobs_conform_to_their_schema() {
     let validator = jsonschema::validator_for(&knobs::schema()).unwrap();
     for file in ["mongod.toml", "host.toml"] {
         let text = read(&in_crate("../../workloads/knobs").join(file));
         let document: toml::Table = toml::from_str(&text).unwrap();
         let document = serde_json::to_value(document).unwrap();
-        let objections: Vec<String> = validator
-            .iter_errors(&document)
-            .map(|one| one.to_string())
-            .collect();
+        let objections: Vec<String> =
+            validator.iter_errors(&document).map(|one| one.to_string()).collect();
         assert_eq!(objections, Vec::<String>::new(), "{file}");
     }
 }
@@ -71,10 +69,7 @@ fn every_workload_file_conforms_and_is_built_in() {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(in_crate("../../workloads")).unwrap() {
         let path = entry.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        if path.extension().is_some_and(|extension| extension == "toml") {
             assert_eq!(objections(&read(&path)), "", "{}", path.display());
             found.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
         }
@@ -94,7 +89,7 @@ fn printed_plans_conform() {
 }
 
 #[test]
-fn the_schema_and_the_reader_refuse_the_same_mistakes() {
+fn schema_and_reader_refuse_the_same_mistakes() {
     for wrong in [
         "nam = \"x\"",
         "name = 5",
@@ -113,21 +108,15 @@ fn the_schema_and_the_reader_refuse_the_same_mistakes() {
     ] {
         assert_ne!(objections(wrong), "", "the schema accepts {wrong:?}");
         let text = format!("{wrong}\n");
-        assert!(
-            file::parse(&text, "wrong").is_err(),
-            "the reader accepts {wrong:?}"
-        );
+        assert!(file::parse(&text, "wrong").is_err(), "the reader accepts {wrong:?}");
     }
 }
 
 #[test]
-fn every_example_of_the_documentation_is_a_valid_plan() {
+fn every_documented_example_is_a_valid_plan() {
     let text = documentation();
-    let examples: Vec<&str> = text
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(examples.len() >= 3, "{} examples", examples.len());
     for example in examples {
         if let Err(error) = file::parse(example, "docs/plans.md") {
@@ -137,34 +126,35 @@ fn every_example_of_the_documentation_is_a_valid_plan() {
     }
 }
 
-/// What the schema says about one key.
+/// Properties of a key in the schema.
 struct Key {
     /// Allowed values of a choice.
     choices: Vec<String>,
-    /// Part of a variant of a table that a tag chooses.
+    /// Whether it belongs to a variant of a table that a tag selects.
     in_variant: bool,
     /// Default in the schema.
     default: Value,
 }
 
-/// The schema behind references and options; of a switch that may be a table, the table.
+/// Resolves references and options to a schema; for a switch that may be a table, the table.
 fn resolve_reference<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     if let Some(variants) = schema["anyOf"].as_array() {
         let of_table = variants.iter().find(|variant| variant["$ref"].is_string());
         return resolve_reference(root, of_table.unwrap_or(&variants[0]));
     }
     match schema["$ref"].as_str() {
-        Some(reference) => resolve_reference(
-            root,
-            &root["$defs"][reference.trim_start_matches("#/$defs/")],
-        ),
+        Some(reference) => {
+            resolve_reference(root, &root["$defs"][reference.trim_start_matches("#/$defs/")])
+        }
         None => schema,
     }
 }
 
 fn texts(values: &Value, of: impl Fn(&Value) -> Option<&str>) -> Vec<String> {
-    let values = values.as_array().into_iter().flatten();
     values
+        .as_array()
+        .into_iter()
+        .flatten()
         .filter_map(|value| of(value).map(str::to_owned))
         .collect()
 }
@@ -181,11 +171,7 @@ fn collect(
         collect(root, variant, path, true, keys);
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let path = if path.is_empty() {
-            name.clone()
-        } else {
-            format!("{path}.{name}")
-        };
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let target = resolve_reference(root, property);
         let mut choices = texts(&target["enum"], Value::as_str);
         choices.extend(texts(&target["oneOf"], |variant| variant["const"].as_str()));
@@ -207,7 +193,7 @@ fn schema_keys() -> BTreeMap<String, Key> {
     keys
 }
 
-/// The rows of the tables whose first column is `Key`: dotted key, type, default.
+/// The rows of the tables with the first column `Key`: dotted key, type, default.
 fn documented_keys() -> BTreeMap<String, (String, String)> {
     let text = documentation();
     let mut rows = BTreeMap::new();
@@ -226,11 +212,7 @@ fn documented_keys() -> BTreeMap<String, (String, String)> {
             default_column = cells.iter().position(|cell| *cell == "Default");
         }
         if let (Some(column), Some(name)) = (default_column, in_backticks(cells[0])) {
-            let key = if section.is_empty() {
-                name.into()
-            } else {
-                format!("{section}.{name}")
-            };
+            let key = if section.is_empty() { name.into() } else { format!("{section}.{name}") };
             rows.insert(key, (cells[1].to_owned(), cells[column].to_owned()));
         }
     }
@@ -238,61 +220,43 @@ fn documented_keys() -> BTreeMap<String, (String, String)> {
 }
 
 fn in_backticks(text: &str) -> Option<&str> {
-    text.strip_prefix('`')
-        .and_then(|rest| rest.strip_suffix('`'))
+    text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'))
 }
 
 #[test]
-fn the_documentation_has_exactly_the_keys_of_the_schema() {
+fn documentation_has_exactly_the_keys_of_the_schema() {
     let schema = schema_keys();
     assert!(schema.contains_key("data.field_length.block_bytes"));
     let documented = documented_keys();
-    let missing: Vec<&String> = schema
-        .keys()
-        .filter(|key| !documented.contains_key(*key))
-        .collect();
-    let unknown: Vec<&String> = documented
-        .keys()
-        .filter(|key| !schema.contains_key(*key))
-        .collect();
+    let missing: Vec<&String> =
+        schema.keys().filter(|key| !documented.contains_key(*key)).collect();
+    let unknown: Vec<&String> =
+        documented.keys().filter(|key| !schema.contains_key(*key)).collect();
     assert_eq!((missing, unknown), (vec![], vec![]));
 }
 
 #[test]
-fn the_documentation_names_every_allowed_value() {
+fn documentation_names_every_allowed_value() {
     let documented = documented_keys();
     for (key, Key { choices, .. }) in schema_keys() {
         for choice in choices {
             let (kind, _) = &documented[&key];
-            assert!(
-                kind.contains(&format!("`{choice}`")),
-                "{key} does not name `{choice}`"
-            );
+            assert!(kind.contains(&format!("`{choice}`")), "{key} does not name `{choice}`");
         }
     }
 }
 
 #[test]
-fn documented_defaults_are_those_of_the_code() {
+fn documented_defaults_match_the_code() {
     let mut plan = file::default_plan();
-    // What these tables have when a file has them, with nothing in them.
+    // Defaults of these tables if a file contains them empty.
     plan.index_build = Some(IndexBuildPlan::default());
     plan.tail = Some(TailPlan::default());
-    plan.fleet = Some(FleetPlan {
-        kubernetes: Some(KubernetesPlan::default()),
-        ..FleetPlan::default()
-    });
+    plan.fleet =
+        Some(FleetPlan { kubernetes: Some(KubernetesPlan::default()), ..FleetPlan::default() });
     let defaults = serde_json::to_value(plan).unwrap();
     let documented = documented_keys();
-    for (
-        key,
-        Key {
-            in_variant,
-            default,
-            ..
-        },
-    ) in schema_keys()
-    {
+    for (key, Key { in_variant, default, .. }) in schema_keys() {
         let (_, cell) = &documented[&key];
         let pointer = format!("/{}", key.replace('.', "/"));
         let is_tag = key.ends_with(".distribution") || key.ends_with(".kind");
@@ -317,15 +281,10 @@ fn documented_defaults_are_those_of_the_code() {
     }
 }
 
-/// The table of YCSB properties as the documentation has it between its two markers.
+/// The table of YCSB properties between the two markers of the documentation.
 fn property_table() -> String {
     let mut table = String::from("| Property | Default | Effect |\n|---|---|---|\n");
-    for Property {
-        name,
-        default,
-        treatment,
-    } in PROPERTIES
-    {
+    for Property { name, default, treatment } in PROPERTIES {
         let default = match default {
             None => "none".into(),
             Some("") => "empty".into(),
@@ -344,7 +303,7 @@ fn property_table() -> String {
 }
 
 #[test]
-fn the_documentation_has_the_table_of_ycsb_properties() {
+fn documentation_has_the_table_of_ycsb_properties() {
     const START: &str = "<!-- properties -->\n";
     const END: &str = "<!-- end of properties -->\n";
     let text = documentation();
@@ -363,12 +322,9 @@ fn the_documentation_has_the_table_of_ycsb_properties() {
 }
 
 #[test]
-fn properties_that_set_the_plan_set_a_key_that_exists() {
+fn properties_that_set_the_plan_have_existing_keys() {
     let keys = schema_keys();
-    for Property {
-        name, treatment, ..
-    } in PROPERTIES
-    {
+    for Property { name, treatment, .. } in PROPERTIES {
         if let Treatment::Plan(key) = treatment {
             assert!(keys.contains_key(*key), "`{name}` sets `{key}`");
         }

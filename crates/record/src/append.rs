@@ -1,23 +1,23 @@
-//! A file to which whole pieces are appended: after an error the piece under way is taken back, so
-//! that a later one can be tried, for example when there is room on the disk again.
+//! A file of whole records: after an error, the current record is removed, so that a later one can be tried, for
+//! example when the disk has free space again.
 
 use crate::error::RecordError;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file that grows by whole pieces only.
+/// A file that grows by whole records only.
 pub(crate) struct AppendFile {
     path: PathBuf,
     file: File,
-    /// Length that belongs to pieces that were committed.
+    /// Length of the committed records.
     committed_bytes: u64,
     pending_bytes: u64,
     torn: bool,
 }
 
 impl AppendFile {
-    /// A new file; one that exists is an error.
+    /// Creates a file; an existing file is an error.
     pub(crate) fn create(path: &Path) -> Result<AppendFile, RecordError> {
         let opened = OpenOptions::new().append(true).create_new(true).open(path);
         Ok(AppendFile {
@@ -45,7 +45,7 @@ impl AppendFile {
         self.pending_bytes = 0;
     }
 
-    /// Cuts off what was written since the last commit.
+    /// Removes everything that was written since the last commit.
     pub(crate) fn roll_back(&mut self) {
         self.pending_bytes = 0;
         let whole = match self.file.metadata() {
@@ -60,9 +60,7 @@ impl AppendFile {
             self.roll_back();
         }
         if self.torn {
-            return Err(RecordError::Torn {
-                path: self.path.clone(),
-            });
+            return Err(RecordError::Torn { path: self.path.clone() });
         }
         Ok(())
     }
@@ -72,7 +70,7 @@ impl AppendFile {
         synced.map_err(RecordError::write(&self.path))
     }
 
-    /// Puts another file in its place, such as one that is always full, and returns the one before.
+    /// Substitutes another file, such as one that is always full, and returns the previous one.
     #[cfg(test)]
     pub(crate) fn replace(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)

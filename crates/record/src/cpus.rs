@@ -1,15 +1,15 @@
-//! Which CPUs processes may use, and how much of their time.
+//! CPUs and CPU time that processes may use.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// CPUs that one or several processes may use.
+/// CPUs and quotas of one or several processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AllowedCpus {
-    /// Their numbers, as the kernel lists them: `0-3,8`.
+    /// CPU list as the kernel writes it: `0-3,8`.
     pub cpus: String,
-    /// The lowest CPU quota of each process, every control group once; empty if a process has none.
+    /// Lowest CPU quota of each process, each control group once; empty if a process does not have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<CpuQuota>,
 }
@@ -17,14 +17,14 @@ pub struct AllowedCpus {
 /// A CPU quota of a control group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuQuota {
-    /// Folder of the group.
+    /// Folder of the control group.
     pub group: String,
     /// CPU time per unit of time.
     pub cpus: f64,
 }
 
 impl AllowedCpus {
-    /// CPUs by their numbers, with the lowest quota of the process.
+    /// Creates it from CPU numbers and the lowest quota of the process.
     pub fn new(cpus: impl IntoIterator<Item = u64>, quota: Option<CpuQuota>) -> AllowedCpus {
         AllowedCpus {
             cpus: list_of(&cpus.into_iter().collect()),
@@ -32,7 +32,7 @@ impl AllowedCpus {
         }
     }
 
-    /// The CPUs of several processes together; `None` without any.
+    /// Combines the CPUs of several processes; `None` without any.
     pub fn together(all: Vec<AllowedCpus>) -> Option<AllowedCpus> {
         let sets: Vec<BTreeSet<u64>> = all.iter().map(|one| one.set()).collect::<Option<_>>()?;
         let set: BTreeSet<u64> = sets.into_iter().flatten().collect();
@@ -44,39 +44,35 @@ impl AllowedCpus {
             }
         }
         quotas.retain(|_| is_limited);
-        (!set.is_empty()).then(|| AllowedCpus {
-            cpus: list_of(&set),
-            quotas,
-        })
+        (!set.is_empty()).then(|| AllowedCpus { cpus: list_of(&set), quotas })
     }
 
-    /// Their numbers; `None` if the list cannot be read.
+    /// CPU numbers; `None` if the list is invalid.
     pub fn set(&self) -> Option<BTreeSet<u64>> {
         members_of_list(&self.cpus).map(|members| members.into_iter().collect())
     }
 
-    /// How much CPU time per unit of time the quotas leave; `None` without.
+    /// CPU time per unit of time that the quotas allow; `None` without quotas.
     pub fn quota(&self) -> Option<f64> {
         let quotas = self.quotas.iter().map(|quota| quota.cpus);
         quotas.reduce(|sum, quota| sum + quota)
     }
 
-    /// The CPUs that these and other processes may use together, if they compete: for a CPU, or for the time of one quota.
+    /// CPUs that these and other processes may both use, if they compete for a CPU or for the time of a quota.
     pub fn shared_with(&self, other: &AllowedCpus) -> Option<AllowedCpus> {
         let is_shared = !self.set()?.is_disjoint(&other.set()?);
-        let mut quotas = self.quotas.iter();
-        let is_one_quota = quotas.any(|quota| {
-            let mut others = other.quotas.iter();
-            others.any(|other| other.group == quota.group)
-        });
+        let is_one_quota = self
+            .quotas
+            .iter()
+            .any(|quota| other.quotas.iter().any(|other| other.group == quota.group));
         let both = || AllowedCpus::together(vec![self.clone(), other.clone()]);
         (is_shared || is_one_quota).then(both)?
     }
 }
 
-/// The numbers of a list such as `0-3,8,10-11`.
+/// Parses a list such as `0-3,8,10-11`.
 pub fn members_of_list(list: &str) -> Option<Vec<u64>> {
-    /// More than any machine has; a list beyond it is garbage that would fill the memory.
+    /// More than any machine has; a longer list is invalid and would fill the memory.
     const MOST: u64 = 1 << 16;
     let mut members = Vec::new();
     for part in list.split(',') {
@@ -90,7 +86,7 @@ pub fn members_of_list(list: &str) -> Option<Vec<u64>> {
     Some(members)
 }
 
-/// The list of these numbers.
+/// Formats a list of CPU numbers.
 fn list_of(set: &BTreeSet<u64>) -> String {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for number in set {
@@ -112,24 +108,19 @@ mod tests {
     use super::*;
 
     fn allowed(cpus: &str, quotas: &[(&str, f64)]) -> AllowedCpus {
-        let quota = |(group, cpus): &(&str, f64)| CpuQuota {
-            group: (*group).to_owned(),
-            cpus: *cpus,
-        };
-        AllowedCpus {
-            cpus: cpus.to_owned(),
-            quotas: quotas.iter().map(quota).collect(),
-        }
+        let quota =
+            |(group, cpus): &(&str, f64)| CpuQuota { group: (*group).to_owned(), cpus: *cpus };
+        AllowedCpus { cpus: cpus.to_owned(), quotas: quotas.iter().map(quota).collect() }
     }
 
     #[test]
-    fn processes_together_have_all_their_cpus_and_each_quota_once() {
+    fn combined_processes_have_all_cpus_and_each_quota_once() {
         let together = |all: &[AllowedCpus]| AllowedCpus::together(all.to_vec());
         let found = together(&[allowed("0-1,5", &[("a", 0.5)]), allowed("2", &[("a", 0.5)])]);
         assert_eq!(found, Some(allowed("0-2,5", &[("a", 0.5)])));
         let found = together(&[allowed("0", &[("a", 0.5)]), allowed("0", &[("b", 1.0)])]).unwrap();
         assert_eq!(found.quota(), Some(1.5));
-        // One without a quota may use all of its CPUs.
+        // A process without a quota may use all of its CPUs.
         let found = together(&[allowed("0", &[("a", 0.5)]), allowed("0", &[])]).unwrap();
         assert_eq!(found.quota(), None);
         assert_eq!(together(&[]), None);

@@ -1,56 +1,47 @@
-//! What the devices that hold data did during a phase, and what they can do.
+//! Activity of the data devices during a phase, and their capacity.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one device did during a phase. Of an array or a volume it is a member: the device at which requests end.
+/// Activity of a device during a phase. Arrays and volumes are recorded as their members: the devices at which requests
+/// end.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUse {
-    /// Its machine; absent if that is the one of the run.
+    /// Machine of the device; absent for the run's own machine.
     pub host: Option<String>,
     /// Name as in `/proc/diskstats`, such as `nvme0n1` or `sda1`.
     pub device: String,
-    /// Whether it serves several requests at once. It does not with a queue of one request, or if it is a hard disk. Absent where
-    /// the machine does not show it: the disk of a virtual machine may be anything, a loop device is a file.
+    /// Whether the device serves several requests at once: false for a queue of one request or a hard disk. Absent if
+    /// the machine does not show it: the disk of a virtual machine may be anything, and a loop device is a file.
     pub serves_several: Option<bool>,
-    /// Time in which it had a request.
+    /// Time in which the device had a request.
     pub busy_s: f64,
-    /// Time from begin to end of its requests, added over all of them: divided by the length of the phase it is the mean number
-    /// of requests in the device and its queue.
+    /// Time from start to end of its requests, summed: divided by the length of the phase, it is the mean number of
+    /// requests in the device and its queue.
     pub queued_s: Option<f64>,
-    /// Reads. All counts are read about once a second, and the ends of a phase are in proportion.
+    /// Reads. Counts are read about once per second and interpolated at the ends of the phase.
     pub reads: Option<f64>,
-    /// Writes.
     pub writes: Option<f64>,
-    /// Flushes of its cache; of a partition they are counted on its disk alone.
+    /// Cache flushes; a partition's flushes are counted on its disk only.
     pub flushes: Option<f64>,
-    /// Bytes read.
     pub read_bytes: Option<f64>,
-    /// Bytes written.
     pub write_bytes: Option<f64>,
 }
 
-/// Figures of a device that grow, from its busy time on.
+/// Number of cumulative figures of a device, from the busy time on.
 pub const DISK_FIGURES: usize = 7;
 
 impl DiskUse {
-    /// What a device did, by how much each figure grew, in the order of the fields from `busy_s` on. `None` without the busy time.
+    /// Activity of a device from the growth of each figure, in the order of the fields from `busy_s` on. `None` without
+    /// the busy time.
     pub fn of(
         host: Option<&str>,
         device: &str,
         serves_several: Option<bool>,
         grown: [Option<f64>; DISK_FIGURES],
     ) -> Option<DiskUse> {
-        let [
-            busy_s,
-            queued_s,
-            reads,
-            writes,
-            flushes,
-            read_bytes,
-            write_bytes,
-        ] = grown;
+        let [busy_s, queued_s, reads, writes, flushes, read_bytes, write_bytes] = grown;
         Some(DiskUse {
             host: host.map(str::to_owned),
             device: device.to_owned(),
@@ -66,25 +57,25 @@ impl DiskUse {
     }
 }
 
-/// What a device can do, as a measurement of it alone has found (`fio` with a deep queue), and what it was allowed to do.
+/// Capacity of a device, measured separately (by `fio` with a deep queue), and limits on its use.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCapacity {
-    /// Reads per second, if it does nothing else.
+    /// Reads per second, without other activity.
     pub read_per_s: Option<f64>,
-    /// Writes per second, likewise.
+    /// Writes per second, without other activity.
     pub write_per_s: Option<f64>,
-    /// Bytes read per second, likewise.
+    /// Bytes read per second, without other activity.
     pub read_bytes_per_s: Option<f64>,
-    /// Bytes written per second, likewise.
+    /// Bytes written per second, without other activity.
     pub write_bytes_per_s: Option<f64>,
-    /// Flushes of its cache per second, each behind at least one write: the lower end of the 95 % interval. Operations that wait at
-    /// the same time share flushes, so that this bounds no rate of theirs.
+    /// Cache flushes per second, each after at least one write: the lower end of the 95 % interval. Operations that
+    /// wait at the same time share flushes, so this does not bound their rate.
     pub flush_per_s: Option<f64>,
-    /// Half of the 95 % interval of the least certain of the others, as a part of it.
+    /// Largest half-width of the 95 % intervals of the other figures, as a share of the value.
     pub uncertainty_ratio: Option<f64>,
-    /// Reads per second that it took from the servers at most during the whole run, and as many writes, by a limit of their
-    /// control group. Writes of the kernel, such as those of a file system's journal, are not limited, and are counted as
-    /// writes of the device.
+    /// Limit of the servers' reads per second on this device during the whole run, and of their writes, set by their
+    /// control group. Writes of the kernel, such as to a file system's journal, are not limited, but count as writes of
+    /// the device.
     pub limit_per_s: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Documents of JSON with the version of their form, each in a file that is written whole or not at all.
+//! Versioned JSON documents, each in its own file that is written completely or not at all.
 
 use crate::error::RecordError;
 use crate::plain_file;
@@ -9,16 +9,16 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// What a folder is about, in a file of its own.
+/// A JSON document that describes a folder.
 pub trait Document: Serialize + DeserializeOwned {
-    /// Name of the file.
+    /// File name.
     const FILE: &'static str;
-    /// Version of the form that is written now. Earlier ones can be read.
+    /// Format version that is written. Earlier versions can be read.
     const SCHEMA_VERSION: u32;
-    /// What a folder with such a document is, such as `a run directory`.
+    /// Noun for a folder with this document, such as `a run directory`.
     const FOLDER: &'static str;
 
-    /// Whether a folder holds such a document, or something else of its name that [`Document::read`] refuses.
+    /// Whether the folder has a file of this name, readable or not.
     fn is_in(folder: &Path) -> bool {
         folder.join(Self::FILE).symlink_metadata().is_ok()
     }
@@ -26,7 +26,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// Reads the document in a folder.
     ///
     /// # Errors
-    /// [`RecordError`] if it cannot be read, has a later version than [`Document::SCHEMA_VERSION`], or is no such document.
+    /// [`RecordError`] if the file cannot be read, is of another kind, or is newer than [`Document::SCHEMA_VERSION`].
     fn read(folder: &Path) -> Result<Self, RecordError> {
         if !folder.is_dir() {
             let path = folder.to_owned();
@@ -39,16 +39,10 @@ pub trait Document: Serialize + DeserializeOwned {
                 wanted: Self::FOLDER,
                 file: Self::FILE,
             },
-            _ => RecordError::Read {
-                path: path.clone(),
-                source,
-            },
+            _ => RecordError::Read { path: path.clone(), source },
         })?;
-        let document = |source| RecordError::Document {
-            path: path.clone(),
-            source,
-        };
-        // The version is looked at first: a newer document need not have the shape of this one.
+        let document = |source| RecordError::Document { path: path.clone(), source };
+        // Check the version first: a newer document may have another structure.
         let found: Version = serde_json::from_slice(&text).map_err(document)?;
         if found.schema_version > u64::from(Self::SCHEMA_VERSION) {
             return Err(RecordError::NewerSchema {
@@ -58,15 +52,15 @@ pub trait Document: Serialize + DeserializeOwned {
             });
         }
         let mut read: Self = serde_json::from_slice(&text).map_err(document)?;
-        // Whatever was read has the form of this version.
+        // Older documents are converted while they are read.
         *read.schema_version() = Self::SCHEMA_VERSION;
         Ok(read)
     }
 
-    /// Its version of the form.
+    /// Format version of this document.
     fn schema_version(&mut self) -> &mut u32;
 
-    /// Writes the document into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
+    /// Writes the document into an existing folder atomically: to a temporary file that is synced and renamed.
     ///
     /// # Errors
     /// [`RecordError`] if it cannot be written.
@@ -80,7 +74,7 @@ pub trait Document: Serialize + DeserializeOwned {
     }
 }
 
-/// Writes a file into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
+/// Writes a file into an existing folder atomically: to a temporary file that is synced and renamed.
 ///
 /// # Errors
 /// [`RecordError::Write`] if it cannot be written.
@@ -88,13 +82,13 @@ pub(crate) fn write_whole(folder: &Path, name: &str, content: &[u8]) -> Result<(
     let path = folder.join(name);
     let temporary = folder.join(format!(".{name}.new"));
     let write = || {
-        // A file that an earlier process left there, or a link that somebody has put there, is not written to.
+        // Never write through a leftover file or a planted link.
         let _ = fs::remove_file(&temporary);
         let mut file = File::create_new(&temporary)?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, &path)?;
-        // The rename itself is on the disk only with its folder.
+        // Sync the folder as well, or a crash can undo the rename.
         File::open(folder)?.sync_all()
     };
     write().map_err(|source| {
@@ -103,15 +97,14 @@ pub(crate) fn write_whole(folder: &Path, name: &str, content: &[u8]) -> Result<(
     })
 }
 
-/// What can be read of a document of any version.
+/// The part that documents of all versions share.
 #[derive(Deserialize)]
 struct Version {
     #[serde(default)]
     schema_version: u64,
 }
 
-/// The name by which records have a variant that holds nothing, such as `server_cpu_ratio`: what its serde attributes say.
-/// Empty for anything else.
+/// Serialized name of a unit variant, such as `server_cpu_ratio`. Empty for anything else.
 pub fn variant_name(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(Value::String(name)) => name,

@@ -4,25 +4,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Most bytes of the text of an [`ErrorExample`].
+/// Maximum length of the text of an [`ErrorExample`].
 const MOST_TEXT_BYTES: usize = 400;
 
-/// Text of the server or the driver about a failed operation.
+/// Message of the server or driver about a failed operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorExample {
-    /// Server code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// The server's name of the code.
+    /// The server's name for the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_name: Option<String>,
-    /// Text, at most 400 bytes.
+    /// At most 400 bytes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 impl ErrorExample {
-    /// A bounded example on one line. The text has no secrets any more.
+    /// A bounded example on one line. The text must not contain secrets.
     pub fn new(code: Option<i32>, code_name: &str, message: &str) -> Self {
         let code_name = one_line(code_name);
         ErrorExample {
@@ -32,7 +31,7 @@ impl ErrorExample {
         }
     }
 
-    /// The same within the bounds, for examples that arrive from elsewhere.
+    /// Applies the bounds to an example from elsewhere.
     #[must_use]
     pub fn bounded(self) -> Self {
         let code_name = self.code_name.unwrap_or_default();
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_is_shown_with_what_is_known() {
+    fn an_example_displays_its_known_parts() {
         let text = |code, name, message| ErrorExample::new(code, name, message).to_string();
         assert_eq!(text(Some(121), "Name", "no"), "Name (121): no");
         assert_eq!(text(Some(121), "", ""), "code 121");

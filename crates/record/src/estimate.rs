@@ -1,32 +1,31 @@
-//! A number with what is known about its error, as results are recorded.
+//! A recorded number with its uncertainty.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Ends of an interval that differ by more than this factor say nothing, if few values stand behind them.
+/// Based on few values, an interval is vague if its ends differ by more than this factor.
 const VAGUE_FACTOR: f64 = 4.0;
 
-/// From here on an interval that is wide tells of values that vary; with fewer, Student's quantile made it wide.
+/// From here on, a wide interval reflects varying values; with fewer, Student's quantile widens it.
 const ENOUGH_DEGREES_OF_FREEDOM: f64 = 5.0;
 
-/// Ends that differ by more than this factor say nothing, whatever stands behind them: not even the order of magnitude is known.
+/// An interval is vague if its ends differ by more than this factor: not even the order of magnitude is known.
 const EMPTY_FACTOR: f64 = 100.0;
 
-/// A value with its confidence interval, in the unit that the name of the field says.
+/// A value with its confidence interval, in the unit of the field name.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The value itself.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Share of such intervals that hold the true value, between 0 and 1.
+    /// Share of such intervals that contain the true value, between 0 and 1.
     pub confidence_ratio: f64,
 }
 
 impl Estimate {
-    /// Whether the interval holds `value`.
+    /// Whether the interval contains `value`.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -36,8 +35,8 @@ impl Estimate {
         (self.high - self.low) / 2.0 / self.value.abs()
     }
 
-    /// Whether the interval says nothing: it spans orders of magnitude, or is wide because few values stand behind it. These
-    /// leave `degrees_of_freedom`, which is no integer where the values have a memory.
+    /// Whether the interval is useless: it spans orders of magnitude, or is wide because it is based on few values.
+    /// `degrees_of_freedom` is fractional for autocorrelated values.
     pub fn is_vague(&self, degrees_of_freedom: f64) -> bool {
         let are_few = degrees_of_freedom < ENOUGH_DEGREES_OF_FREEDOM;
         self.high > self.low * if are_few { VAGUE_FACTOR } else { EMPTY_FACTOR }
@@ -54,22 +53,19 @@ impl Estimate {
     }
 }
 
-/// A value with its relative uncertainty: the half-width of its confidence interval divided by it.
+/// A value with its relative uncertainty: the half-width of its confidence interval divided by the value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantity {
-    /// The value, in the unit that the place where it stands says.
+    /// Value, in the unit that the context gives.
     pub value: f64,
-    /// Half-width of the confidence interval as a share of the value; 0 for what is known exactly.
+    /// Half-width of the confidence interval as a share of the value; 0 for exact values.
     pub uncertainty_ratio: f64,
 }
 
 impl Quantity {
     /// A value that was set, not measured.
     pub fn exact(value: f64) -> Quantity {
-        Quantity {
-            value,
-            uncertainty_ratio: 0.0,
-        }
+        Quantity { value, uncertainty_ratio: 0.0 }
     }
 
     /// Half-width of the confidence interval, in the unit of the value.
@@ -80,10 +76,7 @@ impl Quantity {
 
 impl From<Estimate> for Quantity {
     fn from(estimate: Estimate) -> Quantity {
-        Quantity {
-            value: estimate.value,
-            uncertainty_ratio: estimate.half_width_ratio(),
-        }
+        Quantity { value: estimate.value, uncertainty_ratio: estimate.half_width_ratio() }
     }
 }
 
@@ -92,13 +85,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_becomes_a_quantity_with_its_half_width() {
-        let estimate = Estimate {
-            value: 200.0,
-            low: 190.0,
-            high: 210.0,
-            confidence_ratio: 0.95,
-        };
+    fn estimate_converts_to_quantity_with_half_width() {
+        let estimate = Estimate { value: 200.0, low: 190.0, high: 210.0, confidence_ratio: 0.95 };
         assert!(estimate.contains(190.0) && !estimate.contains(189.9));
         let quantity = Quantity::from(estimate);
         assert_eq!(quantity.uncertainty_ratio, 0.05);
@@ -107,13 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn few_values_or_orders_of_magnitude_make_an_interval_vague() {
-        let wide = |high| Estimate {
-            value: 200.0,
-            low: 100.0,
-            high,
-            confidence_ratio: 0.95,
-        };
+    fn few_values_or_wide_ends_make_an_interval_vague() {
+        let wide = |high| Estimate { value: 200.0, low: 100.0, high, confidence_ratio: 0.95 };
         assert!(wide(401.0).is_vague(4.9) && !wide(400.0).is_vague(4.9));
         assert!(!wide(401.0).is_vague(5.0));
         assert!(!wide(10_000.0).is_vague(50.0) && wide(10_001.0).is_vague(50.0));

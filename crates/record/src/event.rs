@@ -1,46 +1,41 @@
-//! Changes of the servers and of the client that figures over time can be explained by.
+//! Events of servers and client that can explain figures over time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A change of the servers or of the client while a phase ran.
+/// An event of the servers or of the client during a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventRecord {
     /// When it was noticed, from the start of the run.
     pub at_s: f64,
-    /// The change.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Changes of the servers and of the client.
+/// Kind of event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     /// The client found another primary.
     PrimaryChanged {
-        /// Address of the primary before.
+        /// Address of the previous primary.
         from: String,
-        /// Address of the primary since.
+        /// Address of the new primary.
         to: String,
     },
     /// The client could not connect.
     Unreachable {
-        /// Why.
         reason: String,
-        /// Whether the server's machine answered that nothing listens there.
+        /// Whether the server's machine refused the connection.
         refused: bool,
     },
     /// A process that was started for the run ended.
     ServerEnded {
         /// Name of the process.
         server: String,
-        /// How it ended.
+        /// Exit status.
         status: String,
     },
-    /// No thread of the client ran: it was stopped, or its machine was.
-    ClientStopped {
-        /// How long.
-        length_s: f64,
-    },
+    /// All threads of the client were stopped, or its machine was.
+    ClientStopped { length_s: f64 },
 }

@@ -1,4 +1,4 @@
-//! What `run.json` holds of other hosts: those of a fleet, and the machines that servers elsewhere tell of.
+//! Other hosts in `run.json`: the hosts of a fleet, and the machines of remote servers.
 
 use crate::model::{
     Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, RunDocument, ServerRecord,
@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Many hosts that were measured as one. Their clocks are compared with that of Redis, which they met at.
+/// Hosts of a fleet, measured as one. Their clocks are compared with the clock of Redis, where they met.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetRecord {
     /// Name of the run in Redis.
     pub run: String,
-    /// Which client host loaded which servers.
+    /// Mapping of client hosts to servers.
     pub mapping: String,
     /// Clients of all agents together.
     #[serde(default)]
@@ -23,26 +23,26 @@ pub struct FleetRecord {
     /// Intervals of the measure phase.
     #[serde(default)]
     pub measured_intervals: u64,
-    /// Those of them in which every agent measured for the whole interval.
+    /// Measured intervals during which every agent measured all the time.
     pub common_intervals: u64,
-    /// Number of the first of them.
+    /// Number of the first common interval.
     pub common_first_interval: u64,
-    /// Number of the last of them; absent without one.
+    /// Number of the last common interval; absent without one.
     pub common_last_interval: Option<u64>,
-    /// Successes per second in them: the rate of the fleet. Absent without such an interval.
+    /// Successes per second in the common intervals: the rate of the fleet. Absent without common intervals.
     pub common_rate_per_s: Option<f64>,
-    /// From the first start of an agent to the last, in seconds; absent if nobody told a start.
+    /// Time from the first agent's start to the last, in seconds; absent if no start was reported.
     pub start_skew_s: Option<f64>,
-    /// How far that may be off, in seconds.
+    /// Maximum error of `start_skew_s`, in seconds.
     pub start_skew_uncertainty_s: Option<f64>,
-    /// Windows that came too late for their interval; they are in no figure but those of their agent.
+    /// Windows that arrived after their interval was closed; they count only in their agent's figures.
     pub late_windows: u64,
     /// Windows that are known to be missing.
     pub missing_windows: u64,
-    /// Those that loaded the servers, in the order of their numbers.
+    /// Load agents, in the order of their numbers.
     pub agents: Vec<FleetAgentRecord>,
-    /// The servers that were started, several of which can be on one host, or the hosts of those that ran already and were
-    /// watched, in the order of their numbers.
+    /// Started servers, possibly several per host, or the observed hosts of servers that were already running, in the
+    /// order of their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<FleetServerRecord>,
 }
@@ -53,103 +53,102 @@ pub struct FleetRecord {
 pub struct FleetAgentRecord {
     /// Number, from 0.
     pub number: u64,
-    /// Its host.
     pub host: String,
-    /// CPUs that it may use.
+    /// CPUs that the agent may use.
     pub cpus: u64,
-    /// Worker threads that it had; 0 if it was lost.
+    /// Worker threads; 0 if the agent was lost.
     pub threads: u64,
-    /// What its share was, in words.
+    /// Description of its share of the load.
     pub share: String,
-    /// Clock of the host against that of Redis, in seconds: what has to be added to it.
+    /// Offset in seconds that converts the host's clock to the clock of Redis.
     pub clock_offset_s: f64,
-    /// How far that may be off, in seconds.
+    /// Maximum error of `clock_offset_s`, in seconds.
     pub clock_uncertainty_s: f64,
-    /// From the common instant to its real start, in seconds; absent if it never began to measure.
+    /// Time from the common start to the agent's actual start, in seconds; absent if it never began to measure.
     pub start_late_s: Option<f64>,
-    /// Intervals of the measure phase that it was not there for from their start on, as it began later.
+    /// Intervals of the measure phase that the agent missed in whole or in part because it began late.
     #[serde(default)]
     pub late_intervals: u64,
-    /// Intervals of the measure phase by which it ended before the last agent.
+    /// Intervals of the measure phase by which the agent ended before the last agent.
     pub ended_early_intervals: u64,
-    /// Its phases, as it recorded them itself; empty if it was lost.
+    /// Phases as the agent recorded them; empty if it was lost.
     pub phases: Vec<PhaseRecord>,
-    /// How busy its host was in each phase, where it could be read.
+    /// How busy the host was in each phase, if it could be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
-    /// Operations of the measure phase that the controller heard of and that succeeded.
+    /// Successful operations of the measure phase, as reported to the controller.
     pub succeeded: u64,
-    /// Operations of the measure phase that the controller heard of and that failed.
+    /// Failed operations of the measure phase, as reported to the controller.
     pub failed: u64,
-    /// The place of its clients, if the plan names one: planned, and as the kernel said when all of them had begun to run.
+    /// Placement of its clients, if the plan has one: as planned, and as the kernel reported it after all clients had
+    /// started.
     pub placement: Option<PlacementRecord>,
-    /// Each difference between the two.
+    /// Differences between the planned and the actual placement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed_otherwise: Vec<String>,
-    /// Time of the warm-up and measure phase in which none of its threads ran.
+    /// Time in the warm-up and measure phases during which none of its threads ran.
     #[serde(default)]
     pub stopped_s: f64,
-    /// Its host; absent in records of earlier versions.
+    /// Host of the agent; absent in older records.
     pub environment: Option<Environment>,
-    /// What its host says of itself that is not good for a measurement.
+    /// Problems that the host reported for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// Why it did not go on to the end; absent if it did.
+    /// Why the agent did not finish; absent if it did.
     pub lost: Option<String>,
 }
 
-/// A server of a fleet with its host, or a host whose servers were watched.
+/// A server of a fleet with its host, or a host with observed servers.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetServerRecord {
     /// Number, from 0.
     pub number: u64,
-    /// The host.
     pub host: String,
-    /// Its CPUs, or the part of them that this server has if several were started there.
+    /// CPUs of the host, or this server's part of them if several servers were started there.
     pub cpus: u64,
-    /// Connection string of what was started there, or `HOST:PORT` of the servers that ran there, separated by commas.
+    /// Connection string of the started server, or comma-separated `HOST:PORT` of the servers that were already
+    /// running.
     pub address: String,
-    /// Places of all servers that were started on the host, at its first server: planned, and as the kernel said when they had
-    /// started.
+    /// Placement of all started servers on the host, stored at its first server: as planned, and as the kernel reported
+    /// it after they had started.
     pub placement: Option<PlacementRecord>,
-    /// How the packets of a network card of the host were spread over CPUs while its servers ran, at its first server; absent
-    /// unless that was asked for.
+    /// Distribution of a network card's packets over the host's CPUs while its servers ran, stored at its first server;
+    /// absent unless the plan asked for it.
     pub packet_steering: Option<SteeringRecord>,
-    /// The storage of each of its data folders; empty where they are not known, and in records of earlier versions.
+    /// Storage of each data folder; empty if unknown, and in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_storage: Vec<StorageRecord>,
-    /// Its machine, at its first server; absent in records of earlier versions.
+    /// Machine, stored at its first server; absent in older records.
     pub environment: Option<Environment>,
-    /// What the host says of itself that is not good for a measurement.
+    /// Problems that the host reported for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// Checks of `dyno doctor` that were to be followed there and could not be, with the reason, at its first server.
+    /// Checks of `dyno doctor` that were to be applied on the host but could not be, with the reason, stored at its
+    /// first server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_applied: Vec<String>,
 }
 
-/// What the agents of one host used of it in a phase.
+/// CPU use of the agents on a host in a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FleetHostUse<'a> {
-    /// The host.
     pub host: &'a str,
-    /// CPUs that its agents can fill with their threads, at least 1.
+    /// CPUs that the agents can fill with their threads, at least 1.
     pub cpus: u64,
-    /// CPUs that they used, on average over the phase.
+    /// CPUs that the agents used, averaged over the phase.
     pub used: f64,
 }
 
 impl FleetRecord {
-    /// The machines of all hosts that told of theirs, by their names.
+    /// Known machines, by host name.
     pub fn machines(&self) -> BTreeMap<&str, &Environment> {
         let agents = self.agents.iter();
         let agents = agents.map(|agent| (&agent.host, &agent.environment));
         let servers = self.servers.iter();
         let servers = servers.map(|server| (&server.host, &server.environment));
         let all = agents.chain(servers);
-        all.filter_map(|(host, environment)| Some((host.as_str(), environment.as_ref()?)))
-            .collect()
+        all.filter_map(|(host, environment)| Some((host.as_str(), environment.as_ref()?))).collect()
     }
 
     /// CPUs that the agents of all hosts can fill with their threads, at least 1.
@@ -158,7 +157,7 @@ impl FleetRecord {
         usable.sum::<u64>().max(1)
     }
 
-    /// What the agents of each host used of it in a phase that they recorded.
+    /// CPU use of the agents on each host in a phase that they recorded.
     pub fn host_uses(&self, phase: PhaseKind) -> Vec<FleetHostUse<'_>> {
         let used = |agents: &[&FleetAgentRecord]| {
             let phases = agents.iter().flat_map(|agent| &agent.phases);
@@ -175,7 +174,7 @@ impl FleetRecord {
         uses.collect()
     }
 
-    /// The agents of each host: several may share one.
+    /// Agents by host: several may share one.
     fn hosts(&self) -> BTreeMap<&str, Vec<&FleetAgentRecord>> {
         let mut hosts: BTreeMap<&str, Vec<&FleetAgentRecord>> = BTreeMap::new();
         for agent in &self.agents {
@@ -186,8 +185,8 @@ impl FleetRecord {
 }
 
 impl RunDocument {
-    /// The machines of servers elsewhere, as these told of them, by the addresses of the servers, each machine once. Empty where
-    /// agents have read them, who know more.
+    /// Machines of remote servers, as the servers reported them, by server address, each machine once. Empty if agents
+    /// have read the machines, because they know more.
     pub fn server_machines(&self) -> BTreeMap<&str, &ServerMachine> {
         let mut of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.servers);
         if of_fleet.any(|server| server.environment.is_some()) {
@@ -211,9 +210,9 @@ impl RunDocument {
 
 /// CPUs that the agents of a host can fill with their threads, at least 1.
 fn cpus_of(agents: &[&FleetAgentRecord]) -> u64 {
-    let (cpus, threads) = agents.iter().fold((0, 0), |(cpus, threads), agent| {
-        (agent.cpus.max(cpus), agent.threads + threads)
-    });
+    let (cpus, threads) = agents
+        .iter()
+        .fold((0, 0), |(cpus, threads), agent| (agent.cpus.max(cpus), agent.threads + threads));
     cpus.min(threads).max(1)
 }
 
@@ -222,17 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_counts_once_however_many_agents_it_has() {
+    fn a_host_with_several_agents_counts_once() {
         let agent = |host: &str, cpus, threads| FleetAgentRecord {
             host: host.into(),
             cpus,
             threads,
             ..FleetAgentRecord::default()
         };
-        let fleet = |agents| FleetRecord {
-            agents,
-            ..FleetRecord::default()
-        };
+        let fleet = |agents| FleetRecord { agents, ..FleetRecord::default() };
         let shared = fleet(vec![agent("a", 8, 4), agent("a", 8, 6), agent("b", 4, 1)]);
         assert_eq!(shared.usable_cpus(), 8 + 1);
         assert_eq!(shared.host_uses(PhaseKind::Measure).len(), 2);
@@ -240,12 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_of_a_host_is_that_of_whoever_told_of_it() {
+    fn machine_of_a_host_comes_from_any_agent_or_server() {
         let machine = |name: &str| {
-            Some(Environment {
-                hostname: Some(name.into()),
-                ..Environment::default()
-            })
+            Some(Environment { hostname: Some(name.into()), ..Environment::default() })
         };
         let agent = |host: &str, environment| FleetAgentRecord {
             host: host.into(),

@@ -1,7 +1,7 @@
 //! Lines of `latency.hlog`: the HdrHistogram interval log that any HdrHistogram tool opens.
 //!
-//! Values are nanoseconds. Times are seconds from the start of the run, to the millisecond, which
-//! is all that the format holds; the exact ones are in `series/intervals.csv`.
+//! Values are nanoseconds. Times are seconds from the start of the run with millisecond precision, the format's limit;
+//! `series/intervals.csv` has the exact times.
 
 use crate::error::RecordError;
 use crate::histogram::HistogramReader;
@@ -13,7 +13,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use std::time::{Duration, SystemTime};
 
-/// Which of an operation's three clocks a histogram belongs to, in the order they are written.
+/// One of an operation's three latencies, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     Response,
@@ -38,9 +38,9 @@ pub(crate) fn tag(phase: &str, operation: &str, clock: Clock) -> String {
     format!("{phase}.{operation}.{}", clock.as_str())
 }
 
-/// The lines that open a log.
+/// The heading lines of a log.
 ///
-/// Both times are given: readers take interval times relative to `BaseTime`, and without it guess.
+/// Both times are given, because readers interpret interval times relative to `BaseTime`, and guess without it.
 pub(crate) fn header(started_at: SystemTime) -> Vec<u8> {
     let mut text = Vec::new();
     IntervalLogWriterBuilder::new()
@@ -58,7 +58,7 @@ pub(crate) fn header(started_at: SystemTime) -> Vec<u8> {
     text
 }
 
-/// Encodes log lines; keeps its buffers between intervals.
+/// Encodes log lines; reuses its buffers.
 #[derive(Default)]
 pub(crate) struct Encoder {
     serializer: V2DeflateSerializer,
@@ -80,7 +80,7 @@ impl Encoder {
         };
         let log_tag =
             Tag::new(tag).ok_or_else(|| encode_error("the tag has a comma or space".into()))?;
-        // A builder without headers writes none, so it can be made anew for each line.
+        // Without headers, a builder writes nothing itself, so each line can use a new one.
         IntervalLogWriterBuilder::new()
             .begin_log_with(text, &mut self.serializer)
             .map_err(|error| encode_error(error.into()))?
@@ -89,7 +89,7 @@ impl Encoder {
     }
 }
 
-/// Decodes log lines; keeps its buffers between lines.
+/// Decodes log lines; reuses its buffers.
 #[derive(Default)]
 pub(crate) struct Decoder {
     reader: HistogramReader,
@@ -97,22 +97,20 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Reads the histogram of a line, which must carry the tag that is expected.
+    /// Reads the histogram of a line, which must have the expected tag.
     pub(crate) fn histogram(
         &mut self,
         line: &str,
         expected_tag: &str,
     ) -> Result<SparseHistogram, String> {
-        // Times and maximum stand in the tables as well, more exactly.
+        // The tables have times and maximum with higher precision.
         let mut fields = line.rsplitn(5, ',');
         let encoded = fields.next().unwrap_or_default();
         let Some(found_tag) = fields.nth(3).and_then(|tag| tag.strip_prefix("Tag=")) else {
             return Err("not a tagged entry of an interval log".to_owned());
         };
         if found_tag != expected_tag {
-            return Err(format!(
-                "found tag `{found_tag}` instead of `{expected_tag}`"
-            ));
+            return Err(format!("found tag `{found_tag}` instead of `{expected_tag}`"));
         }
         self.bytes.clear();
         STANDARD
@@ -124,7 +122,7 @@ impl Decoder {
     }
 }
 
-/// Whether a line of the log holds no histogram: comment or column titles.
+/// Whether a line is a comment or has column titles.
 pub(crate) fn is_heading(line: &str) -> bool {
     line.starts_with('#') || line.starts_with('"')
 }
@@ -153,31 +151,24 @@ mod tests {
     #[test]
     fn a_line_is_read_back() {
         let line = line();
-        assert!(
-            line.starts_with("Tag=measure.read.response,2.500,1.000,"),
-            "{line}"
-        );
-        let histogram = Decoder::default()
-            .histogram(line.trim_end(), "measure.read.response")
-            .unwrap();
+        assert!(line.starts_with("Tag=measure.read.response,2.500,1.000,"), "{line}");
+        let histogram =
+            Decoder::default().histogram(line.trim_end(), "measure.read.response").unwrap();
         assert_eq!(histogram.len(), 10);
         let histogram = histogram.to_histogram();
         assert!(histogram.equivalent(histogram.max(), 1_500_000));
     }
 
     #[test]
-    fn damage_is_told_apart() {
+    fn errors_name_the_kind_of_damage() {
         let line = line();
         let line = line.trim_end();
         let decode = |text: &str, tag: &str| Decoder::default().histogram(text, tag).err().unwrap();
         assert!(decode(line, "measure.read.service").contains("instead of"));
         assert!(decode("x", "measure.read.response").contains("not a tagged entry"));
         let broken = line.replace("HISTFAAA", "!!!!");
-        assert!(
-            decode(&broken, "measure.read.response").contains("base64"),
-            "{broken}"
-        );
-        // Cut on a group of four characters, so that it is base64 still.
+        assert!(decode(&broken, "measure.read.response").contains("base64"), "{broken}");
+        // Truncated between groups of four characters, so that it is still valid base64.
         let start = line.find("HISTFAAA").unwrap();
         let shortened = &line[..start + (line.len() - start) / 8 * 4];
         assert!(decode(shortened, "measure.read.response").contains("decoded"));
@@ -185,10 +176,8 @@ mod tests {
 
     #[test]
     fn the_heading_is_made_of_heading_lines() {
-        let text = String::from_utf8(header(
-            SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
-        ))
-        .unwrap();
+        let text = String::from_utf8(header(SystemTime::UNIX_EPOCH + Duration::from_millis(1_500)))
+            .unwrap();
         assert!(text.lines().all(is_heading), "{text}");
         assert!(text.contains("#[BaseTime: 1.500 "), "{text}");
     }

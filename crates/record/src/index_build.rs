@@ -1,5 +1,5 @@
-//! `index-build.json`: an index that was built under trace, once, or before and after something was done about the
-//! order of the documents. The traces are in folders beside it.
+//! `index-build.json`: index builds under trace, either one, or one before and one after a remedy for the order of the
+//! documents. The traces are in folders next to it.
 
 use crate::consumption::Consumption;
 use crate::document::Document;
@@ -12,88 +12,84 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Version of the form that is written now.
+/// Format version that is written.
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the file in the folder of the experiment.
+/// Name of the file in the experiment's folder.
 pub const FILE: &str = "index-build.json";
 
-/// The experiment.
+/// An index build experiment.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildDocument {
-    /// Version of the form.
+    /// Format version.
     pub schema_version: u32,
-    /// Version of the program.
     pub dyno_version: String,
-    /// Its start, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    /// End, RFC 3339 in UTC; absent until then, and in older records.
     pub ended_at: Option<String>,
-    /// How it ended.
     pub status: RunStatus,
-    /// Why it ended early.
+    /// Why the experiment ended early.
     pub status_reason: Option<String>,
     /// Name of the plan.
     pub name: String,
-    /// The plan, without secrets.
+    /// Plan without secrets.
     pub plan: Value,
-    /// The server; the first one of several.
+    /// The server, or the first of several.
     pub server: ExperimentServer,
     /// The collection, over all servers of a configuration.
     pub collection: CollectionFacts,
-    /// The machine that it ran on; absent in records of earlier versions.
+    /// Machine of the experiment; absent in older records.
     pub environment: Option<Environment>,
-    /// Where its data is; absent of a server that was not started for it.
+    /// Location of the data; absent for a server that was not started for the experiment.
     pub disk: Option<DiskFacts>,
-    /// The builds in their order: one, or two with a remedy between them, of each configuration.
+    /// Builds in order: for each configuration one, or two with a remedy between them.
     pub builds: Vec<BuildRecord>,
-    /// What was done between two builds; of several configurations it stands with each.
+    /// Remedy between two builds; with several configurations, each has its own.
     pub remedy: Option<RemedyRecord>,
-    /// Topologies on which the same index was built, in their order; empty if it was built on one server alone, or on one that
-    /// ran already.
+    /// Topologies on which the same index was built, in order; empty for a single server, or for servers that were
+    /// already running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationRecord>,
-    /// Reasons to doubt it.
     pub caveats: Vec<IndexBuildCaveat>,
 }
 
 impl Document for IndexBuildDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "the folder of an index build";
+    const FOLDER: &'static str = "an index build folder";
 
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
     }
 }
 
-/// The collection, and how it came to be.
+/// The collection and its origin.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionFacts {
     /// `database.collection`.
     pub namespace: String,
-    /// Documents in it.
     pub documents: u64,
-    /// Their size as BSON, in bytes.
+    /// Size of the documents as BSON.
     pub bytes: u64,
-    /// Hash of all documents, whatever their order.
+    /// Hash of all documents, independent of their order.
     pub content_hash: String,
-    /// How long loading took; absent if the collection was there.
+    /// Time to load the documents; absent if the collection existed.
     pub load_s: Option<f64>,
 }
 
-/// A topology on which the index was built, with documents of its own.
+/// A topology with its own documents, on which the index was built.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigurationRecord {
-    /// The topology, such as `standalone`, `split=2` or `sharded=2x1`.
+    /// Topology, such as `standalone`, `split=2` or `sharded=2x1`.
     pub topology: String,
-    /// Its documents, each counted once.
+    /// The documents, each counted once.
     pub collection: CollectionFacts,
-    /// Its servers with data, and the documents of each: members of a set have the same ones.
+    /// Servers with data, and their documents: members of a set have the same ones.
     pub members: Vec<MemberFacts>,
-    /// What was done between two builds.
+    /// Remedy between two builds.
     pub remedy: Option<RemedyRecord>,
 }
 
@@ -101,27 +97,26 @@ pub struct ConfigurationRecord {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberFacts {
-    /// Its name: `server` if it stands alone, else `split-0`, `member-0`, `shard-0-0` and so on.
+    /// Name: `server` if it is the only one, otherwise `split-0`, `member-0`, `shard-0-0` and so on.
     pub name: String,
-    /// Documents in it.
     pub documents: u64,
-    /// Their size as BSON, in bytes.
+    /// Size of the documents as BSON.
     pub bytes: u64,
-    /// Folder of its data while the index was built, by which its files are known in a trace; absent if it is not known.
+    /// Data folder during the build, which identifies the server's files in a trace; absent if unknown.
     pub data: Option<String>,
 }
 
-/// Where the data of the server is.
+/// Location of a server's data.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskFacts {
-    /// Kernel's name of the device, such as `vda1` or `loop0`; empty if it is not known.
+    /// Kernel name of the device, such as `vda1` or `loop0`; empty if unknown.
     pub device: String,
-    /// File system, such as `ext4`; empty if it is not known.
+    /// File system, such as `ext4`; empty if unknown.
     pub file_system: String,
-    /// Whether it is a file on another disk that was made for the experiment.
+    /// Whether the device is a file on another disk, created for the experiment.
     pub made: bool,
-    /// Most reads, and most writes, per second while an index was built; absent without a limit.
+    /// Limit of reads per second, and of writes per second, during a build; absent without a limit.
     pub iops: Option<u32>,
 }
 
@@ -129,123 +124,119 @@ pub struct DiskFacts {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildRecord {
-    /// `before` or `after`, behind the topology where there are several (`split-2-before`); also the name of the folder of
-    /// its trace.
+    /// `before` or `after`, with the topology as a prefix if there are several (`split-2-before`); also the name of the
+    /// trace's folder.
     pub name: String,
-    /// The topology that it was made on, one of the configurations; absent if there are none.
+    /// Topology of the configuration; absent without configurations.
     pub configuration: Option<String>,
-    /// Its start, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// From the command to its answer, in seconds; on several servers at once, until the last one has answered. Of a set it is
-    /// the answer of its primary, of a cluster that of the router.
+    /// Seconds from the command to its answer; on several servers at once, to the last answer. The answer of a replica
+    /// set comes from its primary, the answer of a cluster from its router.
     pub duration_s: f64,
-    /// Whether the server was restarted before, so that its own cache held what it reads at its start, and no more.
+    /// Whether the server was restarted before, so that its cache held only data that it reads at its start.
     pub server_restarted: bool,
-    /// Whether the page cache of the machine was dropped before.
+    /// Whether the machine's page cache was dropped before.
     pub page_cache_dropped: bool,
-    /// Bytes of the data files that were in the page cache when the build began; absent if it is not known.
+    /// Bytes of the data files in the page cache at the start of the build; absent if unknown.
     pub cached_bytes: Option<u64>,
-    /// Bytes that the server had read from the device between its start and the build: they may be in its cache. Absent if it is not
-    /// known.
+    /// Bytes that the server read from the device between its start and the build, which may be in its cache. Absent if
+    /// unknown.
     pub read_at_start_bytes: Option<u64>,
-    /// Size of the data files when the build began, in bytes; absent of a server that was not started for it.
+    /// Size of the data files at the start of the build; absent for a server that was not started for the experiment.
     pub data_bytes: Option<u64>,
-    /// What the process read and wrote while the index was built.
+    /// Reads and writes of the server process during the build.
     pub process: Option<IoFigures>,
-    /// What the device did while the index was built, for everybody.
+    /// Reads and writes of the device during the build, by all processes.
     pub device: Option<IoFigures>,
-    /// What all servers, their devices and the processors used for it; absent in records of earlier versions.
+    /// Consumption of all servers, their devices and the processors; absent in older records.
     pub consumption: Option<Consumption>,
-    /// Counters of the server by dotted name: how much they grew while the index was built; those of several servers are
-    /// added up.
+    /// Growth of server counters during the build, by dotted name; summed over several servers.
     pub server: BTreeMap<String, f64>,
-    /// The same build on each of several servers with data.
+    /// The build on each server, if several have data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberBuild>,
-    /// The same build with and without a trace, in turns; empty if it was made with one only.
+    /// Pairs of the same build with and without a trace; empty if it was built only one way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tracing: Vec<TracingPair>,
 }
 
-/// A build on one of several servers, which built at the same time.
+/// A build on one of several servers that built at the same time.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberBuild {
-    /// Name of the server.
     pub name: String,
-    /// From the command to its answer, in seconds; members of a set or a cluster share one command.
+    /// Seconds from the command to its answer; members of a set or a cluster share one command.
     pub duration_s: f64,
-    /// What its process read and wrote.
+    /// Reads and writes of the server process.
     pub process: Option<IoFigures>,
-    /// What its device did; absent if it is that of other servers, too.
+    /// Reads and writes of the device; absent if other servers share it.
     pub device: Option<IoFigures>,
 }
 
-/// A build under trace and the same build without, both from caches that were made cold in the same way.
+/// A traced and an untraced build, both started with cold caches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracingPair {
-    /// Duration of the build under trace, in seconds.
+    /// Duration of the traced build.
     pub traced_s: f64,
-    /// Duration of the build without a trace, in seconds.
+    /// Duration of the untraced build.
     pub untraced_s: f64,
-    /// Whether the one under trace came first.
+    /// Whether the traced build came first.
     pub traced_first: bool,
 }
 
-/// What was read and written.
+/// Reads and writes of a process or device.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoFigures {
     /// Reads: calls of a process, requests of a device.
     pub reads: u64,
-    /// Bytes read: by a process from devices, page cache not counted.
+    /// Bytes read; for a process only from devices, not from the page cache.
     pub read_bytes: u64,
     /// Writes: calls of a process, requests of a device.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// Share of the time in which a device had something to do; absent of a process.
+    /// Share of the time in which the device was busy; absent for a process.
     pub busy_ratio: Option<f64>,
 }
 
-/// What was done about the order of the documents.
+/// A remedy for the order of the documents.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RemedyRecord {
-    /// Its name in a plan.
+    /// Name in a plan.
     pub kind: String,
-    /// How long it took with all verification, in seconds.
+    /// Duration including all verification.
     pub duration_s: f64,
-    /// Documents before and after.
+    /// Number of documents before and after.
     pub documents: (u64, u64),
-    /// Hash of all documents, whatever their order, before and after.
+    /// Hash of all documents before and after, independent of their order.
     pub content_hash: (String, String),
-    /// Cache of the server meanwhile, where it was another one than for the builds, in bytes.
+    /// Cache size of the server during the remedy, if it differs from the builds.
     pub cache_bytes: Option<u64>,
-    /// The only server that it was applied on; absent if it was applied on all of them.
+    /// The only server with the remedy; absent if all servers had it.
     pub on: Option<String>,
 }
 
-/// A reason to doubt it.
+/// A reason to doubt the result.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildCaveat {
-    /// What is the matter.
     #[serde(flatten)]
     pub statement: Statement,
-    /// The build that it touches; all when absent.
+    /// Affected build; absent for all.
     pub build: Option<String>,
 }
 
 impl RemedyRecord {
-    /// Whether every document is what it was.
+    /// Whether the documents are unchanged.
     pub fn is_identical(&self) -> bool {
         self.documents.0 == self.documents.1 && self.content_hash.0 == self.content_hash.1
     }
 }
 
 impl IndexBuildDocument {
-    /// The plan by its fields.
+    /// The plan's fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
     }
@@ -256,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_identical_only_with_the_same_number_and_the_same_content() {
+    fn is_identical_compares_number_and_content() {
         let record = |documents, hashes: (&str, &str)| RemedyRecord {
             kind: "rewrite".into(),
             duration_s: 1.0,

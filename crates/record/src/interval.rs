@@ -1,4 +1,4 @@
-//! What was measured in one recording window, before it is written.
+//! Measurements of one recording window, before they are written.
 
 use crate::error_example::ErrorExample;
 use crate::model::{Arrivals, PhaseKind};
@@ -6,60 +6,58 @@ use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
 use serde::{Deserialize, Serialize};
 
-/// Smallest value that the latency histograms tell apart from 0, in nanoseconds.
+/// Smallest value that the latency histograms distinguish from 0, in nanoseconds.
 pub const LOWEST_NS: u64 = 1_000;
-/// Largest value of the latency histograms, in nanoseconds: 60 s. Larger ones are recorded as this and counted as clamped.
+/// Largest value of the latency histograms, in nanoseconds: 60 s. Larger values are recorded as this value and counted
+/// as clamped.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Significant digits of the latency histograms.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// An empty histogram with the bounds that all latency histograms share. It takes 147 kB.
+/// An empty histogram with the bounds of all latency histograms. It needs 147 kB.
 pub fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
-        .expect("the bounds are constants that a histogram accepts")
+        .expect("the bounds are valid constants")
 }
 
 /// One recording window of one phase, merged over all workers.
 #[derive(Clone, Debug)]
 pub struct IntervalRecord {
-    /// Phase that the window belongs to.
     pub phase: PhaseKind,
     /// Number of the window in its phase, from 0.
     pub index: u64,
     /// Start, in nanoseconds from the start of the run.
     pub start_ns: u64,
-    /// Length in nanoseconds; the last window of a phase is usually not a full one.
+    /// Length in nanoseconds; the last window of a phase is usually shorter.
     pub duration_ns: u64,
-    /// Per operation; operations that did nothing in the window may be absent.
+    /// Operations; those without activity in the window may be absent.
     pub operations: Vec<OperationInterval>,
-    /// Failures.
     pub errors: Vec<ErrorCount>,
-    /// What was counted, whichever the operations.
+    /// Totals of all operations.
     pub counts: WindowCounts,
-    /// The window in parts of [`FINE_NS`], in which patterns of less than a second show.
+    /// Parts of length [`FINE_NS`], which show patterns below one second.
     pub sub_second: Vec<SubSecondPart>,
 }
 
-/// What is counted in a recording window beside its operations.
+/// Totals of a recording window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowCounts {
-    /// Logical operations that ended successfully (a read-modify-write once).
+    /// Successful logical operations (a read-modify-write counts once).
     pub succeeded: u64,
-    /// Logical operations that failed.
+    /// Failed logical operations.
     pub failed: u64,
-    /// Sum of the service times of all logical operations that ended, failures included, in nanoseconds.
+    /// Sum of the service times of all finished logical operations, including failures, in nanoseconds.
     pub busy_ns: u128,
     /// Integral of the number of operations in flight over the window, in operation-nanoseconds.
     pub in_flight_ns: u128,
-    /// Integral of the number of clients that waited between an answer and their next send, in client-nanoseconds; 0 unless
+    /// Integral of the number of clients waiting between an answer and their next send, in client-nanoseconds; 0 unless
     /// the schedule makes them wait.
     #[serde(default)]
     pub thinking_ns: u128,
-    /// What became of the arrivals; zeros where clients start their operations themselves.
+    /// Outcome of the arrivals; zeros if clients start their operations themselves.
     pub arrivals: Arrivals,
-    /// Connections replaced.
     pub reconnects: u64,
-    /// Commands that were sent once more, as `retryWrites` and `retryReads` ask for.
+    /// Commands that were sent again because of `retryWrites` or `retryReads`.
     #[serde(default)]
     pub retries: u64,
     /// User CPU time of the process in the window.
@@ -71,8 +69,8 @@ pub struct WindowCounts {
 }
 
 impl WindowCounts {
-    /// Adds what was counted in another window, of the same process as far as its memory is concerned. Sums do not overflow:
-    /// numbers of a damaged file must not stop the reader.
+    /// Adds the totals of another window of the same process. Sums saturate: numbers of a damaged file must not stop
+    /// the reader.
     pub(crate) fn add(&mut self, more: &WindowCounts) {
         let (arrivals, more_arrivals) = (&mut self.arrivals, &more.arrivals);
         for (total, more) in [
@@ -99,19 +97,19 @@ impl WindowCounts {
 /// Length of a part of a window in [`IntervalRecord::sub_second`].
 pub const FINE_NS: u64 = 10_000_000;
 
-/// What ended in a part of a window.
+/// Operations that ended in a part of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubSecondPart {
-    /// Logical operations that ended, failures included.
+    /// Finished logical operations, including failures.
     pub ended: u64,
-    /// Those of them that failed.
+    /// Failed logical operations.
     pub failed: u64,
     /// Sum of their response times in nanoseconds.
     pub response_sum_ns: u64,
 }
 
 impl IntervalRecord {
-    /// A window without length and content.
+    /// An empty window of length 0.
     pub fn empty(phase: PhaseKind, index: u64, start_ns: u64) -> Self {
         IntervalRecord {
             phase,
@@ -125,39 +123,33 @@ impl IntervalRecord {
         }
     }
 
-    /// What the phase is counted in: documents in the load phase, else logical operations.
+    /// Progress of the phase: documents in the load phase, otherwise logical operations.
     pub fn progress(&self) -> u64 {
         match self.phase {
-            PhaseKind::Load => self
-                .operations
-                .iter()
-                .map(|operation| operation.documents)
-                .sum(),
+            PhaseKind::Load => self.operations.iter().map(|operation| operation.documents).sum(),
             _ => self.counts.succeeded,
         }
     }
 
-    /// Adds the window that follows in the same phase: the result covers both, and keeps the number of the first.
+    /// Appends the next window of the same phase: the result covers both, and keeps the number of the first.
     pub fn join(&mut self, mut next: IntervalRecord) {
         let end_ns = next.start_ns + next.duration_ns;
         self.duration_ns = end_ns.saturating_sub(self.start_ns);
         self.sub_second.append(&mut next.sub_second);
-        self.add_counts(next)
-            .expect("all latency histograms have the same bounds");
+        self.add_counts(next).expect("all latency histograms have the same bounds");
     }
 
-    /// Adds the window that another generator recorded of the same interval: the result covers both.
+    /// Adds another generator's window of the same interval: the result covers both.
     ///
     /// # Errors
-    /// A histogram has values outside of the bounds of this one.
+    /// A histogram has values outside this one's bounds.
     pub fn add_beside(&mut self, more: IntervalRecord) -> Result<(), AdditionError> {
         self.start_ns = self.start_ns.min(more.start_ns);
         self.duration_ns = self.duration_ns.max(more.duration_ns);
-        // Of all processes together, so the sum.
+        // The processes run at the same time, so their memory is added.
         let max_rss_bytes = self.counts.max_rss_bytes + more.counts.max_rss_bytes;
         if self.sub_second.len() < more.sub_second.len() {
-            self.sub_second
-                .resize(more.sub_second.len(), SubSecondPart::default());
+            self.sub_second.resize(more.sub_second.len(), SubSecondPart::default());
         }
         for (part, more) in self.sub_second.iter_mut().zip(&more.sub_second) {
             part.ended += more.ended;
@@ -169,7 +161,7 @@ impl IntervalRecord {
         Ok(())
     }
 
-    /// Adds what is a sum however two windows lie to each other.
+    /// Adds the values that are summed both for consecutive and for simultaneous windows.
     fn add_counts(&mut self, more: IntervalRecord) -> Result<(), AdditionError> {
         for operation in more.operations {
             let known = self.operations.iter_mut();
@@ -214,7 +206,6 @@ pub struct OperationInterval {
     pub start_delay_sum_ns: u128,
     /// Documents returned or written.
     pub documents: u64,
-    /// Failures.
     pub errors: u64,
     /// Values above [`HIGHEST_NS`].
     pub clamped: u64,
@@ -242,9 +233,8 @@ pub struct ErrorCount {
     pub operation: &'static str,
     /// Kind: `timeout`, `disconnected`, `protocol`, `not_found`, `server_11000`, …
     pub kind: String,
-    /// How many.
     pub count: u64,
-    /// The first of them.
+    /// First failure.
     pub example: Option<ErrorExample>,
 }
 
@@ -281,12 +271,7 @@ mod tests {
                 busy_ns: value_ns.into(),
                 in_flight_ns: 5,
                 thinking_ns: 7,
-                arrivals: Arrivals {
-                    due: 2,
-                    started: 2,
-                    dropped: 0,
-                    late: 1,
-                },
+                arrivals: Arrivals { due: 2, started: 2, dropped: 0, late: 1 },
                 reconnects: 1,
                 retries: 4,
                 cpu_user_ns: 10,
@@ -307,11 +292,8 @@ mod tests {
         let read = &joined.operations[0];
         assert_eq!((read.response.len(), read.response_sum_ns), (3, 19_000_000));
         assert_eq!((read.documents, read.errors), (3, 3));
-        let errors: Vec<(&str, u64)> = joined
-            .errors
-            .iter()
-            .map(|error| (error.kind.as_str(), error.count))
-            .collect();
+        let errors: Vec<(&str, u64)> =
+            joined.errors.iter().map(|error| (error.kind.as_str(), error.count)).collect();
         assert_eq!(errors, [("timeout", 2), ("protocol", 1)]);
         let first = joined.errors[0].example.as_ref();
         assert_eq!(first.map(|it| it.message.as_str()), Some("at 3 s"));

@@ -1,7 +1,7 @@
-//! What was measured: latency histograms, recording windows, the run directory that holds them, and how their numbers
-//! are written for people. It knows nothing of how they were measured, and draws no conclusions.
+//! Recorded measurements: latency histograms, recording windows, the run directory with them, and number formatting.
+//! Other crates measure and draw conclusions.
 //!
-//! A run directory holds:
+//! A run directory contains:
 //!
 //! | File | Content |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | `series/intervals.csv` | one row per recording window, written last: a window without it does not count |
 //! | `series/operations.csv` | counts, exact sums and percentiles per window and operation |
 //! | `series/errors.csv` | failures per window, operation and kind |
-//! | `series/sub_second.csv` | what ended in each hundredth of a second of the first minute |
-//! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
-//! | `io-trace/` | calls on files and requests of the block layer, where they were traced: [`io_trace`] |
+//! | `series/sub_second.csv` | operations that ended in each 10 ms of the first minute |
+//! | `metrics/SOURCE.csv` | metrics reported by host, server and exporters: [`metrics`] |
+//! | `io-trace/` | calls on files and requests of the block layer, if they were traced: [`io_trace`] |
 //! | `SHA256SUMS` | checksums of all files, once the run is finished: [`sums`] |
 
 pub mod accumulate;

@@ -1,5 +1,5 @@
-//! Reads the lines of a recorded file one by one, with their numbers. A last line without its end
-//! was cut off while it was written, and is reported as such and not as a line.
+//! Reads the numbered lines of a recorded file. A last line without a line end was truncated, and is reported
+//! separately.
 
 use crate::error::RecordError;
 use crate::plain_file;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Longest line. The widest tables have some hundred kilobytes in one.
+/// Maximum line length. The widest tables need a few hundred kilobytes.
 const LONGEST_BYTES: u64 = 64 << 20;
 
 /// Lines of one file.
@@ -32,7 +32,7 @@ impl Lines {
         })
     }
 
-    /// The next whole line without its end; `None` at the end of the file.
+    /// The next complete line without its end; `None` at the end of the file.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>, RecordError> {
         self.buffer.clear();
         let mut limited = (&mut self.reader).take(LONGEST_BYTES);
@@ -48,37 +48,33 @@ impl Lines {
         }
         self.number += 1;
         if std::str::from_utf8(&self.buffer).is_err() {
-            return Err(self.corrupt("the line is not text"));
+            return Err(self.corrupt("the line is not UTF-8"));
         }
         Ok(Some(self.current()))
     }
 
-    /// The line that was read last; empty before the first and after the last.
+    /// The current line; empty before the first and after the last.
     pub(crate) fn current(&self) -> &str {
         std::str::from_utf8(&self.buffer).unwrap_or_default()
     }
 
-    /// Whether the last line lacked its end.
+    /// Whether the last line is truncated.
     pub(crate) fn is_torn(&self) -> bool {
         self.torn
     }
 
-    /// Number of the line that was read last, from 1.
+    /// Number of the current line, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// An error about the line that was read last.
+    /// An error in the current line.
     pub(crate) fn corrupt(&self, reason: impl Into<String>) -> RecordError {
         self.corrupt_at(self.number, reason)
     }
 
-    /// An error about a line that was read before.
+    /// An error in an earlier line.
     pub(crate) fn corrupt_at(&self, line: u64, reason: impl Into<String>) -> RecordError {
-        RecordError::Corrupt {
-            path: self.path.clone(),
-            line,
-            reason: reason.into(),
-        }
+        RecordError::Corrupt { path: self.path.clone(), line, reason: reason.into() }
     }
 }

@@ -1,6 +1,6 @@
-//! What each message of `dyno tail` did, as tables of whole numbers in Parquet: [`MESSAGES`] has a row for each message
-//! that was sent, [`RECEIPTS`] one for each that a consumer had. Instants are nanoseconds of the clock that `tail.json`
-//! names. A table is written whole or not at all.
+//! Tables of the messages of `dyno tail`, as integers in Parquet: [`MESSAGES`] has a row for each message sent,
+//! [`RECEIPTS`] a row for each message that a consumer received. Times are nanoseconds of the clock that `tail.json`
+//! names. A table is written atomically.
 
 use crate::error::RecordError;
 use crate::io_trace::tables::{Column, OpenColumn, put};
@@ -18,18 +18,18 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Name of the table of messages, in the folder of a cell.
+/// Name of the messages table, in the folder of a cell.
 pub const MESSAGES: &str = "messages.parquet";
-/// Its columns: number of the producer, sequence number, intended start, start of the send, and when the insert was
-/// answered: 0 without an answer, negative where it failed.
+/// Columns: number of the producer, sequence number, intended start, send start, and time of the answer to the insert:
+/// 0 without an answer, negative if the insert failed.
 pub const MESSAGE_COLUMNS: [&str; 5] = ["producer", "n", "intended_ns", "send_ns", "answered_ns"];
-/// Name of the table of receipts.
+/// Name of the receipts table.
 pub const RECEIPTS: &str = "receipts.parquet";
-/// Its columns: number of the consumer, number of the producer, sequence number, when it was received, and the number of
-/// the server's reply that it came in, -1 where the driver does not tell.
+/// Columns: number of the consumer, number of the producer, sequence number, time of the receipt, and number of the
+/// server reply that delivered the message, -1 if the driver does not report it.
 pub const RECEIPT_COLUMNS: [&str; 5] = ["consumer", "producer", "n", "received_ns", "reply"];
 
-/// A table as it is in memory: a vector for each column, all of one length.
+/// A table in memory: one vector per column, all of the same length.
 pub type Columns<const N: usize> = [Vec<i64>; N];
 
 /// Writes a table.
@@ -53,16 +53,13 @@ fn write_file<const N: usize>(
     names: [&str; N],
     columns: &Columns<N>,
 ) -> Result<(), ParquetError> {
-    let fields: String = names
-        .iter()
-        .map(|name| format!("  REQUIRED INT64 {name};\n"))
-        .collect();
+    let fields: String = names.iter().map(|name| format!("  REQUIRED INT64 {name};\n")).collect();
     let schema = parse_message_type(&format!("message rows {{\n{fields}}}"))?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("mongodyno {}", env!("CARGO_PKG_VERSION")));
     for name in names {
-        // Numbers and instants mostly grow: differences of neighbours are short.
+        // Numbers and times mostly ascend: differences between neighbours are short.
         let column = ColumnPath::from(name);
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)
@@ -83,7 +80,7 @@ fn write_file<const N: usize>(
 /// Reads a table.
 ///
 /// # Errors
-/// [`RecordError::Read`] if it is not there or not such a table.
+/// [`RecordError::Read`] if the file is missing or is not such a table.
 pub fn read<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, RecordError> {
     let read = read_file(path, names).map_err(io::Error::other);
     read.map_err(RecordError::read(path))
@@ -92,14 +89,10 @@ pub fn read<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>,
 fn read_file<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, ParquetError> {
     let reader = SerializedFileReader::new(plain_file::open(path)?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
-    let found: Vec<&str> = schema
-        .columns()
-        .iter()
-        .map(|column| column.name())
-        .collect();
+    let found: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
     if found != names {
         return Err(ParquetError::General(format!(
-            "its columns are {}, not {}",
+            "found the columns {}, expected {}",
             found.join(", "),
             names.join(", ")
         )));
@@ -129,7 +122,7 @@ mod tests {
         write(&path, RECEIPT_COLUMNS, &columns).unwrap();
         assert_eq!(read(&path, RECEIPT_COLUMNS).unwrap(), columns);
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
-        assert_eq!(names.len(), 1, "no unfinished file is left");
+        assert_eq!(names.len(), 1, "no temporary file remains");
         write(&path, RECEIPT_COLUMNS, &std::array::from_fn(|_| Vec::new())).unwrap();
         assert!(read(&path, RECEIPT_COLUMNS).unwrap()[0].is_empty());
     }

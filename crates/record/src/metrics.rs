@@ -1,9 +1,9 @@
-//! Metrics: what host, server and exporters told while the load ran, one file per source and one row per
-//! reading, on the clock of the run.
+//! Metrics that host, servers and exporters reported during a run: one file per source, one row per reading, with times
+//! of the run.
 //!
-//! A row holds values of the time that ends at `at_s` and lasted `duration_s`: counters are differences per second or shares of
-//! the time already, so that rows can be averaged. A metric that shows up later begins a further
-//! file of the source, with all columns so far; an empty cell is a value that was not told.
+//! A row's values cover the time that ends at `at_s` and lasted `duration_s`: counters are already differences per
+//! second or shares of the time, so that rows can be averaged. When a new metric appears, the source continues in a new
+//! file with all columns so far; an empty cell means that the value was not reported.
 
 use crate::append::AppendFile;
 use crate::error::RecordError;
@@ -21,31 +21,31 @@ use std::time::{Duration, Instant};
 /// The folder of the metrics in a run directory.
 pub const FOLDER: &str = "metrics";
 
-/// Most columns of a source. More than the largest machines have, and a limit to what a broken exporter can do.
+/// Maximum number of columns of a source: more than the largest machines need, but a limit for broken exporters.
 pub const MOST_COLUMNS: usize = 16_384;
 
-/// Most files of a source. Each metric that shows up later begins one, with the names of all.
+/// Maximum number of files of a source. Each late metric starts a new file with all column names.
 pub const MOST_FILES: u64 = 64;
 
-/// Name of a metric: `group.name` or `group.instance.name`, such as `memory.available_bytes` or
-/// `disk.vda.read_per_s`. The instance may hold dots; the name ends in its unit. A copy shares the text, so that
-/// a source can make its names once and tell them in each reading.
+/// Name of a metric: `group.name` or `group.instance.name`, such as `memory.available_bytes` or `disk.vda.read_per_s`.
+/// The instance may contain dots; the name ends in its unit. Copies share the text, so a source can create its names
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetricId(Arc<str>);
 
 impl MetricId {
-    /// The name of a metric of which a machine has one. What would break the file becomes `_`.
+    /// Name of a metric without instances. Characters that would break the file become `_`.
     pub fn of(group: &str, name: &str) -> MetricId {
         MetricId(format!("{}.{}", plain(group), plain(name)).into())
     }
 
-    /// The name of a metric of one of several things.
+    /// Name of a metric of an instance.
     pub fn of_instance(group: &str, instance: &str, name: &str) -> MetricId {
         let (group, instance, name) = (plain(group), plain(instance), plain(name));
         MetricId(format!("{group}.{instance}.{name}").into())
     }
 
-    /// A name as [`Display`](fmt::Display) writes it; `None` if it has no group or no name.
+    /// Parses a name as [`Display`](fmt::Display) writes it; `None` without a group or a name.
     pub fn parse(text: &str) -> Option<MetricId> {
         let (group, rest) = text.split_once('.')?;
         let name = rest.rsplit('.').next()?;
@@ -58,18 +58,18 @@ impl MetricId {
         &self.0
     }
 
-    /// Kind of thing that it is about.
+    /// Group, such as `cpu`.
     pub fn group(&self) -> &str {
         self.0.split_once('.').map_or("", |(group, _)| group)
     }
 
-    /// Which of several things; `None` where there is one.
+    /// Instance; `None` for metrics without instances.
     pub fn instance(&self) -> Option<&str> {
         let (_, rest) = self.0.split_once('.')?;
         rest.rsplit_once('.').map(|(instance, _)| instance)
     }
 
-    /// What it is, with its unit.
+    /// Last part of the name, with the unit.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('.').map_or("", |(_, name)| name)
     }
@@ -81,19 +81,15 @@ impl fmt::Display for MetricId {
     }
 }
 
-/// Whether a character breaks neither the name nor the file.
+/// Whether a character is allowed in a name and in the file.
 fn is_plain_character(character: char) -> bool {
     !character.is_control() && !matches!(character, ',' | '"' | '\'' | '\u{2028}' | '\u{2029}')
 }
 
-/// A part of a name without what would break it; an empty one is `_`.
+/// Replaces forbidden characters of a part of a name; an empty part becomes `_`.
 fn plain(text: &str) -> String {
     let replace = |character| {
-        if is_plain_character(character) && character != ' ' {
-            character
-        } else {
-            '_'
-        }
+        if is_plain_character(character) && character != ' ' { character } else { '_' }
     };
     match text {
         "" => "_".to_owned(),
@@ -101,20 +97,20 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// What a source told at one time.
+/// Values of a source at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Time of the reading, from the start of the run.
     pub at_s: f64,
-    /// Time since the reading before, which the values are about.
+    /// Time since the previous reading, which the values cover.
     pub duration_s: f64,
-    /// The values; those that are not finite are not kept.
+    /// Values; non-finite ones are dropped.
     pub values: Vec<(MetricId, f64)>,
 }
 
 /// Writes the metrics of one source.
 pub struct MetricsWriter {
-    /// Begin of the files' names, without number and ending.
+    /// Path prefix of the files, without number and extension.
     stem: PathBuf,
     files: u64,
     file: Option<AppendFile>,
@@ -126,24 +122,22 @@ pub struct MetricsWriter {
     synced: Instant,
 }
 
-/// Readings that become one row, added up.
+/// Readings that are averaged into one row.
 #[derive(Default)]
 struct Row {
     readings: u64,
     at_s: f64,
     duration_s: f64,
-    /// Sum of value times duration, and the sum of these durations, by column.
+    /// For each column, the sum of value times duration, and the sum of these durations.
     sums: Vec<(f64, f64)>,
 }
 
 impl MetricsWriter {
-    /// A writer for a source of the run in `run_directory`; `readings_per_row` of them become one row by their
-    /// mean over time. Nothing is made before the first reading.
+    /// Creates a writer for a source of the run in `run_directory`; every `readings_per_row` readings are averaged over
+    /// time into one row. The first reading creates the file.
     pub fn new(run_directory: &Path, source: &str, readings_per_row: u64) -> MetricsWriter {
         MetricsWriter {
-            stem: run_directory
-                .join(FOLDER)
-                .join(plain(source).replace('/', "_")),
+            stem: run_directory.join(FOLDER).join(plain(source).replace('/', "_")),
             files: 0,
             file: None,
             columns: Vec::new(),
@@ -155,16 +149,13 @@ impl MetricsWriter {
         }
     }
 
-    /// The same writer, which brings what it has written to the disk again and again, so that it outlives the machine.
+    /// Makes the writer sync its file at this interval, so that the metrics survive a machine crash.
     pub fn syncing(self, every: Option<Duration>) -> MetricsWriter {
-        MetricsWriter {
-            sync_every: every,
-            ..self
-        }
+        MetricsWriter { sync_every: every, ..self }
     }
 
-    /// Takes a reading. When it cannot be written, it is lost, and later ones can be tried.
-    /// Columns beyond [`MOST_COLUMNS`], and those that would begin a file beyond [`MOST_FILES`], are left out.
+    /// Records a reading. If writing fails, the reading is lost, but later ones can be tried. Columns beyond
+    /// [`MOST_COLUMNS`] are dropped, and so are columns that would need more than [`MOST_FILES`] files.
     pub fn record(&mut self, reading: &Reading) -> Result<(), RecordError> {
         let is_new = |id: &MetricId| !self.places.contains_key(id);
         let mut added: Vec<MetricId> = Vec::new();
@@ -190,7 +181,7 @@ impl MetricsWriter {
         Ok(())
     }
 
-    /// Writes what is left of a row that is not full.
+    /// Writes an incomplete row, if any.
     pub fn finish(mut self) -> Result<(), RecordError> {
         self.flush()?;
         match &mut self.file {
@@ -207,7 +198,7 @@ impl MetricsWriter {
         if self.file.is_none() {
             self.file = Some(self.next_file()?);
         }
-        let file = self.file.as_mut().expect("it was made just now");
+        let file = self.file.as_mut().expect("it was created above");
         file.check_whole()?;
         let written = file.append(row.to_line().as_bytes());
         match written {
@@ -215,10 +206,7 @@ impl MetricsWriter {
             Err(_) => file.roll_back(),
         }
         written?;
-        if self
-            .sync_every
-            .is_some_and(|every| self.synced.elapsed() >= every)
-        {
+        if self.sync_every.is_some_and(|every| self.synced.elapsed() >= every) {
             self.synced = Instant::now();
             return file.sync();
         }
@@ -249,7 +237,7 @@ impl Row {
         self.at_s = reading.at_s;
         self.duration_s += reading.duration_s;
         self.sums.resize(columns, (0.0, 0.0));
-        // A first reading is about no time, and its gauges count all the same.
+        // A first reading covers no time, but its gauges count.
         let weight = reading.duration_s.max(1e-9);
         for (id, value) in &reading.values {
             if let Some(&place) = places.get(id)
@@ -275,7 +263,7 @@ impl Row {
     }
 }
 
-/// Six significant digits: more than any of these values is worth.
+/// Writes six significant digits, which is enough for all these values.
 fn put_short(line: &mut String, value: f64) {
     if value == 0.0 {
         line.push('0');
@@ -306,32 +294,31 @@ fn file_path(stem: &Path, number: u64) -> PathBuf {
     })
 }
 
-/// All that a source told.
+/// All values of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricTable {
-    /// Name of the source.
     pub source: String,
     /// Times of the rows, from the start of the run, ascending.
     pub at_s: Vec<f64>,
-    /// Length of the time that each row is about.
+    /// Length of the time that each row covers.
     pub duration_s: Vec<f64>,
-    /// Values by metric, one for each row; NaN where the source did not tell.
+    /// Values by metric, one per row; NaN if not reported.
     pub columns: BTreeMap<MetricId, Vec<f64>>,
 }
 
 impl MetricTable {
-    /// Values of a metric, one for each row.
+    /// Values of a metric, one per row.
     pub fn column(&self, id: &MetricId) -> Option<&[f64]> {
         self.columns.get(id).map(Vec::as_slice)
     }
 
-    /// Values of a metric of all instances that have it.
+    /// Values of a metric for each of its instances.
     pub fn columns_of(&self, metric: Metric) -> impl Iterator<Item = (&MetricId, &[f64])> {
         let columns = self.columns.iter().filter(move |(id, _)| metric.is(id));
         columns.map(|(id, values)| (id, values.as_slice()))
     }
 
-    /// Instances of a group, in order, each once.
+    /// Distinct instances of a group, in order.
     pub fn instances(&self, group: &str) -> Vec<&str> {
         let of_group = self.columns.keys().filter(|id| id.group() == group);
         let mut instances: Vec<&str> = of_group.filter_map(MetricId::instance).collect();
@@ -341,8 +328,8 @@ impl MetricTable {
     }
 }
 
-/// Reads the metrics of a run, by source, with notes about rows that were cut off. Of a run without any the list
-/// is empty. A row that is wrong in itself is an error.
+/// Reads the metrics of a run, by source, with notes about truncated rows. The list is empty for a run without metrics.
+/// An invalid row is an error.
 pub fn read(run_directory: &Path) -> Result<(Vec<MetricTable>, Vec<String>), RecordError> {
     let folder = run_directory.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
@@ -366,10 +353,7 @@ pub fn read(run_directory: &Path) -> Result<(Vec<MetricTable>, Vec<String>), Rec
     let mut tables = Vec::new();
     for (source, mut parts) in files {
         parts.sort_unstable();
-        let mut table = MetricTable {
-            source,
-            ..MetricTable::default()
-        };
+        let mut table = MetricTable { source, ..MetricTable::default() };
         for (_, path) in parts {
             read_file(&path, &mut table, &mut notes)?;
         }
@@ -388,22 +372,19 @@ fn read_file(
         return Ok(());
     };
     let ids = columns_of(header);
-    let ids = ids.ok_or_else(|| lines.corrupt("the header is not that of a table of metrics"))?;
+    let ids = ids.ok_or_else(|| lines.corrupt("not the header of a metrics table"))?;
     let known = table.at_s.len();
     for id in &ids {
-        table
-            .columns
-            .entry(id.clone())
-            .or_insert_with(|| vec![f64::NAN; known]);
+        table.columns.entry(id.clone()).or_insert_with(|| vec![f64::NAN; known]);
     }
     let mut columns: Vec<Vec<f64>> = vec![Vec::new(); ids.len()];
     while let Some(line) = lines.next_line()? {
         let row = row_of(line, ids.len());
         let Some((at_s, duration_s, values)) = row else {
-            return Err(lines.corrupt("the row does not have the form of its header"));
+            return Err(lines.corrupt("the row does not match the header"));
         };
         if table.at_s.last().is_some_and(|last| *last > at_s) {
-            return Err(lines.corrupt("time goes back"));
+            return Err(lines.corrupt("time goes backwards"));
         }
         table.at_s.push(at_s);
         table.duration_s.push(duration_s);
@@ -453,34 +434,31 @@ mod tests {
     use proptest::prelude::*;
 
     fn reading(at_s: f64, values: &[(&str, f64)]) -> Reading {
-        let id = |text: &str| MetricId::parse(text).expect("the test names it rightly");
+        let id = |text: &str| MetricId::parse(text).expect("the name is valid");
         Reading {
             at_s,
             duration_s: 1.0,
-            values: values
-                .iter()
-                .map(|(text, value)| (id(text), *value))
-                .collect(),
+            values: values.iter().map(|(text, value)| (id(text), *value)).collect(),
         }
     }
 
     fn column(table: &MetricTable, id: &str) -> Vec<f64> {
-        let id = MetricId::parse(id).expect("the test names it rightly");
+        let id = MetricId::parse(id).expect("the name is valid");
         table.column(&id).expect("it was written").to_vec()
     }
 
     #[test]
-    fn metrics_that_come_and_go_make_a_bounded_number_of_files() {
-        let folder = tempfile::tempdir().expect("there is room");
+    fn changing_metrics_create_a_bounded_number_of_files() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let mut writer = MetricsWriter::new(folder.path(), "odd", 1);
         for number in 0..200 {
             let name = format!("pod.p{number}.count");
             let values = [("a.x", 1.0), (name.as_str(), 1.0)];
             writer
                 .record(&reading(f64::from(number), &values))
-                .expect("there is room");
+                .expect("the reading can be written");
         }
-        writer.finish().expect("there is room");
+        writer.finish().expect("the row can be written");
         let (tables, _) = read(folder.path()).expect("they can be read");
         assert_eq!(tables[0].at_s.len(), 200);
         assert_eq!(tables[0].columns.len() as u64, MOST_FILES + 1);
@@ -496,10 +474,7 @@ mod tests {
         assert_eq!(id.name(), "received_bytes_per_s");
         let id = MetricId::of("memory", "available_bytes");
         assert_eq!((id.instance(), id.name()), (None, "available_bytes"));
-        assert_eq!(
-            MetricId::of_instance("a", "b, c\n", "d").instance(),
-            Some("b__c_")
-        );
+        assert_eq!(MetricId::of_instance("a", "b, c\n", "d").instance(), Some("b__c_"));
         for wrong in ["", "x", ".x", "x.", "a.b,c"] {
             assert_eq!(MetricId::parse(wrong), None, "{wrong}");
         }
@@ -509,19 +484,12 @@ mod tests {
     fn readings_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = MetricsWriter::new(folder.path(), "host", 1);
-        writer
-            .record(&reading(1.0, &[("cpu.0.user_ratio", 0.25)]))
-            .unwrap();
+        writer.record(&reading(1.0, &[("cpu.0.user_ratio", 0.25)])).unwrap();
         writer.record(&reading(2.0, &[])).unwrap();
-        // A disk that comes later, and a value that is none.
-        let late = [
-            ("cpu.0.user_ratio", 0.5),
-            ("disk.a.read_per_s", 123_456_000.0),
-        ];
+        // A disk that appears late, and a non-finite value.
+        let late = [("cpu.0.user_ratio", 0.5), ("disk.a.read_per_s", 123_456_000.0)];
         writer.record(&reading(3.0, &late)).unwrap();
-        writer
-            .record(&reading(4.0, &[("disk.a.read_per_s", f64::NAN)]))
-            .unwrap();
+        writer.record(&reading(4.0, &[("disk.a.read_per_s", f64::NAN)])).unwrap();
         writer.finish().unwrap();
         let (tables, notes) = read(folder.path()).unwrap();
         assert_eq!(notes, [""; 0]);
@@ -544,9 +512,7 @@ mod tests {
         let mut writer = MetricsWriter::new(folder.path(), "host", 2);
         let mut long = reading(4.0, &[("a.x_per_s", 40.0)]);
         long.duration_s = 3.0;
-        writer
-            .record(&reading(1.0, &[("a.x_per_s", 20.0), ("a.y_per_s", 1.0)]))
-            .unwrap();
+        writer.record(&reading(1.0, &[("a.x_per_s", 20.0), ("a.y_per_s", 1.0)])).unwrap();
         writer.record(&long).unwrap();
         writer.record(&reading(5.0, &[("a.x_per_s", 7.0)])).unwrap();
         writer.finish().unwrap();
@@ -554,17 +520,15 @@ mod tests {
         assert_eq!(tables[0].at_s, [4.0, 5.0]);
         assert_eq!(tables[0].duration_s, [4.0, 1.0]);
         assert_eq!(column(&tables[0], "a.x_per_s"), [35.0, 7.0]);
-        // What was told in one of the two is the mean of that one.
+        // A value that only one of the two readings has is its own mean.
         assert_eq!(column(&tables[0], "a.y_per_s")[0], 1.0);
     }
 
     #[test]
-    fn a_row_that_was_cut_off_is_left_out_and_told() {
+    fn a_truncated_row_is_skipped_with_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = MetricsWriter::new(folder.path(), "host", 1);
-        writer
-            .record(&reading(1.0, &[("a.x", 1.0), ("a.y", 2.0)]))
-            .unwrap();
+        writer.record(&reading(1.0, &[("a.x", 1.0), ("a.y", 2.0)])).unwrap();
         writer.finish().unwrap();
         let path = folder.path().join(FOLDER).join("host.csv");
         let mut text = fs::read_to_string(&path).unwrap();
@@ -579,24 +543,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_metrics_has_none_and_too_many_columns_are_left_out() {
+    fn missing_metrics_are_empty_and_excess_columns_dropped() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), Default::default());
         let mut writer = MetricsWriter::new(folder.path(), "exporter", 1);
         let values = (0..MOST_COLUMNS + 5).map(|n| (MetricId::of("a", &format!("n{n}")), 1.0));
-        let many = Reading {
-            at_s: 1.0,
-            duration_s: 1.0,
-            values: values.collect(),
-        };
+        let many = Reading { at_s: 1.0, duration_s: 1.0, values: values.collect() };
         writer.record(&many).unwrap();
         writer.record(&many).unwrap();
         writer.finish().unwrap();
         let (tables, _) = read(folder.path()).unwrap();
-        assert_eq!(
-            (tables[0].columns.len(), tables[0].at_s.len()),
-            (MOST_COLUMNS, 2)
-        );
+        assert_eq!((tables[0].columns.len(), tables[0].at_s.len()), (MOST_COLUMNS, 2));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! The versioned content of `run.json`: what was measured, where, and how far to trust it.
+//! `run.json`: results of a run, its environment, and its caveats.
 //!
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
@@ -20,22 +20,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the run directory's format. Raised when a reader of the old one would misread the new one.
+/// Format version of a run directory. Raised when a reader of the old format would misread the new one.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDocument {
-    /// Version of this format.
+    /// Format version.
     pub schema_version: u32,
-    /// Version of the `dyno` that wrote it.
+    /// Version of the `dyno` that wrote the document.
     pub dyno_version: String,
     /// Name of the workload.
     pub name: String,
     /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
-    /// How the run ended.
     pub status: RunStatus,
     /// Why the run is partial or failed.
     pub status_reason: Option<String>,
@@ -43,73 +42,72 @@ pub struct RunDocument {
     pub plan: serde_json::Value,
     /// Machine and system of the client.
     pub environment: Environment,
-    /// The server under test.
     pub server: ServerRecord,
-    /// Phases in the order they ran; with several instances, all of them together.
+    /// Phases in the order in which they ran; with several instances, their totals.
     pub phases: Vec<PhaseRecord>,
-    /// The servers one by one, each with its own client; empty unless there were several.
+    /// Each server with its own client; empty for a single server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceRecord>,
-    /// The hosts that took part, if the load came from several.
+    /// Hosts of the fleet, if the load came from several hosts.
     pub fleet: Option<FleetRecord>,
-    /// CPUs and memory of the servers and clients: planned, and as the kernel says.
+    /// CPUs and memory of servers and clients: as planned, and as the kernel reported them.
     pub placement: Option<PlacementRecord>,
-    /// How the packets of a network card were spread over CPUs for the time of the run, if that was asked for.
+    /// Distribution of a network card's packets over CPUs during the run, if the plan asked for it.
     pub packet_steering: Option<SteeringRecord>,
-    /// Settings of the kernel and of devices that were made for the time of the run.
+    /// Settings of the kernel and of devices that were changed for the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_settings: Vec<HostSettingRecord>,
-    /// Programs that watched during a window of the run.
+    /// Programs that ran during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
-    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, the CPUs of all
-    /// servers of a fleet, and of servers elsewhere what exporters and the servers themselves reported, machine by machine.
+    /// Busy time of resources in each phase, where it could be read: of the server on this machine, of the CPUs of all
+    /// servers of a fleet, and, for each machine of remote servers, as reported by exporters and by the servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
-    /// How much counters of servers, devices and processors grew in each phase; none of a fleet.
+    /// Growth of the counters of servers, devices and processors in each phase; empty for a fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumption: Vec<Consumption>,
-    /// What watched the machine and the servers while the load ran, and how well it could.
+    /// Sources that observed the machine and the servers during the run, and their health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceRecord>,
-    /// The collection under test at the start and the end of phases, of each server that told.
+    /// Collection under test at the start and end of phases, for each server that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<CollectionRecord>,
-    /// The secondary indexes of the collection; absent where the plan has none.
+    /// Secondary indexes of the collection; absent if the plan has none.
     pub secondary_indexes: Option<SecondaryIndexes>,
-    /// Collections with documents that were dropped before the run loaded its own.
+    /// Non-empty collections that were dropped before the run loaded its own documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedCollection>,
-    /// Changes of the servers and of the client while the phases ran, in the order of time.
+    /// Events of servers and client during the phases, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
-    /// Figures of the last `dyno selfcheck` on this machine, if there was one.
+    /// Results of the last `dyno selfcheck` on this machine, if any.
     pub selfcheck: Option<serde_json::Value>,
 }
 
-/// Secondary indexes that a plan asks for.
+/// Secondary indexes of a plan.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondaryIndexes {
-    /// The fields of each, separated by commas.
+    /// Comma-separated fields of each index.
     pub keys: Vec<String>,
-    /// Time in which those were created that were not there, after the documents were loaded; absent if all were there.
+    /// Time to create the missing indexes after the documents were loaded; absent if all existed.
     pub build_s: Option<f64>,
 }
 
-/// A collection that was dropped.
+/// A dropped collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DroppedCollection {
     /// Database and collection.
     pub namespace: String,
-    /// Number of documents that it held, by the server's metadata.
+    /// Number of documents, by the server's metadata.
     pub documents: u64,
-    /// Key of a document that neither this program nor YCSB had written, if one was found.
+    /// Key of a document that neither dyno nor YCSB wrote, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_key: Option<String>,
-    /// Whether the keys of all documents were checked; otherwise at most 102 documents were.
+    /// Whether the keys of all documents were checked; otherwise, at most 102 documents were.
     #[serde(default)]
     pub all_keys_checked: bool,
 }
@@ -124,24 +122,24 @@ impl Document for RunDocument {
     }
 }
 
-/// A time of a record in milliseconds since 1970; `None` for a text that is none.
+/// Parses a timestamp of a record as milliseconds since 1970; `None` if it is invalid.
 pub fn milliseconds(time: &str) -> Option<i64> {
     let time: Option<jiff::Timestamp> = time.parse().ok();
     time.map(jiff::Timestamp::as_millisecond)
 }
 
 impl RunDocument {
-    /// The plan by its fields.
+    /// The plan's fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
     }
 
-    /// Its start in milliseconds since 1970; absent if the record holds no time of it.
+    /// Start in milliseconds since 1970; `None` if it was not recorded.
     pub fn started_ms(&self) -> Option<i64> {
         milliseconds(&self.started_at)
     }
 
-    /// Worker threads of all clients; absent if the plan does not tell.
+    /// Worker threads of all clients; `None` if the plan does not set them.
     pub fn client_threads(&self) -> Option<u64> {
         if let Some(fleet) = &self.fleet {
             return Some(fleet.agents.iter().map(|agent| agent.threads).sum());
@@ -151,7 +149,7 @@ impl RunDocument {
         Some(plan.client.threads?.max(1).saturating_mul(pairs))
     }
 
-    /// Clients of all together; absent if the plan does not tell.
+    /// Clients of all instances; `None` if the plan does not set them.
     pub fn clients(&self) -> Option<u64> {
         let of_fleet = self.fleet.as_ref().map(|fleet| fleet.clients);
         if let Some(clients) = of_fleet.filter(|clients| *clients > 0) {
@@ -163,164 +161,158 @@ impl RunDocument {
     }
 }
 
-/// One of several servers, each loaded by a client of its own.
+/// One of several servers with its own client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceRecord {
     /// Number, from 0.
     pub number: u64,
-    /// Run directory of this instance alone, inside that of the run.
+    /// Run directory of the instance, relative to the run's directory.
     pub directory: String,
-    /// The server.
     pub server: ServerRecord,
-    /// Its phases. CPU time of the client is that of the instance's worker threads.
+    /// Phases. The client's CPU time is the CPU time of the instance's worker threads.
     pub phases: Vec<PhaseRecord>,
 }
 
-/// Where servers and clients were put on the machine.
+/// Placement of servers and clients on the machine.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementRecord {
-    /// What was asked for.
+    /// Requested placement.
     pub request: String,
-    /// Place of each server, as CPUs and memory policy.
+    /// Placement of each server, as CPUs and memory policy.
     pub instances: Vec<String>,
-    /// Place of each client.
+    /// Placement of each client.
     pub clients: Vec<String>,
-    /// Reasons why the places are less separate than they look.
+    /// Reasons why the placements are less separate than they look.
     pub notes: Vec<String>,
-    /// Of each server: CPUs of its threads and where its memory lies, read while it ran. On a client host of a fleet it is one
-    /// value, of the worker threads of its agent.
+    /// For each server, the CPUs of its threads and the location of its memory, read while it ran. On a client host of
+    /// a fleet, a single value for the worker threads of its agent.
     pub achieved: Vec<serde_json::Value>,
-    /// Whether the threads of the clients had the CPUs and the memory policy that were planned for them, read while they ran;
-    /// absent if nothing was planned or they did not run.
+    /// Whether the client threads had the planned CPUs and memory policy, read while they ran; absent if nothing was
+    /// planned or they did not run.
     pub clients_as_planned: Option<bool>,
-    /// What places and caches were computed from; absent in records of earlier versions.
+    /// Machine for which placements and cache sizes were computed; absent in older records.
     pub machine: Option<PlannedMachine>,
 }
 
-/// A machine as servers were placed on it.
+/// The part of a machine that placement uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedMachine {
-    /// CPUs that may be used, such as `0-3,8`.
+    /// Usable CPUs, such as `0-3,8`.
     pub cpus: String,
-    /// Memory that the control group allows.
+    /// Memory limit of the control group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
-    /// Its NUMA nodes.
     pub nodes: Vec<PlannedNode>,
 }
 
 /// A NUMA node of a [`PlannedMachine`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedNode {
-    /// Its number.
     pub number: u32,
-    /// Its CPUs, such as `0-3`.
+    /// CPUs, such as `0-3`.
     pub cpus: String,
-    /// Its memory.
     pub memory_bytes: u64,
 }
 
-/// Receive packet steering of a network card: set before the run, and put back after it.
+/// Receive packet steering of a network card: set before the run, and restored after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SteeringRecord {
-    /// The network interface.
     pub interface: String,
-    /// CPUs that work on the packets it receives, ascending.
+    /// CPUs that process received packets, ascending.
     pub cpus: Vec<u64>,
-    /// Its receive queues.
+    /// Receive queues.
     pub queues: Vec<SteeredQueue>,
 }
 
-/// A receive queue and its CPUs, as masks in the form of the kernel.
+/// A receive queue and its CPUs, as kernel CPU masks.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SteeredQueue {
-    /// File of the kernel.
+    /// Kernel file.
     pub file: String,
-    /// What it held before the run, and was put back.
+    /// Value before the run, which was restored.
     pub before: String,
-    /// What was set, and read back.
+    /// Value that was set, as read back.
     pub set: String,
-    /// What it held at the end of the run; absent if it could not be read, the run did not get there, or it is on a host of a fleet,
+    /// Value at the end of the run; absent if it could not be read, if the run ended before, or on a host of a fleet,
     /// where it is read back only when it is set.
     pub at_end: Option<String>,
 }
 
-/// A setting of the kernel or of a device, in one file: set for the run, and put back after it.
+/// A kernel or device setting in one file: set for the run, and restored after it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSettingRecord {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub name: String,
-    /// File of the kernel.
+    /// Kernel file.
     pub file: String,
-    /// What it held before the run, and was put back.
+    /// Value before the run, which was restored.
     pub before: String,
-    /// What was set, and read back.
+    /// Value that was set, as read back.
     pub set: String,
-    /// What it held at the end of the run; absent if it could not be read, or the run did not get there.
+    /// Value at the end of the run; absent if it could not be read, or the run ended before.
     pub at_end: Option<String>,
 }
 
-/// A program that watched during a window of the run, or the trace of file I/O of the run itself.
+/// A program that ran during a window of the run, or the run's trace of file I/O.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRecord {
     /// Name in the plan.
     pub name: String,
-    /// Program and arguments; none of the trace of file I/O, which is in the folder `io-trace`.
+    /// Program and arguments; empty for the trace of file I/O, which is in the folder `io-trace`.
     pub command: Vec<String>,
-    /// Folder of its output in the run directory; `output.raw.log` in it has what it printed, secrets included.
+    /// Output folder in the run directory; its `output.raw.log` has the program's output, including secrets.
     pub directory: String,
-    /// Start, from the start of the run; absent if it was never started.
+    /// Start, from the start of the run; absent if the program was never started.
     pub start_s: Option<f64>,
     /// End, from the start of the run.
     pub end_s: Option<f64>,
-    /// How it ended, in words.
+    /// How the program ended.
     pub outcome: String,
 }
 
-/// Something that told metrics during the run; they are in `metrics/NAME.csv`.
+/// A source of metrics during the run; its values are in `metrics/NAME.csv`.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceRecord {
-    /// Name, and that of its file.
+    /// Name of the source and of its file.
     pub name: String,
-    /// Kind of source.
     pub kind: SourceKind,
-    /// What it is about: a host name, or an address.
+    /// Host name or address.
     pub subject: String,
-    /// Machine of a server or an exporter, by the same name for all addresses of the machine.
+    /// Machine of a server or an exporter, with the same name for all its addresses.
     #[serde(default)]
     pub machine: Option<String>,
-    /// Whether it is about a machine that a server under test runs on.
+    /// Whether the source observes a machine of a server under test.
     pub of_server: bool,
-    /// Time from one reading to the next, as planned.
+    /// Planned time between readings.
     pub interval_s: f64,
-    /// Readings that became one row of the file.
+    /// Number of readings that are averaged into one row of the file.
     pub readings_per_row: u64,
-    /// How well it could be read over the whole run: the worst that lasted to its end, or `degraded` if it failed
-    /// for a time.
+    /// Health over the whole run: the worst state that lasted to the end, or `degraded` if the source failed
+    /// temporarily.
     pub health: SourceHealth,
-    /// Why it is not healthy.
+    /// Why the source is not healthy.
     pub reason: Option<String>,
-    /// Parts of it that are missing, each with the reason.
+    /// Missing parts with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Readings that were taken.
+    /// Successful readings.
     pub readings: u64,
-    /// Readings that failed, or came too late for their turn.
+    /// Readings that failed or were too late.
     pub missed: u64,
-    /// Times in which it could not be read, the first ones of many.
+    /// Outages; at most the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageRecord>,
-    /// CPU time that reading it took in this program.
+    /// CPU time that dyno used to read the source.
     pub cpu_s: f64,
-    /// The same as a share of one CPU.
+    /// `cpu_s` as a share of one CPU.
     pub cpu_ratio: f64,
 }
 
-/// What kind of thing told metrics.
+/// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -330,11 +322,11 @@ pub enum SourceKind {
     Server,
     /// A Prometheus exporter.
     Exporter,
-    /// The kernel of a host of a fleet, by the agent there.
+    /// The kernel of a fleet host, by its agent.
     Agent,
 }
 
-/// How well a source could be read.
+/// Health of a source.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -342,39 +334,35 @@ pub enum SourceKind {
 pub enum SourceHealth {
     /// Everything was read.
     Healthy,
-    /// It does not exist here, which is no fault.
+    /// The source does not exist here, which is not an error.
     Unsupported,
-    /// Parts of it were read, or it was read for a part of the time.
+    /// Parts of the source were missing, or it failed part of the time.
     Degraded,
-    /// It should be there and could not be read.
+    /// The source should exist, but could not be read.
     Failed,
 }
 
-/// A time in which a source could not be read.
+/// A time range in which a source could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutageRecord {
-    /// Its first failed reading, from the start of the run.
+    /// First failed reading, from the start of the run.
     pub start_s: f64,
-    /// Its next good reading; absent if there was none.
+    /// Next successful reading; absent if there was none.
     pub end_s: Option<f64>,
-    /// Why.
     pub reason: String,
 }
 
-/// A collection at the start or the end of a phase.
+/// A collection at the start or end of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionRecord {
-    /// The phase.
     pub phase: PhaseKind,
-    /// Which end of it.
+    /// Start or end of the phase.
     pub at: PhaseEdge,
-    /// Name of the server that was asked, such as `server`, `pair-0`, `router-0`.
+    /// Name of the server that reported it, such as `server`, `pair-0`, `router-0`.
     pub instance: String,
-    /// Database of the collection.
     pub database: String,
-    /// Its name.
     pub collection: String,
-    /// What the server told.
+    /// Statistics from the server.
     pub statistics: CollectionStatistics,
 }
 
@@ -384,34 +372,33 @@ pub struct CollectionRecord {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseEdge {
-    /// Before its first operation.
+    /// Before the first operation.
     Start,
-    /// After its last one.
+    /// After the last operation.
     End,
 }
 
-/// How large a collection is. What the server does not tell is absent; of a sharded collection these are sums.
+/// Size of a collection. Values that the server does not report are absent; for a sharded collection, they are sums.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionStatistics {
-    /// Documents.
     pub documents: u64,
-    /// Their size, uncompressed.
+    /// Uncompressed size of the documents.
     pub data_bytes: Option<u64>,
     /// Size of the collection on disk, without indexes.
     pub storage_bytes: Option<u64>,
-    /// The part of it that is free to be used again.
+    /// Reusable free space in the collection's file.
     pub free_storage_bytes: Option<u64>,
     /// Size of all indexes on disk.
     pub indexes_bytes: Option<u64>,
     /// Size of each index on disk, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub index_bytes: BTreeMap<String, u64>,
-    /// `data_bytes` by `documents`; absent of an empty collection.
+    /// `data_bytes` divided by `documents`; absent for an empty collection.
     pub mean_document_bytes: Option<f64>,
-    /// The part of the collection, without indexes, that is in the cache of the storage engine.
+    /// Part of the collection, without indexes, that is in the storage engine's cache.
     pub cached_bytes: Option<u64>,
-    /// Pages of it that were read into the cache since the server started.
+    /// Pages of the collection read into the cache since the server started.
     pub pages_read: Option<u64>,
 }
 
@@ -419,25 +406,25 @@ pub struct CollectionStatistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Still running, or killed: what was recorded up to the last interval is valid.
+    /// Still running, or killed: results up to the last interval are valid.
     Running,
     /// All phases ended as planned.
     Complete,
-    /// Stopped early (Ctrl-C, or a search that has seen enough); the phases that ran are valid.
+    /// Stopped early (by Ctrl-C or by a search); the phases that ran are valid.
     Partial,
-    /// Stopped by a fault.
+    /// Stopped by an error.
     Failed,
 }
 
 named! {
     /// Purpose of a phase.
-    // In the order in which they run.
+    // Listed in execution order.
     PhaseKind {
         /// Inserts the data set.
         Load = "load",
-        /// Load like `Measure`, before the server is settled; not part of the result.
+        /// The same load as `Measure`, until the server has settled; not part of the result.
         Warmup = "warmup",
-        /// The result.
+        /// The measured load.
         Measure = "measure",
     }
 }
@@ -445,47 +432,46 @@ named! {
 /// Totals of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
-    /// Purpose.
     pub name: PhaseKind,
     /// Start, from the start of the run.
     pub start_s: f64,
     /// Time from the start of the phase to the end of its last operation or its planned end, whichever is later.
     pub duration_s: f64,
-    /// Rate that the schedule asked for; absent with a closed loop.
+    /// Offered rate; absent with a closed loop.
     pub offered_rate_per_s: Option<f64>,
-    /// Operations that succeeded per second. A read-modify-write counts once.
+    /// Successful operations per second. A read-modify-write counts once.
     pub achieved_rate_per_s: f64,
-    /// Operations that succeeded. A read-modify-write counts once.
+    /// Successful operations. A read-modify-write counts once.
     #[serde(default)]
     pub succeeded: u64,
-    /// Operations that failed. A read-modify-write counts once, whichever of its parts failed.
+    /// Failed operations. A read-modify-write counts once, whichever of its parts failed.
     #[serde(default)]
     pub failed: u64,
     /// Statistics by operation name. `read_modify_write` also counts its two parts under `read` and `update`.
     pub operations: BTreeMap<String, OperationRecord>,
-    /// Failed operations by kind. Of a read-modify-write each failed part counts by its own kind.
+    /// Failed operations by kind. Each failed part of a read-modify-write counts under its own kind.
     pub errors: BTreeMap<String, u64>,
-    /// Text of the server or the driver about the first failure of a kind. Kinds without a text are absent.
+    /// Message of the server or driver about the first failure of each kind. Kinds without a message are absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub error_examples: BTreeMap<String, ErrorExample>,
-    /// What became of the arrivals of an open-loop schedule.
+    /// Outcome of the arrivals of an open-loop schedule.
     pub arrivals: Option<Arrivals>,
-    /// Mean time that clients waited between an answer and the send of their next operation: all that they waited in the
-    /// phase, by the operations that ended. Absent unless the schedule makes them wait, by a think time or by slots.
+    /// Mean time between an answer and the same client's next send: the total waiting time in the phase divided by its
+    /// finished operations. Absent unless the schedule makes clients wait, by a think time or by slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_think_time_us: Option<f64>,
-    /// What the load generator itself used.
+    /// Resource use of the load generator.
     pub client: ClientUsage,
-    /// Time average of the number of operations sent and not yet answered.
+    /// Time average of the number of operations in flight.
     pub mean_in_flight: f64,
-    /// `mean_in_flight` divided by (finished operations per second × their mean service time), failures included.
-    /// 1 when Little's law holds. Absent without finished operations.
+    /// `mean_in_flight` divided by (finished operations per second × their mean service time), including failures. 1
+    /// when Little's law holds. Absent without finished operations.
     pub little_ratio: Option<f64>,
-    /// Realised skew of the keys; absent where no keys were drawn.
+    /// Actual skew of the keys; absent if no keys were drawn.
     pub keys: Option<KeyShares>,
     /// Connections replaced after an error.
     pub reconnects: u64,
-    /// Commands that were sent once more, as `retryWrites` and `retryReads` ask for. The driver backend does not count them.
+    /// Commands that were sent again because of `retryWrites` or `retryReads`. The driver backend does not count them.
     #[serde(default)]
     pub retries: u64,
 }
@@ -495,7 +481,7 @@ pub struct PhaseRecord {
 pub struct OperationRecord {
     /// Successful operations.
     pub count: u64,
-    /// Failed operations; their latencies are in none of the summaries.
+    /// Failed operations; no summary includes their latencies.
     pub errors: u64,
     /// Successful operations per second.
     pub rate_per_s: f64,
@@ -516,94 +502,84 @@ pub struct OperationRecord {
 pub struct LatencySummary {
     /// Arithmetic mean, from exact sums.
     pub mean: f64,
-    /// Smallest value.
     pub min: f64,
-    /// Median.
     pub p50: f64,
-    /// 90th percentile.
     pub p90: f64,
-    /// 95th percentile.
     pub p95: f64,
-    /// 99th percentile.
     pub p99: f64,
-    /// 99.9th percentile.
     pub p99_9: f64,
-    /// 99.99th percentile.
     pub p99_99: f64,
-    /// Largest value.
     pub max: f64,
 }
 
-/// What became of the arrivals of an open-loop schedule.
+/// Outcome of the arrivals of an open-loop schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
-    /// Arrivals whose intended start lay in the phase.
+    /// Arrivals with an intended start in the phase.
     pub due: u64,
-    /// Arrivals that were started.
     pub started: u64,
-    /// Arrivals that waited longer than `max_start_delay`, or until the phase had ended, and were never sent.
+    /// Arrivals that waited longer than `max_start_delay` or until the phase had ended, and were never sent.
     pub dropped: u64,
     /// Started arrivals that had waited more than 1 ms for a free connection or for the generator.
     pub late: u64,
 }
 
-/// How long a resource was busy during a phase.
+/// Busy time of a resource during a phase.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUse {
-    /// The phase.
     pub phase: PhaseKind,
-    /// The resource.
     pub resource: ResourceKind,
-    /// Servers of the resource in the sense of queueing: CPUs that may be used, or devices that hold data.
+    /// Number of servers in the queueing sense: usable CPUs, or data devices.
     pub units: u64,
-    /// Which CPUs the processes may use, and their quotas: of servers for their CPU time, of worker threads for their waits.
+    /// CPUs and quotas of the processes: of the servers for their CPU time, of the worker threads for their waits.
     /// Absent in older records and for other resources.
     pub allowed: Option<AllowedCpus>,
-    /// Time in which they were busy, added over all of them.
+    /// Busy time, summed over all units.
     pub busy_s: f64,
     /// Length of the phase.
     pub duration_s: f64,
-    /// Who reported it of another machine. Absent for what the kernel said to this program, or to the agents of a fleet of servers that
-    /// they started.
+    /// Source of values from another machine. Absent for values from the kernel that dyno read itself, or that a
+    /// fleet's agents read for servers that they started.
     pub reported: Option<ReportedBy>,
-    /// The devices of a disk one by one; empty where they were not told apart, and for other resources.
+    /// Each device of a disk resource; empty if the devices were not distinguished, and for other resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskUse>,
 }
 
-/// Who reported how long a resource was busy.
+/// Source of a busy time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedBy {
-    /// Name of the source: an exporter, or the agent of a host; `serverStatus` where servers reported the CPU time of their own
-    /// processes.
+    /// Name of the source: an exporter, or the agent of a host; `serverStatus` for the CPU time of server processes as
+    /// the servers report it.
     pub source: String,
-    /// The machine, by the host in the address of its servers or of its exporter, or by the name of the agent's host.
+    /// Machine, by the host in the address of its servers or exporter, or by the name of the agent's host.
     pub machine: String,
 }
 
-/// Resources of a bench.
+/// Resources of a test bench.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceKind {
-    /// CPU time of the processes of the servers.
+    /// CPU time of the server processes.
     ServerCpu,
     /// CPU time of the client.
     ClientCpu,
-    /// All CPU time of the machine of client and server that was not idle.
+    /// All busy CPU time of the machine that runs client and server.
     HostCpu,
-    /// All CPU time of another machine, that of servers, that was not idle, as an exporter there reported it.
+    /// All busy CPU time of a remote server machine, as an exporter reported it.
     ServerHostCpu,
-    /// Time in which the devices of the data folders had requests. A device that serves several at once can do more than that
-    /// says.
+    /// Time in which the data devices had requests. Devices that serve several requests at once can do more than this
+    /// suggests.
     Disk,
-    /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.
+    /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` is the number of
+    /// threads.
     ClientCpuWait,
 }
 
-/// What the load generator itself used during a phase.
+/// Resource use of the load generator during a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientUsage {
     /// User-mode CPU time of the process.
@@ -621,51 +597,42 @@ pub struct ClientUsage {
 pub struct KeyShares {
     /// Keys drawn.
     pub draws: u64,
-    /// Share of the draws that went to the most frequent 1 % of the documents.
+    /// Share of the draws that hit the most frequent 1 % of the documents.
     pub hottest_1_percent_ratio: f64,
-    /// Share of the draws that went to the most frequent 10 % of the documents.
+    /// Share of the draws that hit the most frequent 10 % of the documents.
     pub hottest_10_percent_ratio: f64,
 }
 
-/// A reason to doubt a result, shown beside the numbers it touches by every renderer.
+/// A reason to doubt a result, which every renderer shows next to the affected numbers.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Caveat {
-    /// What is doubtful.
     pub kind: CaveatKind,
-    /// The doubt with its figures.
     #[serde(flatten)]
     pub statement: Statement,
-    /// The phase it touches; the whole run when absent.
+    /// Affected phase; absent for the whole run.
     pub phase: Option<PhaseKind>,
 }
 
 impl Caveat {
-    /// One that touches the whole run.
+    /// A caveat about the whole run.
     pub fn of_run(kind: CaveatKind, statement: Statement) -> Caveat {
-        Caveat {
-            kind,
-            statement,
-            phase: None,
-        }
+        Caveat { kind, statement, phase: None }
     }
 
-    /// One that touches one phase.
+    /// A caveat about one phase.
     pub fn of_phase(kind: CaveatKind, phase: PhaseKind, statement: Statement) -> Caveat {
-        Caveat {
-            phase: Some(phase),
-            ..Caveat::of_run(kind, statement)
-        }
+        Caveat { phase: Some(phase), ..Caveat::of_run(kind, statement) }
     }
 }
 
-/// Kinds of doubt.
+/// Kinds of caveats.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum CaveatKind {
-    /// No thread of the client ran for a time.
+    /// All threads of the client were stopped for some time.
     ClientStopped,
     /// The client was too busy for its numbers to describe the server.
     GeneratorBottleneck,
@@ -673,11 +640,11 @@ pub enum CaveatKind {
     DroppedArrivals,
     /// Many operations started late: response time includes waiting in the client.
     LateStarts,
-    /// The achieved rate is below the offered one.
+    /// The achieved rate is below the offered rate.
     RateNotAchieved,
-    /// Of a number of operations for several servers some did far more than others.
+    /// A fixed number of operations was spread very unevenly over several servers.
     UnevenShares,
-    /// The measure phase has no steady state.
+    /// The measure phase did not reach a steady state.
     NotSteady,
     /// The start of the measure phase was still a warm-up.
     WarmUpMeasured,
@@ -687,13 +654,11 @@ pub enum CaveatKind {
     TooFewOperations,
     /// Values above the histogram's range.
     ClampedValues,
-    /// Operations failed.
     Errors,
-    /// The run ended early.
     Partial,
-    /// Agents of a fleet were lost, late or not together.
+    /// Agents of a fleet were lost, late or not synchronized.
     Fleet,
-    /// The number of documents differs from what the plan assumes.
+    /// The number of documents differs from the plan.
     DocumentCount,
     /// The measurement disagrees with Little's law.
     LittleLaw,
@@ -701,136 +666,126 @@ pub enum CaveatKind {
     FitsInCache,
     /// Writes are acknowledged before they are durable.
     Durability,
-    /// Something may have stood between client and server: TLS did not prove who answered.
+    /// TLS did not verify the server's identity, so another host may have been between client and server.
     UnverifiedTls,
     /// CPU frequency is not fixed.
     CpuFrequency,
     /// A setting of the machine is known to disturb measurements.
     MachineSetting,
-    /// Client and server share the machine.
     SharedMachine,
     /// The clock is coarse or slow to read.
     ClockCoarse,
     /// Something that should have been recorded could not be read.
     ProbeUnavailable,
-    /// A server setting differs from what was asked.
+    /// A server setting differs from the requested one.
     ServerSetting,
     /// Connections were replaced during the phase.
     Reconnects,
-    /// Checking values that were read found wrong ones.
+    /// Checks of read values found wrong ones.
     Integrity,
-    /// Files of the record are not what they were when it was finished.
+    /// Files of the record were modified after it was finished.
     RecordChanged,
-    /// Runs of an experiment differ in what should be the same.
+    /// Runs of an experiment differ in properties that should be equal.
     MixedRuns,
 }
 
-/// Machine and system that ran the client. `None` means that it could not be read.
+/// Machine and system of the client. `None` means that the value could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// Host name.
     pub hostname: Option<String>,
     /// Kernel name and release.
     pub kernel: Option<String>,
     /// Distribution.
     pub os: Option<String>,
-    /// CPU model.
     pub cpu_model: Option<String>,
     /// Logical CPUs that this process may use.
     pub cpus: Option<u64>,
-    /// Which these are, and its CPU quota; absent in older records.
+    /// CPUs and CPU quota of this process; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<AllowedCpus>,
-    /// Logical CPUs of the machine that are online, whoever may use them; absent in older records.
+    /// Logical CPUs that are online, usable or not; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpus: Option<u64>,
-    /// NUMA nodes.
     pub numa_nodes: Option<u64>,
     /// Frequency governor of CPU 0.
     pub cpu_governor: Option<String>,
-    /// What else decides how fast and how evenly the CPUs work.
+    /// Other settings that affect the speed of the CPUs.
     #[serde(default, skip_serializing_if = "CpuSettings::are_unknown")]
     pub cpu_settings: CpuSettings,
-    /// Memory of the machine.
     pub memory_bytes: Option<u64>,
-    /// Swap of the machine.
     pub swap_bytes: Option<u64>,
-    /// Transparent huge pages: the selected mode.
+    /// Selected mode of transparent huge pages.
     pub transparent_hugepages: Option<String>,
     /// Kernel clock source.
     pub clock_source: Option<String>,
-    /// Median cost of reading the clock once.
+    /// Median time to read the clock once.
     pub clock_read_ns: Option<f64>,
     /// One-minute load average before the run.
     pub load_average: Option<f64>,
-    /// Hypervisor or container, where the machine tells.
+    /// Hypervisor or container, if the machine shows it.
     pub virtualization: Option<String>,
-    /// The device and file system that hold the server's data, where they are on this machine.
+    /// Device and file system of the server's data, if they are on this machine.
     pub data_storage: Option<StorageRecord>,
-    /// What `dyno doctor` says of the machine and the server; empty in runs where it was not asked.
+    /// Results of `dyno doctor` for the machine and the server; empty if the checks were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doctor: Vec<Verdict>,
 }
 
-/// Settings of CPUs and firmware. Each is absent where the machine does not show it, as most virtual machines do not, or only
-/// to root.
+/// Settings of CPUs and firmware. Each is absent if the machine does not show it, as on most virtual machines, or shows
+/// it only to root.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CpuSettings {
-    /// Driver of the frequencies, with its mode in parentheses where it has several: `intel_pstate (active)`.
+    /// Frequency driver, with its mode in parentheses if it has several: `intel_pstate (active)`.
     pub frequency_driver: Option<String>,
-    /// What CPU 0 prefers where speed costs energy, such as `performance` or `balance_power`.
+    /// Energy preference of CPU 0, such as `performance` or `balance_power`.
     pub energy_preference: Option<String>,
     /// Whether frequencies above the nominal one are allowed.
     pub turbo: Option<bool>,
     /// Whether the hardware chooses the frequencies itself (Intel's HWP).
     pub hardware_pstates: Option<bool>,
-    /// Driver of the idle states.
     pub idle_driver: Option<String>,
     /// Idle states of CPU 0, the lightest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_states: Vec<IdleState>,
-    /// Simultaneous multithreading, as the kernel says it: `on`, `off`, `forceoff`, `notsupported`.
+    /// Simultaneous multithreading, as the kernel shows it: `on`, `off`, `forceoff`, `notsupported`.
     pub smt: Option<String>,
-    /// NUMA nodes with CPUs for each socket; more than 1 with sub-NUMA clustering.
+    /// NUMA nodes with CPUs per socket; more than 1 with sub-NUMA clustering.
     pub nodes_per_socket: Option<u64>,
-    /// Hardware prefetchers that are off, of an Intel CPU whose registers can be read.
+    /// Disabled hardware prefetchers of an Intel CPU, if its registers can be read.
     pub prefetchers_off: Option<Vec<String>>,
-    /// Revision of the microcode.
+    /// Microcode revision.
     pub microcode: Option<String>,
-    /// Maker, version and date of the firmware.
+    /// Vendor, version and date of the firmware.
     pub bios: Option<String>,
-    /// Whether `irqbalance` runs, which moves interrupts between CPUs; absent in a container, which does not show it.
+    /// Whether `irqbalance`, which moves interrupts between CPUs, runs; absent in a container, which does not show it.
     pub irqbalance: Option<bool>,
 }
 
 impl CpuSettings {
-    /// Whether the machine shows none of them.
+    /// Whether the machine shows none of the settings.
     pub fn are_unknown(&self) -> bool {
         *self == CpuSettings::default()
     }
 }
 
-/// A state that a CPU without work goes to.
+/// An idle state of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleState {
-    /// Its name, such as `C6`.
+    /// Name, such as `C6`.
     pub name: String,
-    /// Time to come back from it.
+    /// Time to leave the state.
     pub exit_latency_us: u64,
-    /// Whether it may be used.
     pub enabled: bool,
 }
 
-/// The storage that holds a data folder.
+/// Storage of a data folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StorageRecord {
-    /// The folder.
     pub path: String,
     /// File system type.
     pub filesystem: Option<String>,
-    /// Mount options.
     pub mount_options: Option<String>,
     /// Block device.
     pub device: Option<String>,
@@ -838,14 +793,14 @@ pub struct StorageRecord {
     pub readahead_bytes: Option<u64>,
     /// I/O scheduler of the device.
     pub scheduler: Option<String>,
-    /// Whether the device says it is rotational.
+    /// Whether the device is rotational, as it reports.
     pub rotational: Option<bool>,
     /// Free space before the run.
     pub free_bytes: Option<u64>,
-    /// What its devices can do, by their names as in `/proc/diskstats`; empty unless it was measured.
+    /// Capacity of the devices, by their names as in `/proc/diskstats`; empty unless it was measured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, DiskCapacity>,
-    /// What was made there for the run; absent of storage that was there.
+    /// Storage that was created for the run; absent for existing storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<PreparedStorageRecord>,
 }
@@ -857,11 +812,9 @@ pub struct ServerRecord {
     pub kind: String,
     /// Address without credentials.
     pub address: String,
-    /// Version that the server reports.
     pub version: Option<String>,
-    /// Name of the server's software, where it tells.
+    /// Name of the server's software, if reported.
     pub product: Option<String>,
-    /// Storage engine that the server reports.
     pub storage_engine: Option<String>,
     /// Topology: `standalone`, `replica_set`, `sharded`.
     pub topology: Option<String>,
@@ -873,7 +826,7 @@ pub struct ServerRecord {
     pub write_concern: String,
     /// Read concern of the operations, as sent.
     pub read_concern: String,
-    /// Settings it was started with or reports, by name.
+    /// Settings that the server was started with or reports, by name.
     pub settings: BTreeMap<String, String>,
     /// Documents in the collection when the measure phase began.
     pub documents: Option<u64>,
@@ -881,13 +834,13 @@ pub struct ServerRecord {
     pub data_bytes: Option<u64>,
     /// Size of the collection on disk.
     pub storage_bytes: Option<u64>,
-    /// Median time of an empty command and its answer before the run.
+    /// Median round-trip time of an empty command before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<f64>,
-    /// Its machine as it tells of it; absent of a server on the client's machine, and in records of earlier versions.
+    /// Machine as the server reports it; absent for a server on the client's machine, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
-    /// The processes that were started for the run, with their settings; empty for a server that ran already.
+    /// Processes that were started for the run, with their settings; empty for a server that was already running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberRecord>,
 }
@@ -895,16 +848,14 @@ pub struct ServerRecord {
 /// One server process that was started for the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberRecord {
-    /// Its name within the deployment, such as `server`, `pair-0`, `member-2`, `shard-0-1`, `config-0`, `router-0`.
+    /// Name within the deployment, such as `server`, `pair-0`, `member-2`, `shard-0-1`, `config-0`, `router-0`.
     pub name: String,
-    /// Where it listened.
     pub address: String,
-    /// Version of the program.
     pub version: String,
-    /// Whether it was the primary of its replica set when the deployment was ready.
+    /// Whether the process was the primary of its replica set when the deployment was ready.
     pub was_primary: bool,
-    /// Settings that it was started with, by name; names end in their unit.
+    /// Settings that the process was started with, by name; names end in their unit.
     pub asked: BTreeMap<String, String>,
-    /// Settings that it told when it was asked, under the same names.
+    /// Settings that the process reported, under the same names.
     pub found: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Enums that files and reports have by name: one table gives the variants, their names, and the way back.
+//! Enums with names in files and reports: one table defines the variants, their names, and parsing.
 
 /// Declares enums by the names of their variants, which are also their serialized form.
 macro_rules! named {
@@ -11,17 +11,17 @@ macro_rules! named {
         }
 
         impl $name {
-            /// All of them in their order.
+            /// All variants in order.
             pub const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
 
-            /// The name in files and reports.
+            /// Name in files and reports.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)*
                 }
             }
 
-            /// The one with this name in files and reports.
+            /// Parses a name from files and reports.
             pub fn from_name(name: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|one| one.as_str() == name)
             }

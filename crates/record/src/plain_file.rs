@@ -1,21 +1,21 @@
-//! Files of a record, which may come from anybody: only plain files are opened, so that no reader waits for a pipe, reads a
-//! device without end, or follows a link out of the folder.
+//! Opens only plain files of a record, which may come from anyone, so that no reader waits for a pipe, reads an endless
+//! device, or follows a link out of the folder.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Largest document that is read as a whole.
+/// Maximum size of a document.
 const LARGEST_BYTES: u64 = 1 << 30;
 
 /// Opens a plain file.
 ///
 /// # Errors
-/// Those of the system, and [`ErrorKind::InvalidInput`] for anything but a plain file.
+/// Errors of the system, and [`ErrorKind::InvalidInput`] for anything but a plain file.
 pub fn open(path: &Path) -> io::Result<File> {
     check(path.symlink_metadata()?.file_type())?;
-    // A link or a pipe that replaced the file since then is neither followed nor waited for.
+    // Neither follow nor wait for a link or pipe that replaced the file since the check.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a plain file as a whole.
 ///
 /// # Errors
-/// Those of [`open`], and [`ErrorKind::FileTooLarge`] above 1 GiB.
+/// Errors of [`open`], and [`ErrorKind::FileTooLarge`] above 1 GiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, LARGEST_BYTES)
 }
@@ -45,7 +45,7 @@ fn read_at_most(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a plain file of text as a whole.
 ///
 /// # Errors
-/// Those of [`read`], and [`ErrorKind::InvalidData`] for bytes that are not UTF-8.
+/// Errors of [`read`], and [`ErrorKind::InvalidData`] for bytes that are not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
@@ -62,7 +62,7 @@ fn check(kind: FileType) -> io::Result<()> {
         () if kind.is_socket() => "a socket",
         () => "a device",
     };
-    let text = format!("it is {name}, not a plain file");
+    let text = format!("expected a plain file, found {name}");
     Err(io::Error::new(ErrorKind::InvalidInput, text))
 }
 
@@ -78,9 +78,7 @@ mod tests {
         std::fs::write(at("plain"), "text").unwrap();
         symlink("plain", at("link")).unwrap();
         symlink("/dev/zero", at("endless")).unwrap();
-        let made = std::process::Command::new("mkfifo")
-            .arg(at("pipe"))
-            .status();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
         assert!(made.unwrap().success());
         assert_eq!(read_text(&at("plain")).unwrap(), "text");
         let kind = |path: &Path| open(path).unwrap_err().kind();

@@ -1,119 +1,109 @@
-//! The plan in a record, with those of its fields that results are read by. Records keep the plan as it was written, so that
-//! nothing of it is lost when they are written again; this is how it is read.
+//! Reads the plan in a record, with the fields that results need. Records keep the plan as it was written, so that
+//! rewriting a record loses nothing.
 //!
-//! Records of any version are read: a field that a plan lacks, or that has another form there, is absent.
+//! Records of any version are read: missing fields, and fields with another type, are absent.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A resolved plan, as far as results need it. What is absent was not recorded.
+/// Fields of a resolved plan that results need. Absent fields were not recorded.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedPlan {
-    /// What the plan is for, in words.
+    /// Purpose of the plan.
     pub description: Option<String>,
-    /// The servers.
     pub server: RecordedServer,
-    /// The documents.
     pub data: RecordedData,
-    /// Weights of the operations, by name; empty if none were recorded. They need not add up to 1.
+    /// Weights of the operations, by name; empty if not recorded. They need not add up to 1.
     #[serde_with(skip_apply)]
     #[serde(deserialize_with = "numbers")]
     pub operations: BTreeMap<String, f64>,
-    /// How keys are chosen.
+    /// Key distribution.
     pub keys: Option<RecordedKeys>,
-    /// The load generator.
     pub client: RecordedClient,
-    /// When operations start.
     pub schedule: RecordedSchedule,
-    /// Lengths of the phases.
     pub phases: RecordedPhases,
-    /// What is watched, and who is told.
     pub observe: RecordedObserve,
-    /// What the bench costs; absent where the plan does not say.
+    /// Price of the test bench; absent if the plan does not name one.
     pub price: Option<RecordedPrice>,
-    /// An index build; absent in other experiments.
+    /// Index build; absent in other experiments.
     pub index_build: Option<RecordedIndexBuild>,
 }
 
-/// What a bench costs.
+/// Price of a test bench.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedPrice {
-    /// Price of an hour.
+    /// Price per hour.
     pub per_h: Option<f64>,
-    /// Its currency.
     pub currency: Option<String>,
 }
 
-/// The servers of a plan.
+/// Servers of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedServer {
     /// `mongod`, `embedded` or `uri`.
     pub kind: Option<String>,
-    /// The connection string without secrets, of a server that ran already.
+    /// Connection string without secrets, if the server was already running.
     pub uri: Option<String>,
-    /// Servers beside each other, each with a client of its own.
+    /// Number of servers side by side, each with its own client.
     pub pairs: Option<u64>,
-    /// Size of the cache, with its unit.
+    /// Cache size, with its unit.
     pub cache: Option<String>,
-    /// Compression of the data files.
+    /// Block compressor of the data files.
     pub block_compressor: Option<String>,
     /// Whether a write is on disk before it is acknowledged.
     pub durable_writes: Option<bool>,
 }
 
-/// The documents of a plan.
+/// Documents of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedData {
-    /// Number of documents.
     pub records: Option<u64>,
-    /// Fields of each document.
+    /// Fields per document.
     pub field_count: Option<u64>,
     /// Length of each field.
     pub field_length: Option<RecordedFieldLength>,
     /// `hashed` or `ordered`.
     pub key_order: Option<String>,
-    /// Whether values that are read are checked.
+    /// Whether the values of reads are checked.
     pub integrity: Option<bool>,
 }
 
-/// How long fields are.
+/// Distribution of field lengths.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedFieldLength {
     /// `constant`, `uniform`, `zipfian` or `histogram`.
     pub distribution: Option<String>,
-    /// The length, if it is constant.
+    /// The constant length.
     pub bytes: Option<u64>,
-    /// The smallest length.
     pub min_bytes: Option<u64>,
-    /// The largest length.
     pub max_bytes: Option<u64>,
 }
 
-/// How keys are chosen.
+/// Key distribution of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedKeys {
     /// Name of the distribution.
     #[serde(deserialize_with = "lenient")]
     pub distribution: Option<String>,
-    /// Its parameters by name, such as `exponent`.
+    /// Parameters by name, such as `exponent`.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
 }
 
-/// The load generator of a plan.
+/// Load generator of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -124,7 +114,6 @@ pub struct RecordedClient {
     pub threads: Option<u64>,
     /// `wire` or `driver`.
     pub backend: Option<String>,
-    /// Seed of all random numbers.
     pub seed: Option<u64>,
     /// Documents per insert command of the load phase.
     pub batch: Option<u64>,
@@ -134,19 +123,19 @@ pub struct RecordedClient {
     pub think_time_distribution: Option<String>,
 }
 
-/// When operations start.
+/// Schedule of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedSchedule {
-    /// Its name, such as `closed`, `constant`, `poisson` or `throttled`.
+    /// Name, such as `closed`, `constant`, `poisson` or `throttled`.
     pub kind: Option<String>,
     /// Operations per second; absent in a closed loop.
     pub rate_per_s: Option<f64>,
 }
 
 impl RecordedSchedule {
-    /// Whether each client starts its next operation when its last one has ended and its think time is over.
+    /// Whether each client starts its next operation after its last one has ended and its think time is over.
     pub fn is_closed(&self) -> bool {
         self.kind.as_deref() == Some("closed")
     }
@@ -156,13 +145,13 @@ impl RecordedSchedule {
         self.kind.as_deref() == Some("throttled")
     }
 
-    /// Whether operations start at random, exponentially distributed distances.
+    /// Whether the times between starts are exponentially distributed.
     pub fn is_poisson(&self) -> bool {
         self.kind.as_deref() == Some("poisson")
     }
 }
 
-/// Lengths of the phases of a plan.
+/// Phases of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -171,18 +160,18 @@ pub struct RecordedPhases {
     pub warmup: Option<String>,
     /// Measuring time, with its unit.
     pub duration: Option<String>,
-    /// Measuring ends after so many operations; absent without such an end.
+    /// Number of operations after which measuring ends, if limited.
     pub operations: Option<u64>,
 }
 
 impl RecordedPhases {
-    /// Measuring time in seconds; `None` if it is not known.
+    /// Measuring time in seconds; `None` if unknown.
     pub fn duration_s(&self) -> Option<f64> {
         seconds(self.duration.as_deref()?)
     }
 }
 
-/// The time of a text such as `1m30s`.
+/// Parses a duration such as `1m30s`.
 fn seconds(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1e-9),
@@ -206,34 +195,34 @@ fn seconds(text: &str) -> Option<f64> {
     (!text.is_empty()).then_some(sum_s)
 }
 
-/// What is watched while a plan is run, and who is told.
+/// Observation settings of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedObserve {
-    /// The Grafana that was told of the run.
+    /// Grafana server that was notified of the run.
     pub grafana: RecordedGrafana,
 }
 
-/// A Grafana of a plan.
+/// Grafana server of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedGrafana {
-    /// Where its pages begin.
+    /// Base URL.
     pub url: Option<String>,
 }
 
-/// An index build of a plan.
+/// Index build of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedIndexBuild {
-    /// Name of the layout of the data.
+    /// Name of the data layout.
     pub layout: Option<String>,
-    /// The keys of the index, as `createIndexes` takes them.
+    /// Keys of the index, as passed to `createIndexes`.
     pub keys: Option<String>,
-    /// Name of the remedy that is tried; absent without one.
+    /// Name of the remedy; absent without one.
     pub remedy: Option<String>,
 }
 
@@ -244,7 +233,7 @@ impl RecordedPlan {
     }
 }
 
-/// A value, or the default where it has another form.
+/// Deserializes a value, or returns the default if it has another type.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -252,11 +241,14 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Numbers by name, without what is no number.
+/// Numbers by name; other values are left out.
 fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let fields = value.as_object().into_iter().flatten();
-    let numbers = fields.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+    let numbers = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
     Ok(numbers.collect())
 }
 
@@ -268,15 +260,7 @@ mod tests {
     #[test]
     fn times_of_several_units_are_read() {
         let all = ["30s", "1m30s", "500ms", "1h", "", "soon", "5"];
-        let expected = [
-            Some(30.0),
-            Some(90.0),
-            Some(0.5),
-            Some(3600.0),
-            None,
-            None,
-            None,
-        ];
+        let expected = [Some(30.0), Some(90.0), Some(0.5), Some(3600.0), None, None, None];
         assert_eq!(all.map(seconds), expected);
     }
 
@@ -306,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_lacks_or_has_in_another_form_is_absent() {
+    fn missing_and_mistyped_fields_are_absent() {
         let plan = RecordedPlan::new(&json!({
             "server": "none",
             "client": {"clients": "many", "threads": 2},

@@ -1,58 +1,58 @@
-//! The only number formatter of the workspace: a value, its unit, and a precision that makes sense for both. It stands
-//! beside the records because findings, reports, checks of the machine and progress all write numbers that were recorded.
+//! The only number formatter of the workspace: formats a value with its unit and a suitable precision. It is part of
+//! this crate because findings, reports, machine checks and progress all show recorded numbers.
 
 use schemars::JsonSchema;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// What stands where there is no value.
+/// Text for a missing value.
 pub const NO_VALUE: &str = "–";
 
-/// The unit of a [`Quantity`], which also decides how it is scaled and rounded.
+/// Unit of a [`Quantity`], which also determines scaling and rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Events per second; never scaled, grouped by thousands.
     #[serde(rename = "per_s")]
     PerSecond,
-    /// A time span given in microseconds, shown in ns, µs, ms or s with three digits.
+    /// Duration in microseconds, shown in ns, µs, ms or s with three digits.
     #[serde(rename = "us")]
     Microseconds,
-    /// A length of time given in seconds, shown as people say it (`2 min 30 s`).
+    /// Duration in seconds, shown in larger units (`2 min 30 s`).
     #[serde(rename = "s")]
     Seconds,
-    /// A size in bytes, shown in powers of 1024.
+    /// Size in bytes, shown in powers of 1024.
     Bytes,
     /// Bytes per second, shown in powers of 1024.
     #[serde(rename = "bytes_per_s")]
     BytesPerSecond,
-    /// A number of things, whole and grouped by thousands.
+    /// Integer, grouped by thousands.
     Count,
-    /// A share from 0 to 1, shown in percent.
+    /// Share from 0 to 1, shown in percent.
     Ratio,
-    /// A bare number with three decimals.
+    /// Bare number with three decimals.
     #[serde(rename = "number")]
     Plain,
-    /// A bare number of any size, with three digits that count.
+    /// Bare number of any size, with three significant digits.
     Parameter,
-    /// A bare number with all its digits, such as one that was set.
+    /// Bare number with all its digits, such as a setting.
     Exact,
-    /// How many times as much, whole from 10 on.
+    /// Multiple; an integer from 10 on.
     Times,
 }
 
-/// How many digits are shown.
+/// Number of digits shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Precision {
-    /// Those of a table.
+    /// For tables.
     #[default]
     Full,
-    /// Those of a sentence.
+    /// For sentences.
     Brief,
 }
 
-/// A value with its unit and, where known, its error.
+/// A value with its unit, and its error if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantity {
     value: f64,
@@ -65,13 +65,7 @@ pub struct Quantity {
 impl Quantity {
     /// A quantity without a known error.
     pub fn new(value: f64, unit: Unit) -> Self {
-        Quantity {
-            value,
-            unit,
-            error: None,
-            precision: Precision::Full,
-            is_signed: false,
-        }
+        Quantity { value, unit, error: None, precision: Precision::Full, is_signed: false }
     }
 
     /// Events per second.
@@ -79,12 +73,12 @@ impl Quantity {
         Self::new(value, Unit::PerSecond)
     }
 
-    /// A time span in microseconds.
+    /// A duration in microseconds.
     pub fn microseconds(value: f64) -> Self {
         Self::new(value, Unit::Microseconds)
     }
 
-    /// A length of time in seconds.
+    /// A duration in seconds.
     pub fn seconds(value: f64) -> Self {
         Self::new(value, Unit::Seconds)
     }
@@ -94,7 +88,7 @@ impl Quantity {
         Self::new(value as f64, Unit::Bytes)
     }
 
-    /// A number of things.
+    /// An integer.
     pub fn count(value: u64) -> Self {
         Self::new(value as f64, Unit::Count)
     }
@@ -104,7 +98,7 @@ impl Quantity {
         Self::new(value, Unit::Ratio)
     }
 
-    /// A bare number.
+    /// A bare number with three decimals.
     pub fn plain(value: f64) -> Self {
         Self::new(value, Unit::Plain)
     }
@@ -114,59 +108,45 @@ impl Quantity {
         Self::new(value, Unit::Exact)
     }
 
-    /// How many times as much.
+    /// A multiple.
     pub fn times(ratio: f64) -> Self {
         Self::new(ratio, Unit::Times)
     }
 
-    /// The same quantity with the digits that a sentence has: three, also before the decimal point, whole percents from
-    /// 10 % on, and whole seconds.
+    /// Reduces the digits for use in a sentence: three, also before the decimal point, whole percents from 10 % on, and
+    /// whole seconds.
     pub fn brief(self) -> Self {
-        Quantity {
-            precision: Precision::Brief,
-            ..self
-        }
+        Quantity { precision: Precision::Brief, ..self }
     }
 
-    /// The same quantity with its sign, also above zero; zero has none.
+    /// Shows the sign even for positive values, but not for zero.
     pub fn signed(self) -> Self {
-        Quantity {
-            is_signed: true,
-            ..self
-        }
+        Quantity { is_signed: true, ..self }
     }
 
-    /// The same quantity known to ± `error`, in the unit of the value. An error that is not a
-    /// finite positive number is no knowledge and is left out.
+    /// Adds an error of ± `error`, in the unit of the value. Errors that are not finite positive numbers are ignored.
     pub fn with_error(self, error: f64) -> Self {
         let known = error.is_finite() && error > 0.0;
-        Quantity {
-            error: known.then_some(error),
-            ..self
-        }
+        Quantity { error: known.then_some(error), ..self }
     }
 
-    /// The value as it was given, in the unit it was given in.
+    /// The original value in its original unit.
     pub fn value(&self) -> f64 {
         self.value
     }
 
-    /// Its unit.
+    /// The unit.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Number and unit apart, for layouts that set them differently.
+    /// Number and unit separately, for layouts that format them differently.
     pub fn parts(&self) -> (String, &'static str) {
         if !self.value.is_finite() {
             return (NO_VALUE.into(), "");
         }
         if self.is_signed && self.value != 0.0 {
-            let unsigned = Quantity {
-                value: self.value.abs(),
-                is_signed: false,
-                ..*self
-            };
+            let unsigned = Quantity { value: self.value.abs(), is_signed: false, ..*self };
             let (number, unit) = unsigned.parts();
             let sign = match self.value {
                 _ if is_zero(&number) => "",
@@ -179,7 +159,7 @@ impl Quantity {
         (without_sign_of_zero(number), unit)
     }
 
-    /// Number and unit; a number that is rounded to nothing may have a minus.
+    /// Number and unit; a number that is rounded to zero may keep its minus sign.
     fn unsigned_parts(&self) -> (String, &'static str) {
         let is_brief = self.precision == Precision::Brief;
         match self.unit {
@@ -203,7 +183,7 @@ impl Quantity {
         }
     }
 
-    /// Number and error in one scale; the error decides the number of decimals where there is one.
+    /// Number and error in the same scale; the error, if any, determines the number of decimals.
     fn plain_digits(&self, decimals: usize) -> String {
         with_error_digits(self.value, self.error, decimals)
     }
@@ -211,18 +191,14 @@ impl Quantity {
     fn scaled(&self, scale: &[(f64, &'static str)]) -> (String, &'static str) {
         let (factor, unit) = choose_scale(self.value, scale);
         let value = self.value / factor;
-        // A whole number of the smallest units is exact; a sentence does not tell it from a measured one.
+        // An integer in the smallest unit is exact, but sentences do not distinguish exact from measured values.
         let is_whole = factor == 1.0 && value.fract() == 0.0;
         let number = match self.precision {
             Precision::Brief if !(is_whole && self.unit != Unit::Microseconds) => {
                 three_digits(value)
             }
             _ => {
-                let decimals = if is_whole {
-                    0
-                } else {
-                    significant_decimals(value, 3)
-                };
+                let decimals = if is_whole { 0 } else { significant_decimals(value, 3) };
                 with_error_digits(value, self.error.map(|error| error / factor), decimals)
             }
         };
@@ -237,7 +213,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Serialized as it is shown, number and unit apart: this is for templates, not for data.
+/// Serializes the displayed number and unit separately, for templates.
 impl Serialize for Quantity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (number, unit) = self.parts();
@@ -248,10 +224,10 @@ impl Serialize for Quantity {
     }
 }
 
-/// Scales of a time span given in microseconds, smallest first.
+/// Scales of a duration in microseconds, smallest first.
 const TIME_SCALE: [(f64, &str); 4] = [(0.001, " ns"), (1.0, " µs"), (1e3, " ms"), (1e6, " s")];
 
-/// Scales of a size given in bytes, smallest first.
+/// Scales of a size in bytes, smallest first.
 const BYTES_SCALE: [(f64, &str); 5] = [
     (1.0, " B"),
     (1024.0, " KiB"),
@@ -260,7 +236,7 @@ const BYTES_SCALE: [(f64, &str); 5] = [
     (1_099_511_627_776.0, " TiB"),
 ];
 
-/// The same of bytes per second.
+/// Scales of bytes per second, smallest first.
 const BYTES_PER_SECOND_SCALE: [(f64, &str); 5] = [
     (1.0, " B/s"),
     (1024.0, " KiB/s"),
@@ -269,8 +245,8 @@ const BYTES_PER_SECOND_SCALE: [(f64, &str); 5] = [
     (1_099_511_627_776.0, " TiB/s"),
 ];
 
-/// The largest scale that leaves at least 1, after rounding to the digits that will be shown:
-/// 999.96 µs is 1.00 ms, not 1000 µs. Zero takes the scale whose factor is 1.
+/// Largest scale in which the value is at least 1 after rounding to the displayed digits:
+/// 999.96 µs is 1.00 ms, not 1000 µs. Zero uses the scale with the factor 1.
 fn choose_scale(value: f64, scale: &[(f64, &'static str)]) -> (f64, &'static str) {
     let natural = scale.iter().find(|(factor, _)| *factor == 1.0);
     if value == 0.0 {
@@ -287,7 +263,7 @@ fn round_significant(value: f64) -> f64 {
     (value * power).round() / power
 }
 
-/// Decimals that give `value` the wanted number of significant digits, at most six.
+/// Number of decimals, at most six, that show `value` with the wanted number of significant digits.
 fn significant_decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -304,8 +280,8 @@ fn significant_decimals(value: f64, digits: i32) -> usize {
     }
 }
 
-/// The number, and its error if there is one. An error is shown with two digits and decides the
-/// decimals of the value, because digits below the error say nothing.
+/// The number and its error, if any. The error has two digits and determines the decimals of the value, because digits
+/// below the error are meaningless.
 fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String {
     match error {
         None => group_thousands(&format!("{value:.decimals$}")),
@@ -320,15 +296,14 @@ fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String 
     }
 }
 
-/// Whether a number begins with zeros and nothing else; its error or a unit may follow.
+/// Whether a number starts with zeros only; its error or a unit may follow.
 fn is_zero(number: &str) -> bool {
     let end = number.find(|c: char| !matches!(c, '0' | '.'));
     let zeros = end.map_or(number, |end| &number[..end]);
-    let next = number[zeros.len()..].chars().next();
-    !zeros.is_empty() && next.is_none_or(|c| !c.is_ascii_digit())
+    !zeros.is_empty() && number[zeros.len()..].chars().next().is_none_or(|c| !c.is_ascii_digit())
 }
 
-/// The number without the minus of one that is rounded to zero, or of the sum of nothing, which is −0.
+/// Removes the minus sign of a number that is rounded to zero, and of −0, which is the sum of an empty sequence.
 fn without_sign_of_zero(number: String) -> String {
     match number.strip_prefix('-') {
         Some(unsigned) if is_zero(unsigned) => unsigned.to_owned(),
@@ -336,7 +311,7 @@ fn without_sign_of_zero(number: String) -> String {
     }
 }
 
-/// Puts a comma between groups of three digits of the whole part.
+/// Groups the integer part by thousands, separated by commas.
 fn group_thousands(number: &str) -> String {
     let (sign, unsigned) = match number.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -360,19 +335,15 @@ fn group_thousands(number: &str) -> String {
     grouped
 }
 
-/// The number rounded to three digits that count, wherever its decimal point is.
+/// Rounds to three significant digits, wherever the decimal point is.
 fn three_digits(value: f64) -> String {
-    let leading = if value == 0.0 {
-        0.0
-    } else {
-        value.abs().log10().floor()
-    };
+    let leading = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
     let power = 10f64.powi(2 - leading as i32);
     let rounded = (value * power).round() / power;
     group_thousands(&format!("{rounded:.*}", significant_decimals(rounded, 3)))
 }
 
-/// How many times as much: `1.02`, `2.3`, `14`.
+/// A multiple: `1.02`, `2.3`, `14`.
 fn times(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 9.95 => group_thousands(&format!("{ratio:.0}")),
@@ -381,7 +352,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// A percentage in a sentence. One that rounds to nothing is not nothing.
+/// A percentage in a sentence. Small nonzero values are not shown as 0.
 fn brief_percent(value: f64) -> String {
     match value.abs() {
         size if size >= 9.95 || size == 0.0 => format!("{value:.0}"),
@@ -390,7 +361,7 @@ fn brief_percent(value: f64) -> String {
     }
 }
 
-/// A percentage that never rounds something to nothing or almost everything to everything.
+/// A percentage. Small nonzero values are not shown as 0, and values just below 100 % not as 100.
 fn percent(value: f64) -> String {
     match value {
         0.0 => "0".into(),
@@ -405,7 +376,7 @@ fn percent(value: f64) -> String {
     }
 }
 
-/// A length of time as people say it; below a minute with so many decimals.
+/// A duration in larger units, with `decimals` decimals below a minute.
 fn span(seconds: f64, decimals: usize) -> String {
     if seconds.abs() < 59.95 {
         return format!("{seconds:.decimals$} s");
@@ -499,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time_read_as_people_say_them() {
+    fn durations_use_larger_units() {
         all(
             Unit::Seconds,
             &[
@@ -517,14 +488,11 @@ mod tests {
     fn counts_are_grouped_and_plain_numbers_have_three_decimals() {
         all(Unit::Count, &[(0.0, "0"), (3_102_360.0, "3,102,360")]);
         all(Unit::Plain, &[(0.998_7, "0.999"), (-0.5, "-0.500")]);
-        all(
-            Unit::Parameter,
-            &[(0.006_478, "0.00648"), (0.0, "0"), (12.34, "12.3")],
-        );
+        all(Unit::Parameter, &[(0.006_478, "0.00648"), (0.0, "0"), (12.34, "12.3")]);
     }
 
     #[test]
-    fn sentences_have_three_digits_that_count() {
+    fn brief_quantities_have_three_significant_digits() {
         let cases = [
             (Quantity::per_second(41_666.7), "41,700/s"),
             (Quantity::per_second(0.512_3), "0.512/s"),
@@ -550,20 +518,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_keeps_its_digits_and_multiples_those_that_count() {
-        all(
-            Unit::Exact,
-            &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")],
-        );
-        all(
-            Unit::Times,
-            &[
-                (1.02, "1.02"),
-                (4.321, "4.3"),
-                (14.2, "14"),
-                (1_234.0, "1,234"),
-            ],
-        );
+    fn settings_keep_all_digits_and_multiples_three() {
+        all(Unit::Exact, &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")]);
+        all(Unit::Times, &[(1.02, "1.02"), (4.321, "4.3"), (14.2, "14"), (1_234.0, "1,234")]);
     }
 
     #[test]
@@ -575,9 +532,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rounded_to_zero_has_no_sign() {
+    fn zero_after_rounding_has_no_sign() {
         let nothing: f64 = [0.0; 0].iter().sum();
-        assert!(nothing.is_sign_negative(), "the sum of nothing is -0");
+        assert!(nothing.is_sign_negative(), "the sum of an empty sequence is -0");
         for value in [nothing, -0.0, 0.0] {
             for quantity in [
                 Quantity::ratio(value),
@@ -600,9 +557,7 @@ mod tests {
             Quantity::new(-0.4, Unit::Count).to_string(),
             Quantity::plain(0.000_1).signed().to_string(),
             Quantity::plain(-0.000_1).signed().to_string(),
-            Quantity::new(-0.4, Unit::Count)
-                .with_error(12.0)
-                .to_string(),
+            Quantity::new(-0.4, Unit::Count).with_error(12.0).to_string(),
         ] {
             assert!(!text.contains(['-', '−', '+']), "{text}");
         }
@@ -611,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_decides_the_decimals_of_its_value() {
+    fn error_determines_the_decimals_of_its_value() {
         let rate = Quantity::per_second(103_412.4);
         assert_eq!(rate.with_error(230.4).to_string(), "103,412 ± 230/s");
         assert_eq!(rate.with_error(0.25).to_string(), "103,412.40 ± 0.25/s");
@@ -622,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_shown_as_no_value() {
+    fn non_finite_values_are_shown_as_no_value() {
         assert_eq!(Quantity::per_second(f64::NAN).to_string(), NO_VALUE);
         assert_eq!(Quantity::microseconds(f64::INFINITY).to_string(), NO_VALUE);
     }

@@ -1,5 +1,4 @@
-//! The recording windows of a run as they were written, one at a time: for those who pass them on in another
-//! form. Memory is that of one window.
+//! Reads the recording windows of a run one at a time, for export to other formats. Memory holds one window.
 
 use crate::error::RecordError;
 use crate::hlog::{self, Clock};
@@ -15,26 +14,22 @@ use std::path::Path;
 /// One recording window.
 #[derive(Clone, Debug)]
 pub struct RecordedWindow {
-    /// Phase that the window belongs to.
     pub phase: PhaseKind,
     /// Number of the window in its phase, from 0.
     pub index: u64,
     /// Start, in nanoseconds from the start of the run.
     pub start_ns: u64,
-    /// Length in nanoseconds.
     pub duration_ns: u64,
-    /// What was counted, whichever the operations.
+    /// Totals of all operations.
     pub counts: WindowCounts,
-    /// The operations that did something.
+    /// Operations with activity in the window.
     pub operations: Vec<RecordedOperation>,
-    /// Failures.
     pub errors: Vec<RecordedError>,
 }
 
 /// One operation in a recording window.
 #[derive(Clone, Debug)]
 pub struct RecordedOperation {
-    /// Its name.
     pub name: String,
     /// Successful operations.
     pub count: u64,
@@ -42,7 +37,7 @@ pub struct RecordedOperation {
     pub errors: u64,
     /// Documents returned or written.
     pub documents: u64,
-    /// From intended start to end; empty without successful operations, as the other two.
+    /// From intended start to end; like the other two, empty without successful operations.
     pub response: RecordedLatency,
     /// From send to end.
     pub service: RecordedLatency,
@@ -50,23 +45,20 @@ pub struct RecordedOperation {
     pub start_delay: RecordedLatency,
 }
 
-/// One of the clocks of an operation in a recording window.
+/// One latency of an operation in a recording window.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedLatency {
-    /// The values in nanoseconds; absent if there is none.
+    /// Values in nanoseconds; absent without values.
     pub values: Option<Histogram<u64>>,
-    /// Their exact sum in nanoseconds.
+    /// Exact sum in nanoseconds.
     pub sum_ns: u128,
 }
 
 /// Failures of one kind of one operation in a recording window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedError {
-    /// Operation name.
     pub operation: String,
-    /// Kind of failure.
     pub kind: String,
-    /// How many.
     pub count: u64,
 }
 
@@ -77,20 +69,20 @@ impl RecordedWindows {
     /// Opens the files of a run.
     ///
     /// # Errors
-    /// [`RecordError`] if they are not there or not those of a run.
+    /// [`RecordError`] if the files are missing or are not the files of a run.
     pub fn open(directory: &Path) -> Result<Self, RecordError> {
         Windows::open(directory).map(RecordedWindows)
     }
 
-    /// The next whole window; `None` after the last one. What was cut off at the end is left out.
+    /// The next complete window; `None` after the last one. Truncated data at the end is skipped.
     ///
     /// # Errors
-    /// [`RecordError`] if a row is wrong in itself.
+    /// [`RecordError`] if a row is invalid.
     pub fn next_window(&mut self) -> Result<Option<RecordedWindow>, RecordError> {
         Ok(self.0.next_window()?.map(RecordedWindow::from))
     }
 
-    /// What was left out, in words for people. To be called after the last window.
+    /// Descriptions of skipped data. Call it after the last window.
     pub fn into_notes(self) -> Vec<String> {
         self.0.into_notes()
     }
@@ -103,10 +95,7 @@ impl From<windows::Window> for RecordedWindow {
             .operations
             .into_iter()
             .map(|row| {
-                let latency = |sum_ns| RecordedLatency {
-                    values: None,
-                    sum_ns,
-                };
+                let latency = |sum_ns| RecordedLatency { values: None, sum_ns };
                 RecordedOperation {
                     name: row.operation,
                     count: row.count,
@@ -147,16 +136,14 @@ impl From<windows::Window> for RecordedWindow {
 /// A failure to copy a latency log.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The run cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The copy cannot be written.
-    #[error("the copy cannot be written")]
+    #[error("cannot write the copy")]
     Write(#[source] std::io::Error),
 }
 
-/// Copies the latency log of a run to `output`, all of it or one phase, without what was not finished at its
-/// end, and returns notes about that. Every histogram is decoded and compared with the tables first.
+/// Copies the latency log of a run to `output`, all of it or one phase, except for unfinished data at its end, and
+/// returns notes about that data. Every histogram is decoded and compared with the tables first.
 ///
 /// # Errors
 /// [`CopyError`]; nothing is written if the run is damaged.

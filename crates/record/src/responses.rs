@@ -1,4 +1,4 @@
-//! Response times of single windows, for statistics that need to know how they vary over time.
+//! Response times of single windows, for statistics about their variation over time.
 
 use crate::document::Document;
 use crate::error::RecordError;
@@ -13,33 +13,33 @@ use std::path::Path;
 /// Name of the operation that also counts its parts under other names.
 pub const READ_MODIFY_WRITE: &str = "read_modify_write";
 
-/// What was done in one recording window.
+/// Activity in one recording window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowResponses {
-    /// Start, from the start of the run.
+    /// Start, in seconds from the start of the run.
     pub start_s: f64,
-    /// Length; the last window of a phase is usually not a full one.
+    /// Length; the last window of a phase is usually shorter.
     pub duration_s: f64,
-    /// It is not a part of the common window of a fleet: not all agents measured in it.
+    /// Whether the window is outside the common window of a fleet: not all agents measured in it.
     pub is_outside: bool,
-    /// Logical operations that ended successfully.
+    /// Successful logical operations.
     pub succeeded: u64,
-    /// Logical operations that failed.
+    /// Failed logical operations.
     pub failed: u64,
-    /// Response times in nanoseconds, ascending, each with the number of operations that had it. Values are
-    /// the largest ones of the histogram's buckets, as in all percentiles, exact to three digits.
+    /// Response times in nanoseconds, ascending, each with its number of operations. As in all percentiles, values are
+    /// the largest of their histogram bucket, exact to three digits.
     pub response_ns: Vec<(u64, u64)>,
     /// Exact sum of the response times.
     pub response_sum_ns: u128,
 }
 
-/// Reads the windows of one phase. Memory is that of the different values, not of the operations.
+/// Reads the windows of one phase. Memory grows with the number of distinct values, not of operations.
 ///
-/// `operation` names one operation; without it all operations of the database are taken together: a
-/// read-modify-write counts then as its read and its update, each with its own time, and not as a whole besides.
+/// `operation` names one operation; without it, all database operations are combined: a read-modify-write then counts
+/// as its read and its update, each with its own time, and not also as a whole.
 ///
 /// # Errors
-/// [`RecordError`] if the folder is no run or a row is wrong in itself. Rows that were cut off are left out.
+/// [`RecordError`] if the folder is not a run or a row is invalid. Truncated rows are skipped.
 pub fn responses(
     directory: &Path,
     phase: PhaseKind,
@@ -56,23 +56,23 @@ pub fn responses(
     Ok(found)
 }
 
-/// Groups of windows for the intervals of a run; up to twice as many are kept. These resample in a moment, and more of
-/// them would not make an interval narrower.
+/// Groups of windows for the intervals of a run; up to twice as many are kept. Resampling this many is fast, and more
+/// would not make an interval narrower.
 pub const MOST_WINDOWS: usize = 150;
 
-/// The windows of a phase, of all operations together and one by one. In long runs neighbouring windows are put together.
+/// The windows of a phase, combined and by operation. In long runs, adjacent windows are merged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseResponses {
-    /// All operations together, as [`responses`] takes them without a name.
+    /// All operations combined, as by [`responses`] without a name.
     pub all: Vec<WindowResponses>,
-    /// The windows of each operation, as many as there are of all together.
+    /// Windows by operation, as many as in `all`.
     pub operations: BTreeMap<String, Vec<WindowResponses>>,
 }
 
-/// Reads the windows of one phase once for all operations, with twice `most_windows` groups at most.
+/// Reads the windows of one phase once for all operations, with at most twice `most_windows` groups.
 ///
 /// # Errors
-/// Those of [`responses`].
+/// The same as for [`responses`].
 pub fn by_operation(
     directory: &Path,
     phase: PhaseKind,
@@ -86,7 +86,7 @@ pub fn by_operation(
     Ok(collector.finish())
 }
 
-/// Makes [`PhaseResponses`] window by window.
+/// Builds [`PhaseResponses`] window by window.
 pub(crate) struct ResponsesCollector {
     phase: PhaseKind,
     common: Option<(u64, u64)>,
@@ -95,7 +95,7 @@ pub(crate) struct ResponsesCollector {
 }
 
 impl ResponsesCollector {
-    /// For windows of this phase of the run in `directory`.
+    /// Collects the windows of this phase of the run in `directory`.
     pub(crate) fn new(
         directory: &Path,
         phase: PhaseKind,
@@ -109,14 +109,14 @@ impl ResponsesCollector {
         })
     }
 
-    /// Adds the next window; those of other phases are left out.
+    /// Adds the next window; windows of other phases are ignored.
     pub(crate) fn add(&mut self, window: &Window) {
         if window.interval.phase != self.phase {
             return;
         }
         for row in &window.operations {
             if !self.operations.contains_key(&row.operation) {
-                // Windows before the first one of an operation had none of it.
+                // Pad with empty windows up to an operation's first window.
                 let emptied = self.all.emptied();
                 self.operations.insert(row.operation.clone(), emptied);
             }
@@ -131,21 +131,19 @@ impl ResponsesCollector {
         let operations = self.operations.into_iter();
         PhaseResponses {
             all: self.all.finish(),
-            operations: operations
-                .map(|(name, grouped)| (name, grouped.finish()))
-                .collect(),
+            operations: operations.map(|(name, grouped)| (name, grouped.finish())).collect(),
         }
     }
 }
 
-/// Windows of which neighbours are put together when there are too many.
+/// Windows that are merged with their neighbours when there are too many.
 struct Grouped {
     most: usize,
-    /// Windows in each group but the last.
+    /// Windows in each group except the last.
     size: usize,
-    /// Groups that are full.
+    /// Full groups.
     closed: Vec<WindowResponses>,
-    /// The last group without its response times, and how many windows it has.
+    /// The last group without its response times, and its number of windows.
     open: Option<(WindowResponses, usize)>,
     /// Response times of the last group.
     counts: DenseCounts,
@@ -162,7 +160,7 @@ impl Grouped {
         }
     }
 
-    /// The same groups with nothing done in them.
+    /// The same groups without activity.
     fn emptied(&self) -> Self {
         let nothing = |window: &WindowResponses| WindowResponses {
             start_s: window.start_s,
@@ -205,8 +203,7 @@ impl Grouped {
     }
 
     fn halve(&mut self) {
-        let pairs = self.closed.chunks(2);
-        let joined = pairs.map(|pair| {
+        let joined = self.closed.chunks(2).map(|pair| {
             let mut first = pair[0].clone();
             pair.iter().skip(1).for_each(|second| first.append(second));
             first
@@ -222,7 +219,7 @@ impl Grouped {
 }
 
 impl WindowResponses {
-    /// Adds the window that follows.
+    /// Adds the next window.
     pub fn append(&mut self, next: &WindowResponses) {
         self.duration_s += next.duration_s;
         self.is_outside |= next.is_outside;
@@ -234,7 +231,7 @@ impl WindowResponses {
     }
 }
 
-/// First and last interval of the common window of a fleet; `None` if there is none, or if it is not of this phase.
+/// First and last interval of the common window of a fleet; `None` without one, or if it belongs to another phase.
 fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)>, RecordError> {
     #[derive(serde::Deserialize)]
     struct Document {
@@ -300,8 +297,7 @@ fn without_responses(
     let rows = window.operations.iter();
     let sums = rows.filter(|row| is_wanted(&row.operation, operation));
     let one = operation.map(|wanted| {
-        let mut rows = window.operations.iter();
-        let found = rows.find(|row| row.operation == wanted);
+        let found = window.operations.iter().find(|row| row.operation == wanted);
         found.map_or((0, 0), |row| (row.count, row.errors))
     });
     let (succeeded, failed) = one.unwrap_or((row.succeeded, row.failed));

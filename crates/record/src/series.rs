@@ -1,5 +1,5 @@
-//! The rows of `series/*.csv`: one definition gives header, writing and parsing, so that the three
-//! cannot drift apart. Reading and writing files is done elsewhere.
+//! Rows of `series/*.csv`: a single definition generates header, writing and parsing, so that they cannot diverge.
+//! Other modules read and write the files.
 
 use crate::error::RecordError;
 use crate::interval::{IntervalRecord, OperationInterval, WindowCounts};
@@ -7,7 +7,7 @@ use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// A value that fits into a cell of a CSV file without quoting.
+/// A value that does not need quoting in a CSV file.
 pub(crate) trait Cell: Sized {
     fn put(&self, line: &mut String);
     fn parse(text: &str) -> Option<Self>;
@@ -45,19 +45,19 @@ impl Cell for PhaseKind {
     }
 }
 
-/// A row type that knows its file's header.
+/// A row of a series file.
 pub(crate) trait Row: Sized {
     /// Column names joined by commas, without the line end.
     const HEADER: &'static str;
-    /// The same without the columns that the first version did not have; a row that ends before them has their defaults.
+    /// Columns of the first version; a row that ends after them has defaults for the others.
     const FIRST_HEADER: &'static str;
     /// Appends the row and a line end.
     fn put(&self, text: &mut String);
-    /// Reads a line without its end; the error says which column is wrong.
+    /// Parses a line without its end; an error names the invalid column.
     fn parse(line: &str) -> Result<Self, String>;
 }
 
-/// Columns after a `;` are those that files of the first version do not have.
+/// Columns after a `;` do not exist in files of the first version.
 macro_rules! rows {
     ($($(#[$attribute:meta])* $name:ident {
         $first:ident: $first_kind:ty,
@@ -177,32 +177,27 @@ fn next_cell<'a, T: Cell>(
     cells: &mut impl Iterator<Item = &'a str>,
     column: &str,
 ) -> Result<T, String> {
-    let text = cells
-        .next()
-        .ok_or_else(|| format!("column `{column}` is missing"))?;
+    let text = cells.next().ok_or_else(|| format!("column `{column}` is missing"))?;
     T::parse(text).ok_or_else(|| format!("`{text}` is not a value of column `{column}`"))
 }
 
-/// Whether a name can stand in a CSV cell and in a tag of the interval log as it is.
+/// Whether a name needs no quoting in a CSV cell and in a tag of the interval log.
 fn is_plain_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-');
     !name.is_empty() && name.bytes().all(plain)
 }
 
-/// Refuses a name that would break the files.
+/// Rejects a name that would break the files.
 fn check_name(what: &'static str, name: &str) -> Result<String, RecordError> {
     if is_plain_name(name) {
         Ok(name.to_owned())
     } else {
-        Err(RecordError::Name {
-            what,
-            name: name.to_owned(),
-        })
+        Err(RecordError::Name { what, name: name.to_owned() })
     }
 }
 
 impl IntervalRow {
-    /// The scalar fields of a window.
+    /// Row with the scalar fields of a window.
     pub(crate) fn new(interval: &IntervalRecord) -> IntervalRow {
         let counts = &interval.counts;
         IntervalRow {
@@ -229,7 +224,7 @@ impl IntervalRow {
         }
     }
 
-    /// What was counted in the window.
+    /// Totals of the window.
     pub(crate) fn counts(&self) -> WindowCounts {
         WindowCounts {
             succeeded: self.succeeded,
@@ -253,7 +248,7 @@ impl IntervalRow {
 }
 
 impl OperationRow {
-    /// One operation of a window.
+    /// Row of one operation in a window.
     pub(crate) fn new(
         interval: &IntervalRecord,
         operation: &OperationInterval,
@@ -286,7 +281,7 @@ impl OperationRow {
 }
 
 impl ErrorRow {
-    /// One kind of failure of a window.
+    /// Rows of all failures in a window.
     pub(crate) fn all(interval: &IntervalRecord) -> Result<Vec<ErrorRow>, RecordError> {
         let row = |error: &crate::interval::ErrorCount| {
             Ok(ErrorRow {
@@ -332,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_first_version_has_the_defaults_of_later_columns() {
+    fn a_row_of_the_first_version_gets_column_defaults() {
         assert_eq!(
             IntervalRow::HEADER,
             format!("{},thinking_ns,retries", IntervalRow::FIRST_HEADER)
@@ -357,10 +352,7 @@ mod tests {
             ErrorRow::parse("measure,x,read,timeout,3"),
             Err("`x` is not a value of column `index`".to_owned())
         );
-        assert_eq!(
-            ErrorRow::parse("measure,7,read"),
-            Err("column `kind` is missing".to_owned())
-        );
+        assert_eq!(ErrorRow::parse("measure,7,read"), Err("column `kind` is missing".to_owned()));
         assert_eq!(
             ErrorRow::parse("measure,7,read,timeout,3,4"),
             Err("the row has too many columns".to_owned())

@@ -1,5 +1,5 @@
-//! What is said of a measurement, as data: a code that stays the same from version to version, and named values with their
-//! units. The sentences are made of it where it is shown; nothing decides by them.
+//! Statements about a measurement as data: a stable code, and named values with units. Sentences are made from them for
+//! display only; no code depends on the wording.
 
 use crate::estimate::Estimate;
 use crate::quantity::{Quantity, Unit};
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Code of what an older record has as a sentence: its value `text`, and `hint` where it has advice.
+/// Code for sentences of older records: the value `text` has the sentence, `hint` the advice, if any.
 pub const RECORDED: &str = "recorded";
 
-/// Something that is said, without the words for it.
+/// A statement without its wording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written")]
 pub struct Statement {
-    /// What is said: a name that does not change.
+    /// Code, stable across versions.
     pub code: String,
-    /// The values that it is about, by their names.
+    /// Values by name.
     pub values: BTreeMap<String, Value>,
 }
 
@@ -25,44 +25,37 @@ pub struct Statement {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
-    /// Whether something is so.
     Flag(bool),
-    /// A name, or what others said.
+    /// A name, or text from elsewhere.
     Text(String),
-    /// Several values in their order.
     List(Vec<Value>),
-    /// A number with its unit.
     Number(Number),
-    /// A part that is a statement itself.
+    /// A nested statement.
     Statement(Statement),
-    /// What only a later version knows, such as a number with another unit; it is shown as it is written.
+    /// A value from a later version, such as a number with an unknown unit; displayed as it is written.
     #[schemars(skip)]
     Other(serde_json::Value),
 }
 
-/// A number with its unit, and with its interval where that is known.
+/// A number with its unit, and its interval if known.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
-    /// The number; absent if there is none, such as the quotient of something and nothing.
+    /// Absent if undefined, such as a quotient with divisor 0.
     #[serialize_always]
     pub value: Option<f64>,
-    /// Its unit.
     pub unit: Unit,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
-    /// Share of such intervals that hold the true value; 0.95 when absent.
+    /// Share of such intervals that contain the true value; 0.95 when absent.
     pub confidence_ratio: Option<f64>,
 }
 
-/// How a statement is written: before they had codes they were sentences.
+/// Serialized forms of a statement: older records have sentences instead of codes.
 #[derive(Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "a statement needs a `code`, or a `message` or `text`"
-)]
+#[serde(untagged, expecting = "a statement needs a `code`, or a `message` or `text`")]
 enum Written {
     Coded {
         code: String,
@@ -87,7 +80,7 @@ impl From<Written> for Statement {
     }
 }
 
-/// A [`Statement`] of a code and the values that it is about; those that are `None` are left out.
+/// A [`Statement`] with a code and values; values that are `None` are left out.
 ///
 /// ```ignore
 /// statement!("late-starts", share = Number::ratio(0.02))
@@ -100,20 +93,17 @@ macro_rules! statement {
 }
 
 impl Statement {
-    /// One without values.
+    /// A statement without values.
     pub fn new(code: impl Into<String>) -> Statement {
-        Statement {
-            code: code.into(),
-            values: BTreeMap::new(),
-        }
+        Statement { code: code.into(), values: BTreeMap::new() }
     }
 
-    /// What is known as a sentence only.
+    /// A statement from an older record's sentence.
     pub fn recorded(text: &str) -> Statement {
         Statement::new(RECORDED).with("text", text)
     }
 
-    /// The same with one more value, if there is one.
+    /// Adds a value, if there is one.
     pub fn with(mut self, name: &str, value: impl IntoValue) -> Statement {
         if let Some(value) = value.into_value() {
             self.values.insert(name.to_owned(), value);
@@ -121,7 +111,7 @@ impl Statement {
         self
     }
 
-    /// A number among its values.
+    /// The number with this name.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name)? {
             Value::Number(number) => number.value,
@@ -129,7 +119,7 @@ impl Statement {
         }
     }
 
-    /// A text among its values.
+    /// The text with this name.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.values.get(name)? {
             Value::Text(text) => Some(text),
@@ -139,7 +129,7 @@ impl Statement {
 }
 
 impl Number {
-    /// One without an interval. What is not finite is no number.
+    /// A number without an interval. Non-finite values become `None`.
     pub fn new(value: f64, unit: Unit) -> Number {
         Number {
             value: Some(value).filter(|value| value.is_finite()),
@@ -150,7 +140,7 @@ impl Number {
         }
     }
 
-    /// The same with its interval.
+    /// Adds an interval.
     pub fn between(self, low: f64, high: f64) -> Number {
         Number {
             low: Some(low).filter(|low| low.is_finite()),
@@ -159,7 +149,7 @@ impl Number {
         }
     }
 
-    /// An estimate with its interval, in this unit.
+    /// An estimate with its interval, in the given unit.
     pub fn estimate(estimate: &Estimate, unit: Unit) -> Number {
         Number {
             confidence_ratio: Some(estimate.confidence_ratio),
@@ -167,15 +157,15 @@ impl Number {
         }
     }
 
-    /// It as it is shown; `None` if it is no number.
+    /// The number for display; `None` if it is unknown.
     pub fn quantity(&self) -> Option<Quantity> {
         self.value.map(|value| Quantity::new(value, self.unit))
     }
 }
 
-/// What can be a value of a [`Statement`], or none.
+/// Conversion to an optional value of a [`Statement`].
 pub trait IntoValue {
-    /// The value, if there is one.
+    /// The value, or `None` to leave it out.
     fn into_value(self) -> Option<Value>;
 }
 
@@ -187,8 +177,7 @@ impl<T: IntoValue> IntoValue for Option<T> {
 
 impl<T: IntoValue> IntoValue for Vec<T> {
     fn into_value(self) -> Option<Value> {
-        let values = self.into_iter().filter_map(IntoValue::into_value);
-        Some(Value::List(values.collect()))
+        Some(Value::List(self.into_iter().filter_map(IntoValue::into_value).collect()))
     }
 }
 
@@ -217,7 +206,7 @@ into_value! {
     u32, count => Value::Number(Number::new(f64::from(count), Unit::Count));
 }
 
-/// For those who have no sentence for it: the code with the values in brackets.
+/// Fallback for codes without a sentence: the code with the values in brackets.
 impl fmt::Display for Statement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.code)?;
@@ -236,10 +225,7 @@ impl fmt::Display for Value {
             Value::Text(text) => formatter.write_str(text),
             Value::Number(number) => {
                 write!(formatter, "{number}")?;
-                let end = |end: Option<f64>| Number {
-                    value: end,
-                    ..*number
-                };
+                let end = |end: Option<f64>| Number { value: end, ..*number };
                 match (number.low, number.high) {
                     (None, None) => Ok(()),
                     (low, high) => write!(formatter, " in {} to {}", end(low), end(high)),
@@ -255,11 +241,11 @@ impl fmt::Display for Value {
     }
 }
 
-/// As a sentence has it: with the digits that count, or `unknown`.
+/// Formats the significant digits, or `unknown`.
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.quantity() {
-            // Things are counted one by one, whatever their number.
+            // Counts are exact, so all digits are shown.
             Some(count) if self.unit == Unit::Count => write!(formatter, "{count}"),
             Some(quantity) => write!(formatter, "{}", quantity.brief()),
             None => formatter.write_str("unknown"),
@@ -276,13 +262,7 @@ mod tests {
     fn a_statement_is_read_as_it_was_written() {
         let part = statement!("at-clients", clients = vec![4u32, 8]);
         let rate = Number::new(41_666.7, Unit::PerSecond).between(40_000.0, 43_000.0);
-        let said = statement!(
-            "highest",
-            rate = rate,
-            at = part,
-            only = true,
-            none = None::<u32>
-        );
+        let said = statement!("highest", rate = rate, at = part, only = true, none = None::<u32>);
         let written = serde_json::to_value(&said).unwrap();
         assert_eq!(written["values"]["rate"]["unit"], "per_s");
         assert!(written["values"].get("none").is_none());
@@ -293,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_kept_as_unknown() {
+    fn non_finite_numbers_stay_unknown() {
         for value in [f64::NAN, f64::INFINITY] {
             let number = Number::new(value, Unit::Bytes).between(value, value);
             let written = serde_json::to_value(number).unwrap();
@@ -304,13 +284,10 @@ mod tests {
     }
 
     #[test]
-    fn values_of_later_versions_are_shown_as_they_are_written() {
+    fn values_of_later_versions_display_unchanged() {
         let written = json!({"code": "hot", "values": {"heat": {"value": 90, "unit": "kelvin"}, "none": null}});
         let read: Statement = serde_json::from_value(written.clone()).unwrap();
-        assert_eq!(
-            read.to_string(),
-            r#"hot (heat: {"unit":"kelvin","value":90}, none: null)"#
-        );
+        assert_eq!(read.to_string(), r#"hot (heat: {"unit":"kelvin","value":90}, none: null)"#);
         assert_eq!(serde_json::to_value(&read).unwrap(), written);
         let error = serde_json::from_value::<Statement>(json!({"values": {}})).unwrap_err();
         assert!(error.to_string().contains("needs a `code`"), "{error}");

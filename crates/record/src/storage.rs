@@ -1,33 +1,33 @@
-//! Storage that was prepared for a run, and what it can do without a server.
+//! Storage that was prepared for a run, and its performance without a server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Storage that was made for the servers of a run and taken away after them.
+/// Storage that was created for the servers of a run and removed afterwards.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreparedStorageRecord {
     /// `server.storage` of the plan.
     pub setting: String,
-    /// The devices below the file system, such as `/dev/loop0`.
+    /// Devices below the file system, such as `/dev/loop0`.
     pub devices: Vec<String>,
-    /// Size of all of them together.
+    /// Total size of the devices.
     pub size_bytes: u64,
-    /// What they can do, measured before the servers started; in an experiment before its first run on them.
+    /// Performance, measured before the servers started; in an experiment, before the first run on the storage.
     pub limits: Option<StorageLimitsRecord>,
-    /// Why that is not known.
+    /// Why the performance is unknown.
     pub not_measured: Option<String>,
-    /// Why what each device can do at most (`capacities`) is not known, or not all of it.
+    /// Why the capacity of some or all devices (`capacities`) is unknown.
     pub no_capacity: Option<String>,
 }
 
-/// What storage can do without a server, under the same limit of operations.
+/// Performance of storage without a server, under the same limit of operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StorageLimitsRecord {
-    /// Random reads of 4 KiB, 16 at once, past the page cache.
+    /// Random reads of 4 KiB, 16 at a time, bypassing the page cache.
     pub random_reads_per_s: f64,
     /// Writes of 4 KiB, one after the other, each followed by `fdatasync`.
     pub synced_writes_per_s: f64,
-    /// The program that measured it, with its version.
+    /// Benchmark program with its version.
     pub measured_by: String,
 }

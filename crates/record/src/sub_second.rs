@@ -1,4 +1,4 @@
-//! Reads `series/sub_second.csv`: what ended in each hundredth of a second of the first minute of the measured time.
+//! Reads `series/sub_second.csv`: operations that ended in each 10 ms of the first minute of the measure phase.
 
 use crate::error::RecordError;
 use crate::series::SubSecondRow;
@@ -6,21 +6,20 @@ use crate::windows::{next_row, open_table};
 use crate::writer::FINE;
 use std::path::Path;
 
-/// A part of a recording window. Its length is [`FINE_NS`](crate::interval::FINE_NS).
+/// A part of a recording window, of the length [`FINE_NS`](crate::interval::FINE_NS).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SubSecondPoint {
     /// Start, from the start of the run.
     pub start_s: f64,
-    /// Logical operations that ended, failures included.
+    /// Finished logical operations, including failures.
     pub ended: u64,
-    /// Those of them that failed; 0 in older records.
+    /// Failed logical operations; 0 in older records.
     pub failed: u64,
     /// Sum of their response times.
     pub response_sum_us: f64,
 }
 
-/// The parts that a run directory holds, in the order of time; none if the run is of a version without them. A last
-/// row that was cut off is left out.
+/// Parts in a run directory, in the order of time; empty for versions without them. A truncated last row is skipped.
 pub(crate) fn read(directory: &Path) -> Result<Vec<SubSecondPoint>, RecordError> {
     let path = directory.join(FINE);
     if !path.exists() {

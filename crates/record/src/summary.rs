@@ -1,4 +1,4 @@
-//! From a latency histogram and its exact sum to the figures that reports show.
+//! Converts a latency histogram and its exact sum to the figures of reports.
 
 use crate::model::LatencySummary;
 use hdrhistogram::Histogram;
@@ -6,18 +6,17 @@ use hdrhistogram::Histogram;
 /// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1_000.0;
 
-/// Summarises a histogram of nanoseconds in microseconds.
+/// Summarizes a histogram of nanoseconds in microseconds.
 ///
-/// The mean is `sum_ns` divided by the number of values, so it carries none of the histogram's
-/// rounding. The other figures are read from the histogram: percentiles and maximum are the
-/// largest value of their bucket, the minimum is the smallest of its bucket, so that all of them
-/// err by at most the histogram's resolution and the order min ≤ p50 ≤ … ≤ max always holds.
-/// All are 0 for an empty histogram.
+/// The mean is `sum_ns` divided by the number of values, so it is not affected by the histogram's rounding. The other
+/// figures come from the histogram: percentiles and maximum are the largest value of their bucket, and the minimum is
+/// the smallest value of its bucket. Their errors are therefore at most the histogram's resolution, and min ≤ p50 ≤ … ≤
+/// max always holds. All are 0 for an empty histogram.
 pub fn latency_summary(histogram: &Histogram<u64>, sum_ns: u128) -> LatencySummary {
     if histogram.is_empty() {
         return LatencySummary::default();
     }
-    // A percentile is the upper end of its bucket, the maximum of a bucket of zeros is 0.
+    // A percentile is the upper end of its bucket, but the maximum of a bucket of zeros is 0.
     let quantile_us = |quantile: f64| {
         histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / NS_PER_US
     };
@@ -39,8 +38,8 @@ pub(crate) fn mean_us(sum_ns: u128, count: u64) -> f64 {
     if count == 0 {
         return 0.0;
     }
-    // Dividing before converting would lose the fraction, converting first the last digits of
-    // sums above 2^53 ns (104 days): the remainder is converted on its own.
+    // Dividing before converting would lose the fraction, and converting first would lose the last digits of sums above
+    // 2^53 ns (104 days): the remainder is converted separately.
     let count = u128::from(count);
     ((sum_ns / count) as f64 + (sum_ns % count) as f64 / count as f64) / NS_PER_US
 }
@@ -59,10 +58,7 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_gives_zeros() {
-        assert_eq!(
-            latency_summary(&latency_histogram(), 0),
-            LatencySummary::default()
-        );
+        assert_eq!(latency_summary(&latency_histogram(), 0), LatencySummary::default());
     }
 
     #[test]
@@ -97,10 +93,7 @@ mod tests {
     fn the_mean_of_a_huge_sum_keeps_its_digits() {
         // 2^60 + 1 is not a double; its quotient by 2^30 is exact.
         let sum_ns = (1u128 << 60) + (1 << 29);
-        assert_eq!(
-            mean_us(sum_ns, 1 << 30),
-            (f64::from(1u32 << 30) + 0.5) / 1_000.0
-        );
+        assert_eq!(mean_us(sum_ns, 1 << 30), (f64::from(1u32 << 30) + 0.5) / 1_000.0);
         assert_eq!(mean_us(5, 0), 0.0);
     }
 

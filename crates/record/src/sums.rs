@@ -1,5 +1,5 @@
-//! `SHA256SUMS`: the checksums of a finished record, in the format of `sha256sum`. It is written last. A folder below with
-//! such a file of its own answers for its files, and only that file is listed.
+//! `SHA256SUMS`: the checksums of a finished record, in the format of `sha256sum`. The file is written last. A
+//! subfolder with its own `SHA256SUMS` is covered by that file, and only that file is listed.
 
 use crate::document::write_whole;
 use crate::error::RecordError;
@@ -16,11 +16,11 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Name of the file.
+/// File name.
 pub const FILE: &str = "SHA256SUMS";
 
-/// What a record of any kind has in its folder, besides the tables of a trace. Whatever else is there belongs to others and may
-/// change, and so does what watching programs leave in `traces`: no figure comes from it.
+/// Files and folders of a record of any kind, except trace tables. Other programs own everything else and may change
+/// it, including the files in `traces`: no figure comes from it.
 const PARTS: [&str; 18] = [
     "before",
     "after",
@@ -41,33 +41,31 @@ const PARTS: [&str; 18] = [
     "tail.json",
     io_trace::DOCUMENT,
 ];
-/// Reports, which can be made again at any time.
+/// Reports can be regenerated, so they may change.
 const REPORTS: [&str; 2] = ["report.html", "report.md"];
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE: usize = 1 << 16;
-/// Most files of a kind that are named; the rest is counted.
+/// Maximum number of files named for each kind of change; the others are counted.
 const NAMED: usize = 8;
 
-/// What became of a record since its checksums were written: paths of files, from its folder.
+/// Changes of a record since its checksums were written; paths are relative to its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Files with another content.
+    /// Files with different content.
     pub changed: Vec<PathBuf>,
-    /// Files that are gone.
     pub missing: Vec<PathBuf>,
-    /// Files that were not there.
     pub added: Vec<PathBuf>,
-    /// Files that cannot be read, so that nothing is known of them.
+    /// Unreadable files.
     pub unreadable: Vec<PathBuf>,
 }
 
-/// Writes the checksums of a finished record. A file that cannot be read is left out, with a warning; so are all checksums
-/// if they cannot be written: the record is no worse for it.
+/// Writes the checksums of a finished record. Failures are only logged, because the record is valid without checksums:
+/// unreadable files are left out, and so is the whole file if it cannot be written.
 pub fn write(folder: &Path) {
     let written = files(folder).and_then(|files| write_whole(folder, FILE, &lines(folder, &files)));
     if let Err(error) = written {
         let cause = std::error::Error::source(&error).map_or(String::new(), ToString::to_string);
-        tracing::warn!("the record has no checksums: {error}: {cause}");
+        tracing::warn!("cannot write the checksums of the record: {error}: {cause}");
     }
 }
 
@@ -77,13 +75,15 @@ fn lines(folder: &Path, files: &[PathBuf]) -> Vec<u8> {
         let whole = folder.join(path);
         match sum(&whole) {
             Ok(sum) => put_line(&mut text, &sum, path),
-            Err(error) => tracing::warn!("`{}` has no checksum: {error}", whole.display()),
+            Err(error) => {
+                tracing::warn!("cannot compute the checksum of `{}`: {error}", whole.display())
+            }
         }
     }
     text
 }
 
-/// Removes the checksums of a record that goes on.
+/// Removes the checksums of a record that will be extended.
 ///
 /// # Errors
 /// [`RecordError::Write`] if they cannot be removed.
@@ -95,8 +95,8 @@ pub fn remove(folder: &Path) -> Result<(), RecordError> {
     }
 }
 
-/// What was changed in a record since it was finished, here and in folders with checksums of their own below. One without
-/// checksums is older, was killed or goes on: of it nothing is known.
+/// Finds changes of a record since it was finished, including subfolders with their own checksums. Without checksums
+/// nothing is known: the record is older, was killed, or is still running.
 ///
 /// # Errors
 /// [`RecordError::Read`] if the folder or its checksums cannot be read.
@@ -124,7 +124,7 @@ fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), R
         }
     }
     for path in files(&folder)? {
-        // What cannot be read had no checksum from the start.
+        // A file that was already unreadable has no checksum.
         if !listed.contains_key(&path) && plain_file::open(&folder.join(&path)).is_ok() {
             changes.added.push(below.join(path));
         }
@@ -147,7 +147,7 @@ fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), R
 }
 
 impl Changes {
-    /// What is to be said of it; `None` if nothing was changed.
+    /// Statement about the changes; `None` without changes.
     pub fn statement(&self) -> Option<Statement> {
         (*self != Changes::default()).then(|| {
             statement!(
@@ -162,8 +162,8 @@ impl Changes {
 }
 
 fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
-    let named = paths.iter().take(NAMED);
-    let mut names: Vec<String> = named.map(|path| format!("`{}`", path.display())).collect();
+    let mut names: Vec<String> =
+        paths.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
     match paths.len().saturating_sub(NAMED) {
         0 => {}
         more => names.push(format!("{more} more")),
@@ -189,13 +189,13 @@ fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
             continue;
         }
         let path = below.join(&name);
-        // What a link leads to is not of the record.
+        // Links are not part of the record.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             let sums = path.join(FILE);
             match root.join(&sums).symlink_metadata() {
                 Ok(data) if data.is_file() => found.push(sums),
-                // One that cannot be read is left out as a file is.
+                // List an unreadable folder, so that it is handled like an unreadable file.
                 _ if walk(root, &path, found).is_err() => found.push(path),
                 _ => {}
             }
@@ -210,7 +210,7 @@ fn is_part(name: &OsStr) -> bool {
     PARTS.iter().any(|part| name == *part)
 }
 
-/// Whether a file beside the document of a trace is one of its tables.
+/// Whether a file in a trace folder is one of the trace's tables.
 fn is_table(name: &OsStr) -> bool {
     let number = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
     let is_numbered = |table: &str| {
@@ -218,13 +218,10 @@ fn is_table(name: &OsStr) -> bool {
         let rest = rest.and_then(|rest| rest.strip_prefix(b"-")?.strip_suffix(b".parquet"));
         rest.is_some_and(number)
     };
-    name == io_trace::FILES
-        || [io_trace::CALLS, io_trace::BLOCK]
-            .into_iter()
-            .any(is_numbered)
+    name == io_trace::FILES || [io_trace::CALLS, io_trace::BLOCK].into_iter().any(is_numbered)
 }
 
-/// The checksum of a file, in hexadecimal digits.
+/// SHA-256 of a file, in hexadecimal digits.
 fn sum(path: &Path) -> io::Result<String> {
     let mut file = plain_file::open(path)?;
     let mut digest = Sha256::new();
@@ -242,7 +239,8 @@ fn sum(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A line as `sha256sum` writes it: a path with a line end or a backslash has these escaped, and a backslash before all.
+/// Writes a line as `sha256sum` does: line ends and backslashes in a path are escaped, with a backslash before the
+/// checksum.
 fn put_line(text: &mut Vec<u8>, sum: &str, path: &Path) {
     let path = path.as_os_str().as_bytes();
     if path.iter().any(|byte| b"\\\n\r".contains(byte)) {
@@ -261,7 +259,7 @@ fn put_line(text: &mut Vec<u8>, sum: &str, path: &Path) {
     text.push(b'\n');
 }
 
-/// The checksum and the path of a line; `None` if it is no such line, or its path leads out of the folder.
+/// Checksum and path of a line; `None` if the line is malformed, or its path leads out of the folder.
 fn parse_line(line: &[u8]) -> Option<(String, PathBuf)> {
     let line = line.strip_suffix(b"\n")?;
     let (line, is_escaped) = match line.strip_prefix(b"\\") {
@@ -274,11 +272,7 @@ fn parse_line(line: &[u8]) -> Option<(String, PathBuf)> {
         return None;
     }
     let path = rest.strip_prefix(b"  ")?;
-    let path = if is_escaped {
-        unescaped(path)?
-    } else {
-        path.to_owned()
-    };
+    let path = if is_escaped { unescaped(path)? } else { path.to_owned() };
     let path = PathBuf::from(OsString::from_vec(path));
     let is_inside = |part| matches!(part, Component::Normal(_));
     let is_valid = !path.as_os_str().is_empty() && path.components().all(is_inside);
@@ -308,15 +302,12 @@ mod tests {
     use proptest::prelude::*;
     use std::process::Command;
 
-    /// A record with files at several depths, and with what is not of it.
+    /// A record with files at several depths, and unrelated files.
     fn record() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let content = [
             ("run.json", "{\"succeeded\": 2000}\n"),
-            (
-                "series/intervals.csv",
-                "phase,index\nmeasure,0\nmeasure,1\n",
-            ),
+            ("series/intervals.csv", "phase,index\nmeasure,0\nmeasure,1\n"),
             ("metrics/host.csv", "at_ns\n1\n2\n"),
             ("server-logs/odd \\ name\n.txt", "it\n"),
             ("traces/t/output.log", "theirs\n"),
@@ -335,7 +326,7 @@ mod tests {
         folder
     }
 
-    /// What [`record`] has.
+    /// Files with checksums in [`record`].
     const COVERED: [&str; 6] = [
         "run.json",
         "series/intervals.csv",
@@ -360,10 +351,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_record_may_change() {
+    fn files_outside_the_record_may_change() {
         let record = record();
         let left = ["report.html", "notes.txt", ".dyno-x"];
-        // What watching programs leave, and tables that were exported.
+        // Files of observers, and exported tables.
         let theirs = [
             "traces/t/output.log",
             "traces/t/more",
@@ -378,31 +369,30 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_of_a_trace_are_covered_by_their_names() {
+    fn trace_tables_are_recognized_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let tables = ["block-000.parquet", "calls-001.parquet", "files.parquet"];
-        for name in ["trace.json", "calls-copy.parquet", "my.parquet"]
-            .into_iter()
-            .chain(tables)
-        {
+        for name in ["trace.json", "calls-copy.parquet", "my.parquet"].into_iter().chain(tables) {
             fs::write(folder.path().join(name), name).unwrap();
         }
-        let expected = tables.into_iter().chain(["trace.json"]).map(PathBuf::from);
-        assert_eq!(files(folder.path()).unwrap(), expected.collect::<Vec<_>>());
+        assert_eq!(
+            files(folder.path()).unwrap(),
+            tables.into_iter().chain(["trace.json"]).map(PathBuf::from).collect::<Vec<_>>()
+        );
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_out_and_is_no_change() {
+    fn unreadable_files_get_no_checksum() {
         let record = record();
         let text = fs::read(record.path().join(FILE)).unwrap();
         let mut found = files(record.path()).unwrap();
-        // A file that has gone since, and a folder that could not be looked into.
+        // A file that was deleted, and a folder that cannot be read as a file.
         found.extend(["metrics/gone.csv", "metrics"].map(PathBuf::from));
         assert_eq!(lines(record.path(), &found), text);
     }
 
     #[test]
-    fn checksums_that_cannot_be_written_are_no_fault_of_the_record() {
+    fn write_ignores_a_failure() {
         let record = record();
         remove(record.path()).unwrap();
         fs::create_dir_all(record.path().join(FILE).join("x")).unwrap();
@@ -411,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_gone_or_new_are_told() {
+    fn check_finds_missing_and_added_files() {
         let record = record();
         fs::remove_file(record.path().join("metrics/host.csv")).unwrap();
         fs::write(record.path().join("metrics/other.csv"), "").unwrap();
@@ -422,17 +412,17 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_told_without_being_read_whole() {
+    fn check_does_not_read_added_files() {
         let record = record();
         let path = record.path().join("metrics/huge.csv");
-        // It takes no room, and an hour to read.
+        // A sparse file: it takes no space, but hours to read.
         fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
         let changes = check(record.path()).unwrap();
         assert_eq!(changes.added, [Path::new("metrics/huge.csv")]);
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_file_is_not_followed() {
+    fn check_does_not_follow_links() {
         let record = record();
         let path = record.path().join("run.json");
         fs::rename(&path, record.path().join("elsewhere")).unwrap();
@@ -442,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_out_of_the_folder_is_not_read() {
+    fn check_ignores_paths_outside_the_folder() {
         let record = record();
         let path = record.path().join(FILE);
         let mut text = fs::read_to_string(&path).unwrap();
@@ -452,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_goes_on_has_no_checksums() {
+    fn remove_deletes_the_checksums() {
         let record = record();
         remove(record.path()).unwrap();
         remove(record.path()).unwrap();
@@ -464,7 +454,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
-        fn every_changed_bit_and_every_lost_end_is_told(
+        fn check_finds_every_flipped_bit_and_truncation(
             file in 0..COVERED.len(),
             place in any::<prop::sample::Index>(),
             bit in 0..8,
@@ -485,7 +475,7 @@ mod tests {
         }
 
         #[test]
-        fn every_changed_bit_of_the_checksums_is_told(
+        fn check_finds_every_flipped_bit_of_the_checksums(
             place in any::<prop::sample::Index>(),
             bit in 0..8,
         ) {

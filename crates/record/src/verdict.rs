@@ -1,5 +1,5 @@
-//! What the checks of a machine and a server say before a run: one verdict per check, with the
-//! change that would cure it. The checks themselves are made elsewhere.
+//! Results of the checks of a machine and a server before a run, with the change that fixes each problem. Other crates
+//! run the checks.
 
 use crate::named::named;
 use schemars::JsonSchema;
@@ -12,26 +12,24 @@ use std::str::FromStr;
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What was checked.
     pub check: CheckName,
-    /// How it stands.
     pub level: Level,
-    /// The value found, or why there is none.
+    /// Value found, or the reason why it is missing.
     pub found: String,
-    /// The value advised.
+    /// Advised value.
     pub advised: String,
-    /// Why that value is advised.
+    /// Reason for the advised value.
     pub why: String,
-    /// What would change the value, where it can be changed and should be.
+    /// Change that sets the advised value, if possible and needed.
     pub change: Option<Change>,
 }
 
 named! {
-    /// How a check stands, from best to worst.
+    /// Result levels, from best to worst.
     Level {
-        /// As advised, or of no concern here.
+        /// As advised, or irrelevant here.
         Pass = "pass",
-        /// Nothing can be said: the value cannot be read, or what would be needed to judge it is not known.
+        /// Undecided: the value, or the information to judge it, is unavailable.
         Unknown = "unknown",
         /// May disturb a measurement.
         Warn = "warn",
@@ -40,73 +38,71 @@ named! {
     }
 }
 
-/// A change of the machine, and how it is typed.
+/// A change of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What a person would type. It holds until the machine restarts.
+    /// Shell command for the change, which lasts until the machine restarts.
     pub command: String,
-    /// What `dyno doctor --apply` does; empty where it must be done by hand.
+    /// Actions of `dyno doctor --apply`; empty for changes that must be made by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
 }
 
-/// One step of a change that can be taken back.
+/// One reversible step of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Action {
-    /// Write a value to a file of the kernel.
+    /// Write a value to a kernel file.
     Write {
-        /// The file.
         path: PathBuf,
-        /// The value, without a line end.
+        /// Value without a line end.
         value: String,
     },
-    /// Mount a file system again with another rule for access times.
+    /// Remount a file system with another rule for access times.
     Remount {
-        /// Where it is mounted.
         mount_point: PathBuf,
-        /// The rule: `noatime`, `relatime` or `strictatime`.
+        /// Rule: `noatime`, `relatime` or `strictatime`.
         value: String,
     },
 }
 
 named! {
     /// Names of the checks.
-    // In the order in which they are shown.
+    // Listed in display order.
     CheckName {
         /// Mode of transparent huge pages.
         HugePages = "huge_pages",
-        /// What the kernel does when no huge page is free.
+        /// How the kernel allocates when no huge page is free.
         HugePagesDefrag = "huge_pages_defrag",
-        /// How many missing small pages a huge page may be padded with.
+        /// Maximum number of missing small pages that a huge page may be padded with.
         HugePagesPadding = "huge_pages_padding",
-        /// Whether our own process, and with it a server that it starts, may have huge pages.
+        /// Whether dyno's own process, and with it a server that it starts, may use huge pages.
         OwnHugePages = "own_huge_pages",
-        /// Inclination of the kernel to swap.
+        /// Tendency of the kernel to swap.
         Swappiness = "swappiness",
-        /// Whether a NUMA node reclaims its own memory before it uses that of another.
+        /// Whether a NUMA node reclaims its own memory before it uses another node's.
         ZoneReclaim = "zone_reclaim",
         /// Whether the kernel moves pages between NUMA nodes.
         NumaBalancing = "numa_balancing",
         /// How the server's memory is spread over the NUMA nodes.
         NumaInterleave = "numa_interleave",
-        /// Memory mappings that a process may have.
+        /// Maximum number of memory mappings per process.
         MaxMapCount = "max_map_count",
-        /// Memory of the machine against the caches of the servers.
+        /// Memory of the machine compared with the servers' caches.
         CacheMemory = "cache_memory",
-        /// Readahead of the device with the data.
+        /// Readahead of the data device.
         Readahead = "readahead",
         /// File system of the data.
         Filesystem = "filesystem",
-        /// Whether reading files of the data writes access times.
+        /// Whether reading data files writes access times.
         AccessTimes = "access_times",
         /// Free space for the data.
         FreeDisk = "free_disk",
-        /// Governor of the CPU's frequency.
+        /// CPU frequency governor.
         CpuGovernor = "cpu_governor",
-        /// Frequencies above the nominal one.
+        /// CPU frequencies above the nominal one.
         CpuTurbo = "cpu_turbo",
-        /// Deepest state that an idle CPU goes to.
+        /// Deepest idle state of a CPU.
         IdleStates = "idle_states",
         /// Whether the CPU prefers speed or saving energy.
         EnergyBias = "energy_bias",
@@ -116,21 +112,21 @@ named! {
         SocketNodes = "socket_nodes",
         /// Hardware prefetchers of the CPU.
         Prefetchers = "prefetchers",
-        /// Clock of the kernel.
+        /// Clock source of the kernel.
         ClockSource = "clock_source",
-        /// Files that the server may open.
+        /// Maximum number of files that the server may open.
         OpenFiles = "open_files",
-        /// Processes and threads that the server's user may have.
+        /// Maximum number of processes and threads of the server's user.
         Processes = "processes",
-        /// Work of others on the machine.
+        /// CPU use by other processes on the machine.
         OtherLoad = "other_load",
         /// Whether client and server share CPUs.
         SharedCores = "shared_cores",
         /// Who can reach the server without a password.
         BindAddress = "bind_address",
-        /// Time of an empty command, and what lies between client and server.
+        /// Round-trip time of an empty command, and the network path between client and server.
         RoundTrip = "round_trip",
-        /// Whether the kernel is one on which the server ends at its start.
+        /// Whether the server is known to crash at its start on this kernel.
         ServerKernel = "server_kernel",
         /// Profiler and audit log of the server.
         ServerTracing = "server_tracing",
@@ -148,19 +144,17 @@ impl fmt::Display for CheckName {
 impl FromStr for CheckName {
     type Err = UnknownCheck;
 
-    /// Reads a name; `-` counts as `_`.
+    /// Parses a name; `-` counts as `_`.
     fn from_str(text: &str) -> Result<Self, UnknownCheck> {
-        CheckName::from_name(&text.replace('-', "_")).ok_or_else(|| UnknownCheck {
-            name: text.to_owned(),
-        })
+        CheckName::from_name(&text.replace('-', "_"))
+            .ok_or_else(|| UnknownCheck { name: text.to_owned() })
     }
 }
 
-/// There is no check of this name.
+/// Error for an unknown check name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no check `{name}`")]
+#[error("unknown check `{name}`")]
 pub struct UnknownCheck {
-    /// The name.
     pub name: String,
 }
 
@@ -171,11 +165,7 @@ mod tests {
     #[test]
     fn names_in_files_and_on_the_command_line_are_the_same() {
         for check in CheckName::ALL {
-            assert_eq!(
-                serde_json::to_value(check).expect("a name"),
-                check.as_str(),
-                "{check:?}"
-            );
+            assert_eq!(serde_json::to_value(check).expect("a name"), check.as_str(), "{check:?}");
             assert_eq!(check.as_str().parse(), Ok(check));
             assert_eq!(check.as_str().replace('_', "-").parse(), Ok(check));
         }
@@ -183,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_worse_than_a_pass_and_better_than_a_warning() {
+    fn unknown_is_worse_than_pass_and_better_than_warn() {
         assert!(Level::Pass < Level::Unknown && Level::Unknown < Level::Warn);
         assert!(Level::Warn < Level::Fail);
     }

@@ -1,15 +1,15 @@
-//! Control characters of others in texts for people: they could move the cursor, set the title of a terminal, hide what
-//! follows or reverse it.
+//! Escapes control characters of foreign text for display: they could move the cursor, set the terminal title, hide or
+//! reverse text.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// Marks changes of colour that are ours. No text of others has it, as it is another one in each process.
+/// Marks dyno's own colour changes. Foreign text cannot contain it, because it is different in each process.
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("\u{1b}[{:016x};", RandomState::new().hash_one(0)));
 
-/// The text with control characters as `\u{1b}`. Lines and tabs stay.
+/// Replaces control characters by escapes such as `\u{1b}`. Line ends and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let is_harmless = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_of_direction(c));
     if text.chars().all(is_harmless) {
@@ -25,17 +25,17 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character changes the direction of writing, so that a text reads as another one.
+/// Whether a character changes the writing direction, which could disguise a text.
 fn is_of_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text in a colour or weight (a code of ECMA-48 SGR), for [`coloured`].
+/// Text in a colour or weight (a code of ECMA-48 SGR), for [`coloured`].
 pub fn painted(code: &str, text: &str) -> String {
     format!("{0}{code}m{text}{0}0m", *MARK)
 }
 
-/// The text for a terminal, with [`painted`] parts in their colour and everything else [`visible`].
+/// Text for a terminal: [`painted`] parts in their colour, everything else [`visible`].
 pub fn coloured(text: &str) -> Cow<'_, str> {
     if !text.contains(&*MARK) {
         return visible(text);

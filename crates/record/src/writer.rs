@@ -1,5 +1,5 @@
-//! Writes a run directory as the run goes, so that everything up to the last recording window can
-//! be read after the process was killed. Buffers hold one window; nothing grows with the run.
+//! Writes a run directory during the run, so that everything up to the last recording window can be read if the process
+//! is killed. Buffers hold one window; nothing grows with the length of the run.
 
 use crate::append::AppendFile;
 use crate::document::Document;
@@ -30,22 +30,22 @@ pub(crate) const ERRORS: &str = "series/errors.csv";
 /// The rows of parts of windows, from the start of the measured time.
 pub(crate) const FINE: &str = "series/sub-second.csv";
 
-/// Most rows of parts of windows: a minute shows every pattern that windows of a second hide.
+/// Maximum number of rows of window parts: a minute shows every pattern that one-second windows hide.
 const MOST_FINE_ROWS: u64 = 6_000;
 
 /// Writes one run directory.
 ///
-/// After an error of [`RunWriter::record`] the window is taken back from all files, so a later
-/// window can be tried again, for example when there is room on the disk again.
+/// If [`RunWriter::record`] fails, the window is removed from all files, so a later window can be tried, for example
+/// when the disk has free space again.
 pub struct RunWriter {
     directory: PathBuf,
-    /// In the order they are written; the last one makes a window count.
+    /// Files in the order of writing; the last one makes a window count.
     latency: AppendFile,
     operations: AppendFile,
     errors: AppendFile,
     sub_second: AppendFile,
     intervals: AppendFile,
-    /// Parts of windows that were written.
+    /// Number of window parts written so far.
     sub_second_rows: u64,
     encoder: Encoder,
     hlog_text: Vec<u8>,
@@ -53,11 +53,10 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the folder with everything in it: `plan.toml` with the given text, `run.json` with
-    /// the given document (its status should be `running`), and series files without rows.
+    /// Creates the folder with its files: `plan.toml` with the given text, `run.json` with the given document (its
+    /// status should be `running`), and series files without rows.
     ///
-    /// A folder that exists is taken unless it holds a run. Whatever was made is removed again
-    /// when this fails.
+    /// An existing folder is used unless it has a run. On failure, everything that was created is removed.
     pub fn create(
         directory: &Path,
         plan_toml: &str,
@@ -67,10 +66,7 @@ impl RunWriter {
         let all = [DOCUMENT, PLAN, LATENCY, INTERVALS, OPERATIONS, ERRORS, FINE];
         let holds = |name: &&str| directory.join(name).symlink_metadata().is_ok();
         if let Some(found) = all.into_iter().find(holds) {
-            return Err(RecordError::HoldsRun {
-                directory: directory.to_owned(),
-                found,
-            });
+            return Err(RecordError::HoldsRun { directory: directory.to_owned(), found });
         }
         let mut made = Made::default();
         made.folder(directory)?;
@@ -103,7 +99,7 @@ impl RunWriter {
         &self.directory
     }
 
-    /// Appends a window to all files and hands it to the kernel, so that it outlives the process.
+    /// Appends a window to all files and passes it to the kernel, so that it survives the process.
     pub fn record(&mut self, interval: &IntervalRecord) -> Result<(), RecordError> {
         for file in self.files() {
             file.check_whole()?;
@@ -118,7 +114,7 @@ impl RunWriter {
         result.map(|_| ())
     }
 
-    /// Brings everything that was recorded so far to the disk, so that it outlives the machine too.
+    /// Syncs everything recorded so far, so that it survives a machine crash.
     pub fn sync(&mut self) -> Result<(), RecordError> {
         let mut result = Ok(());
         for file in self.files() {
@@ -127,13 +123,13 @@ impl RunWriter {
         result
     }
 
-    /// Replaces `run.json` in one step: a reader finds the old document or the new one, whole.
+    /// Replaces `run.json` atomically: a reader finds either the old document or the new one.
     pub fn set_document(&mut self, document: &RunDocument) -> Result<(), RecordError> {
         document.write(&self.directory)
     }
 
-    /// Brings the series to the disk, writes the last document, and then the checksums of all files. The first two are
-    /// tried in any case, the first error is returned.
+    /// Syncs the series, writes the last document, and then the checksums of all files. The first two steps are always
+    /// tried; the first error is returned.
     pub fn finish(mut self, document: &RunDocument) -> Result<(), RecordError> {
         let result = self.sync();
         result.and(self.set_document(document))?;
@@ -151,7 +147,7 @@ impl RunWriter {
         ]
     }
 
-    /// Appends a window, and returns how many rows of its parts it has.
+    /// Appends a window, and returns the number of rows for its parts.
     fn append(&mut self, interval: &IntervalRecord) -> Result<u64, RecordError> {
         self.hlog_text.clear();
         self.csv_text.clear();
@@ -193,7 +189,7 @@ impl RunWriter {
         Ok(sub_second_rows)
     }
 
-    /// Whole parts of a window of the measured time, as far as there is room for them.
+    /// Complete parts of a window of the measure phase, up to the row limit.
     fn sub_second_rows_of(&self, interval: &IntervalRecord) -> Vec<SubSecondRow> {
         if interval.phase != PhaseKind::Measure {
             return Vec::new();
@@ -214,7 +210,7 @@ impl RunWriter {
     }
 }
 
-/// What [`RunWriter::create`] has made so far; removed on drop unless kept.
+/// Files created by [`RunWriter::create`]; removed on drop unless kept.
 #[derive(Default)]
 struct Made {
     paths: Vec<PathBuf>,
@@ -251,7 +247,7 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for path in self.paths.iter().rev() {
-            // A folder that others have put something into stays; nothing better can be done here.
+            // A folder with other content stays; errors cannot be handled here.
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
         }
     }
@@ -265,10 +261,7 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
     let parsed: Result<jiff::Timestamp, jiff::Error> = document.started_at.parse();
     parsed
         .map(SystemTime::from)
-        .map_err(|source| RecordError::StartTime {
-            text: document.started_at.clone(),
-            source,
-        })
+        .map_err(|source| RecordError::StartTime { text: document.started_at.clone(), source })
 }
 
 #[cfg(test)]
@@ -351,11 +344,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_the_window_back_and_the_next_one_can_be_written() {
+    fn a_full_disk_removes_only_the_current_window() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
-        // The file that is written last, so that the others have the window already.
+        // This file is written last, so the others already have the window.
         let intervals = writer.intervals.replace(full_disk());
         let error = writer.record(&window(1)).unwrap_err();
         match error {
@@ -375,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_full_disk_the_run_can_still_be_finished() {
+    fn finish_writes_the_document_after_a_full_disk() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
@@ -383,7 +376,7 @@ mod tests {
         assert!(writer.record(&window(1)).is_err());
         let mut document = document();
         document.status = RunStatus::Failed;
-        // The device cannot be synchronised, which is said; the document is written all the same.
+        // The device cannot be synced, which is an error, but the document is written.
         assert!(writer.finish(&document).is_err());
         let run = Run::open(folder.path()).unwrap();
         assert_eq!(run.document.status, RunStatus::Failed);
@@ -391,26 +384,21 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_that_cannot_be_taken_back_stops_later_windows() {
+    fn a_torn_line_stops_later_windows() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
-        // A file that can neither be written nor cut.
+        // A file that can be neither written nor truncated.
         let errors = writer.errors.path().to_owned();
         let mut file = OpenOptions::new().append(true).open(&errors).unwrap();
         file.write_all(b"half").unwrap();
         writer.errors.replace(File::open(&errors).unwrap());
-        assert!(matches!(
-            writer.record(&window(1)),
-            Err(RecordError::Write { .. })
-        ));
+        assert!(matches!(writer.record(&window(1)), Err(RecordError::Write { .. })));
         assert!(
             matches!(writer.record(&window(2)), Err(RecordError::Torn { path }) if path == errors)
         );
-        // Once it can be cut again, writing goes on.
-        writer
-            .errors
-            .replace(OpenOptions::new().append(true).open(&errors).unwrap());
+        // When it can be truncated again, writing resumes.
+        writer.errors.replace(OpenOptions::new().append(true).open(&errors).unwrap());
         writer.record(&window(3)).unwrap();
         drop(writer);
         assert_eq!(Run::open(folder.path()).unwrap().intervals.len(), 2);

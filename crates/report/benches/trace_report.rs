@@ -1,8 +1,7 @@
-//! What it takes to analyse and draw a large trace of file I/O: ten million calls and two million
-//! requests of the block layer by default, in a process of its own, so that time and memory are those
-//! of reading, analysing and drawing alone.
+//! Benchmark of analysing and drawing a large file I/O trace: by default ten million calls and two million block layer
+//! requests. It runs in a process of its own, so that time and memory cover only reading, analysing and drawing.
 //!
-//! `cargo bench -p dyno-report --bench trace_report [-- CALLS [FOLDER]]`; in FOLDER trace and page are kept.
+//! `cargo bench -p dyno-report --bench trace_report [-- CALLS [FOLDER]]`; trace and page are kept in FOLDER.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -27,18 +26,18 @@ use std::time::Instant;
 
 type Error = Box<dyn std::error::Error>;
 
-/// Calls of the trace.
+/// Default number of calls.
 const CALLS: u64 = 10_000_000;
 const BLOCK: i64 = 32 << 10;
-/// Calls that are handed to the writer at once, about as many as a tracer hands over.
+/// Calls per write, about as many as a tracer writes at once.
 const PIECE: usize = 4096;
-/// Every this many calls one waits for the device.
+/// One in this many calls waits for the device.
 const CALLS_PER_REQUEST: u64 = 5;
-/// The aims.
+/// Targets.
 const MOST_SECONDS: f64 = 20.0;
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What the process that draws found of itself.
+/// Measurements of the drawing process.
 #[derive(Serialize, Deserialize)]
 struct Drawn {
     calls: u64,
@@ -49,11 +48,9 @@ struct Drawn {
 }
 
 fn main() -> Result<(), Error> {
-    // Cargo says that it is a benchmark.
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench")
-        .collect();
+    // Cargo passes `--bench`.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["draw", trace, page] => draw(Path::new(trace), Path::new(page)),
@@ -63,8 +60,8 @@ fn main() -> Result<(), Error> {
     }
 }
 
-/// Writes a trace of `events` calls, has it analysed and drawn, and prints the figures. In `folder`,
-/// if one is given, trace and page are kept.
+/// Writes a trace of `events` calls, has it analysed and drawn, and prints the figures. Trace and page are kept in
+/// `folder`, if given.
 fn bench(events: u64, folder: Option<&Path>) -> Result<(), Error> {
     let temporary = tempfile::tempdir()?;
     let folder = folder.unwrap_or(temporary.path());
@@ -74,14 +71,8 @@ fn bench(events: u64, folder: Option<&Path>) -> Result<(), Error> {
     );
     let start = Instant::now();
     write(&trace, events)?;
-    println!(
-        "  written           {:>8.1} s",
-        start.elapsed().as_secs_f64()
-    );
-    println!(
-        "  size              {:>8.1} MiB",
-        folder_bytes(&trace)? as f64 / 1_048_576.0
-    );
+    println!("  written           {:>8.1} s", start.elapsed().as_secs_f64());
+    println!("  size              {:>8.1} MiB", folder_bytes(&trace)? as f64 / 1_048_576.0);
     let start = Instant::now();
     let output = Command::new(std::env::current_exe()?)
         .arg("draw")
@@ -91,53 +82,37 @@ fn bench(events: u64, folder: Option<&Path>) -> Result<(), Error> {
         .output()?;
     let seconds = start.elapsed().as_secs_f64();
     if !output.status.success() {
-        return Err("the process that draws failed".into());
+        return Err("the drawing process failed".into());
     }
     let drawn: Drawn = serde_json::from_slice(&output.stdout)?;
     if drawn.calls != events {
-        return Err(format!("{} calls were analysed in place of {events}", drawn.calls).into());
+        return Err(format!("{} calls were analysed instead of {events}", drawn.calls).into());
     }
     println!("  read and analysed {:>8.1} s", drawn.analyzed_s);
     println!("  drawn             {:>8.1} s", drawn.drawn_s);
     println!(
-        "  together          {seconds:>8.1} s   (aim: at most {MOST_SECONDS} s for ten million)"
+        "  together          {seconds:>8.1} s   (target: at most {MOST_SECONDS} s for ten million)"
     );
     println!(
-        "  peak memory       {:>8.1} MiB (aim: at most {} MiB)",
+        "  peak memory       {:>8.1} MiB (target: at most {} MiB)",
         drawn.max_rss_bytes as f64 / 1_048_576.0,
         MOST_BYTES >> 20
     );
-    println!(
-        "  page              {:>8.1} MiB",
-        drawn.page_bytes as f64 / 1_048_576.0
-    );
+    println!("  page              {:>8.1} MiB", drawn.page_bytes as f64 / 1_048_576.0);
     println!();
     Ok(())
 }
 
-/// The process that analyses and draws.
+/// Analyses and draws, in its own process.
 fn draw(trace: &Path, page: &Path) -> Result<(), Error> {
     let start = Instant::now();
     let reader = TraceReader::open(trace)?;
     let document = reader.document();
-    let patterns = analyze(
-        Settings::default(),
-        document,
-        reader.calls()?,
-        reader.block()?,
-    )?;
+    let patterns = analyze(Settings::default(), document, reader.calls()?, reader.block()?)?;
     let analyzed_s = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let activity = Activity {
-        subject: "synthetic load".to_owned(),
-        scans_records: false,
-    };
-    let view = TraceView {
-        slices: &[],
-        document,
-        patterns: &patterns,
-        activity: &activity,
-    };
+    let activity = Activity { subject: "synthetic load".to_owned(), scans_records: false };
+    let view = TraceView { slices: &[], document, patterns: &patterns, activity: &activity };
     let text = render(&view, PageFormat::Html, &RenderOptions::default())?;
     std::fs::write(page, &text)?;
     let drawn = Drawn {
@@ -151,14 +126,11 @@ fn draw(trace: &Path, page: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the trace: half of the calls at random places of a large file, a fifth forward, a fifth in
-/// eight streams, and the rest over the popular part of a file.
+/// Writes the trace: half of the calls are at random places of a large file, a fifth forward, a fifth in eight streams, and
+/// the rest in the popular part of a file.
 fn write(directory: &Path, events: u64) -> Result<(), Error> {
-    let mut document = TraceDocument::new(
-        env!("CARGO_PKG_VERSION"),
-        "2026-08-22T10:15:00Z",
-        TraceMode::Events,
-    );
+    let mut document =
+        TraceDocument::new(env!("CARGO_PKG_VERSION"), "2026-08-22T10:15:00Z", TraceMode::Events);
     document.block_traced = true;
     document.duration_s = events as f64 * 20e-6;
     document.target.name = Some("synthetic load".to_owned());
@@ -199,10 +171,11 @@ const FILES: [(&str, Operation); 4] = [
 
 impl Source {
     fn new() -> Source {
-        let files = FILES.iter().enumerate();
         Source {
             random: SmallRng::seed_from_u64(1),
-            totals: files
+            totals: FILES
+                .iter()
+                .enumerate()
                 .map(|(file, (_, operation))| FileTotals::new(file as u32, *operation, 0))
                 .collect(),
             ends: [0; 4],
@@ -230,11 +203,8 @@ impl Source {
         };
         let waits = number.is_multiple_of(CALLS_PER_REQUEST);
         let spread: f64 = self.random.random();
-        let latency_ns = if waits {
-            8_000.0 + 200_000.0 * spread * spread
-        } else {
-            900.0 + 3_000.0 * spread
-        };
+        let latency_ns =
+            if waits { 8_000.0 + 200_000.0 * spread * spread } else { 900.0 + 3_000.0 * spread };
         let call = Call {
             start_ns: number as i64 * 20_000 + 5_000,
             latency_ns: latency_ns as u64,
@@ -269,7 +239,7 @@ impl Source {
     }
 }
 
-/// The request that a call waits for.
+/// The device request of a call that waits.
 fn request(call: &Call) -> BlockRequest {
     BlockRequest {
         issue_ns: call.start_ns + 2_000,

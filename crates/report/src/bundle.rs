@@ -1,5 +1,5 @@
-//! The code and the styles that draw the charts of a page, bundled from `web/` by `scripts/bundle.sh`, and what they are
-//! told; for the page, and for who draws its charts without a browser.
+//! The bundled chart code and styles of a page, which `scripts/bundle.sh` builds from `web/`, and their data; for the page,
+//! and for drawing its charts without a browser.
 
 use crate::error::ReportError;
 use crate::page::density::DensityChart;
@@ -9,16 +9,16 @@ use crate::page::time::TimeCharts;
 use crate::page::{Chart, Page};
 use serde::Serialize;
 
-/// The charts.
+/// The script that draws charts.
 pub const SCRIPT: &str = include_str!("../bundle/report.js");
 
-/// The styles.
+/// The styles of the page.
 pub const STYLES: &str = include_str!("../bundle/report.css");
 
-/// A document on which [`SCRIPT`] draws without a browser.
+/// A document in which [`SCRIPT`] draws without a browser.
 pub const HEADLESS: &str = include_str!("../bundle/headless.js");
 
-/// What the script draws.
+/// Data of the charts.
 #[derive(Default, Serialize)]
 struct ChartData<'a> {
     plots: Vec<&'a Plot>,
@@ -30,15 +30,12 @@ struct ChartData<'a> {
     time: Option<&'a TimeCharts>,
 }
 
-/// What the script draws of a page, as JSON.
+/// The data of a page's charts as JSON.
 ///
 /// # Errors
-/// [`ReportError::Json`], which no content of a page causes.
+/// [`ReportError::Json`]; no content of a page causes it.
 pub fn chart_data(page: &Page) -> Result<String, ReportError> {
-    let mut data = ChartData {
-        time: page.time.as_ref(),
-        ..ChartData::default()
-    };
+    let mut data = ChartData { time: page.time.as_ref(), ..ChartData::default() };
     for chart in page.charts() {
         match chart {
             Chart::Plot(plot) => data.plots.push(plot),
@@ -50,7 +47,7 @@ pub fn chart_data(page: &Page) -> Result<String, ReportError> {
     Ok(serde_json::to_string(&data)?)
 }
 
-/// A colour of the page on a light background, such as that of `--grid`; black for one that the styles do not have.
+/// A colour of the page on a light background, such as `--grid`; black if the styles do not have it.
 pub fn colour(name: &str) -> &'static str {
     let value = STYLES.split_once(&format!("{name}:"));
     let value = value.map_or("", |(_, value)| value.trim_start());

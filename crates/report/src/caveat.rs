@@ -1,5 +1,5 @@
-//! Which numbers a caveat touches, and how it is named and numbered. Finding caveats is the
-//! analysis' business; this module only makes sure that none is separated from its numbers.
+//! Names and numbers of caveats, and the numbers that they apply to. The analysis finds caveats; this module keeps them
+//! with their numbers.
 
 use crate::texts::{hint, text};
 use dyno_analyze::caveats::kind_of_check;
@@ -7,7 +7,7 @@ use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
 use dyno_record::statement::Statement;
 use serde::Serialize;
 
-/// What a caveat does to the numbers it touches.
+/// How a caveat affects the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -15,40 +15,35 @@ pub enum Severity {
     Serious,
     /// The numbers are less certain than they look.
     Doubt,
-    /// The numbers are right for a condition that has to be told with them.
+    /// The numbers are right, but only under a condition that must be stated with them.
     Condition,
 }
 
-/// A group of numbers that is shown together.
+/// A group of numbers that are shown together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// Achieved and offered rates.
     Rate,
     /// Mean and percentiles up to p99.
     Latency,
     /// p99.9 and above, and the maximum.
     Tail,
-    /// Failed operations.
     Errors,
     /// Arrivals of an open-loop schedule.
     Arrivals,
-    /// What the load generator used.
+    /// Resources used by the load generator.
     Client,
     /// Operations in flight.
     InFlight,
     /// The data set.
     Data,
-    /// What an acknowledged write means.
+    /// Meaning of an acknowledged write.
     Durability,
-    /// The server's settings.
     ServerSettings,
-    /// Who else uses the client's machine.
+    /// Other users of the client's machine.
     SharedMachine,
-    /// The CPU's frequency.
     CpuFrequency,
     /// Settings of the client's machine: swap, huge pages, readahead.
     MachineSettings,
-    /// The clock.
     Clock,
     /// How the run ended.
     Status,
@@ -57,17 +52,14 @@ pub enum Topic {
 /// A caveat with the number by which the report refers to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NumberedCaveat {
-    /// Number from 1.
+    /// Starts at 1.
     pub number: usize,
-    /// Short name in words.
     pub label: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// The phase it touches; the whole run when absent.
+    /// The affected phase; the whole run if absent.
     pub phase: Option<PhaseKind>,
-    /// The doubt with its figures.
+    /// The caveat with its figures.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
     #[serde(skip)]
     topics: &'static [Topic],
@@ -83,29 +75,25 @@ impl CaveatBook {
     /// Numbers the caveats of a run.
     pub fn new(caveats: &[Caveat]) -> Self {
         let entries = caveats.iter().map(NumberedCaveat::new).collect();
-        CaveatBook {
-            entries: numbered(entries),
-        }
+        CaveatBook { entries: numbered(entries) }
     }
 
-    /// The numbers of the caveats that touch `topic` in `phase`, in ascending order. Without a
-    /// phase, those of any phase.
+    /// The numbers of the caveats that apply to `topic` in `phase`, in ascending order; without a phase, in any phase.
     pub fn marks(&self, topic: Topic, phase: Option<PhaseKind>) -> Vec<usize> {
         let touches = |entry: &&NumberedCaveat| {
             let same_phase = entry.phase.is_none() || phase.is_none() || entry.phase == phase;
             same_phase && entry.topics.contains(&topic)
         };
-        let numbers = self.entries.iter().filter(touches);
-        numbers.map(|entry| entry.number).collect()
+        self.entries.iter().filter(touches).map(|entry| entry.number).collect()
     }
 
-    /// The caveats in the order of their numbers.
+    /// The caveats in numerical order.
     pub fn into_entries(self) -> Vec<NumberedCaveat> {
         self.entries
     }
 }
 
-/// The caveats with their numbers, the most serious first; inside a severity their order stays.
+/// Numbers the caveats, the most serious first; within a severity their order stays.
 pub(crate) fn numbered(mut caveats: Vec<NumberedCaveat>) -> Vec<NumberedCaveat> {
     caveats.sort_by_key(|caveat| caveat.severity);
     for (index, caveat) in caveats.iter_mut().enumerate() {
@@ -115,22 +103,14 @@ pub(crate) fn numbered(mut caveats: Vec<NumberedCaveat>) -> Vec<NumberedCaveat> 
 }
 
 impl NumberedCaveat {
-    /// A caveat that marks no group of numbers by itself, still without a number.
+    /// A caveat that applies to no group of numbers, not yet numbered.
     pub(crate) fn of(
         label: &'static str,
         severity: Severity,
         message: String,
         hint: Option<String>,
     ) -> Self {
-        NumberedCaveat {
-            number: 0,
-            label,
-            severity,
-            phase: None,
-            message,
-            hint,
-            topics: &[],
-        }
+        NumberedCaveat { number: 0, label, severity, phase: None, message, hint, topics: &[] }
     }
 
     fn new(caveat: &Caveat) -> Self {
@@ -144,8 +124,7 @@ impl NumberedCaveat {
     }
 }
 
-/// Name and severity of what a check of the machine found, in documents whose caveats have no kind of their own; `None` of
-/// other statements.
+/// Name and severity of a finding by a machine check, in documents whose caveats have no kind; `None` for other statements.
 pub(crate) fn of_check(said: &Statement) -> Option<(&'static str, Severity)> {
     let kind = match said.code.as_str() {
         "client-and-server-share-machine" => CaveatKind::SharedMachine,
@@ -156,28 +135,18 @@ pub(crate) fn of_check(said: &Statement) -> Option<(&'static str, Severity)> {
     Some((label, severity))
 }
 
-/// The table of kinds. Conditions such as durability hold for the whole run; they mark the facts
-/// they are about and not each number, or marks would be everywhere and mean nothing.
+/// Name, severity and topics of a kind. Conditions such as durability hold for the whole run; they mark the facts about
+/// them and not each number, because marks everywhere would mean nothing.
 fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
     use CaveatKind as Kind;
     use Severity::{Condition, Doubt, Serious};
     use Topic::*;
     match kind {
-        Kind::ClientStopped => (
-            "client stood still",
-            Serious,
-            &[Rate, Latency, Tail, Client],
-        ),
-        Kind::GeneratorBottleneck => (
-            "generator was the bottleneck",
-            Serious,
-            &[Rate, Latency, Tail, Client],
-        ),
-        Kind::DroppedArrivals => (
-            "dropped arrivals",
-            Serious,
-            &[Rate, Latency, Tail, Arrivals],
-        ),
+        Kind::ClientStopped => ("client stood still", Serious, &[Rate, Latency, Tail, Client]),
+        Kind::GeneratorBottleneck => {
+            ("generator was the bottleneck", Serious, &[Rate, Latency, Tail, Client])
+        }
+        Kind::DroppedArrivals => ("dropped arrivals", Serious, &[Rate, Latency, Tail, Arrivals]),
         Kind::LateStarts => ("late starts", Doubt, &[Latency, Tail, Arrivals]),
         Kind::RateNotAchieved => ("rate not achieved", Serious, &[Rate]),
         Kind::UnevenShares => ("uneven shares", Doubt, &[Rate, Latency, Tail]),
@@ -188,11 +157,7 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
         Kind::ClampedValues => ("clamped values", Doubt, &[Tail]),
         Kind::Fleet => ("fleet incomplete", Serious, &[Rate, Latency, Tail]),
         Kind::Errors => ("operations failed", Serious, &[Errors]),
-        Kind::Partial => (
-            "partial run",
-            Serious,
-            &[Status, Rate, Latency, Tail, Errors],
-        ),
+        Kind::Partial => ("partial run", Serious, &[Status, Rate, Latency, Tail, Errors]),
         Kind::DocumentCount => ("document count", Serious, &[Data, Rate, Latency, Tail]),
         Kind::LittleLaw => ("Little's law", Serious, &[Rate, Latency, Tail, InFlight]),
         Kind::FitsInCache => ("data fits in cache", Condition, &[Data]),
@@ -207,11 +172,7 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
         Kind::Reconnects => ("reconnects", Doubt, &[Errors, Tail]),
         Kind::Integrity => ("wrong values read", Serious, &[Errors]),
         Kind::MixedRuns => ("mixed runs", Serious, &[Rate, Latency, Tail, Errors]),
-        Kind::RecordChanged => (
-            "record changed",
-            Serious,
-            &[Status, Rate, Latency, Tail, Errors],
-        ),
+        Kind::RecordChanged => ("record changed", Serious, &[Status, Rate, Latency, Tail, Errors]),
     }
 }
 
@@ -220,10 +181,7 @@ mod tests {
     use super::*;
 
     fn caveat(kind: CaveatKind, phase: Option<PhaseKind>) -> Caveat {
-        Caveat {
-            phase,
-            ..Caveat::of_run(kind, Statement::recorded("message"))
-        }
+        Caveat { phase, ..Caveat::of_run(kind, Statement::recorded("message")) }
     }
 
     #[test]
@@ -234,11 +192,8 @@ mod tests {
             caveat(CaveatKind::ClampedValues, None),
             caveat(CaveatKind::Errors, None),
         ]);
-        let labels: Vec<_> = book
-            .into_entries()
-            .iter()
-            .map(|entry| (entry.number, entry.label))
-            .collect();
+        let labels: Vec<_> =
+            book.into_entries().iter().map(|entry| (entry.number, entry.label)).collect();
         let expected = [
             (1, "operations failed"),
             (2, "no steady state"),

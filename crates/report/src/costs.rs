@@ -1,5 +1,5 @@
-//! What a result costs, per operation: one table for a run, one for levels beside each other, one for a comparison. The same per
-//! document of an index build and per message.
+//! The cost of a result per operation, as one table for a run, for several levels, or for a comparison. Index builds have
+//! the same costs per document, and messages per message.
 
 mod work;
 
@@ -15,13 +15,13 @@ use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
 
 pub(crate) use work::{of_builds, of_cells};
 
-/// An interval that reaches no further than this share of its value to each side is not shown.
+/// An interval within this share of its value to each side is not shown.
 const NARROW_RATIO: f64 = 0.005;
 
-/// Ends of an interval that differ by this factor say nothing.
+/// An interval whose ends differ by this factor is meaningless.
 const VAGUE: f64 = 100.0;
 
-/// What a kind of cost is called where nothing else says that it is that of an operation.
+/// Name of a kind of cost outside of a table about operations.
 pub(crate) fn label_of_one(kind: CostKind) -> String {
     match kind.is_per_operation() {
         true => format!("{} / operation", label(kind)),
@@ -29,7 +29,7 @@ pub(crate) fn label_of_one(kind: CostKind) -> String {
     }
 }
 
-/// What a kind of cost is called in a table.
+/// Name of a kind of cost in a table.
 pub(crate) fn label(kind: CostKind) -> &'static str {
     match kind {
         CostKind::ServerCpu => "server CPU",
@@ -53,14 +53,14 @@ pub(crate) fn label(kind: CostKind) -> &'static str {
     }
 }
 
-/// What cannot be read is called in a sentence.
+/// Name of an unreadable value in a sentence.
 fn counted(what: Counted) -> &'static str {
     match what {
         Counted::ServerCpu => "CPU time of the servers",
         Counted::ClientCpu => "CPU time of the drivers",
         Counted::ContextSwitches => "context switches of the servers",
         Counted::Memory => "memory of the servers",
-        Counted::Device => "what the device read and wrote",
+        Counted::Device => "bytes that the device read and wrote",
         Counted::DeviceReads => "reads of the device for the servers",
         Counted::DeviceWrites => "writes and flushes of the device for the servers",
         Counted::WriteAmplification => "write amplification",
@@ -68,11 +68,11 @@ fn counted(what: Counted) -> &'static str {
         Counted::Flushes => "flushes of the device",
         Counted::CacheMisses => "cache misses of the servers",
         Counted::JournalSyncs => "time of the servers' journal syncs",
-        Counted::Deferred => "what is written after the phase",
+        Counted::Deferred => "data written after the phase",
         Counted::Network => "bytes on the servers' connections",
         Counted::Energy => "energy",
-        Counted::Documents => "size of the documents, and with it write amplification",
-        Counted::Files => "size of the files, and with it space amplification",
+        Counted::Documents => "document size, and therefore write amplification",
+        Counted::Files => "file size, and therefore space amplification",
         Counted::Price => "price",
     }
 }
@@ -92,7 +92,7 @@ fn quantity(kind: CostKind, value: f64) -> Quantity {
     Quantity::new(value, unit)
 }
 
-/// What stands behind the number of a kind.
+/// Unit after the number of a kind.
 fn suffix(kind: CostKind, currency: Option<&str>) -> String {
     match (kind, currency) {
         (CostKind::Price, Some(currency)) => format!(" {currency}"),
@@ -106,7 +106,7 @@ fn amount(kind: CostKind, value: f64, currency: Option<&str>) -> String {
     format!("{}{}", quantity(kind, value), suffix(kind, currency))
 }
 
-/// What was used of a kind altogether. Requests and the like are whole.
+/// The total of a kind; requests and the like are whole numbers.
 fn whole(kind: CostKind, sum: f64, currency: Option<&str>) -> String {
     match kind {
         CostKind::ContextSwitches
@@ -128,7 +128,7 @@ fn cell(cost: &Cost, currency: Option<&str>) -> Cell {
     Cell::from(amount(kind, value.value, currency)).with_detail(range)
 }
 
-/// What is divided by, one of them.
+/// The unit of work by which costs are divided.
 fn noun(basis: CostBasis) -> &'static str {
     match basis {
         CostBasis::Operation => "operation",
@@ -143,7 +143,7 @@ pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRe
     Section {
         title: format!("Cost per {each}").into(),
         lead: format!(
-            "What phase {} used, divided by its {} finished {each}s; counters read at its start and its end.",
+            "Resources used by phase {}, divided by its {} finished {each}s; counters were read at its start and end.",
             phase.name.as_str(),
             Quantity::count(costs.basis_count)
         ),
@@ -153,7 +153,7 @@ pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRe
     }
 }
 
-/// The table of one phase or piece of work, with where each number comes from.
+/// The table of one phase or piece of work, with the source of each number.
 fn of_one(costs: &Costs, used: Option<&Consumption>, all: &str, client: &str) -> Table {
     let currency = costs.currency.as_deref();
     let columns = vec![
@@ -180,7 +180,7 @@ fn of_one(costs: &Costs, used: Option<&Consumption>, all: &str, client: &str) ->
     Table::new("Costs", columns, rows)
 }
 
-/// Where a number comes from.
+/// Source of a number.
 fn source(kind: CostKind, used: Option<&Consumption>, client: &str) -> String {
     let device = |used: &Consumption| {
         let device = used.device.as_ref()?;
@@ -220,9 +220,9 @@ fn source(kind: CostKind, used: Option<&Consumption>, client: &str) -> String {
 
 fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<String> {
     let mut notes = vec![
-        "Intervals hold the resolution of CPU times, the time between the ends of the phase and the readings of the counters, \
-         operations of the warm-up that ended in the phase, and for a price that of the rate; those within ±0.5 % are not \
-         shown. How much a cost differs from run to run is seen by repeating the run."
+        "Intervals include the resolution of CPU times, the time between the ends of the phase and the readings of the counters, \
+         warm-up operations that ended in the phase, and for a price the interval of the rate; intervals within ±0.5 % are not \
+         shown. Repeat the run to see the variation between runs."
             .to_owned(),
     ];
     if let Some(used) = used {
@@ -236,19 +236,15 @@ fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<
     notes
 }
 
-/// What there is to say of servers, devices and energy.
+/// Notes about servers, devices and energy.
 fn of_used(used: &Consumption) -> Vec<String> {
     let energy = used.energy.as_ref().map(|_| {
-        "Energy is that of all processors and their memory, whoever they work for: of the client, too, if it is on this \
+        "Energy covers all processors and their memory, whoever they work for, including the client if it is on this \
          machine."
             .to_owned()
     });
     let device = used.device.as_ref().map(|device| of_device(device, used));
-    of_servers(used)
-        .into_iter()
-        .chain(device)
-        .chain(energy)
-        .collect()
+    of_servers(used).into_iter().chain(device).chain(energy).collect()
 }
 
 fn not_known(one: &Unknown) -> String {
@@ -259,7 +255,7 @@ fn is_of_threads(used: &Consumption) -> bool {
     used.context_switches_by == Some(CountedBy::Threads)
 }
 
-/// How far readings lie from the ends of the phase, if that is worth a word.
+/// The distance of the readings from the ends of the phase, if it is worth a note.
 fn of_readings(used: &Consumption, phase: &PhaseRecord) -> Option<String> {
     let end_s = phase.start_s + phase.duration_s;
     let away_s = |read: ReadTime, end_s: f64| {
@@ -276,8 +272,8 @@ fn of_readings(used: &Consumption, phase: &PhaseRecord) -> Option<String> {
     let most_s = all.into_iter().fold(0.0, f64::max);
     (most_s > phase.duration_s * NARROW_RATIO).then(|| {
         format!(
-            "Counters were read up to {} from the start or the end of the phase: they are scaled to its length, and their \
-             intervals hold all that this may be wrong by.",
+            "Counters were read up to {} from the start or end of the phase: they are scaled to its length, and their \
+             intervals include the possible error.",
             Quantity::seconds(most_s)
         )
     })
@@ -287,7 +283,7 @@ fn of_servers(used: &Consumption) -> Option<String> {
     let servers = used.processes.max(used.servers);
     (servers > 1).then(|| {
         format!(
-            "Costs of servers are sums over the {servers} servers that hold data; what they send one another is part of the \
+            "Costs of servers are sums over the {servers} servers that hold data; traffic between servers is part of the \
              bytes on their connections."
         )
     })
@@ -303,45 +299,41 @@ fn of_device(device: &DeviceUse, used: &Consumption) -> String {
         _ => String::new(),
     };
     format!(
-        "The counters of {} hold what everybody does there, also other programs and the file system.{own}",
+        "The counters of {} include all use of the device, including other programs and the file system.{own}",
         device.names.join(", ")
     )
 }
 
-/// What write amplification is made of, and what it misses.
+/// Components of write amplification, and missing parts.
 fn of_changes(changed: &ChangedDocuments, used: &Consumption) -> Vec<String> {
     let mut notes = vec![format!(
-        "Write amplification: {} written to the device, divided by {} documents that were inserted or updated times {} each, \
+        "Write amplification: {} written to the device, divided by {} inserted or updated documents times {} each, \
          their mean size as BSON by collStats. An update counts as its whole document, a delete as nothing.",
         Quantity::bytes(changed.written_bytes),
         Quantity::count(changed.documents),
         Quantity::new(changed.mean_document_bytes, Unit::Bytes)
     )];
-    let deferred = used
-        .device
-        .as_ref()
-        .and_then(|device| device.deferred_bytes);
+    let deferred = used.device.as_ref().and_then(|device| device.deferred_bytes);
     match deferred {
         Some(deferred) => notes.push(format!(
-            "That holds {} that the servers wrote after the phase, when they were asked to (`fsync`) so that nothing of it \
-             was left in memory.",
+            "This includes {} that the servers wrote after the phase, when `fsync` flushed all data of the phase \
+             from memory.",
             Quantity::bytes(deferred)
         )),
         None => notes.push(
-            "What the servers had not written at the end of the phase is missing.".to_owned(),
+            "Data that the servers wrote only after the end of the phase is missing.".to_owned(),
         ),
     }
     notes
 }
 
-/// The costs of runs with the same settings, and the cells that tell them from others.
+/// The costs of runs with the same settings, and the cells that identify the settings.
 pub(crate) type Row<'a> = (Vec<Cell>, &'a [Cost]);
 
-/// Most loads that stand beside each other. More of them stand below each other, where a narrow terminal has no room for all
-/// kinds.
+/// Largest number of loads that are columns. More loads are rows, where a narrow terminal has no room for all kinds.
 const MOST_ACROSS: usize = 8;
 
-/// What operations cost under several loads; `None` if nothing is known.
+/// The costs of operations under several loads; `None` if nothing is known.
 pub(crate) fn of_rows(
     keys: &[Column],
     rows: &[Row<'_>],
@@ -355,19 +347,19 @@ pub(crate) fn of_rows(
 pub(crate) fn of_tables(tables: Vec<Table>) -> Section {
     Section {
         title: "Cost per operation".into(),
-        lead: "What was used in the measure phase, divided by the finished operations.".to_owned(),
+        lead: "Resources used in the measure phase, divided by the finished operations.".to_owned(),
         tables,
         notes: vec![
-            "Below a value stands its 95 % interval over the runs of a load; of a single run what its counters leave open, if \
-             that is more than ±0.5 %. The page of a run says where each number comes from, what is not known, and why: energy, for \
-             example, without counters of the processors."
+            "The 95 % interval over the runs of a load is below each value; for a single run it is the uncertainty of its counters, if \
+             larger than ±0.5 %. The page of a run lists the source of each number and the reasons for missing ones, such as energy \
+             without processor counters."
                 .to_owned(),
         ],
         ..Section::default()
     }
 }
 
-/// The kinds of costs that are known, and the loads: whichever are fewer stand beside each other.
+/// A table of the known kinds of costs and the loads; the smaller group makes the columns.
 pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -> Option<Table> {
     let of_kind = |costs: &[Cost], kind: CostKind| {
         let found = costs.iter().find(|cost| cost.kind == kind);
@@ -380,9 +372,7 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
     };
     let joined = |texts: Vec<&str>| texts.join(", ");
     let (columns, cells): (Vec<Column>, Vec<Vec<Cell>>) = if rows.len() > MOST_ACROSS {
-        let of_kinds = kinds
-            .iter()
-            .map(|kind| Column::number(label(*kind), rank(*kind)));
+        let of_kinds = kinds.iter().map(|kind| Column::number(label(*kind), rank(*kind)));
         let of_row = |(keys, costs): &Row<'_>| {
             let of_kinds = kinds.iter().map(|kind| cell(costs, *kind));
             keys.iter().cloned().chain(of_kinds).collect()
@@ -394,7 +384,7 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
         let of_load = |(place, (keys, _)): (usize, &Row<'_>)| {
             let texts = keys.iter().map(|key| key.text.as_str());
             let title = joined(texts.filter(|text| !text.is_empty()).collect());
-            // Where there is no room, the least and the greatest load stay.
+            // A narrow terminal keeps the smallest and the largest load.
             let from_end = place.min(rows.len() - 1 - place);
             Column::number(title, 200 - from_end as u8)
         };
@@ -411,7 +401,7 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
     (!kinds.is_empty()).then(|| Table::new("Costs", columns, cells))
 }
 
-/// Which columns go first on a narrow terminal.
+/// Rank of a column on a narrow terminal; lower ranks are left out first.
 fn rank(kind: CostKind) -> u8 {
     match kind {
         CostKind::ServerCpu | CostKind::Price => 200,
@@ -428,7 +418,7 @@ fn rank(kind: CostKind) -> u8 {
     }
 }
 
-/// Costs of two sides; `None` if none is known of both.
+/// Costs of two sides; `None` if no kind is known for both.
 pub(crate) fn comparison(ratios: &[CostRatio], [a, b]: &[String; 2]) -> Option<Table> {
     let columns = vec![
         Column::text("cost per operation"),
@@ -465,15 +455,10 @@ pub(crate) fn both(one: &CostRatio) -> [String; 2] {
 pub(crate) fn currency(experiment: &Experiment) -> Option<&str> {
     let figures = experiment.points.iter().flat_map(|point| &point.figures);
     let costs = figures.flat_map(|figures| &figures.costs);
-    costs
-        .into_iter()
-        .find_map(|costs| costs.currency.as_deref())
+    costs.into_iter().find_map(|costs| costs.currency.as_deref())
 }
 
 /// A cost in a table of runs over time.
 pub(crate) fn in_short(cost: Option<Figure>, kind: CostKind, currency: Option<&str>) -> String {
-    cost.map_or_else(
-        || NO_VALUE.to_owned(),
-        |cost| amount(kind, cost.value, currency),
-    )
+    cost.map_or_else(|| NO_VALUE.to_owned(), |cost| amount(kind, cost.value, currency))
 }

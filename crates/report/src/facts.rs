@@ -1,5 +1,4 @@
-//! Facts about a run that are words rather than measurements: workload, schedule, server.
-//! What could not be read is said to be unknown and never left out.
+//! Facts about a run in words: workload, schedule, server. Unreadable values are shown as unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::Fact;
@@ -9,17 +8,17 @@ use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde_json::Value;
 
-/// The dashboard of machines: its `uid` in `deploy/grafana/dashboards/node.json`. `dyno` tells Prometheus nothing of index builds
-/// and messages.
+/// The machine dashboard: its `uid` in `deploy/grafana/dashboards/node.json`. `dyno` reports no metrics of index builds and
+/// messages to Prometheus.
 pub(crate) const DASHBOARD_OF_MACHINES: &str = "mongodyno-node";
 
-/// The dashboard of runs: its `uid` in `deploy/grafana/dashboards/run.json`.
+/// The run dashboard: its `uid` in `deploy/grafana/dashboards/run.json`.
 pub(crate) const DASHBOARD: &str = "mongodyno-run";
 
-/// What is shown for a fact that could not be read.
+/// Shown for an unreadable fact.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// Numbers without a sign at the end: `100,000`.
+/// A number with separators: `100,000`.
 pub(crate) fn count(value: u64) -> String {
     Quantity::count(value).to_string()
 }
@@ -28,28 +27,19 @@ pub(crate) fn or_unknown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.into(), |value| value.to_string())
 }
 
-/// The server of an experiment that is no run.
+/// The server of an experiment other than a run.
 pub(crate) fn server_of(server: &ExperimentServer) -> String {
     let version = server.version.as_deref();
     let version = version.map_or(String::new(), |version| format!(" {version}"));
-    let origin = if server.started {
-        "started for this"
-    } else {
-        "was running"
-    };
-    format!(
-        "{}{version} at {}, {origin}",
-        server.product, server.address
-    )
+    let origin = if server.started { "started for this" } else { "was running" };
+    format!("{}{version} at {}, {origin}", server.product, server.address)
 }
 
-/// Its settings but those that are shown apart.
+/// The server's settings except those that are shown separately.
 pub(crate) fn settings_of(server: &ExperimentServer, shown_apart: &[&str]) -> String {
     let others = server.settings.iter();
     let others = others.filter(|(name, _)| !shown_apart.contains(&name.as_str()));
-    let others: Vec<String> = others
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
+    let others: Vec<String> = others.map(|(name, value)| format!("{name} {value}")).collect();
     others.join(", ")
 }
 
@@ -99,14 +89,11 @@ fn think_time(plan: &RecordedPlan) -> String {
 /// `32 connections on 1 thread`; empty if the plan does not say.
 fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
     let plural = |n: u64| if n == 1 { "" } else { "s" };
-    // Those of a fleet are not in its plan.
+    // The plan of a fleet does not have its connections.
     let fleet = document.fleet.as_ref();
     let of_fleet = fleet.map(|fleet| {
         let threads: u64 = fleet.agents.iter().map(|agent| agent.threads).sum();
-        (
-            Some(fleet.clients),
-            Some(threads).filter(|threads| *threads > 0),
-        )
+        (Some(fleet.clients), Some(threads).filter(|threads| *threads > 0))
     });
     let (clients, threads) = of_fleet.unwrap_or((plan.client.clients, plan.client.threads));
     match (clients, threads) {
@@ -165,27 +152,19 @@ pub(crate) fn keys(plan: &RecordedPlan) -> String {
         .collect();
     let name = keys.distribution.as_deref().unwrap_or(UNKNOWN);
     let name = name.replace('-', " ");
-    if parameters.is_empty() {
-        name
-    } else {
-        format!("{name} ({})", parameters.join(", "))
-    }
+    if parameters.is_empty() { name } else { format!("{name} ({})", parameters.join(", ")) }
 }
 
-/// What was done: mix, data, keys, load. Facts that the plan does not hold are left out, because
-/// plans are complete by construction and other values are not ours to name.
+/// Mix, data, keys and load. Facts that the plan does not contain are left out, because plans are complete by construction.
 pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     let plan = &document.recorded_plan();
     let backend = plan.client.backend.as_ref();
     let backend = backend.map(|name| format!("backend {name}"));
-    let load: Vec<String> = [
-        schedule(plan),
-        connections(document, plan),
-        backend.unwrap_or_default(),
-    ]
-    .into_iter()
-    .filter(|part| !part.is_empty())
-    .collect();
+    let load: Vec<String> =
+        [schedule(plan), connections(document, plan), backend.unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
     let seed = plan.client.seed.map(|seed| seed.to_string());
     let known = [
         Fact::new("Mix", mix(plan)),
@@ -215,7 +194,7 @@ fn secondary_indexes(document: &RunDocument) -> String {
     format!("{}; {built}", keys.join(" "))
 }
 
-/// The dashboard of runs in the Grafana of the plan, from the start of the run to the end of its last phase.
+/// The run dashboard in the plan's Grafana, from the start of the run to the end of its last phase.
 pub(crate) fn dashboard(document: &RunDocument) -> Option<String> {
     let from_ms = document.started_ms()?;
     let phase = document.phases.last()?;
@@ -224,7 +203,7 @@ pub(crate) fn dashboard(document: &RunDocument) -> Option<String> {
     dashboard_at(DASHBOARD, &document.recorded_plan(), (from_ms, to_ms))
 }
 
-/// A dashboard in the Grafana of a plan, from the start of an experiment to its end.
+/// A dashboard in the plan's Grafana, from the start of an experiment to its end.
 pub(crate) fn dashboard_between(
     dashboard: &str,
     plan: &RecordedPlan,
@@ -240,28 +219,24 @@ fn dashboard_at(
     (from_ms, to_ms): (i64, i64),
 ) -> Option<String> {
     let url = plan.observe.grafana.url.as_ref()?;
-    // A record may come from anybody, and its link must not run a script.
+    // A record may be untrusted, and its link must not run a script.
     let is_page = url.starts_with("http://") || url.starts_with("https://");
     let url = url.trim_end_matches('/');
     is_page.then(|| format!("{url}/d/{dashboard}?from={from_ms}&to={to_ms}"))
 }
 
-/// What a collection held that was dropped before the run.
+/// The content of a collection that was dropped before the run.
 fn dropped(dropped: &DroppedCollection) -> Fact {
     let foreign = match &dropped.foreign_key {
-        Some(key) => format!(", also of others, such as {key}"),
+        Some(key) => format!(", including documents of others, such as {key}"),
         None if dropped.all_keys_checked || dropped.documents <= 102 => String::new(),
-        None => ", of which at most 102 were checked".to_owned(),
+        None => " (at most 102 checked)".to_owned(),
     };
-    let value = format!(
-        "{}: {} documents{foreign}",
-        dropped.namespace,
-        count(dropped.documents)
-    );
+    let value = format!("{}: {} documents{foreign}", dropped.namespace, count(dropped.documents));
     Fact::new("Dropped before the run", value)
 }
 
-/// When a trace watched, and where it is.
+/// The time range of a trace and its directory.
 fn trace(trace: &TraceRecord) -> Fact {
     let label = format!("Trace {}", trace.name);
     let window = match (trace.start_s, trace.end_s) {
@@ -270,22 +245,15 @@ fn trace(trace: &TraceRecord) -> Fact {
         (None, _) => "never started".to_owned(),
     };
     let outcome = &trace.outcome;
-    Fact::new(
-        label,
-        format!("{window}, {outcome}; in {}/", trace.directory),
-    )
+    Fact::new(label, format!("{window}, {outcome}; in {}/", trace.directory))
 }
 
-/// What was measured against.
+/// The measured server.
 pub(crate) fn server(server: &ServerRecord, book: &CaveatBook) -> Vec<Fact> {
     let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
     let marks = |topic| book.marks(topic, None);
     let (data, settings) = (marks(Topic::Data), marks(Topic::ServerSettings));
-    let place = if server.local {
-        "on the client's machine"
-    } else {
-        "on another machine"
-    };
+    let place = if server.local { "on the client's machine" } else { "on another machine" };
     let address = format!("{} ({place})", server.address);
     let topology = server.topology.as_ref().map(|name| name.replace('_', " "));
     let documents = or_unknown(server.documents.map(count));
@@ -308,8 +276,9 @@ pub(crate) fn server(server: &ServerRecord, book: &CaveatBook) -> Vec<Fact> {
     if server.settings.is_empty() {
         facts.push(Fact::new("Settings", UNKNOWN).marked(&settings));
     }
-    let named = server.settings.iter();
-    facts.extend(named.map(|(name, value)| Fact::new(name, value).marked(&settings)));
+    facts.extend(
+        server.settings.iter().map(|(name, value)| Fact::new(name, value).marked(&settings)),
+    );
     facts
 }
 
@@ -324,8 +293,8 @@ pub(crate) fn server_name(server: &ServerRecord) -> String {
     }
 }
 
-/// The resolved plan as text that can be saved and run again: TOML, or JSON where it is something
-/// that TOML cannot express, because a run directory can be edited by hand.
+/// The resolved plan as text that can be saved and run again: TOML, or JSON if TOML cannot express a value, because a run
+/// directory can be edited by hand.
 pub(crate) fn plan_text(plan: &Value) -> String {
     let without_nulls = strip_nulls(plan);
     toml::to_string_pretty(&without_nulls)
@@ -354,15 +323,9 @@ mod tests {
     #[test]
     fn the_mix_is_normalised_and_sorted() {
         let plan = json!({"operations": {"read": 1.0, "update": 0.0, "read_modify_write": 3.0}});
-        assert_eq!(
-            mix(&RecordedPlan::new(&plan)),
-            "75 % read-modify-write, 25 % read"
-        );
+        assert_eq!(mix(&RecordedPlan::new(&plan)), "75 % read-modify-write, 25 % read");
         let thirds = json!({"operations": {"read": 1.0, "update": 2.0}});
-        assert_eq!(
-            mix(&RecordedPlan::new(&thirds)),
-            "66.667 % update, 33.333 % read"
-        );
+        assert_eq!(mix(&RecordedPlan::new(&thirds)), "66.667 % update, 33.333 % read");
         assert_eq!(mix(&RecordedPlan::default()), "");
     }
 

@@ -1,4 +1,4 @@
-//! Facts about a machine. What could not be read is said to be unknown and never left out.
+//! Facts about a machine. Unreadable values are shown as unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::{count, or_unknown};
@@ -10,7 +10,7 @@ use dyno_record::server::ServerMachine;
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_record::verdict::{Level, Verdict};
 
-/// The title where hosts of a fleet have machines of their own.
+/// Title used when hosts of a fleet have machines of their own.
 pub(crate) const OF_CONTROLLER: &str = "Machine of the controller";
 
 /// The machine of an experiment, if it is known.
@@ -18,19 +18,16 @@ pub(crate) fn list(environment: Option<&Environment>, book: &CaveatBook) -> Opti
     titled("Machine", environment, book)
 }
 
-/// The same under a title of its own.
+/// The machine with a given title.
 pub(crate) fn titled(
     title: &'static str,
     environment: Option<&Environment>,
     book: &CaveatBook,
 ) -> Option<FactList> {
-    environment.map(|environment| FactList {
-        title: title.into(),
-        facts: facts(environment, book),
-    })
+    environment.map(|environment| FactList { title: title.into(), facts: facts(environment, book) })
 }
 
-/// The machines of other hosts, each by the name of its host.
+/// The machines of other hosts, with the names of the hosts.
 pub(crate) fn of_hosts<'a>(
     hosts: impl IntoIterator<Item = (&'a str, &'a Environment)>,
 ) -> impl Iterator<Item = FactList> {
@@ -40,7 +37,7 @@ pub(crate) fn of_hosts<'a>(
     })
 }
 
-/// The machines of servers elsewhere, each by the address of the server that told of it.
+/// The machines of remote servers, with the address of the server that reported them.
 pub(crate) fn of_servers<'a>(
     machines: impl ExactSizeIterator<Item = (&'a str, &'a ServerMachine)>,
 ) -> impl Iterator<Item = FactList> {
@@ -55,7 +52,7 @@ pub(crate) fn of_servers<'a>(
 }
 
 fn reported(address: &str, machine: &ServerMachine) -> Vec<Fact> {
-    let by = Fact::new("Told by", format!("{address} (hostInfo)"));
+    let by = Fact::new("Reported by", format!("{address} (hostInfo)"));
     if let Some(reason) = &machine.reason {
         return vec![by, Fact::new("Unknown", reason)];
     }
@@ -81,10 +78,7 @@ fn reported_processor(machine: &ServerMachine) -> String {
     if let Some(kind) = &machine.architecture {
         text.push_str(&format!(" ({kind})"));
     }
-    if let Some(usable) = machine
-        .usable_cpus
-        .filter(|_| machine.usable_cpus < machine.cpus)
-    {
+    if let Some(usable) = machine.usable_cpus.filter(|_| machine.usable_cpus < machine.cpus) {
         text.push_str(&format!(", {} for the server", count(usable)));
     }
     text
@@ -99,7 +93,7 @@ fn reported_memory(machine: &ServerMachine) -> String {
     }
 }
 
-/// What a machine is, how it is set, and what the checks say of it.
+/// The hardware of a machine, its settings, and the results of its checks.
 pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
     let marks = |topic| book.marks(topic, None);
     let settings = marks(Topic::MachineSettings);
@@ -154,11 +148,7 @@ fn processor(environment: &Environment) -> String {
 fn frequencies(cpus: &CpuSettings) -> String {
     let turbo = |is_on| if is_on { "turbo on" } else { "turbo off" };
     let chosen = |by_hardware| {
-        if by_hardware {
-            "chosen by the hardware"
-        } else {
-            "chosen by the kernel"
-        }
+        if by_hardware { "chosen by the hardware" } else { "chosen by the kernel" }
     };
     let preference = cpus.energy_preference.as_ref();
     known([
@@ -169,7 +159,7 @@ fn frequencies(cpus: &CpuSettings) -> String {
     ])
 }
 
-/// The parts that are known.
+/// The known parts, joined.
 fn known<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     or_unknown((!parts.is_empty()).then(|| parts.join(", ")))
@@ -177,11 +167,7 @@ fn known<const N: usize>(parts: [Option<String>; N]) -> String {
 
 fn idle_states(cpus: &CpuSettings) -> String {
     let state = |state: &IdleState| {
-        let IdleState {
-            name,
-            exit_latency_us,
-            enabled,
-        } = state;
+        let IdleState { name, exit_latency_us, enabled } = state;
         let off = if *enabled { "" } else { ", off" };
         format!("{name} ({exit_latency_us} µs{off})")
     };
@@ -227,28 +213,23 @@ fn irqbalance(cpus: &CpuSettings) -> String {
 
 fn firmware(cpus: &CpuSettings) -> String {
     let microcode = cpus.microcode.as_ref();
-    known([
-        cpus.bios.clone(),
-        microcode.map(|revision| format!("microcode {revision}")),
-    ])
+    known([cpus.bios.clone(), microcode.map(|revision| format!("microcode {revision}"))])
 }
 
-/// What `dyno doctor` has found: what it would change by name, and how much it would not.
+/// The results of `dyno doctor`: names of the changes that it suggests, and counts of the other checks.
 fn checks(verdicts: &[Verdict]) -> String {
     if verdicts.is_empty() {
-        return "none were made".to_owned();
+        return "none were done".to_owned();
     }
     let of = |level| verdicts.iter().filter(move |one| one.level == level);
     let named = [(Level::Fail, "fail"), (Level::Warn, "warn")].map(|(level, word)| {
-        let names: Vec<String> = of(level)
-            .map(|one| format!("`{}` ({})", one.check, one.found))
-            .collect();
+        let names: Vec<String> =
+            of(level).map(|one| format!("`{}` ({})", one.check, one.found)).collect();
         (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
     });
     let [pass, unknown] = [Level::Pass, Level::Unknown].map(|level| of(level).count());
     let counts = format!("{pass} pass, {unknown} unknown");
-    let parts = named.into_iter().flatten().chain([counts]);
-    parts.collect::<Vec<_>>().join("; ")
+    named.into_iter().flatten().chain([counts]).collect::<Vec<_>>().join("; ")
 }
 
 fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
@@ -289,7 +270,7 @@ fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
     facts
 }
 
-/// What storage can do without a server.
+/// Measured limits of storage without a server.
 fn limit(prepared: &PreparedStorageRecord) -> String {
     match &prepared.limits {
         Some(limits) => format!(
@@ -305,7 +286,7 @@ fn limit(prepared: &PreparedStorageRecord) -> String {
     }
 }
 
-/// What a device can do at most.
+/// Measured capacity of a device.
 fn capacity_of(capacity: &DiskCapacity) -> String {
     let error = capacity
         .uncertainty_ratio
@@ -317,10 +298,7 @@ fn capacity_of(capacity: &DiskCapacity) -> String {
         value.map(|value| format!("{} {what}", Quantity::new(value, Unit::BytesPerSecond)))
     };
     let limit = capacity.limit_per_s.map(|limit| {
-        format!(
-            "limited to {} reads and as many writes",
-            Quantity::per_second(limit)
-        )
+        format!("limited to {} reads and as many writes", Quantity::per_second(limit))
     });
     let parts = [
         per_s(capacity.read_per_s, "random reads"),

@@ -1,8 +1,8 @@
-//! What reports are rendered as, and how.
+//! Formats of reports, and options for rendering.
 
 use crate::ycsb::YcsbOptions;
 
-/// What a run is rendered as.
+/// The format of a run's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Text for a terminal.
@@ -11,34 +11,26 @@ pub enum Format {
     Markdown,
     /// One self-contained page with charts.
     Html,
-    /// The run document, with what follows from it.
+    /// The run document with its analysis.
     Json,
-    /// What YCSB prints at the end of a run.
+    /// The output of YCSB at the end of a run.
     Ycsb,
-    /// The key figures of the multi-instance benchmark, by its labels.
+    /// The key figures of the multi-instance benchmark, with its labels.
     Kpi,
-    /// The table of a suite or of messages, for a spreadsheet.
+    /// The table of a suite or of messages for a spreadsheet.
     Csv,
 }
 
 impl Format {
-    /// All of them, each with its name and a line of help.
+    /// All formats with their names and help texts.
     pub const NAMES: &[(Format, &'static str, &'static str)] = &[
         (Format::Human, "human", "Text and tables for people"),
         (Format::Markdown, "markdown", "Markdown"),
         (Format::Html, "html", "One self-contained page with charts"),
         (Format::Json, "json", "One JSON document"),
-        (Format::Ycsb, "ycsb", "The text that YCSB prints"),
-        (
-            Format::Kpi,
-            "kpi",
-            "The key figures of the multi-instance benchmark, by its labels",
-        ),
-        (
-            Format::Csv,
-            "csv",
-            "The table of several workloads, or of messages, for a spreadsheet",
-        ),
+        (Format::Ycsb, "ycsb", "The output of YCSB"),
+        (Format::Kpi, "kpi", "The key figures of the multi-instance benchmark, with its labels"),
+        (Format::Csv, "csv", "The table of several workloads, or of messages, for a spreadsheet"),
     ];
 }
 
@@ -53,7 +45,7 @@ impl From<PageFormat> for Format {
     }
 }
 
-/// What a page is rendered as.
+/// The format of any other report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFormat {
     /// Text for a terminal.
@@ -62,24 +54,20 @@ pub enum PageFormat {
     Markdown,
     /// One self-contained page with charts.
     Html,
-    /// The document behind the page, with what follows from it.
+    /// The document behind the page with its analysis.
     Json,
 }
 
 impl PageFormat {
-    /// All of them, each with its name and a line of help.
+    /// All formats with their names and help texts.
     pub const NAMES: &[(PageFormat, &'static str, &'static str)] = &[
         (PageFormat::Human, "human", "Text and tables for people"),
         (PageFormat::Markdown, "markdown", "Markdown"),
-        (
-            PageFormat::Html,
-            "html",
-            "One self-contained page with charts",
-        ),
+        (PageFormat::Html, "html", "One self-contained page with charts"),
         (PageFormat::Json, "json", "One JSON document"),
     ];
 
-    /// The format of a page that is called as one of a run; `None` if only runs have one of this name.
+    /// The page format with the same name; `None` if only runs have this format.
     pub fn from_format(format: Format) -> Option<Self> {
         match format {
             Format::Human => Some(PageFormat::Human),
@@ -91,21 +79,20 @@ impl PageFormat {
     }
 }
 
-/// How much of a page a text for a terminal has.
+/// How much of a page is shown in a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// What fits on a screen, at most 45 lines of 80 columns: the result, the verdict, three findings, and caveats in a
-    /// line each.
+    /// One screen, at most 45 lines of 80 columns: the result, the verdict, three findings, and one line per caveat.
     Brief {
-        /// Where the rest is, as a sentence; it is the last line.
+        /// The last line: a sentence about where to find the rest.
         rest: String,
     },
-    /// All of it.
+    /// The whole page.
     #[default]
     Full,
 }
 
-/// How a report is rendered. Each format looks only at what concerns it.
+/// How a report is rendered. Each format uses only the options that apply to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderOptions {
     /// Columns of the terminal; used by [`PageFormat::Human`].

@@ -1,6 +1,6 @@
-//! Digits of the data of charts: more than a chart can show only make a page larger.
+//! Rounds chart data: more digits than a chart can show only make a page larger.
 
-/// A value with so many digits that count; 0 if it is not finite.
+/// Rounds to significant digits; 0 for non-finite values.
 pub(crate) fn rounded(value: f64, significant_digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -9,7 +9,7 @@ pub(crate) fn rounded(value: f64, significant_digits: i32) -> f64 {
     digits(value, significant_digits - 1 - leading)
 }
 
-/// A value with so many decimals; below zero that many zeros before the point.
+/// Rounds to decimals; negative numbers round before the point.
 pub(crate) fn digits(value: f64, decimals: i32) -> f64 {
     if decimals >= 0 {
         let power = 10f64.powi(decimals);

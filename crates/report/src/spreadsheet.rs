@@ -1,15 +1,15 @@
-//! Tables for spreadsheets: RFC 4180 with line feeds, numbers in the units that the head names.
+//! Tables for spreadsheets: RFC 4180 with line feeds; the header names the units.
 
 use dyno_record::experiment::Figure;
 use dyno_record::visible::visible;
 use std::borrow::Cow;
 
-/// The names of a figure and of the ends of its interval.
+/// Column names of a figure and the ends of its interval.
 pub(crate) fn with_interval(name: String) -> [String; 3] {
     [name.clone(), format!("{name}_low"), format!("{name}_high")]
 }
 
-/// The value and the ends of its interval; empty cells for what is not known.
+/// The value and the ends of its interval; unknown values are empty.
 pub(crate) fn figure(figure: Option<&Figure>, decimals: usize) -> [String; 3] {
     let number =
         |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.decimals$}"));
@@ -20,7 +20,7 @@ pub(crate) fn figure(figure: Option<&Figure>, decimals: usize) -> [String; 3] {
     ]
 }
 
-/// A line of the table, with its end.
+/// A line of the table, with its line end.
 pub(crate) fn line(cells: &[String]) -> String {
     let cells: Vec<Cow<'_, str>> = cells
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn line(cells: &[String]) -> String {
     cells.join(",") + "\n"
 }
 
-/// A text as a cell: with quotes where it needs them, without control characters, and behind a `'` where a spreadsheet would
-/// take it for a formula.
+/// A text as a cell: quoted if needed, without control characters, and with a leading `'` if a spreadsheet would read it as
+/// a formula.
 pub fn text_cell(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
     let is_formula = shown.starts_with(['=', '+', '-', '@', '\t', '\n']);

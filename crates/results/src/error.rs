@@ -1,28 +1,28 @@
-//! What can go wrong when a directory is opened and analysed.
+//! Errors of opening and analysing a directory.
 
 use dyno_record::RecordError;
 
-/// Why a directory cannot be analysed as asked.
+/// Why a directory cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// The directory cannot be read, or is none of ours.
+    /// The directory cannot be read or holds no such record.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A part of a trace is asked for that holds sums alone.
-    #[error("an aggregated trace has no single calls, so nothing can be said of parts of it")]
+    /// A time range or slices were requested of a trace without single calls.
+    #[error("an aggregated trace has no single calls, so parts of it cannot be analysed")]
     Aggregated,
-    /// More pieces of time than a report can show.
+    /// The requested slices are too many for a report.
     #[error("`--slices` would make {count} pieces; at most {most} are shown")]
     TooManySlices {
-        /// Pieces of the length that was asked for.
+        /// Slices of the requested length.
         count: i64,
-        /// Most pieces.
+        /// Upper limit of slices.
         most: i64,
     },
 }
 
 impl ResultsError {
-    /// What to do about it.
+    /// Advice to the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ResultsError::Record(_) => None,

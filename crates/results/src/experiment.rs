@@ -1,4 +1,4 @@
-//! An experiment as its folder holds it: the caveats of its runs, and what follows from its answer.
+//! Opens experiments: adds the caveats of their runs and the findings from their answers.
 
 use crate::ResultsError;
 use dyno_analyze::experiment::caveats::of_runs;
@@ -12,10 +12,11 @@ use dyno_record::statement;
 use dyno_record::sums;
 use std::path::Path;
 
-/// Document of a run, inside its directory.
+/// Run document, inside the run directory.
 const RUN: &str = "run.json";
 
-/// Opens the folder of an experiment. One that was changed since it was finished, or whose runs were, has a caveat.
+/// Opens an experiment folder. Adds a caveat if the experiment or its runs were changed after it
+/// finished.
 ///
 /// # Errors
 /// [`ResultsError::Record`] if it cannot be read or holds no experiment.
@@ -27,19 +28,16 @@ pub fn open(folder: &Path) -> Result<Experiment, ResultsError> {
     Ok(document)
 }
 
-/// Gathers the caveats of all runs and finds what follows from the answer.
+/// Collects the caveats of all runs and derives findings from the answer.
 pub fn conclude(document: &mut Experiment, folder: &Path) {
-    let done = document
-        .points
-        .iter()
-        .filter(|point| point.figures.is_some());
+    let done = document.points.iter().filter(|point| point.figures.is_some());
     let (mut of_each, mut conditions) = (Vec::new(), Vec::new());
     for point in done {
         let name = || point.directory.clone();
         let caveats = match run(point, folder) {
             Ok(run) => {
                 conditions.push((name(), Conditions::of_run(&run, point.side)));
-                // A search ended it as soon as it had said enough, and no answer rests on its figures.
+                // A search ended the run early and does not use its figures.
                 let is_partial = run.status == RunStatus::Partial;
                 if is_partial { Vec::new() } else { run.caveats }
             }
@@ -55,22 +53,19 @@ pub fn conclude(document: &mut Experiment, folder: &Path) {
     document.findings = findings(document);
 }
 
-/// The conditions of the runs of an experiment that are done.
+/// Conditions of the completed runs of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct RunConditions {
-    /// By the names of the runs.
+    /// Run names with their conditions.
     pub known: Vec<(String, Conditions)>,
     /// Names of runs that cannot be read, each with the reason.
     pub unread: Vec<(String, String)>,
 }
 
-/// Reads the conditions of the runs that are done.
+/// Reads the conditions of the completed runs.
 pub fn conditions(document: &Experiment, folder: &Path) -> RunConditions {
     let mut found = RunConditions::default();
-    let done = document
-        .points
-        .iter()
-        .filter(|point| point.figures.is_some());
+    let done = document.points.iter().filter(|point| point.figures.is_some());
     for point in done {
         let name = point.directory.clone();
         match run(point, folder) {

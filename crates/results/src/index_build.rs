@@ -1,4 +1,4 @@
-//! An index build as its folder holds it, with what follows from its traces.
+//! Opens index builds and analyses their traces.
 
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
@@ -9,40 +9,34 @@ use dyno_record::io_trace;
 use dyno_record::sums;
 use std::path::Path;
 
-/// Files of a server that have pictures.
+/// Files of each server that get access pictures.
 const FILES_OF_SERVER: usize = 8;
 
 /// An index build with its analysed traces.
 pub struct AnalysedIndexBuild {
-    /// What was built, how, and how long it took.
     pub document: IndexBuildDocument,
-    /// The trace of each build that has one, by the name of the build.
+    /// Traces by the name of their build.
     pub traces: Vec<(String, AnalysedTrace)>,
 }
 
 impl AnalysedIndexBuild {
-    /// Reads and analyses the index build in a folder. One that was changed since it was finished has a caveat.
+    /// Reads and analyses an index-build folder. Adds a caveat if it was changed after it finished.
     ///
     /// # Errors
     /// [`ResultsError::Record`] if the document or a trace cannot be read.
     pub fn open(folder: &Path) -> Result<Self, ResultsError> {
         let mut document = IndexBuildDocument::read(folder)?;
         let changed = sums::check(folder)?.statement();
-        let checks = document.environment.iter().flat_map(failed_checks);
-        let statements = changed.into_iter().chain(checks.map(|one| one.statement));
-        let caveats: Vec<IndexBuildCaveat> = statements
-            .map(|statement| IndexBuildCaveat {
-                statement,
-                build: None,
-            })
-            .collect();
+        let statements = changed
+            .into_iter()
+            .chain(document.environment.iter().flat_map(failed_checks).map(|one| one.statement));
+        let caveats: Vec<IndexBuildCaveat> =
+            statements.map(|statement| IndexBuildCaveat { statement, build: None }).collect();
         document.caveats.extend(caveats);
         let servers = document.configurations.iter().map(|one| one.members.len());
         let options = TraceOptions {
-            // Each server has a file with its documents, and others that are read and written as often.
-            pictures: servers
-                .max()
-                .map(|servers| servers.max(1) * FILES_OF_SERVER),
+            // Each server has one file of documents, and other files with as many reads and writes.
+            pictures: servers.max().map(|servers| servers.max(1) * FILES_OF_SERVER),
             ..TraceOptions::default()
         };
         let mut traces = Vec::new();

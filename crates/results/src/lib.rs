@@ -1,7 +1,7 @@
-//! Opens a directory of any kind and gives it analysed. This is the one place that knows what a run means: the command
-//! line, a live page and a fleet all ask here.
+//! Opens and analyses directories of any kind. The command line, a live page and a fleet all use it
+//! to interpret runs.
 //!
-//! Nothing is measured here, and nothing is put into words or pictures: that is left to `report`.
+//! It measures nothing; `report` writes the text and draws the charts.
 
 mod error;
 pub mod experiment;

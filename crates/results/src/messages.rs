@@ -1,4 +1,4 @@
-//! An experiment with messages as its folder holds it: the document, and the latency of every message.
+//! Opens tail experiments: the document and the latency of every message.
 
 use crate::ResultsError;
 use dyno_analyze::caveats::failed_checks;
@@ -10,30 +10,28 @@ use dyno_record::sums;
 use dyno_record::tail::TailDocument;
 use std::path::Path;
 
-/// Folder of the cells, in that of the experiment.
+/// Folder of the cells, inside the experiment's folder.
 pub const CELLS: &str = "cells";
 
-/// The latencies of a cell.
+/// Latencies of all messages of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellLatencies {
-    /// Name of the cell.
     pub cell: String,
-    /// From the intended send of each message to its receipt by the first consumer, in nanoseconds, by producer and
-    /// number of the message; `None` where a message has no such time.
+    /// Time from the intended send of each message to its receipt by the first consumer, in
+    /// nanoseconds, by producer and message number; `None` if it is unknown.
     pub latencies_ns: Vec<Vec<Option<i64>>>,
 }
 
-/// An experiment with its messages.
+/// A tail experiment with the latencies of its messages.
 pub struct AnalysedMessages {
-    /// What was measured, cell by cell.
     pub document: TailDocument,
-    /// The cells whose tables of messages can be read.
+    /// Cells with readable message tables.
     pub cells: Vec<CellLatencies>,
 }
 
 impl AnalysedMessages {
-    /// Reads an experiment and the messages of its cells. A cell whose tables cannot be read is left out, and a record that was
-    /// changed since it was finished has a caveat.
+    /// Reads an experiment and the messages of its cells. Skips cells with unreadable tables, and
+    /// adds a caveat if the record was changed after it finished.
     ///
     /// # Errors
     /// [`ResultsError::Record`] if the document or the checksums cannot be read.
@@ -50,14 +48,12 @@ impl AnalysedMessages {
                 latencies_ns: latencies_ns(&folder, producers, cell.settings.messages).ok()?,
             })
         });
-        Ok(AnalysedMessages {
-            cells: cells.collect(),
-            document,
-        })
+        Ok(AnalysedMessages { cells: cells.collect(), document })
     }
 }
 
-/// Failed checks of the machine, and whether producers, consumers and server shared it.
+/// Caveats for failed machine checks, and for producers, consumers and server that share the
+/// machine.
 fn of_machine(document: &TailDocument) -> Vec<Statement> {
     let Some(environment) = &document.environment else {
         return Vec::new();
@@ -66,15 +62,11 @@ fn of_machine(document: &TailDocument) -> Vec<Statement> {
     let shared = statement!("client-and-server-share-machine", cpus = environment.cpus);
     let checks = failed_checks(environment).into_iter();
     let checks = checks.map(|caveat| caveat.statement);
-    Some(shared)
-        .filter(|_| is_here)
-        .into_iter()
-        .chain(checks)
-        .collect()
+    Some(shared).filter(|_| is_here).into_iter().chain(checks).collect()
 }
 
-/// From when each message was intended until the first consumer had it, by producer and number; `None` where it has no
-/// such time.
+/// Time from the intended send of each message to its receipt by the first consumer, by producer
+/// and message number; `None` if it is unknown.
 fn latencies_ns(
     folder: &Path,
     producers: usize,
@@ -83,7 +75,7 @@ fn latencies_ns(
     let [producer, n, intended_ns, _, _] = read(&folder.join(MESSAGES), MESSAGE_COLUMNS)?;
     let [consumer, of, number, received_ns, _] = read(&folder.join(RECEIPTS), RECEIPT_COLUMNS)?;
     let messages = usize::try_from(messages).unwrap_or(usize::MAX);
-    // A record that somebody changed may name what there is not.
+    // A changed record may name producers and messages that do not exist.
     let place = |producer: i64, n: i64| {
         let producer = usize::try_from(producer).ok().filter(|p| *p < producers)?;
         let n = usize::try_from(n).ok().filter(|n| *n < messages)?;

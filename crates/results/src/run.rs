@@ -1,4 +1,4 @@
-//! A run as its directory holds it, with what follows from it.
+//! Opens and analyses run directories.
 
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
@@ -17,56 +17,53 @@ use std::path::Path;
 
 /// A recorded run and its analysis.
 pub struct AnalysedRun {
-    /// The run as it was read, with its caveats.
+    /// The run with its caveats.
     pub run: Run,
-    /// What the run means; `None` if it measured nothing.
+    /// `None` if the run measured nothing.
     pub analysis: Option<RunAnalysis>,
-    /// Its trace of file I/O, if it has one that can be read.
+    /// Trace of file I/O, if the run has a readable one.
     pub trace: Option<AnalysedTrace>,
 }
 
 impl AnalysedRun {
-    /// Opens and analyses a run directory. The caveats of a run that was killed are found now: it has none of its own.
+    /// Opens and analyses a run directory. A run that was killed recorded no caveats, so this finds
+    /// them.
     ///
     /// # Errors
     /// [`ResultsError::Record`] if the directory cannot be read or holds no run.
     pub fn open(directory: &Path) -> Result<Self, ResultsError> {
         let run = open(directory)?;
-        // Its checksums were looked at with those of the run.
+        // The run's checksums, checked above, include the trace.
         let trace = trace_of(&run.directory);
         Ok(AnalysedRun::with_trace(run, trace))
     }
 
-    /// Analyses a run whose caveats are known and whose trace is analysed already.
+    /// Analyses a run with known caveats and an analysed trace.
     pub fn with_trace(run: Run, trace: Option<AnalysedTrace>) -> Self {
-        AnalysedRun {
-            analysis: analyse(&run),
-            run,
-            trace,
-        }
+        AnalysedRun { analysis: analyse(&run), run, trace }
     }
 }
 
-/// The trace of file I/O of a run, if it has one. One that cannot be read hides no result.
+/// Reads a run's trace of file I/O. An unreadable trace must not hide the run's results.
 fn trace_of(directory: &Path) -> Option<AnalysedTrace> {
     let folder = directory.join(io_trace::FOLDER);
     if !folder.join(io_trace::DOCUMENT).is_file() {
         return None;
     }
     AnalysedTrace::of_checked(&folder, &TraceOptions::default())
-        .inspect_err(|error| tracing::warn!("the trace of the run cannot be read: {error}"))
+        .inspect_err(|error| tracing::warn!("cannot read the trace of the run: {error}"))
         .ok()
 }
 
-/// Opens a run directory. The caveats of a run that was killed are found now: it has none of its own. A record that was
-/// changed since it was finished has a caveat, too.
+/// Opens a run directory. A run that was killed recorded no caveats, so this finds them. Adds a
+/// caveat if the record was changed after it finished.
 ///
 /// # Errors
 /// [`ResultsError::Record`] if the directory cannot be read or holds no run.
 pub fn open(directory: &Path) -> Result<Run, ResultsError> {
     let mut run = Run::open(directory)?;
     if run.rebuilt {
-        // What the figures do not show: notes of the reader, and what was known when the run began.
+        // The figures do not show these: notes of the reader, and facts known when the run began.
         let kept = [CaveatKind::ProbeUnavailable, CaveatKind::DocumentCount];
         let known = run
             .document
@@ -83,12 +80,12 @@ pub fn open(directory: &Path) -> Result<Run, ResultsError> {
     Ok(run)
 }
 
-/// Finds the caveats of a run anew. `known` are those that its figures do not show.
+/// Finds a run's caveats again. `known` are caveats that its figures do not show.
 pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     let mut found = caveats(&run.document, &IntervalTotals::of_run(run));
     for caveat in known {
         let is_found = found.iter().any(|other| {
-            // An older record has the sentence only, and whatever is found of its kind says the same.
+            // An older record has only the sentence, and any new caveat of its kind says the same.
             let said = &caveat.statement;
             other.kind == caveat.kind && (other.statement == *said || said.code == RECORDED)
         });
@@ -99,7 +96,7 @@ pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     run.document.caveats = found;
 }
 
-/// Analyses a run that was opened by [`open`]; `None` if it measured nothing.
+/// Analyses a run opened by [`open`]; `None` if it measured nothing.
 pub fn analyse(run: &Run) -> Option<RunAnalysis> {
     let mut phases = run.document.phases.iter();
     if !phases.any(|phase| phase.name == PhaseKind::Measure) {
@@ -113,7 +110,8 @@ pub fn analyse(run: &Run) -> Option<RunAnalysis> {
     Some(analysis.concluded(&run.document, timeline, verdict, outages))
 }
 
-/// Share of the CPU time that the hypervisor took while a run measured; `None` where no machine told.
+/// Share of CPU time that the hypervisor took while a run measured; `None` if no machine reported
+/// it.
 pub fn stolen_ratio(run: &Run) -> Option<f64> {
     bench(run).stolen_ratio()
 }
@@ -127,7 +125,7 @@ fn bench(run: &Run) -> Bench<'_> {
     }
 }
 
-/// Seed of the resampling: that of the plan, so that the same run always gives the same figures.
+/// Seed for resampling: the plan's seed, so that a run always gives the same figures.
 fn seed(document: &RunDocument) -> u64 {
     document.recorded_plan().client.seed.unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! The answer of a suite, from the records of its runs: every kind of operation and the load phases are in these alone.
+//! Answers of suites. They need the records of the runs, which alone hold the statistics by
+//! operation and the load phases.
 
 use crate::ResultsError;
 use dyno_analyze::experiment::suite::{SuiteRun, analyze};
@@ -10,7 +11,7 @@ use dyno_record::responses::{MOST_WINDOWS, by_operation};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Finds the answer of the runs that are done; `None` if there are none.
+/// Computes the answer from the completed runs; `None` without any.
 ///
 /// # Errors
 /// [`ResultsError::Record`] if the record of a run cannot be read.

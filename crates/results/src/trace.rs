@@ -1,4 +1,4 @@
-//! A trace of file I/O as its folder holds it, with what follows from it.
+//! Opens and analyses traces of file I/O.
 
 use crate::ResultsError;
 use dyno_analyze::access_pattern::{
@@ -13,83 +13,76 @@ use dyno_record::sums;
 use std::path::Path;
 use std::time::Duration;
 
-/// A trace with what follows from it.
+/// A trace and its analysis.
 pub struct AnalysedTrace {
-    /// What was traced, and how.
     pub document: TraceDocument,
-    /// The access patterns of the whole trace, or of its part.
+    /// Access patterns of the whole trace, or of the requested time range.
     pub patterns: AccessPatterns,
-    /// Of each piece of time, if that was asked for.
+    /// Access patterns of each slice, if slices were requested.
     pub slices: Vec<AccessPatterns>,
-    /// What the traced processes did, for findings.
+    /// Activity of the traced processes, for findings.
     pub activity: Activity,
 }
 
-/// A stretch of a trace, from its start.
+/// Time range of a trace, relative to its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Where it begins.
     pub from: Duration,
-    /// Where it ends; `None` for the end of the trace.
+    /// `None` means the end of the trace.
     pub to: Option<Duration>,
 }
 
-/// What of a trace is analysed; by default all of it, in one piece.
+/// Part of a trace to analyse. Default: the whole trace in one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracePart {
-    /// This stretch alone.
+    /// Only this time range.
     pub window: Option<TimeRange>,
-    /// Each piece of this length by itself, too.
+    /// Length of the slices that are also analysed one by one.
     pub slices: Option<Duration>,
 }
 
 impl TracePart {
-    /// Whether it is the whole trace in one piece.
+    /// Whether this is the whole trace in one piece.
     pub fn is_all(&self) -> bool {
         *self == TracePart::default()
     }
 }
 
-/// How a trace is analysed.
+/// Options of a trace analysis.
 #[derive(Clone, Debug, Default)]
 pub struct TraceOptions {
-    /// The gap that counts as sequential; `None` for that of the record, or else of the analysis.
+    /// Largest gap that counts as sequential. Default: the record's value, or else the analysis's.
     pub gap_bytes: Option<u64>,
-    /// What is looked at.
     pub part: TracePart,
-    /// How many files have pictures; as many as the analysis draws by itself when absent.
+    /// Number of files that get pictures; `None` for the analysis's default.
     pub pictures: Option<usize>,
 }
 
-/// Most pieces of time: each has its own rows in the report.
+/// Most slices: each has its own rows in the report.
 const MOST_SLICES: i64 = 200;
-/// Files that are followed in each piece.
+/// Files followed in each slice.
 const FOLLOWED_IN_SLICE: usize = 50;
 
 impl AnalysedTrace {
-    /// Reads and analyses the trace in a folder. One that was changed since it was finished has a caveat.
+    /// Reads and analyses the trace in a folder. Adds a caveat if it was changed after it finished.
     ///
     /// # Errors
-    /// [`ResultsError::Record`] if the folder cannot be read, [`ResultsError::Aggregated`] if a part of a trace without
-    /// single calls is asked for, [`ResultsError::TooManySlices`].
+    /// [`ResultsError::Record`] if the folder cannot be read, [`ResultsError::Aggregated`] if a
+    /// part of a trace without single calls is requested, [`ResultsError::TooManySlices`].
     pub fn open(folder: &Path, asked: &TraceOptions) -> Result<AnalysedTrace, ResultsError> {
         let changed = sums::check(folder)?.statement();
         let mut trace = Self::of_checked(folder, asked)?;
-        let changed = changed.map(|statement| TraceCaveat {
-            kind: TraceCaveatKind::RecordChanged,
-            statement,
-        });
+        let changed = changed
+            .map(|statement| TraceCaveat { kind: TraceCaveatKind::RecordChanged, statement });
         let checks = trace.document.environment.iter().flat_map(failed_checks);
-        let checks = checks.map(|one| TraceCaveat {
-            kind: TraceCaveatKind::Machine,
-            statement: one.statement,
-        });
+        let checks = checks
+            .map(|one| TraceCaveat { kind: TraceCaveatKind::Machine, statement: one.statement });
         let caveats: Vec<TraceCaveat> = changed.into_iter().chain(checks).collect();
         trace.document.caveats.extend(caveats);
         Ok(trace)
     }
 
-    /// As [`AnalysedTrace::open`], of a trace in a record whose checksums were looked at.
+    /// Like [`AnalysedTrace::open`], for a trace in a record with checked checksums.
     pub(crate) fn of_checked(
         folder: &Path,
         asked: &TraceOptions,
@@ -110,30 +103,12 @@ impl AnalysedTrace {
             None => Vec::new(),
             Some(length) => {
                 let windows = slices_of(&document, &patterns, length)?;
-                let settings = Settings {
-                    followed: FOLLOWED_IN_SLICE,
-                    pictures: 0,
-                    ..settings
-                };
-                analyze_windows(
-                    settings,
-                    &windows,
-                    &document,
-                    reader.calls()?,
-                    reader.block()?,
-                )?
+                let settings = Settings { followed: FOLLOWED_IN_SLICE, pictures: 0, ..settings };
+                analyze_windows(settings, &windows, &document, reader.calls()?, reader.block()?)?
             }
         };
-        let activity = Activity {
-            subject: subject(&document.target),
-            scans_records: false,
-        };
-        Ok(AnalysedTrace {
-            document,
-            patterns,
-            slices,
-            activity,
-        })
+        let activity = Activity { subject: subject(&document.target), scans_records: false };
+        Ok(AnalysedTrace { document, patterns, slices, activity })
     }
 }
 
@@ -141,19 +116,17 @@ fn ns_of(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The part that was asked for, on the clock of the trace; `None` for all of it.
+/// The requested time range on the trace's clock; `None` for the whole trace.
 fn window_of(document: &TraceDocument, part: &TracePart) -> Option<Window> {
     let asked = part.window?;
     let start_ns = (document.start_s * 1e9) as i64;
     Some(Window {
         from_ns: start_ns.saturating_add(ns_of(asked.from)),
-        to_ns: asked
-            .to
-            .map_or(i64::MAX, |to| start_ns.saturating_add(ns_of(to))),
+        to_ns: asked.to.map_or(i64::MAX, |to| start_ns.saturating_add(ns_of(to))),
     })
 }
 
-/// Pieces of a length from the start of what is looked at to its end.
+/// Slices of one length over the analysed part.
 fn slices_of(
     document: &TraceDocument,
     patterns: &AccessPatterns,
@@ -161,32 +134,25 @@ fn slices_of(
 ) -> Result<Vec<Window>, ResultsError> {
     let start_ns = (document.start_s * 1e9) as i64;
     let whole_end_ns = start_ns.saturating_add((document.duration_s * 1e9) as i64);
-    // Of a trace that was killed the length is not known.
+    // The length of a trace that was killed is unknown.
     let last_ns = patterns.last_ns.unwrap_or(start_ns).saturating_add(1);
     let from_ns = patterns.window.map_or(start_ns, |window| window.from_ns);
     let end_ns = whole_end_ns.max(last_ns);
-    let to_ns = patterns
-        .window
-        .map_or(end_ns, |window| window.to_ns.min(end_ns));
+    let to_ns = patterns.window.map_or(end_ns, |window| window.to_ns.min(end_ns));
     let step_ns = ns_of(length).max(1);
     let count = (to_ns - from_ns).max(0) / step_ns + 1;
     if count > MOST_SLICES {
-        return Err(ResultsError::TooManySlices {
-            count,
-            most: MOST_SLICES,
-        });
+        return Err(ResultsError::TooManySlices { count, most: MOST_SLICES });
     }
     let starts = (0..count).map(|number| from_ns + number * step_ns);
     let windows = starts.map(|start_ns| Window {
         from_ns: start_ns,
         to_ns: start_ns.saturating_add(step_ns).min(to_ns),
     });
-    Ok(windows
-        .filter(|window| window.from_ns < window.to_ns)
-        .collect())
+    Ok(windows.filter(|window| window.from_ns < window.to_ns).collect())
 }
 
-/// What was traced, as the subject of sentences.
+/// The traced target, as the subject of sentences.
 fn subject(target: &TraceTarget) -> String {
     if let Some(name) = &target.name {
         return name.clone();
@@ -218,34 +184,19 @@ mod tests {
             slices: None,
         };
         let window = window_of(&document, &part(3, Some(8))).expect("one was asked for");
-        assert_eq!(
-            (window.from_ns, window.to_ns),
-            (5_000_000_000, 10_000_000_000)
-        );
+        assert_eq!((window.from_ns, window.to_ns), (5_000_000_000, 10_000_000_000));
         let nothing: [Result<_, ResultsError>; 0] = [];
         let no_requests: [Result<_, ResultsError>; 0] = [];
-        let settings = Settings {
-            window: Some(window),
-            ..Settings::default()
-        };
+        let settings = Settings { window: Some(window), ..Settings::default() };
         let Ok(patterns) = analyze(settings, &document, nothing, no_requests) else {
-            panic!("there is nothing that could fail");
+            panic!("the options are valid");
         };
         let pieces = |length| slices_of(&document, &patterns, Duration::from_secs_f64(length));
         let Ok(two) = pieces(3.0) else {
-            panic!("two are not too many");
+            panic!("two slices are allowed");
         };
-        let ends: Vec<_> = two
-            .iter()
-            .map(|piece| (piece.from_ns, piece.to_ns))
-            .collect();
-        assert_eq!(
-            ends,
-            [
-                (5_000_000_000, 8_000_000_000),
-                (8_000_000_000, 10_000_000_000)
-            ]
-        );
+        let ends: Vec<_> = two.iter().map(|piece| (piece.from_ns, piece.to_ns)).collect();
+        assert_eq!(ends, [(5_000_000_000, 8_000_000_000), (8_000_000_000, 10_000_000_000)]);
         assert!(pieces(0.001).is_err());
         let open = window_of(&document, &part(3, None)).expect("one was asked for");
         assert_eq!(open.to_ns, i64::MAX);

@@ -1,4 +1,4 @@
-//! Every kind of document says that others used its machine.
+//! Every kind of document reports other processes that used its machine.
 
 use dyno_record::Document as _;
 use dyno_record::experiment::Experiment;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Documents with conditions of their own. History, comparison and selfcheck are tested where they are made.
+/// Documents with their own conditions. Their crates test history, comparison and selfcheck.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Run,
@@ -20,13 +20,7 @@ enum Kind {
     Trace,
 }
 
-const ALL: [Kind; 5] = [
-    Kind::Run,
-    Kind::Experiment,
-    Kind::IndexBuild,
-    Kind::Messages,
-    Kind::Trace,
-];
+const ALL: [Kind; 5] = [Kind::Run, Kind::Experiment, Kind::IndexBuild, Kind::Messages, Kind::Trace];
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/golden")
@@ -42,7 +36,7 @@ fn write(path: &Path, document: &Value) {
     fs::write(path, document.to_string()).expect("there is room");
 }
 
-/// A machine whose check of others has this level.
+/// A machine with this level in its check for other processes.
 fn machine(level: &str) -> Value {
     let environment = serde_json::to_value(Environment::default()).expect("it is plain data");
     let mut environment = environment;
@@ -56,7 +50,7 @@ fn machine(level: &str) -> Value {
     environment
 }
 
-/// The caveats of a golden document of this kind on such a machine.
+/// Caveats of a golden document of this kind on such a machine.
 fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
     let folder = tempfile::tempdir().expect("there is room");
     let folder = folder.path();
@@ -70,12 +64,7 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
             fs::create_dir_all(folder.join("series")).expect("there is room");
             fs::copy(golden().join("v1").join(file), folder.join(file)).expect("it is there");
         }
-        for file in [
-            "intervals.csv",
-            "operations.csv",
-            "errors.csv",
-            "sub-second.csv",
-        ] {
+        for file in ["intervals.csv", "operations.csv", "errors.csv", "sub-second.csv"] {
             let file = Path::new("series").join(file);
             fs::copy(golden().join("v1").join(&file), folder.join(file)).expect("it is there");
         }
@@ -86,41 +75,24 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
         run.document.caveats
     };
     match kind {
-        Kind::Run => run_in(folder)
-            .into_iter()
-            .map(|one| one.statement)
-            .collect(),
+        Kind::Run => run_in(folder).into_iter().map(|one| one.statement).collect(),
         Kind::Experiment => {
-            write(
-                &folder.join("experiment.json"),
-                &read("experiments/suite.json"),
-            );
+            write(&folder.join("experiment.json"), &read("experiments/suite.json"));
             let mut experiment = Experiment::read(folder).expect("it is an experiment");
             for point in &experiment.points {
                 run_in(&folder.join(&point.directory));
             }
             dyno_results::experiment::conclude(&mut experiment, folder);
-            experiment
-                .caveats
-                .into_iter()
-                .map(|one| one.statement)
-                .collect()
+            experiment.caveats.into_iter().map(|one| one.statement).collect()
         }
         Kind::IndexBuild => {
-            write(
-                &folder.join("index-build.json"),
-                &with_machine("index-build.json"),
-            );
+            write(&folder.join("index-build.json"), &with_machine("index-build.json"));
             let found = AnalysedIndexBuild::open(folder).expect("it is an index build");
-            let caveats = found.document.caveats.into_iter();
-            caveats.map(|one| one.statement).collect()
+            found.document.caveats.into_iter().map(|one| one.statement).collect()
         }
         Kind::Messages => {
             write(&folder.join("tail.json"), &with_machine("tail.json"));
-            AnalysedMessages::open(folder)
-                .expect("it is one")
-                .document
-                .caveats
+            AnalysedMessages::open(folder).expect("it is one").document.caveats
         }
         Kind::Trace => {
             for file in fs::read_dir(golden().join("io-trace-v1")).expect("it is there") {
@@ -128,13 +100,15 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
                 let name = file.file_name().expect("it is a file");
                 fs::copy(&file, folder.join(name)).expect("there is room");
             }
-            write(
-                &folder.join("trace.json"),
-                &with_machine("io-trace-v1/trace.json"),
-            );
+            write(&folder.join("trace.json"), &with_machine("io-trace-v1/trace.json"));
             let found = AnalysedTrace::open(folder, &TraceOptions::default());
-            let caveats = found.expect("it is a trace").document.caveats.into_iter();
-            caveats.map(|one| one.statement).collect()
+            found
+                .expect("it is a trace")
+                .document
+                .caveats
+                .into_iter()
+                .map(|one| one.statement)
+                .collect()
         }
     }
 }
@@ -143,10 +117,7 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
 fn runs_that_cannot_be_read_are_named_with_a_reason() {
     let folder = tempfile::tempdir().expect("there is room");
     let folder = folder.path();
-    write(
-        &folder.join("experiment.json"),
-        &read("experiments/suite.json"),
-    );
+    write(&folder.join("experiment.json"), &read("experiments/suite.json"));
     let experiment = Experiment::read(folder).expect("it is an experiment");
     let found = dyno_results::experiment::conditions(&experiment, folder);
     assert!(found.known.is_empty(), "{:?}", found.known);
@@ -160,7 +131,7 @@ fn runs_that_cannot_be_read_are_named_with_a_reason() {
 }
 
 #[test]
-fn work_of_others_is_a_caveat_of_every_document() {
+fn other_load_is_a_caveat_of_every_document() {
     let is_of_others = |said: &Statement| {
         let text = serde_json::to_string(said).expect("it is plain data");
         text.contains("check-fails") && text.contains("other_load")

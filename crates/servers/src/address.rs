@@ -1,4 +1,4 @@
-//! Where a server accepts connections, how this machine reaches it, and what others are told of it.
+//! The listening addresses of a server, the address for this machine, and the advertised address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,8 +7,8 @@ use nix::ifaddrs::getifaddrs;
 
 use crate::{ServerOptions, ServerProgram};
 
-/// Addresses that a server binds. A `mongod` or `mongos` that others reach listens on loopback, too: only there may
-/// somebody make the first user. The embedded server binds one address.
+/// Addresses that a server binds. A `mongod` or `mongos` that others reach listens on loopback as
+/// well, because the first user can be created only there. The embedded server binds one address.
 pub(crate) fn bound(kind: ServerProgram, listen: IpAddr) -> Vec<IpAddr> {
     match kind {
         ServerProgram::Embedded => vec![listen],
@@ -18,7 +18,8 @@ pub(crate) fn bound(kind: ServerProgram, listen: IpAddr) -> Vec<IpAddr> {
     }
 }
 
-/// The address by which this machine reaches a server that listens there: loopback if it can.
+/// The address by which this machine reaches a server that listens on `listen`: loopback if
+/// possible.
 pub(crate) fn local(kind: ServerProgram, listen: IpAddr) -> IpAddr {
     match (kind, listen) {
         (_, own) if own.is_loopback() => own,
@@ -35,8 +36,9 @@ pub(crate) fn public(options: &ServerOptions) -> String {
     public.to_ascii_lowercase()
 }
 
-/// What the certificate of a server is valid for, besides the names of loopback: the name of its host, what clients are
-/// told, and the address that it listens on, or all addresses of the machine if it listens on all.
+/// Names and addresses in a server's certificate, in addition to the names of loopback: the host
+/// name, the advertised name, and the listening address, or all addresses of the machine if the
+/// server listens on all.
 ///
 /// # Errors
 /// The addresses of the machine cannot be read.
@@ -60,7 +62,7 @@ pub(crate) fn certificate_names(
 /// All addresses of this machine, each with the name of its network interface.
 ///
 /// # Errors
-/// The kernel does not tell them.
+/// The kernel does not report them.
 pub fn own_addresses() -> io::Result<Vec<(String, IpAddr)>> {
     let found = getifaddrs().map_err(io::Error::from)?;
     let addresses = found.filter_map(|interface| {
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mongod_that_others_reach_listens_on_loopback_too() {
+    fn reachable_mongod_listens_on_loopback_as_well() {
         let of = |kind, listen: &str| {
             let listen = listen.parse().unwrap();
             let bound: Vec<_> = bound(kind, listen).iter().map(IpAddr::to_string).collect();
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_an_address_of_loopback() {
+    fn this_machine_has_a_loopback_address() {
         let loopback = ("lo".to_owned(), Ipv4Addr::LOCALHOST.into());
         assert!(own_addresses().unwrap().contains(&loopback));
     }

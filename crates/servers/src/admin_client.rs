@@ -1,4 +1,4 @@
-//! How a deployment sends commands: the connections belong to the caller, so that this crate needs
+//! Interface for the commands of a deployment: the caller owns the connections, so this crate needs
 //! no client of its own.
 
 use std::net::SocketAddr;
@@ -14,35 +14,35 @@ use crate::tls::TlsFiles;
 /// Code of a command that the server does not know.
 pub(crate) const COMMAND_NOT_FOUND: i32 = 59;
 
-/// One server process, and what it takes to talk to it.
+/// One server process, and how to connect to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Where this machine reaches it. The connection must go to this very process, as with
+    /// Where this machine reaches it. The connection must go to exactly this process, as with
     /// `directConnection=true`.
     pub address: SocketAddr,
-    /// Files for an encrypted connection; plain text when absent.
+    /// Files for an encrypted connection; plain text if absent.
     pub tls: Option<&'a TlsFiles>,
-    /// User to authenticate as; none before the first one is made.
+    /// User to authenticate as; none before the first user is created.
     pub credentials: Option<&'a Credentials>,
 }
 
 impl Target<'_> {
-    /// The connection string without user and password. The client certificate is in it also where the
-    /// server asks for none.
+    /// The connection string without user and password. It contains the client certificate even if
+    /// the server does not require one.
     pub fn uri(&self) -> String {
         let host = self.address.to_string();
         uri::uri(&[host], ConnectionMode::Direct, self.tls, true)
     }
 }
 
-/// Sends commands to servers. Implemented by whoever owns a client.
+/// Sends commands to servers. Implemented by the owner of a client.
 pub trait AdminClient {
     /// Sends one command and returns the reply, whose `ok` is 1.
     ///
     /// A connection may be kept for the next command to the same target with the same credentials.
     ///
     /// # Errors
-    /// A [`CommandFailure`] when there is no reply within `limit`, or one whose `ok` is 0.
+    /// [`CommandFailure`] without a reply within `limit`, or for a reply with `ok` 0.
     fn run(
         &mut self,
         target: Target<'_>,

@@ -1,4 +1,4 @@
-//! Cache sizes of several servers on one host, so that their sum fits into its memory.
+//! Cache sizes of several servers on one host, chosen so that they fit together in its memory.
 
 use dyno_plan::model::ServerKind;
 
@@ -11,38 +11,39 @@ const MIB: u64 = 1 << 20;
 /// Instances that share the memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheDemand {
-    /// The program that they run.
+    /// The program of all instances.
     pub program: ServerProgram,
     /// Instances that hold the data under test.
     pub data: u32,
-    /// Arbiters and config servers: processes with a cache that holds next to nothing.
+    /// Arbiters and config servers, whose cache holds almost nothing.
     pub small: u32,
 }
 
 /// Memory of one instance with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShare {
-    /// Memory that it can reach, in bytes.
+    /// Memory that it can use, in bytes.
     pub reach_bytes: u64,
-    /// Its part of that, in bytes, when all that reach the same memory get equal parts.
+    /// Its part of that memory, in bytes, if all instances that can use the same memory get equal
+    /// parts.
     pub share_bytes: u64,
 }
 
 impl MemoryShare {
-    /// Shares of `instances` that all reach the same memory.
+    /// Shares of `instances` that all use the same memory.
     pub fn equal(memory_bytes: u64, instances: u32) -> Vec<MemoryShare> {
         let share = MemoryShare {
             reach_bytes: memory_bytes,
-            // Rounded up, as a byte less would cost a whole MiB of cache.
+            // Rounded up, because a missing byte would cost a whole MiB of cache.
             share_bytes: memory_bytes.div_ceil(u64::from(instances.max(1))),
         };
         vec![share; instances as usize]
     }
 
-    /// Shares of `instances` that run on this machine where the system puts them.
+    /// Shares of `instances` on this machine without placement.
     ///
     /// # Errors
-    /// [`PlacementError`] when the machine cannot be read.
+    /// [`PlacementError`] if the machine cannot be read.
     pub fn for_this_machine(instances: u32) -> Result<Vec<MemoryShare>, PlacementError> {
         let machine = Machine::read(std::path::Path::new("/"))?;
         let request = PlacementRequest::parse("none", instances)?;
@@ -53,13 +54,13 @@ impl MemoryShare {
 /// Cache sizes that fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheShares {
-    /// Of each instance with data.
+    /// One per instance with data.
     pub data_bytes: Vec<u64>,
-    /// Of each arbiter and config server.
+    /// For each arbiter and config server.
     pub small_bytes: u64,
 }
 
-/// Smallest cache that a computed share may be, as [`ServerKind::smallest_cache`] has it.
+/// Smallest computed share of the cache, as in [`ServerKind::smallest_cache`].
 pub const fn smallest_share(program: ServerProgram) -> u64 {
     let kind = match program {
         ServerProgram::Embedded => ServerKind::Embedded,
@@ -71,18 +72,17 @@ pub const fn smallest_share(program: ServerProgram) -> u64 {
     }
 }
 
-/// Shares of the cache that one `mongod` would take by itself: half of what the memory has above
-/// 1 GiB (MongoDB manual, `storage.wiredTiger.engineConfig.cacheSizeGB`). Arbiters and config
-/// servers get the smallest cache; an instance with data gets, in whole MiB and never less than
-/// the smallest,
+/// Divides the cache that a single `mongod` would use: half of the memory above 1 GiB (MongoDB
+/// manual, `storage.wiredTiger.engineConfig.cacheSizeGB`). Arbiters and config servers get the
+/// smallest cache. An instance with data gets, in whole MiB and at least the smallest cache,
 ///
 /// `(reach - 1 GiB) / 2 * share / reach - (caches of arbiters and config servers) / (instances with data)`
 ///
 /// `memory` has one entry for each of `demand.data` instances.
 ///
 /// # Errors
-/// [`ServerError::NoMemory`] when the smallest caches of those that reach the same memory, and of
-/// the arbiters and config servers, together are more than half of it.
+/// [`ServerError::NoMemory`] if the smallest caches of the instances that use the same memory, and
+/// of the arbiters and config servers, exceed half of it together.
 pub fn cache_shares(
     memory: &[MemoryShare],
     demand: CacheDemand,
@@ -102,13 +102,10 @@ pub fn cache_shares(
         let part = own_part(*own).saturating_sub(part_of_small) / MIB * MIB;
         Ok(part.max(smallest))
     });
-    Ok(CacheShares {
-        data_bytes: data.collect::<Result<_, _>>()?,
-        small_bytes: smallest,
-    })
+    Ok(CacheShares { data_bytes: data.collect::<Result<_, _>>()?, small_bytes: smallest })
 }
 
-/// Part of an instance of the cache that a single server would take of all that it reaches.
+/// An instance's part of the cache that a single server would use of the same memory.
 fn own_part(own: MemoryShare) -> u64 {
     let half = own.reach_bytes.saturating_sub(GIB) / 2;
     let part = u128::from(half) * u128::from(own.share_bytes) / u128::from(own.reach_bytes.max(1));
@@ -120,36 +117,28 @@ mod tests {
     use super::*;
 
     fn mongod(data: u32, small: u32) -> CacheDemand {
-        CacheDemand {
-            program: ServerProgram::Mongod,
-            data,
-            small,
-        }
+        CacheDemand { program: ServerProgram::Mongod, data, small }
     }
 
     #[test]
-    fn shares_are_equal_parts_of_what_one_mongod_would_take() {
+    fn shares_are_equal_parts_of_a_single_mongod_cache() {
         for (memory_gib, data, small, expected_mib) in [
             (9, 1, 0, 4096),
             (9, 4, 0, 1024),
             (65, 8, 0, 4096),
             (9, 3, 1, (4096 - 256) / 3),
-            // (4 - 1) / 2 GiB = 1536 MiB, six of the smallest.
+            // (4 - 1) / 2 GiB = 1536 MiB, six times the smallest cache.
             (4, 6, 0, 256),
         ] {
             let memory = MemoryShare::equal(memory_gib * GIB, data);
             let shares = cache_shares(&memory, mongod(data, small)).unwrap();
-            assert_eq!(
-                shares.data_bytes[0] / MIB,
-                expected_mib,
-                "{memory_gib} {data} {small}"
-            );
+            assert_eq!(shares.data_bytes[0] / MIB, expected_mib, "{memory_gib} {data} {small}");
             assert_eq!(shares.small_bytes, 256 * MIB);
         }
     }
 
     #[test]
-    fn the_sum_never_exceeds_half_of_the_memory() {
+    fn sum_never_exceeds_half_of_the_memory() {
         for memory in (0..200).map(|step| step * 333 * MIB) {
             for (data, small) in [(1, 0), (2, 0), (3, 1), (6, 3), (16, 3)] {
                 let parts = MemoryShare::equal(memory, data);
@@ -165,23 +154,12 @@ mod tests {
     #[test]
     fn memory_below_the_smallest_caches_is_refused() {
         let error = cache_shares(&MemoryShare::equal(2 * GIB, 5), mongod(5, 0)).unwrap_err();
-        let ServerError::NoMemory {
-            instances,
-            smallest_bytes,
-            memory_bytes,
-        } = error
-        else {
+        let ServerError::NoMemory { instances, smallest_bytes, memory_bytes } = error else {
             panic!("{error:?}")
         };
-        assert_eq!(
-            (instances, smallest_bytes, memory_bytes),
-            (5, 256 * MIB, 2 * GIB)
-        );
+        assert_eq!((instances, smallest_bytes, memory_bytes), (5, 256 * MIB, 2 * GIB));
         assert!(cache_shares(&MemoryShare::equal(2 * GIB, 4), mongod(4, 0)).is_ok());
-        let embedded = CacheDemand {
-            program: ServerProgram::Embedded,
-            ..mongod(5, 0)
-        };
+        let embedded = CacheDemand { program: ServerProgram::Embedded, ..mongod(5, 0) };
         assert!(cache_shares(&MemoryShare::equal(2 * GIB, 5), embedded).is_ok());
     }
 
@@ -194,14 +172,11 @@ mod tests {
         assert_eq!(shares.data_bytes, [32 * GIB, 2 * GIB, 2 * GIB]);
         let memory = [one[0], MemoryShare::equal(256 * MIB, 1)[0]];
         let error = cache_shares(&memory, mongod(2, 0)).unwrap_err();
-        assert!(
-            matches!(error, ServerError::NoMemory { instances: 1, .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, ServerError::NoMemory { instances: 1, .. }), "{error:?}");
     }
 
     #[test]
-    fn the_memory_for_this_machine_is_divided_evenly() {
+    fn memory_of_this_machine_is_divided_evenly() {
         let shares = MemoryShare::for_this_machine(3).unwrap();
         assert_eq!(shares.len(), 3);
         assert!(shares.iter().all(|share| *share == shares[0]));

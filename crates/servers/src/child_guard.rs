@@ -1,7 +1,7 @@
-//! One child process that cannot outlive us: its start, its signals and its end.
+//! A child process that cannot outlive this process: its start, signals and end.
 //!
 //! The kernel sends the death signal when the *thread* that started the child ends, not the
-//! process. Each child therefore gets a thread that does nothing but start it and stay.
+//! process. So each child gets its own thread, which starts it and then waits.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -16,19 +16,20 @@ use nix::unistd::Pid;
 use crate::death_signal::set_death_signal;
 use crate::placement::PreparedPlacement;
 
-/// Distance between two looks at a process: short against a start (100 ms), and no load.
+/// Interval of checking a process: short compared to a start (100 ms), and no noticeable load.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running child process and the thread that started it.
 #[derive(Debug)]
 pub(crate) struct ChildGuard {
     child: Child,
-    /// Dropped to let the thread end. Only then, as that sends the death signal.
+    /// Dropped to let the thread end. Must be dropped last, because the thread's end sends the
+    /// death signal.
     release: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why there is no child process.
+/// Why a child process could not be started.
 #[derive(Debug)]
 pub(crate) enum SpawnFailure {
     /// The kernel refused its CPUs or its memory policy; the program was not run.
@@ -40,21 +41,20 @@ pub(crate) enum SpawnFailure {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Its exit status.
     pub(crate) status: ExitStatus,
-    /// It had ended before it was asked to.
+    /// Whether it had ended before it was asked to.
     pub(crate) by_itself: bool,
-    /// It did not end in time and was killed.
+    /// Whether it did not end in time and was killed.
     pub(crate) killed: bool,
 }
 
 impl ChildGuard {
-    /// Starts `command` in a process group of its own, so that Ctrl-C on the terminal reaches us
-    /// alone; the child gets `death_signal` when we end in any way.
+    /// Starts `command` in its own process group, so that Ctrl-C on the terminal reaches only us;
+    /// the child gets `death_signal` when we end in any way.
     ///
-    /// With a placement the thread that starts the child takes it, and the child inherits it: all of
-    /// its threads and its memory are placed from the first instruction on, and what the kernel
-    /// refuses is told apart from a program that does not run.
+    /// With a placement, the thread that starts the child applies it to itself and the child
+    /// inherits it: all of its threads and memory are placed from the first instruction on. A
+    /// placement refused by the kernel is distinguished from a program that does not run.
     pub(crate) fn spawn(
         mut command: Command,
         death_signal: Signal,
@@ -75,15 +75,9 @@ impl ChildGuard {
             })
             .map_err(SpawnFailure::Program)?;
         let child = start.recv().map_err(|_| {
-            SpawnFailure::Program(io::Error::other(
-                "the thread that starts servers has panicked",
-            ))
+            SpawnFailure::Program(io::Error::other("the thread that starts servers has panicked"))
         })??;
-        Ok(ChildGuard {
-            child,
-            release: Some(release),
-            thread: Some(thread),
-        })
+        Ok(ChildGuard { child, release: Some(release), thread: Some(thread) })
     }
 
     /// Process id.
@@ -96,38 +90,23 @@ impl ChildGuard {
         self.child.try_wait()
     }
 
-    /// Asks the process to end, kills it after `limit`, and returns when it is gone. A second call
-    /// gives the status again.
+    /// Asks the process to end, kills it after `limit`, and returns after it has ended. A second
+    /// call returns the status again.
     pub(crate) fn stop(&mut self, limit: Duration) -> io::Result<Ended> {
         if let Some(status) = self.child.try_wait()? {
-            return Ok(Ended {
-                status,
-                by_itself: true,
-                killed: false,
-            });
+            return Ok(Ended { status, by_itself: true, killed: false });
         }
-        // The child is not reaped yet, so that the number cannot belong to another process.
-        kill(
-            Pid::from_raw(self.child.id().cast_signed()),
-            Signal::SIGTERM,
-        )?;
+        // The child is not reaped yet, so the number cannot belong to another process.
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
         let asked = Instant::now();
         while asked.elapsed() < limit {
             if let Some(status) = self.child.try_wait()? {
-                return Ok(Ended {
-                    status,
-                    by_itself: false,
-                    killed: false,
-                });
+                return Ok(Ended { status, by_itself: false, killed: false });
             }
             thread::sleep(POLL_INTERVAL);
         }
         self.child.kill()?;
-        Ok(Ended {
-            status: self.child.wait()?,
-            by_itself: false,
-            killed: true,
-        })
+        Ok(Ended { status: self.child.wait()?, by_itself: false, killed: true })
     }
 }
 
@@ -136,18 +115,16 @@ fn spawn_placed(
     placement: Option<PreparedPlacement>,
 ) -> Result<Child, SpawnFailure> {
     if let Some(placement) = placement {
-        placement
-            .apply_to_current_thread()
-            .map_err(SpawnFailure::Placement)?;
+        placement.apply_to_current_thread().map_err(SpawnFailure::Placement)?;
     }
     command.spawn().map_err(SpawnFailure::Program)
 }
 
 impl Drop for ChildGuard {
-    /// Kills what was not stopped: an owner that returns early leaves nothing behind.
+    /// Kills a process that was not stopped: an owner that returns early leaves nothing behind.
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            // Both fail only when the process is gone.
+            // Both calls fail only if the process is gone.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -180,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_outlives_the_thread_that_asked_for_it() {
+    fn child_outlives_the_thread_that_asked_for_it() {
         let mut guard = thread::spawn(|| spawn(shell("exec sleep 60"), Signal::SIGKILL))
             .join()
             .unwrap()
@@ -192,8 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn a_child_gets_the_death_signal_when_its_thread_ends() {
-        // The thread that started the child ends while the child lives, as all do when we are killed.
+    fn child_gets_the_death_signal_when_its_thread_ends() {
+        // The starting thread ends while the child lives, as happens to all threads when we are
+        // killed.
         let mut guard = spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
         drop(guard.release.take());
         guard.thread.take().unwrap().join().unwrap();
@@ -202,13 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ignores_the_request_is_killed() {
+    fn child_that_ignores_the_request_is_killed() {
         let folder = tempfile::TempDir::new().unwrap();
         let mark = folder.path().join("ready");
-        let script = format!(
-            "trap '' TERM; : >'{}'; while :; do sleep 1; done",
-            mark.display()
-        );
+        let script = format!("trap '' TERM; : >'{}'; while :; do sleep 1; done", mark.display());
         let mut guard = spawn(shell(&script), Signal::SIGKILL).unwrap();
         while !mark.exists() {
             thread::sleep(POLL_INTERVAL);
@@ -219,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_exited_by_itself_is_recognized() {
+    fn child_that_exited_by_itself_is_recognized() {
         let mut guard = spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
         while guard.exit_status().unwrap().is_none() {
             thread::sleep(POLL_INTERVAL);
@@ -230,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_guard_leaves_no_process() {
+    fn dropped_guard_leaves_no_process() {
         let guard = spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
         let process = guard.id();
         assert!(is_alive(process));
@@ -239,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn the_child_is_in_a_process_group_of_its_own() {
+    fn child_has_its_own_process_group() {
         let guard = spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
         let child = Pid::from_raw(guard.id().cast_signed());
         assert_eq!(nix::unistd::getpgid(Some(child)).unwrap(), child);
     }
 
     #[test]
-    fn a_program_that_does_not_exist_is_an_error_and_not_a_hang() {
+    fn missing_program_is_an_error_and_not_a_hang() {
         match spawn(Command::new("/nowhere/server"), Signal::SIGKILL) {
             Err(SpawnFailure::Program(error)) => assert_eq!(error.kind(), io::ErrorKind::NotFound),
             other => panic!("{other:?}"),
@@ -255,10 +230,8 @@ mod tests {
 
     #[test]
     fn refused_placement_is_not_blamed_on_the_program() {
-        let nowhere = InstancePlacement {
-            cpus: Some(CpuSet::default()),
-            memory: MemoryPolicy::Default,
-        };
+        let nowhere =
+            InstancePlacement { cpus: Some(CpuSet::default()), memory: MemoryPolicy::Default };
         let placement = Some(PreparedPlacement::new(&nowhere));
         match ChildGuard::spawn(shell("exec sleep 60"), Signal::SIGKILL, placement) {
             Err(SpawnFailure::Placement(error)) => {

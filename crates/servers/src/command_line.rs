@@ -1,5 +1,5 @@
-//! Options of a server as the arguments of its command line: a pure function, so that every
-//! setting that a server does not have is refused by name before anything is started.
+//! Converts the options of a server to command-line arguments. A pure function, so that unsupported
+//! settings are refused by name before anything is started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ pub use mongo::tls_arguments;
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Value of a setting that is left to the server and that we do not know.
+/// Value of a setting with an unknown default of the server.
 const SERVER_DEFAULT: &str = "server default";
 
-/// Environment variables that would change a server behind the back of the recorded settings.
+/// Environment variables that would silently override the recorded settings.
 pub(crate) const HIDDEN_SETTINGS: &[&str] = &[
     "RUST_LOG",
     "SECANTUS_CHECKPOINT_SECONDS",
@@ -43,7 +43,7 @@ pub(crate) const HIDDEN_SETTINGS: &[&str] = &[
 pub(crate) struct CommandLine {
     /// Arguments after the name of the program.
     pub(crate) arguments: Vec<OsString>,
-    /// What the arguments and the known defaults amount to.
+    /// Effective settings from the arguments and the known defaults.
     pub(crate) settings: BTreeMap<String, String>,
 }
 
@@ -54,9 +54,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) version: &'a str,
     /// Absolute path of the data folder.
     pub(crate) data_dir: &'a Path,
-    /// An empty configuration file, so that no file of the user is picked up.
+    /// An empty configuration file, so that none of the user's files is used.
     pub(crate) empty_config: &'a Path,
-    /// TCP port.
     pub(crate) port: u16,
 }
 
@@ -82,7 +81,7 @@ pub(crate) fn command_line(
     Ok(line)
 }
 
-/// Checks the settings alone, before a folder is made or a program is run.
+/// Checks the settings alone, before creating folders or running programs.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), ServerError> {
     Checked::new(options).map(|_| ())
 }
@@ -92,7 +91,7 @@ pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Resul
     mongo::check_version(options, program)
 }
 
-/// The settings in the form that the server takes them.
+/// The settings in the form that the server accepts.
 struct Checked {
     cache_bytes: Option<u64>,
     checkpoint_s: Option<u64>,
@@ -126,7 +125,7 @@ fn check_compressor(options: &ServerOptions) -> Result<(), ServerError> {
 }
 
 fn checked_cache(options: &ServerOptions) -> Result<Option<u64>, ServerError> {
-    // Both programs refuse less; `mongod` counts in GB and truncates to whole MiB.
+    // Both programs refuse smaller caches; `mongod` counts in GB and truncates to whole MiB.
     let smallest = match options.kind {
         ServerProgram::Embedded => MIB,
         ServerProgram::Mongod | ServerProgram::Mongos => 256 * MIB,
@@ -165,7 +164,7 @@ fn checked_checkpoint(options: &ServerOptions) -> Result<Option<u64>, ServerErro
 }
 
 fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> CommandLine {
-    // The defaults are those that this one version prints with `--help`.
+    // This version prints these defaults with `--help`.
     let known = |default: &str| match launch.version {
         EMBEDDED_VERSION => default.to_owned(),
         _ => SERVER_DEFAULT.to_owned(),
@@ -176,19 +175,9 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
     line.pair("--port", launch.port.to_string());
     line.pair("--storage-path", launch.data_dir);
     line.flag("--standalone");
-    line.setting(
-        "--cache-size",
-        "cache_bytes",
-        checked.cache_bytes,
-        known("4294967296"),
-    );
+    line.setting("--cache-size", "cache_bytes", checked.cache_bytes, known("4294967296"));
     let compressor = options.block_compressor.as_ref();
-    line.setting(
-        "--block-compressor",
-        "block_compressor",
-        compressor,
-        known("lz4"),
-    );
+    line.setting("--block-compressor", "block_compressor", compressor, known("lz4"));
     line.setting(
         "--checkpoint-seconds",
         "checkpoint_interval_s",
@@ -218,18 +207,16 @@ fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> Com
     // A socket file in /tmp would outlive a killed server.
     line.flag("--nounixsocket");
     let in_memory = options.mongod.storage_engine == StorageEngine::InMemory;
-    let cache = if in_memory {
-        "--inMemorySizeGB"
-    } else {
-        "--wiredTigerCacheSizeGB"
-    };
+    let cache = if in_memory { "--inMemorySizeGB" } else { "--wiredTigerCacheSizeGB" };
     match checked.cache_bytes {
-        // Whole MiB are exact in a double, and `Display` writes the shortest text that reads back.
+        // Whole MiB are exact in a double, and `Display` writes the shortest text that parses to
+        // the same value.
         Some(bytes) => {
             line.pair(cache, (bytes as f64 / GIB).to_string());
             line.know("cache_bytes", bytes.to_string());
         }
-        // Half of what the machine or its control group has above 1 GiB, found by the server.
+        // Half of the memory above 1 GiB of the machine or its control group, computed by the
+        // server.
         None => line.know("cache_bytes", SERVER_DEFAULT.to_owned()),
     }
     if !in_memory {
@@ -239,12 +226,7 @@ fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> Com
             options.block_compressor.as_ref(),
             "snappy".to_owned(),
         );
-        line.setting(
-            "--syncdelay",
-            "checkpoint_interval_s",
-            checked.checkpoint_s,
-            "60".to_owned(),
-        );
+        line.setting("--syncdelay", "checkpoint_interval_s", checked.checkpoint_s, "60".to_owned());
     }
     if options.auth {
         line.flag("--auth");
@@ -267,15 +249,12 @@ fn refuse(
     }
 }
 
-/// Collects arguments, and beside them what they mean.
+/// Collects arguments together with the settings that they express.
 struct Builder(CommandLine);
 
 impl Default for Builder {
     fn default() -> Self {
-        Builder(CommandLine {
-            arguments: Vec::new(),
-            settings: BTreeMap::new(),
-        })
+        Builder(CommandLine { arguments: Vec::new(), settings: BTreeMap::new() })
     }
 }
 

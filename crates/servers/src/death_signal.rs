@@ -1,4 +1,4 @@
-//! Ends a child process together with the thread that started it, by the death signal of the kernel.
+//! Ends a child process together with the thread that started it, using the kernel's death signal.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,10 +8,10 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
-/// Makes the kernel send `signal` to the child of `command` when the *thread* that spawns it ends, in
-/// whatever way. The processes that the child starts get no signal.
+/// Makes the kernel send `signal` to the child of `command` when the *thread* that spawns it ends,
+/// for any reason. The child's own children get no signal.
 ///
-/// Spawning fails with `ESRCH` when this process has ended before the child could ask for the signal.
+/// Spawning fails with `ESRCH` if this process has ended before the child could request the signal.
 pub fn set_death_signal(command: &mut Command, signal: Signal) -> &mut Command {
     let parent = Pid::this();
     // SAFETY: between fork and exec the closure makes two system calls and builds errors from
@@ -19,7 +19,7 @@ pub fn set_death_signal(command: &mut Command, signal: Signal) -> &mut Command {
     unsafe {
         command.pre_exec(move || {
             prctl::set_pdeathsig(signal)?;
-            // The parent may have ended before the call: the signal would then never come.
+            // The parent may have ended before the call: then the signal would never come.
             if getppid() != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }

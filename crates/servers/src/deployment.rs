@@ -1,5 +1,5 @@
 //! Several servers as one deployment: started in order, joined into replica sets and a cluster,
-//! stopped in order, and nothing left behind.
+//! stopped in order, and with nothing left behind.
 //!
 //! ```no_run
 //! use dyno_servers::{AdminClient, Deployment, DeploymentOptions, ServerError, ServerOptions};
@@ -52,10 +52,10 @@ use planning::{check_elsewhere, check_programs, planned, planned_folders};
 use secrets::Secrets;
 use uri::ConnectionMode;
 
-/// Lines of output that [`Deployment::ended`] gives.
+/// Lines of output that [`Deployment::ended`] returns.
 const TAIL_LINES: usize = 12;
 
-/// A deployment that can be used. Dropping it stops it as [`stop`](Deployment::stop) does.
+/// A deployment that is ready for use. Dropping it stops it like [`stop`](Deployment::stop).
 #[derive(Debug)]
 pub struct Deployment {
     topology: Topology,
@@ -64,9 +64,9 @@ pub struct Deployment {
     secrets: Secrets,
     require_client_certificate: bool,
     program: &'static str,
-    /// Data members of a set over several hosts, as clients reach them.
+    /// Data members of a set over several hosts, by their addresses for clients.
     set_hosts: Vec<String>,
-    /// Longest time of one step after a start of processes.
+    /// Longest time of one step after the processes have started.
     step_limit: Duration,
 }
 
@@ -74,21 +74,21 @@ pub struct Deployment {
 #[derive(Debug)]
 pub struct Member {
     instance: Instance,
-    /// As it was started, but for its port.
+    /// The options of its start, except for its port.
     options: ServerOptions,
     server: RunningServer,
     is_primary: bool,
     has_user: bool,
 }
 
-/// What a server of a deployment really has.
+/// The effective settings of a server of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSettings {
     /// Its name within the deployment.
     pub name: String,
-    /// Settings by name, as [`read_back`] gives them.
+    /// Settings by name, as returned by [`read_back`].
     pub effective: BTreeMap<String, String>,
-    /// Where they are not as asked for.
+    /// Settings that differ from the requested ones.
     pub deviations: Vec<Deviation>,
 }
 
@@ -97,7 +97,6 @@ pub struct MemberSettings {
 pub struct EndedMember {
     /// Its name within the deployment.
     pub name: String,
-    /// How it ended.
     pub status: ExitStatus,
     /// Its last lines of output.
     pub log_tail: Vec<String>,
@@ -114,7 +113,8 @@ impl Member {
         &self.server
     }
 
-    /// Routers end first and config servers last, as the others ask them; in a set the primary last.
+    /// Routers end first and config servers last, because the others query them; in a set the
+    /// primary ends last.
     fn stop_rank(&self) -> (u8, bool) {
         let rank = match self.instance.kind {
             InstanceKind::Router => 0,
@@ -131,21 +131,23 @@ impl Member {
 }
 
 impl Deployment {
-    /// Refuses what [`start`](Deployment::start) would refuse, as far as that is known before a server runs: topology,
-    /// caches, settings, data folders, and what the programs say of themselves. Makes nothing.
+    /// Refuses what [`start`](Deployment::start) would refuse, if that can be checked before a
+    /// server runs: topology, caches, settings, data folders, and the versions of the programs.
+    /// Creates nothing.
     ///
     /// # Errors
-    /// [`ServerError`], as those of a start.
+    /// [`ServerError`], like a start.
     pub fn check(topology: &Topology, options: &DeploymentOptions) -> Result<(), ServerError> {
         topology.check()?;
         check_programs(topology, &planned(topology, options)?)
     }
 
-    /// As [`check`](Deployment::check), for servers of other machines, of which nothing is known here: topology, settings, and how
-    /// many data folders there are. With `over_machines` each member has a machine for itself.
+    /// Like [`check`](Deployment::check) for servers on other machines, about which nothing is
+    /// known here: checks topology, settings, and the number of data folders. With `over_machines`
+    /// each member has its own machine.
     ///
     /// # Errors
-    /// [`ServerError`], as those of a start there.
+    /// [`ServerError`], like a start there.
     pub fn check_elsewhere(
         topology: &Topology,
         options: &DeploymentOptions,
@@ -155,8 +157,8 @@ impl Deployment {
         check_elsewhere(topology, options, over_machines)
     }
 
-    /// The data folder of each server with data, in the order of their start, whether it is there or not. With `member` it is that of
-    /// this member alone, whose machine has no other.
+    /// The data folder of each server with data, in the order of their start, whether it exists or
+    /// not. With `member` only this member's folder, whose machine has no other.
     ///
     /// # Errors
     /// [`ServerError::TooFewFolders`].
@@ -170,11 +172,11 @@ impl Deployment {
 
     /// Starts all servers of `topology` and joins them.
     ///
-    /// `interrupted` is asked every few milliseconds; when it gives `true` everything is stopped.
-    /// Nothing is left behind on an error but the log files.
+    /// `interrupted` is called every few milliseconds; when it returns `true`, everything is
+    /// stopped. On an error only the log files are left behind.
     ///
     /// # Errors
-    /// [`ServerError`]; those of one server are a [`ServerError::Member`] with its name.
+    /// [`ServerError`]; errors of one server are a [`ServerError::Member`] with its name.
     pub fn start(
         topology: &Topology,
         options: &DeploymentOptions,
@@ -189,31 +191,22 @@ impl Deployment {
             members: Vec::new(),
             secrets: Secrets::make(options, needs_key)?,
             require_client_certificate: options.encryption
-                == Encryption::On {
-                    require_client_certificate: true,
-                },
+                == Encryption::On { require_client_certificate: true },
             program: options.server.kind.executable(),
             set_hosts: Vec::new(),
             step_limit: options.step_limit,
         };
-        let mut context = StepContext {
-            admin,
-            interrupted,
-            limit: options.step_limit,
-        };
+        let mut context = StepContext { admin, interrupted, limit: options.step_limit };
         deployment.assemble(planned, options, &mut context)?;
         Ok(deployment)
     }
 
-    /// Where clients reach each server, in the order of their start.
+    /// The addresses of the servers for clients, in the order of their start.
     pub fn hosts(&self) -> Vec<String> {
-        let members = self.members.iter();
-        members
-            .map(|member| member.server.host().to_string())
-            .collect()
+        self.members.iter().map(|member| member.server.host().to_string()).collect()
     }
 
-    /// What was started.
+    /// The topology of the deployment.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -226,7 +219,7 @@ impl Deployment {
     /// The first server that ended by itself, with its last lines of output; `None` while all run.
     ///
     /// # Errors
-    /// [`ServerError::Stop`] when a process cannot be looked at.
+    /// [`ServerError::Stop`] if a process cannot be checked.
     pub fn ended(&mut self) -> Result<Option<EndedMember>, ServerError> {
         for member in &mut self.members {
             if let Some(status) = member.server.exit_status()? {
@@ -240,13 +233,13 @@ impl Deployment {
         Ok(None)
     }
 
-    /// The connection string of the run, without user and password; that of the first pair when
-    /// there are several, see [`uris`](Deployment::uris).
+    /// The connection string of the run, without user and password. With several pairs it is the
+    /// first pair's, see [`uris`](Deployment::uris).
     pub fn uri(&self) -> String {
         self.uris().swap_remove(0)
     }
 
-    /// One connection string per client: one for each of independent servers, else one.
+    /// One connection string per client: one for each independent server, else a single one.
     pub fn uris(&self) -> Vec<String> {
         let hosts = |kind| -> Vec<_> {
             self.members
@@ -265,10 +258,7 @@ impl Deployment {
                 .map(|host| self.uri_of(std::slice::from_ref(host), ConnectionMode::Direct))
                 .collect(),
             Topology::ReplicaSet(_) => {
-                let set = self
-                    .members
-                    .first()
-                    .and_then(|one| one.instance.set.as_deref());
+                let set = self.members.first().and_then(|one| one.instance.set.as_deref());
                 vec![self.uri_of(&data, ConnectionMode::ReplicaSet(set.unwrap_or_default()))]
             }
             Topology::Sharded(_) => {
@@ -282,8 +272,8 @@ impl Deployment {
         uri::uri(hosts, mode, tls, self.require_client_certificate)
     }
 
-    /// `uri` with the user and the password of this deployment in it; unchanged without
-    /// authentication. Keep it out of messages and files.
+    /// Adds the user and the password of this deployment to `uri`; unchanged without
+    /// authentication. The result must not appear in messages or files.
     pub fn with_credentials(&self, uri: &str) -> String {
         match &self.secrets.credentials {
             Some(credentials) => uri::with_credentials(uri, credentials),
@@ -291,35 +281,31 @@ impl Deployment {
         }
     }
 
-    /// The user that was made; `None` without authentication.
+    /// The user that was created; `None` without authentication.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.secrets.credentials.as_ref()
     }
 
-    /// The certificates that were made; `None` without encryption.
+    /// The certificates that were created; `None` without encryption.
     pub fn tls(&self) -> Option<&TlsFiles> {
         self.secrets.tls.as_ref()
     }
 
-    /// How an [`AdminClient`] reaches one of the members. Arbiters hold no users and are reached
-    /// without one.
+    /// How an [`AdminClient`] connects to a member. Arbiters have no users and are reached without
+    /// credentials.
     pub fn target(&self, member: &Member) -> Target<'_> {
         Target {
             address: member.server.address(),
             tls: self.secrets.tls.as_ref(),
-            credentials: if member.has_user {
-                self.secrets.credentials.as_ref()
-            } else {
-                None
-            },
+            credentials: if member.has_user { self.secrets.credentials.as_ref() } else { None },
         }
     }
 
-    /// Reads the settings of all servers back and compares them with what was asked for. A member
-    /// that does not know the user yet is asked again until `limit` is over.
+    /// Reads the settings of all servers and compares them with the requested ones. A member that
+    /// does not know the user yet is asked again until `limit`.
     ///
     /// # Errors
-    /// [`ServerError::Step`] with the member that does not report.
+    /// [`ServerError::Step`] with the member that does not report its settings.
     pub fn read_back(
         &self,
         admin: &mut dyn AdminClient,
@@ -329,10 +315,8 @@ impl Deployment {
         let mut all = Vec::with_capacity(self.members.len());
         for member in &self.members {
             let asked = member.server.settings();
-            let parameters: Vec<&str> = asked
-                .keys()
-                .filter_map(|name| name.strip_prefix("parameter."))
-                .collect();
+            let parameters: Vec<&str> =
+                asked.keys().filter_map(|name| name.strip_prefix("parameter.")).collect();
             let effective = loop {
                 match read_back(admin, self.target(member), &parameters, limit) {
                     Ok(found) => break found,
@@ -342,7 +326,7 @@ impl Deployment {
                     Err(source) => {
                         return Err(ServerError::Step {
                             name: member.instance.name.clone(),
-                            step: "reading its settings back".to_owned(),
+                            step: "reading back its settings".to_owned(),
                             source,
                         });
                     }
@@ -358,10 +342,10 @@ impl Deployment {
     }
 
     /// Stops routers, shards and config servers in this order, in each set the primary last, and
-    /// removes temporary folders and secrets. Goes on after an error.
+    /// removes temporary folders and secrets. Continues after an error.
     ///
     /// # Errors
-    /// The first error of a member, as [`ServerError::Member`], or of the secrets.
+    /// The first error of a member, as [`ServerError::Member`], or of removing the secrets.
     pub fn stop(mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
         self.end()
     }
@@ -402,14 +386,14 @@ impl Drop for Deployment {
     }
 }
 
-/// Ends named servers side by side: each may have a checkpoint to write, or hang.
+/// Stops named servers concurrently: each may have a checkpoint to write, or hang.
 fn end_together<S: Send>(
     servers: Vec<(String, S)>,
     end: fn(S) -> Result<Stopped, ServerError>,
 ) -> Vec<Result<(String, Stopped), ServerError>> {
     thread::scope(|scope| {
-        let servers = servers.into_iter();
         let ending: Vec<_> = servers
+            .into_iter()
             .map(|(name, server)| (name, scope.spawn(move || end(server))))
             .collect();
         ending
@@ -426,10 +410,7 @@ fn end_together<S: Send>(
 fn member_error(name: &str, source: ServerError) -> ServerError {
     match source {
         ServerError::Interrupted { .. } => source,
-        _ => ServerError::Member {
-            name: name.to_owned(),
-            source: Box::new(source),
-        },
+        _ => ServerError::Member { name: name.to_owned(), source: Box::new(source) },
     }
 }
 
@@ -438,9 +419,7 @@ fn secured(server: &mut ServerOptions, secrets: &Secrets, options: &DeploymentOp
     server.security = Security {
         tls: secrets.tls.clone(),
         require_client_certificate: options.encryption
-            == Encryption::On {
-                require_client_certificate: true,
-            },
+            == Encryption::On { require_client_certificate: true },
         key_file: match server.role {
             crate::ServerRole::Standalone => None,
             _ => secrets.key_file.clone(),
@@ -455,11 +434,6 @@ fn launch(
     alone: bool,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<RunningServer, ServerError> {
-    start(server, interrupted).map_err(|source| {
-        if alone {
-            source
-        } else {
-            member_error(&instance.name, source)
-        }
-    })
+    start(server, interrupted)
+        .map_err(|source| if alone { source } else { member_error(&instance.name, source) })
 }

@@ -1,5 +1,5 @@
-//! Reads from the output and the exit status of a server why it did not start. Pure functions, and
-//! one look at who holds a lock.
+//! Determines from the output and the exit status of a server why it did not start. Pure functions,
+//! and one function that finds the holder of a lock.
 
 use std::fs::File;
 use std::io;
@@ -11,25 +11,22 @@ use nix::fcntl::{FcntlArg, fcntl};
 
 use crate::ServerProgram;
 
-/// Reasons that have an error of their own.
+/// Reasons with an error of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Another process listens on the port.
     PortInUse,
     /// Another process has the data folder open.
     DataDirInUse,
-    /// Anything else; the output says it best.
+    /// Anything else; the output is the best explanation.
     Other,
 }
 
-/// Why a server that printed `log` ended. The data folder is looked at first: a server that cannot
-/// lock it may mention `in use` for both reasons.
+/// Why a server that printed `log` ended. Checks the data folder first: a server that cannot lock
+/// it may mention `in use` for both reasons.
 pub(crate) fn cause(log: &str) -> Cause {
-    const FOLDER: [&str; 3] = [
-        "already being managed by another process",
-        "Unable to lock the lock file",
-        "DBPathInUse",
-    ];
+    const FOLDER: [&str; 3] =
+        ["already being managed by another process", "Unable to lock the lock file", "DBPathInUse"];
     if FOLDER.iter().any(|text| log.contains(text)) {
         Cause::DataDirInUse
     } else if log.contains("Address already in use") {
@@ -39,24 +36,18 @@ pub(crate) fn cause(log: &str) -> Cause {
     }
 }
 
-/// Port that the server says it listens on, once it does.
+/// The port that the server announces, once it listens.
 pub(crate) fn announced_port(kind: ServerProgram, log: &str) -> Option<u16> {
-    // A line without its end may still be growing, and with it the number.
+    // An incomplete line may still be growing, and with it the number.
     let complete = &log[..log.rfind('\n')?];
     complete.lines().find_map(|line| match kind {
-        ServerProgram::Embedded => line
-            .strip_prefix("secantusd-rs listening on ")?
-            .rsplit_once(':')?
-            .1
-            .trim()
-            .parse()
-            .ok(),
+        ServerProgram::Embedded => {
+            line.strip_prefix("secantusd-rs listening on ")?.rsplit_once(':')?.1.trim().parse().ok()
+        }
         ServerProgram::Mongod | ServerProgram::Mongos => {
-            // The identifier of a message is fixed; it is the same in all versions since 4.4.
-            let attributes = line
-                .contains("\"id\":23016,")
-                .then(|| line.split_once("\"port\":"))??
-                .1;
+            // The identifier of the message is the same in all versions since 4.4.
+            let attributes =
+                line.contains("\"id\":23016,").then(|| line.split_once("\"port\":"))??.1;
             let digits = attributes.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse().ok()
         }
@@ -75,12 +66,10 @@ pub(crate) fn lock_holder(data_dir: &Path) -> Option<u32> {
     };
     fcntl(&file, FcntlArg::F_GETLK(&mut lock)).ok()?;
     let held = lock.l_type != libc::F_UNLCK as libc::c_short;
-    held.then_some(lock.l_pid)
-        .and_then(|pid| u32::try_from(pid).ok())
-        .filter(|&pid| pid > 0)
+    held.then_some(lock.l_pid).and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0)
 }
 
-/// Advice for a program that the operating system would not run.
+/// Advice for a program that the operating system refused to run.
 pub(crate) fn spawn_hint(error: &io::Error) -> Option<String> {
     let hint = match error.raw_os_error()? {
         libc::ENOEXEC => "the program is not built for this machine; check its architecture",
@@ -119,10 +108,7 @@ mod tests {
     fn port_is_read_from_the_line_that_reports_readiness() {
         let embedded = "[INFO  secantusd_rs] loaded config from x:1\n\
                         secantusd-rs listening on 127.0.0.1:41989\n";
-        assert_eq!(
-            announced_port(ServerProgram::Embedded, embedded),
-            Some(41989)
-        );
+        assert_eq!(announced_port(ServerProgram::Embedded, embedded), Some(41989));
         let mongod = concat!(
             r#"{"t":{"$date":"x"},"s":"I","c":"CONTROL","id":4615611,"msg":"MongoDB starting","attr":{"pid":1,"port":5}}"#,
             "\n",
@@ -133,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_complete_yet_gives_no_port() {
+    fn incomplete_line_gives_no_port() {
         let half = "secantusd-rs listening on 127.0.0.1:41";
         assert_eq!(announced_port(ServerProgram::Embedded, half), None);
         assert_eq!(announced_port(ServerProgram::Embedded, ""), None);
@@ -144,14 +130,8 @@ mod tests {
     #[test]
     fn causes_are_distinguished_for_both_servers() {
         for (log, expected) in [
-            (
-                "failed to bind 127.0.0.1:1: Address already in use (os error 98)",
-                Cause::PortInUse,
-            ),
-            (
-                r#""error":"SocketException: Address already in use""#,
-                Cause::PortInUse,
-            ),
+            ("failed to bind 127.0.0.1:1: Address already in use (os error 98)", Cause::PortInUse),
+            (r#""error":"SocketException: Address already in use""#, Cause::PortInUse),
             (
                 "WiredTiger database is already being managed by another process: Device or resource busy",
                 Cause::DataDirInUse,
@@ -175,11 +155,8 @@ mod tests {
         assert!(hint(libc::SIGKILL, "").contains("memory"));
         assert!(hint(1 << 8, "write: No space left on device").contains("--data-dir"));
         assert!(
-            hint(
-                127 << 8,
-                "error while loading shared libraries: libcrypto.so.1.1"
-            )
-            .contains("library")
+            hint(127 << 8, "error while loading shared libraries: libcrypto.so.1.1")
+                .contains("library")
         );
         assert_eq!(hint(1 << 8, "something else"), "");
         let architecture = spawn_hint(&io::Error::from_raw_os_error(libc::ENOEXEC));

@@ -1,5 +1,5 @@
-//! What a running server really has, read back by commands, and where that is not what was asked
-//! for.
+//! Effective settings of a running server, read by commands, and their differences from the
+//! requested settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,57 +13,44 @@ use crate::deployment::replica_set::number;
 /// Value of a setting that was left to the server.
 const SERVER_DEFAULT: &str = "server default";
 
-/// Settings that `getCmdLineOpts` gives under `parsed`, and the names that they have here.
+/// Settings that `getCmdLineOpts` reports under `parsed`, and their names here.
 const PARSED: [(&str, &str); 8] = [
-    (
-        "storage.wiredTiger.collectionConfig.blockCompressor",
-        "block_compressor",
-    ),
-    (
-        "storage.wiredTiger.engineConfig.journalCompressor",
-        "journal_compressor",
-    ),
+    ("storage.wiredTiger.collectionConfig.blockCompressor", "block_compressor"),
+    ("storage.wiredTiger.engineConfig.journalCompressor", "journal_compressor"),
     ("storage.journal.enabled", "journal"),
-    (
-        "storage.journal.commitIntervalMs",
-        "journal_commit_interval_ms",
-    ),
+    ("storage.journal.commitIntervalMs", "journal_commit_interval_ms"),
     ("storage.syncPeriodSecs", "checkpoint_interval_s"),
     ("replication.replSet", "replica_set"),
     ("replication.replSetName", "replica_set"),
     ("sharding.configDB", "config_servers"),
 ];
 
-/// Parameters that say more than the command line, and the names that they have here.
+/// Parameters that are more accurate than the command line, and their names here.
 const PARAMETERS: [(&str, &str); 4] = [
     ("diagnosticDataCollectionEnabled", "diagnostic_data"),
-    (
-        "diagnosticDataCollectionPeriodMillis",
-        "diagnostic_data_interval_ms",
-    ),
+    ("diagnosticDataCollectionPeriodMillis", "diagnostic_data_interval_ms"),
     ("journalCommitInterval", "journal_commit_interval_ms"),
     ("syncdelay", "checkpoint_interval_s"),
 ];
 
-/// One setting that is not as asked for.
+/// A setting that differs from the requested one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
-    /// Its name.
     pub setting: String,
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
-    /// What the server says.
+    /// The value that the server reports.
     pub found: String,
 }
 
-/// Asks a server for its settings, under the names that
-/// [`RunningServer::settings`](crate::RunningServer::settings) uses. `parameters` are server
-/// parameters to look up besides, found as `parameter.NAME`. What a server does not report is left
-/// out; `reported_version` is the version that it claims.
+/// Reads the settings of a server, under the names in
+/// [`RunningServer::settings`](crate::RunningServer::settings). `parameters` are additional server
+/// parameters, returned as `parameter.NAME`. Settings that the server does not report are absent;
+/// `reported_version` is the version that it claims.
 ///
 /// # Errors
-/// [`CommandFailure::Unreachable`] when it does not answer, and a refusal for want of rights; only
-/// the configuration of the replica set may be refused to somebody without a user.
+/// [`CommandFailure::Unreachable`] if it does not answer, or the refusal if rights are missing.
+/// Without a user, a refused replica set configuration is not an error.
 pub fn read_back(
     admin: &mut dyn AdminClient,
     target: Target<'_>,
@@ -75,7 +62,7 @@ pub fn read_back(
     let mut found = BTreeMap::new();
     let mut ask = |command: Document| match admin.run(target, "admin", command, limit) {
         Ok(reply) => Ok(reply),
-        // A router has no engine, and a server that stands alone no set.
+        // A router has no engine, and a standalone server no set.
         Err(CommandFailure::Refused { code, .. }) if !NO_RIGHTS.contains(&code) => {
             Ok(Document::new())
         }
@@ -86,15 +73,15 @@ pub fn read_back(
     from_status(&ask(doc! { "serverStatus": 1 })?, &mut found);
     match ask(doc! { "replSetGetConfig": 1 }) {
         Ok(reply) => from_configuration(&reply, &mut found),
-        // An arbiter has no users and grants the other questions only.
+        // An arbiter has no users and permits only the other commands.
         Err(CommandFailure::Refused { .. }) if target.credentials.is_none() => {}
         Err(failure) => return Err(failure),
     }
     Ok(found)
 }
 
-/// Settings of both sides that differ. What was left to the server and what it does not report is no
-/// deviation; numbers are compared as such.
+/// Settings of both sides that differ. Settings left to the server or not reported by it are not
+/// deviations; numbers are compared as numbers.
 pub fn deviations(
     asked: &BTreeMap<String, String>,
     effective: &BTreeMap<String, String>,
@@ -172,20 +159,15 @@ fn from_configuration(reply: &Document, found: &mut BTreeMap<String, String>) {
         found.insert("replica_set".to_owned(), set.to_owned());
     }
     let members = config.get_array("members").map(Vec::as_slice);
-    let members: Vec<_> = members
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Bson::as_document)
-        .collect();
-    let priorities: Vec<_> = members
-        .iter()
-        .filter_map(|member| member.get("priority").and_then(text))
-        .collect();
+    let members: Vec<_> =
+        members.unwrap_or_default().iter().filter_map(Bson::as_document).collect();
+    let priorities: Vec<_> =
+        members.iter().filter_map(|member| member.get("priority").and_then(text)).collect();
     found.insert("replica_set.members".to_owned(), members.len().to_string());
     found.insert("replica_set.priorities".to_owned(), priorities.join("/"));
 }
 
-/// The value at a path whose parts are separated by dots.
+/// The value at a path with parts separated by dots.
 fn at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     match path.split_once('.') {
         None => document.get(path),
@@ -193,7 +175,7 @@ fn at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     }
 }
 
-/// A value as text; a whole number without a fraction whatever its type.
+/// A value as text; whole numbers of all types without a fraction.
 fn text(value: &Bson) -> Option<String> {
     if let Some(number) = number(Some(value)) {
         return Some(number.to_string());
@@ -217,7 +199,7 @@ mod tests {
         pairs.iter().map(own).collect()
     }
 
-    /// Answers as a `mongod` 7.0 does, and refuses what it does not know.
+    /// Answers like `mongod` 7.0, and refuses unknown commands.
     struct Recorded;
 
     impl AdminClient for Recorded {
@@ -257,11 +239,7 @@ mod tests {
     }
 
     fn target() -> Target<'static> {
-        Target {
-            address: ([127, 0, 0, 1], 1).into(),
-            tls: None,
-            credentials: None,
-        }
+        Target { address: ([127, 0, 0, 1], 1).into(), tls: None, credentials: None }
     }
 
     #[test]
@@ -289,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_gives_members_and_priorities() {
+    fn configuration_gives_members_and_priorities() {
         let mut found = BTreeMap::new();
         let reply = doc! { "config": { "_id": "rs", "members": [
             { "priority": 2.0 }, { "priority": 0.5 },
@@ -306,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn deviations_are_what_differs_on_both_sides() {
+    fn deviations_are_settings_that_differ_on_both_sides() {
         let asked = settings(&[
             ("cache_bytes", "268435456"),
             ("block_compressor", "zstd"),
@@ -320,15 +298,14 @@ mod tests {
             ("journal", "false"),
             ("checkpoint_interval_s", "30"),
         ]);
-        let expected = [
-            ("block_compressor", "zstd", "snappy"),
-            ("checkpoint_interval_s", "60", "30"),
-        ]
-        .map(|(setting, asked, found)| Deviation {
-            setting: setting.into(),
-            asked: asked.into(),
-            found: found.into(),
-        });
+        let expected =
+            [("block_compressor", "zstd", "snappy"), ("checkpoint_interval_s", "60", "30")].map(
+                |(setting, asked, found)| Deviation {
+                    setting: setting.into(),
+                    asked: asked.into(),
+                    found: found.into(),
+                },
+            );
         assert_eq!(deviations(&asked, &found), expected);
     }
 }

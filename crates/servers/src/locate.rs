@@ -1,4 +1,4 @@
-//! Finds the executable file of a server. Environment variables come in as arguments.
+//! Finds the executable file of a server. Environment variables are passed as arguments.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -7,79 +7,72 @@ use std::path::{Path, PathBuf};
 use crate::installed::is_name;
 use crate::{InstalledServers, ServerError, ServerProgram};
 
-/// Path of the embedded server below the project folder, where the set-up script puts it.
+/// Path of the embedded server below the project folder, as built by the set-up script.
 const EMBEDDED_IN_PROJECT: &str = ".cache/secantus/bin/secantusd-rs";
 
-/// Where the embedded server is looked for, in this order.
+/// Places to search for the embedded server, in this order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddedSearch<'a> {
-    /// A path that the user named. Nothing else is tried when it is given.
+    /// A path named by the user. If it is set, nothing else is tried.
     pub explicit: Option<&'a Path>,
-    /// Folder of our own executable file. The project's cache is looked for in it and in all
-    /// folders above it, and the server itself beside the executable.
+    /// Folder of our own executable file. The project's cache is searched in it and in all folders
+    /// above it, and the server itself next to the executable.
     pub executable_dir: Option<&'a Path>,
-    /// Value of `PATH`.
     pub path_variable: Option<&'a OsStr>,
 }
 
 /// Finds the embedded server.
 ///
-/// The current folder is never searched: a program that is planted in a shared folder must not run.
+/// The current folder is never searched: a program planted in a shared folder must not run.
 ///
 /// # Errors
-/// [`ServerError::NotExecutable`] when the named file cannot be run, [`ServerError::NotFound`] with
-/// all places when there is none.
+/// [`ServerError::NotExecutable`] if the named file cannot be run, [`ServerError::NotFound`] with
+/// all searched places if none was found.
 pub fn locate_embedded(search: &EmbeddedSearch<'_>) -> Result<PathBuf, ServerError> {
     if let Some(path) = search.explicit {
         return named(path);
     }
     let mut candidates = Vec::new();
     if let Some(folder) = search.executable_dir {
-        candidates.extend(
-            folder
-                .ancestors()
-                .map(|above| above.join(EMBEDDED_IN_PROJECT)),
-        );
+        candidates.extend(folder.ancestors().map(|above| above.join(EMBEDDED_IN_PROJECT)));
         candidates.push(folder.join(ServerProgram::Embedded.executable()));
     }
     candidates.extend(on_path(search.path_variable, ServerProgram::Embedded));
     first_executable(ServerProgram::Embedded, candidates)
 }
 
-/// Where `mongod` is looked for, in this order.
+/// Places to search for `mongod`, in this order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MongodSearch<'a> {
-    /// A path or the version of an installed one that the user named for all runs.
+    /// A path or an installed version that the user named for all runs.
     pub named: Option<&'a str>,
-    /// Value of `PATH`.
     pub path_variable: Option<&'a OsStr>,
-    /// Those that we have installed.
+    /// The servers installed by this program.
     pub installed: Option<&'a InstalledServers>,
 }
 
-/// A `mongod`.
+/// A `mongod` program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mongod {
-    /// Path of the program.
     pub program: PathBuf,
-    /// What a plan calls it: its path, or the version of an installed one.
+    /// Its name in a plan: its path, or the version of an installed one.
     pub name: String,
 }
 
-/// Which server is started.
+/// The server to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerChoice {
-    /// MongoDB's own.
+    /// MongoDB's own server.
     Mongod(Mongod),
-    /// The embedded one.
+    /// The embedded server.
     Embedded(PathBuf),
 }
 
-/// Decides which server is started where nobody says its kind: one that is named comes before one that is found, and a
-/// `mongod` before the embedded server.
+/// Chooses a server if its kind is not specified: a named server before a found one, and a `mongod`
+/// before the embedded server.
 ///
 /// # Errors
-/// [`ServerError::NoServer`] when there is none; as for [`locate_mongod`] when one is named.
+/// [`ServerError::NoServer`] if none was found; the errors of [`locate_mongod`] if one is named.
 pub fn choose(
     mongod: &MongodSearch<'_>,
     embedded: &EmbeddedSearch<'_>,
@@ -89,18 +82,18 @@ pub fn choose(
     }
     match locate_mongod(None, mongod) {
         Ok(found) => Ok(ServerChoice::Mongod(found)),
-        Err(ServerError::NotFound { .. }) => locate_embedded(embedded)
-            .map(ServerChoice::Embedded)
-            .map_err(|_| ServerError::NoServer),
+        Err(ServerError::NotFound { .. }) => {
+            locate_embedded(embedded).map(ServerChoice::Embedded).map_err(|_| ServerError::NoServer)
+        }
         Err(named) => Err(named),
     }
 }
 
-/// Finds `mongod`: the one that the plan names, else the one that is named for all runs, else the first one on `PATH`,
-/// else one that was installed.
+/// Finds `mongod`: the one named in the plan, else the one named for all runs, else the first one
+/// on `PATH`, else an installed one.
 ///
 /// # Errors
-/// [`ServerError::NotInstalled`] for a version that is not there, and as for [`locate_embedded`].
+/// [`ServerError::NotInstalled`] for a missing version, and the errors of [`locate_embedded`].
 pub fn locate_mongod(
     explicit: Option<&str>,
     search: &MongodSearch<'_>,
@@ -109,40 +102,28 @@ pub fn locate_mongod(
     let installed = search.installed.unwrap_or(&none);
     if let Some(text) = explicit.or(search.named) {
         let program = named(&installed.program(text)?)?;
-        let name = if is_name(text) {
-            text.to_owned()
-        } else {
-            text_of(&program)
-        };
+        let name = if is_name(text) { text.to_owned() } else { text_of(&program) };
         return Ok(Mongod { program, name });
     }
     let on_path = on_path(search.path_variable, ServerProgram::Mongod);
-    match (
-        first_executable(ServerProgram::Mongod, on_path),
-        installed.preferred(),
-    ) {
-        (Ok(program), _) => Ok(Mongod {
-            name: text_of(&program),
-            program,
-        }),
-        (Err(_), Some(found)) => Ok(Mongod {
-            program: named(&found.program)?,
-            name: found.name,
-        }),
+    match (first_executable(ServerProgram::Mongod, on_path), installed.preferred()) {
+        (Ok(program), _) => Ok(Mongod { name: text_of(&program), program }),
+        (Err(_), Some(found)) => Ok(Mongod { program: named(&found.program)?, name: found.name }),
         (Err(error), None) => Err(error),
     }
 }
 
-/// A path as a plan holds it. One that is no text is not found again there, and is refused then by its name.
+/// A path as text for a plan. A path that is not UTF-8 is not found under this text, and is refused
+/// then by name.
 fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Finds `mongos`: the named file, else the one beside the `mongod` that is used, so that their
-/// versions match, else the first one on `PATH`.
+/// Finds `mongos`: the named file, else the one next to the `mongod` in use, so that their versions
+/// match, else the first one on `PATH`.
 ///
 /// # Errors
-/// As for [`locate_embedded`].
+/// The errors of [`locate_embedded`].
 pub fn locate_mongos(
     explicit: Option<&Path>,
     mongod: &Path,
@@ -158,14 +139,10 @@ pub fn locate_mongos(
 
 fn named(path: &Path) -> Result<PathBuf, ServerError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if is_executable(&path) {
-        Ok(path)
-    } else {
-        Err(ServerError::NotExecutable { path })
-    }
+    if is_executable(&path) { Ok(path) } else { Err(ServerError::NotExecutable { path }) }
 }
 
-/// Relative entries of `PATH` are left out, for the reason given at [`locate_embedded`].
+/// Places on `PATH`. Relative entries are skipped for the reason given at [`locate_embedded`].
 fn on_path(path_variable: Option<&OsStr>, program: ServerProgram) -> Vec<PathBuf> {
     path_variable
         .map(|value| std::env::split_paths(value).collect::<Vec<_>>())
@@ -182,10 +159,7 @@ fn first_executable(
 ) -> Result<PathBuf, ServerError> {
     match candidates.iter().find(|path| is_executable(path)) {
         Some(path) => Ok(path.clone()),
-        None => Err(ServerError::NotFound {
-            program: program.executable(),
-            tried: candidates,
-        }),
+        None => Err(ServerError::NotFound { program: program.executable(), tried: candidates }),
     }
 }
 
@@ -207,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_project_cache_above_the_executable_comes_before_path() {
+    fn project_cache_above_the_executable_precedes_path() {
         let folder = TempDir::new().unwrap();
         let cached = folder.path().join(EMBEDDED_IN_PROJECT);
         executable(&cached, 0o755);
@@ -225,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_beside_the_server_is_preferred_to_path() {
+    fn router_next_to_the_server_is_preferred_to_path() {
         let folder = TempDir::new().unwrap();
         let (beside, path) = (folder.path().join("a"), folder.path().join("b"));
         executable(&path.join("mongos"), 0o755);
@@ -236,39 +210,30 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_that_cannot_be_run_is_not_replaced_by_another() {
+    fn named_file_that_cannot_run_is_not_replaced() {
         let folder = TempDir::new().unwrap();
         let bin = folder.path().join("bin");
         executable(&bin.join("mongod"), 0o755);
         let named = folder.path().join("mongod");
         executable(&named, 0o644);
-        let places = MongodSearch {
-            path_variable: Some(bin.as_os_str()),
-            ..MongodSearch::default()
-        };
+        let places =
+            MongodSearch { path_variable: Some(bin.as_os_str()), ..MongodSearch::default() };
         let error = locate_mongod(named.to_str(), &places).unwrap_err();
         assert!(matches!(&error, ServerError::NotExecutable { path } if *path == named));
         assert!(error.hint().unwrap().contains("chmod"));
     }
 
     #[test]
-    fn a_missing_server_gets_searched_paths_and_a_hint() {
+    fn missing_server_gets_searched_paths_and_a_hint() {
         let error = locate_embedded(&EmbeddedSearch {
             path_variable: Some(OsStr::new("/nowhere/bin:relative")),
             ..EmbeddedSearch::default()
         })
         .unwrap_err();
-        let ServerError::NotFound { program, tried } = &error else {
-            panic!("{error:?}")
-        };
+        let ServerError::NotFound { program, tried } = &error else { panic!("{error:?}") };
         let place = PathBuf::from("/nowhere/bin/secantusd-rs");
         assert_eq!((*program, &tried[..]), ("secantusd-rs", &[place][..]));
-        assert!(
-            error
-                .hint()
-                .unwrap()
-                .contains("`scripts/setup.sh embedded`")
-        );
+        assert!(error.hint().unwrap().contains("`scripts/setup.sh embedded`"));
         let error = locate_mongod(None, &MongodSearch::default()).unwrap_err();
         assert!(error.to_string().contains("`PATH`"));
         assert!(error.hint().unwrap().contains("`dyno server install`"));

@@ -1,4 +1,4 @@
-//! The log file of one server: what it printed since this start, whole or the last lines.
+//! The log file of one server: the output since its start, completely or only the last lines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,11 +8,11 @@ use crate::ServerError;
 
 mod readable;
 
-/// The tail is taken from this many bytes at most: the last words of a server with the addresses that it prints after
-/// them, of several threads.
+/// The tail is read from at most this many bytes: enough for a server's last messages and the
+/// addresses that several threads print after them.
 const TAIL_LIMIT_BYTES: u64 = 256 * 1024;
 
-/// A log file and the place in it where the output of this start begins.
+/// A log file, and the position in it where the output of this start begins.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Makes the file and its folder when they are missing; what is in it already stays.
+    /// Creates the file and its folder if they are missing; existing content stays.
     pub(crate) fn create(path: &Path) -> Result<Log, ServerError> {
         let prepare = ServerError::prepare(path);
         if let Some(folder) = path.parent() {
@@ -28,10 +28,7 @@ impl Log {
         }
         let file = Self::open_to_append(path).map_err(prepare)?;
         let begin = file.metadata().map_err(prepare)?.len();
-        Ok(Log {
-            path: path.to_owned(),
-            begin,
-        })
+        Ok(Log { path: path.to_owned(), begin })
     }
 
     /// A handle for the output of the server.
@@ -39,19 +36,19 @@ impl Log {
         Self::open_to_append(&self.path).map_err(ServerError::prepare(&self.path))
     }
 
-    /// Only what is printed from now on counts.
+    /// Ignores everything printed so far.
     pub(crate) fn restart(&mut self) {
         if let Ok(metadata) = fs::metadata(&self.path) {
             self.begin = metadata.len();
         }
     }
 
-    /// Everything since the start. Bytes that are not UTF-8 are replaced; an unreadable file is empty.
+    /// The output since the start. Invalid UTF-8 is replaced; an unreadable file counts as empty.
     pub(crate) fn text(&self) -> String {
         self.read_from(self.begin).unwrap_or_default()
     }
 
-    /// What a person should read of the end of the log, at most `count` lines ([`readable`]).
+    /// The most informative lines at the end of the log, at most `count` ([`readable`]).
     pub(crate) fn tail(&self, count: usize) -> Vec<String> {
         let length = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         let from = self.begin.max(length.saturating_sub(TAIL_LIMIT_BYTES));
@@ -78,7 +75,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn output_of_an_earlier_start_is_kept_and_not_read() {
+    fn output_of_an_earlier_start_is_kept_but_ignored() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("logs/server.log");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -88,14 +85,11 @@ mod tests {
         writeln!(log.writer().unwrap(), "listening on 2").unwrap();
         assert_eq!(log.text(), "listening on 2\n");
         assert_eq!(log.tail(5), ["listening on 2"]);
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "listening on 1\nlistening on 2\n"
-        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "listening on 1\nlistening on 2\n");
     }
 
     #[test]
-    fn the_tail_is_the_last_lines_even_of_a_long_file() {
+    fn tail_is_the_last_lines_even_of_a_long_file() {
         let folder = TempDir::new().unwrap();
         let log = Log::create(&folder.path().join("server.log")).unwrap();
         let mut writer = log.writer().unwrap();

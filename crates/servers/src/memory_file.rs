@@ -1,4 +1,4 @@
-//! A file without a place in any folder, so that nothing of it is left whatever happens.
+//! A file outside of any folder, so that nothing of it can be left behind.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// A file in memory, which other processes of this user find under `/proc` as long as this lives.
+/// A file in memory, which other processes of this user can open through `/proc` while this value
+/// lives.
 #[derive(Debug)]
 pub struct MemoryFile {
     _file: File,
@@ -16,21 +17,18 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// A file with this text. The name is only for those who look at `/proc`.
+    /// A file with this text. The name is visible only in `/proc`.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is not enough memory.
     pub fn new(name: &CStr, text: &str) -> io::Result<MemoryFile> {
         let mut file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
         file.write_all(text.as_bytes())?;
         let (process, number) = (std::process::id(), file.as_raw_fd());
-        Ok(MemoryFile {
-            _file: file,
-            path: PathBuf::from(format!("/proc/{process}/fd/{number}")),
-        })
+        Ok(MemoryFile { _file: file, path: PathBuf::from(format!("/proc/{process}/fd/{number}")) })
     }
 
-    /// Where it is found.
+    /// Path by which other processes open it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -42,7 +40,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn another_process_reads_it_as_long_as_it_lives() {
+    fn another_process_reads_it_while_it_lives() {
         let file = MemoryFile::new(c"words", "of one").unwrap();
         assert!(fs::metadata(file.path()).unwrap().is_file());
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What a server is started with: plain data, taken from a plan or filled in by hand.
+//! Options for starting a server: plain data, taken from a plan or set directly.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::ServerError;
 use crate::placement::InstancePlacement;
 use crate::settings::{MongodSettings, Security, ServerRole};
 
-/// Time that a server has to end: with data that is kept it may have a large checkpoint to write.
+/// Time limit for a server to stop: with kept data it may have a large checkpoint to write.
 const KEPT_STOP_LIMIT: Duration = Duration::from_secs(60);
 const TEMPORARY_STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -37,13 +37,13 @@ impl ServerProgram {
     }
 }
 
-/// Where a server keeps its data, and who owns that folder.
+/// The data folder of a server, and whether it is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataDir {
-    /// Made for this server, removed with everything in it after the process has exited.
-    /// The folder must not exist yet, or be empty.
+    /// Created for this server, removed with everything in it after the process has exited. The
+    /// folder must not exist yet, or must be empty.
     Temporary(PathBuf),
-    /// Belongs to the user: made when it is missing, never removed. It must be empty or hold a
+    /// Belongs to the user: created if missing, never removed. It must be empty or contain a
     /// database of the same kind of server.
     Kept(PathBuf),
 }
@@ -57,60 +57,61 @@ impl DataDir {
     }
 }
 
-/// Everything that [`start`](crate::start) needs to know.
+/// Everything that [`start`](crate::start) needs.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Which kind of server `program` is.
+    /// Kind of the server `program`.
     pub kind: ServerProgram,
     /// Path of the executable file, as found by [`locate_embedded`](crate::locate_embedded) or
     /// [`locate_mongod`](crate::locate_mongod).
     pub program: PathBuf,
-    /// Data folder.
     pub data_dir: DataDir,
-    /// File that takes the standard output and standard error of the server. Its folder is made
-    /// when it is missing; an existing file is appended to.
+    /// File for the server's standard output and standard error. Its folder is created if missing;
+    /// an existing file is appended to.
     pub log_path: PathBuf,
-    /// Cache of the storage engine; the server's own default when absent. At least 1 MiB for the
-    /// embedded server, 256 MiB for `mongod`; `mongod` rounds down to a whole MiB.
+    /// Cache of the storage engine; the server's default if absent. At least 1 MiB for the embedded
+    /// server, 256 MiB for `mongod`; `mongod` rounds down to a whole MiB.
     pub cache: Option<Bytes>,
-    /// Block compressor of new collections; the server's own default when absent.
+    /// Block compressor of new collections; the server's default if absent.
     pub block_compressor: Option<String>,
     /// Flush the log on every commit. Embedded server only.
     pub sync_on_commit: bool,
-    /// Time between checkpoints, whole seconds; the server's own default when absent.
+    /// Time between checkpoints in whole seconds; the server's default if absent.
     pub checkpoint_interval: Option<Span>,
-    /// Address of this machine on which it accepts connections, or the unspecified one for all of them. A `mongod` listens on
-    /// loopback as well.
+    /// Address of this machine on which the server accepts connections, or the unspecified address
+    /// for all of them. A `mongod` listens on loopback as well.
     pub listen: IpAddr,
-    /// Name or address by which clients and members reach it; `listen` when absent.
+    /// Name or address for clients and members; `listen` if absent.
     pub advertise: Option<String>,
-    /// TCP port on that address; 0 takes a free one.
+    /// TCP port on that address; 0 selects a free one.
     pub port: u16,
-    /// Clients must authenticate.
+    /// Whether clients must authenticate.
     pub auth: bool,
-    /// CPUs and memory of the process; those of ours when absent.
+    /// CPUs and memory of the process; inherited from us if absent.
     pub placement: Option<InstancePlacement>,
-    /// What it is part of.
+    /// Role in its deployment.
     pub role: ServerRole,
     /// Settings that only `mongod` has.
     pub mongod: MongodSettings,
     /// Encryption, and trust between members.
     pub security: Security,
-    /// Folder above a temporary data folder that goes away with the last folder in it.
+    /// Parent of a temporary data folder; removed with the last folder in it.
     pub empty_parent: Option<PathBuf>,
-    /// Longest time from start to readiness. Recovery of a large data folder is part of it.
+    /// Longest time from start to readiness, including recovery of a large data folder.
     pub start_limit: Duration,
-    /// Time the server has to write its last checkpoint and exit; it is killed after that.
+    /// Time for the server to write its last checkpoint and exit; it is killed after that.
     pub stop_limit: Duration,
 }
 
 impl ServerOptions {
-    /// Options with the settings of a plan, a free port, no placement and limits of two minutes for
-    /// the start, and for the stop of one minute with data that is kept and ten seconds without. Topology, encryption and several data folders are those of a
+    /// Options with the settings of a plan, a free port, no placement and two minutes as the limit
+    /// of the start. The limit of the stop is one minute with kept data and ten seconds otherwise.
+    /// Topology, encryption and several data folders are part of
     /// [`DeploymentOptions`](crate::DeploymentOptions).
     ///
     /// # Errors
-    /// [`ServerError::NothingToStart`] when the plan aims at a server that is already running, or leaves its kind open.
+    /// [`ServerError::NothingToStart`] if the plan uses a running server, or does not specify the
+    /// kind of server.
     pub fn from_plan(
         plan: &ServerPlan,
         program: PathBuf,
@@ -122,7 +123,7 @@ impl ServerOptions {
             ServerKind::Mongod => ServerProgram::Mongod,
             ServerKind::Auto | ServerKind::Uri => return Err(ServerError::NothingToStart),
         };
-        // What is thrown away needs no last checkpoint.
+        // Data that is thrown away needs no last checkpoint.
         let stop_limit = match data_dir {
             DataDir::Temporary(_) => TEMPORARY_STOP_LIMIT,
             DataDir::Kept(_) => KEPT_STOP_LIMIT,
@@ -157,7 +158,7 @@ mod tests {
     use dyno_plan::units::CacheSize;
 
     #[test]
-    fn a_plan_gives_its_settings_and_its_kind() {
+    fn plan_gives_its_settings_and_its_kind() {
         let plan = ServerPlan {
             kind: ServerKind::Mongod,
             cache: Some(CacheSize::Of(Bytes(1 << 30))),
@@ -180,11 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_aims_at_a_running_server_starts_nothing() {
-        let plan = ServerPlan {
-            kind: ServerKind::Uri,
-            ..ServerPlan::default()
-        };
+    fn plan_for_a_running_server_starts_nothing() {
+        let plan = ServerPlan { kind: ServerKind::Uri, ..ServerPlan::default() };
         let refused = ServerOptions::from_plan(
             &plan,
             PathBuf::new(),

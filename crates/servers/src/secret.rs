@@ -1,4 +1,4 @@
-//! Secrets that are made on the fly, and the files they are in.
+//! Secrets created at run time, and their files.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 use bson::{Document, doc};
 use dyno_plan::uri::{Credentials, Mechanism};
 
-/// Name of the user that is made for a run.
+/// Name of the user created for a run.
 const USER: &str = "dyno";
 
-/// 256 bits: as many as the hash of SCRAM-SHA-256 has.
+/// 256 bits: the size of the hash of SCRAM-SHA-256.
 const SECRET_BYTES: usize = 32;
 
 /// A user with a random password, for the database `admin` and SCRAM-SHA-256.
@@ -25,7 +25,8 @@ pub fn random_credentials() -> io::Result<Credentials> {
     Ok(credentials)
 }
 
-/// The command that makes a user who may do everything, for the database `admin` of a server that has none yet.
+/// The command that creates a user with all rights, for the database `admin` of a server without
+/// users.
 pub fn user_command(credentials: &Credentials) -> Document {
     doc! {
         "createUser": &credentials.username,
@@ -35,7 +36,7 @@ pub fn user_command(credentials: &Credentials) -> Document {
     }
 }
 
-/// A new file that only its owner can read or write, from its first byte on.
+/// Creates a file that only its owner can read or write, from its first byte on.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
@@ -45,7 +46,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
         .write_all(text.as_bytes())
 }
 
-/// A new folder that only its owner can enter; the folders above it are made as usual.
+/// Creates a folder that only its owner can enter; its parents are created with normal permissions.
 pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     if let Some(above) = path.parent() {
         fs::create_dir_all(above)?;
@@ -53,11 +54,11 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// 256 bits from the random numbers of the kernel, in hexadecimal digits. They are also what `--keyFile` takes: 6 to 1024
+/// 256 random bits from the kernel, in hexadecimal digits. Also valid for `--keyFile`: 6 to 1024
 /// characters of base64.
 ///
 /// # Errors
-/// The kernel gives none.
+/// The kernel gives no random numbers.
 pub fn random_text() -> io::Result<String> {
     let mut bytes = [0; SECRET_BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

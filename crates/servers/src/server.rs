@@ -1,4 +1,4 @@
-//! The life of one server: folder, start, readiness, stop, clearing up.
+//! Life cycle of one server: folder, start, readiness, stop, cleanup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,19 +25,19 @@ use crate::version::{Program, program_version};
 use crate::watchdog::Watchdog;
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram};
 
-/// Lines of output that an error shows.
+/// Lines of output in an error.
 const ERROR_TAIL_LINES: usize = 12;
 
-/// A free port can be taken by another process between our look and the start of the server.
+/// Another process can take a free port between our check and the start of the server.
 const PORT_ATTEMPTS: u32 = 5;
 
-/// Between two starts on the same port.
+/// Pause between two starts on the same port.
 const PORT_PAUSE: Duration = Duration::from_millis(200);
 
-/// One try to connect to the own address; a listening socket answers at once.
+/// Limit of connecting to our own address; a listening socket answers at once.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
-/// A server that accepts connections. Dropping it stops it as [`stop`](RunningServer::stop) does.
+/// A server that accepts connections. Dropping it stops it like [`stop`](RunningServer::stop).
 #[derive(Debug)]
 pub struct RunningServer {
     /// Dropped before `data_dir` and `watchdog`: the folder belongs to the process while it lives.
@@ -53,29 +53,28 @@ pub struct RunningServer {
     stopped: bool,
 }
 
-/// How a server ended.
+/// Outcome of stopping a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Exit status of the process.
     pub status: ExitStatus,
-    /// It had ended before it was asked to, so that it was missing for a part of the run.
+    /// Whether it had ended before it was asked to, and so was missing for a part of the run.
     pub ended_early: bool,
-    /// It did not end within the limit and was killed.
+    /// Whether it did not end within the limit and was killed.
     pub killed: bool,
 }
 
 /// Starts a server and waits until it accepts connections.
 ///
-/// `interrupted` is asked every few milliseconds; when it gives `true` the server is killed. Nothing
-/// is left behind on an error but the log file.
+/// `interrupted` is called every few milliseconds; when it returns `true`, the server is killed. On
+/// an error only the log file is left behind.
 ///
 /// # Errors
-/// Any variant of [`ServerError`] but those of locating a program.
+/// Any variant of [`ServerError`] except those of locating a program.
 pub fn start(
     options: &ServerOptions,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<RunningServer, ServerError> {
-    // Before a program is run that may not even be there.
+    // Before running a program, which may not even exist.
     command_line::check(options)?;
     let program = program_version(options.kind, &options.program)?;
     check(options, &program)?;
@@ -86,14 +85,8 @@ pub fn start(
         0 => PORT_ATTEMPTS,
         _ => 1,
     };
-    let (guard, port, settings) = attempts(
-        most,
-        options,
-        &version,
-        &mut data_dir,
-        &mut log,
-        interrupted,
-    )?;
+    let (guard, port, settings) =
+        attempts(most, options, &version, &mut data_dir, &mut log, interrupted)?;
     Ok(RunningServer {
         guard,
         data_dir,
@@ -108,7 +101,7 @@ pub fn start(
     })
 }
 
-/// What [`start`] refuses before it makes anything, of a program that was asked what it is.
+/// The checks of [`start`] that create nothing, for a program with a known version.
 pub(crate) fn check(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
     command_line::check(options)?;
     command_line::check_version(options, program)?;
@@ -116,41 +109,35 @@ pub(crate) fn check(options: &ServerOptions, program: &Program) -> Result<(), Se
 }
 
 impl RunningServer {
-    /// Where this machine reaches it: on loopback, if it listens there.
+    /// Where this machine reaches it: on loopback if it listens there.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Where clients and members of its deployment reach it.
     pub fn host(&self) -> Host {
-        Host::Tcp {
-            host: self.public.clone(),
-            port: self.address.port(),
-        }
+        Host::Tcp { host: self.public.clone(), port: self.address.port() }
     }
 
-    /// Asks the process to end, and kills it after the limit; its data stays for [`resume`](RunningServer::resume).
+    /// Asks the process to end, and kills it after the limit; its data stays for
+    /// [`resume`](RunningServer::resume).
     ///
     /// # Errors
-    /// [`ServerError::Stop`] when the process cannot be signalled.
+    /// [`ServerError::Stop`] if the process cannot be signalled.
     pub(crate) fn pause(&mut self) -> Result<Stopped, ServerError> {
         let process = self.pid();
         let ended = self
             .guard
             .stop(self.stop_limit)
             .map_err(|source| ServerError::Stop { process, source })?;
-        Ok(Stopped {
-            status: ended.status,
-            ended_early: ended.by_itself,
-            killed: ended.killed,
-        })
+        Ok(Stopped { status: ended.status, ended_early: ended.by_itself, killed: ended.killed })
     }
 
-    /// Starts a process again after a pause, with other options on the same data, such as another address. The program, the
-    /// data folder and the log stay those of the first start.
+    /// Restarts a process after a pause on the same data with other options, such as another
+    /// address. Program, data folder and log stay the same.
     ///
     /// # Errors
-    /// As those of [`start`].
+    /// The errors of [`start`].
     pub(crate) fn resume(
         &mut self,
         options: &ServerOptions,
@@ -181,8 +168,8 @@ impl RunningServer {
         &self.version
     }
 
-    /// What it was started with, with the known defaults; `server default` where the default
-    /// depends on the machine. Names end in their unit.
+    /// The settings of its start, with the known defaults; `server default` if the default depends
+    /// on the machine. Names end in their unit.
     pub fn settings(&self) -> &BTreeMap<String, String> {
         &self.settings
     }
@@ -197,23 +184,21 @@ impl RunningServer {
         &self.data_dir.path
     }
 
-    /// Exit status when it has ended by itself; `None` while it runs.
+    /// Exit status if it has ended by itself; `None` while it runs.
     ///
     /// # Errors
-    /// [`ServerError::Stop`] when the process cannot be looked at.
+    /// [`ServerError::Stop`] if the process cannot be checked.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>, ServerError> {
         let process = self.pid();
-        self.guard
-            .exit_status()
-            .map_err(|source| ServerError::Stop { process, source })
+        self.guard.exit_status().map_err(|source| ServerError::Stop { process, source })
     }
 
-    /// Asks it to end, waits until it has written its last checkpoint and is gone, kills it after
-    /// the limit, and removes a temporary data folder.
+    /// Asks the server to end, waits until it has written its last checkpoint and exited, kills it
+    /// after the limit, and removes a temporary data folder.
     ///
     /// # Errors
-    /// [`ServerError::Stop`] when the process cannot be signalled, [`ServerError::Remove`] when it
-    /// is gone and its folder is not.
+    /// [`ServerError::Stop`] if the process cannot be signalled, [`ServerError::Remove`] if it has
+    /// exited but its folder cannot be removed.
     pub fn stop(mut self) -> Result<Stopped, ServerError> {
         self.end()
     }
@@ -237,7 +222,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// A data folder that is ready for the server, and the watchdog over it.
+/// A data folder that is ready for the server, with its watchdog.
 #[derive(Debug)]
 struct PreparedDir {
     path: PathBuf,
@@ -258,12 +243,7 @@ impl PreparedDir {
         )
         .map_err(prepare)?;
         fs::create_dir_all(&path).map_err(prepare)?;
-        Ok(PreparedDir {
-            path,
-            temporary,
-            empty_parent: options.empty_parent.clone(),
-            watchdog,
-        })
+        Ok(PreparedDir { path, temporary, empty_parent: options.empty_parent.clone(), watchdog })
     }
 
     /// Removes a temporary folder. The process must be gone.
@@ -272,12 +252,11 @@ impl PreparedDir {
             return Ok(());
         }
         match fs::remove_dir_all(&self.path) {
-            Err(source) if source.kind() != ErrorKind::NotFound => Err(ServerError::Remove {
-                path: self.path.clone(),
-                source,
-            }),
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                Err(ServerError::Remove { path: self.path.clone(), source })
+            }
             _ => {
-                // It stays while other folders are in it.
+                // Fails while other folders are in it.
                 if let Some(parent) = &self.empty_parent {
                     let _ = fs::remove_dir(parent);
                 }
@@ -295,8 +274,9 @@ impl Drop for PreparedDir {
     }
 }
 
-/// Who owns something in a folder, if this user is root and the owner is not: files of root would lock the owner out of the
-/// database, and links of the owner would be followed by root. Of all others the system refuses what they may not do.
+/// The owner of a file in a folder, if this user is root and the owner is not: files of root would
+/// lock the owner out of the database, and root would follow the owner's links. Other users are
+/// limited by the system.
 fn foreign_owner(folder: &Path) -> Option<u32> {
     if !nix::unistd::geteuid().is_root() {
         return None;
@@ -306,7 +286,7 @@ fn foreign_owner(folder: &Path) -> Option<u32> {
     owners.into_iter().find(|owner| *owner != 0)
 }
 
-/// The absolute path of a data folder that is empty, missing, or fit for this kind of server.
+/// The absolute path of a data folder that is empty, missing, or suitable for this kind of server.
 fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
     let path = options.data_dir.path();
     let prepare = ServerError::prepare(path);
@@ -319,31 +299,27 @@ fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
         return Err(ServerError::TemporaryNotEmpty { path });
     }
     match foreign_content(options.kind, &files) {
-        Some(found) => Err(ServerError::ForeignDataDir {
-            path,
-            found,
-            program: options.kind.executable(),
-        }),
+        Some(found) => {
+            Err(ServerError::ForeignDataDir { path, found, program: options.kind.executable() })
+        }
         None => Ok(path),
     }
 }
 
-/// Names of the files in a folder; none when it does not exist.
+/// Names of the files in a folder; empty if it does not exist.
 fn names_in(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
-    entries
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect()
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// What makes a folder unfit for this kind of server: both keep WiredTiger files, but neither can
-/// read those of the other, and a server that tries may change them.
+/// Content that makes a folder unsuitable for this kind of server. Both kinds store WiredTiger
+/// files, but neither can read the other's files, and a server that tries may change them.
 fn foreign_content(kind: ServerProgram, files: &[String]) -> Option<&'static str> {
     let has = |name: &str| files.iter().any(|file| file == name);
-    // A fresh file system has it.
+    // Exists in a fresh file system.
     if files.iter().all(|file| file == "lost+found") {
         return None;
     }
@@ -359,8 +335,9 @@ fn foreign_content(kind: ServerProgram, files: &[String]) -> Option<&'static str
     }
 }
 
-/// Starts the process, so often at most if its port is in use: with another one if a free one was taken meanwhile, and with its own
-/// once more, because a connection of others may have had that for a moment.
+/// Starts the process, repeatedly up to a limit if its port is in use. A free port that was taken
+/// in between is replaced by another one; a fixed port is tried once more, because another
+/// process's connection may have used it briefly.
 fn attempts(
     most: u32,
     options: &ServerOptions,
@@ -384,7 +361,7 @@ fn attempts(
     }
 }
 
-/// One start of the process, up to the moment when it accepts connections.
+/// One start of the process, until it accepts connections.
 fn attempt(
     options: &ServerOptions,
     version: &str,
@@ -400,12 +377,7 @@ fn attempt(
     };
     let line = command_line::command_line(
         options,
-        Launch {
-            version,
-            data_dir: &data_dir.path,
-            empty_config: config.path(),
-            port,
-        },
+        Launch { version, data_dir: &data_dir.path, empty_config: config.path(), port },
     )?;
     let mut guard = spawn(options, &line, log)?;
     tracing::debug!(
@@ -415,10 +387,7 @@ fn attempt(
         log = %options.log_path.display(),
         "started"
     );
-    data_dir
-        .watchdog
-        .watch(guard.id())
-        .map_err(ServerError::prepare(&data_dir.path))?;
+    data_dir.watchdog.watch(guard.id()).map_err(ServerError::prepare(&data_dir.path))?;
     let port = wait_until_ready(options, &mut guard, log, port, &data_dir.path, interrupted)?;
     tracing::debug!(port, "accepts connections");
     Ok((guard, port, line.settings))
@@ -430,16 +399,12 @@ fn spawn(
     log: &Log,
 ) -> Result<ChildGuard, ServerError> {
     let mut command = command_for(&options.program);
-    command
-        .args(&line.arguments)
-        .stdin(Stdio::null())
-        .stdout(log.writer()?)
-        .stderr(log.writer()?);
+    command.args(&line.arguments).stdin(Stdio::null()).stdout(log.writer()?).stderr(log.writer()?);
     for name in HIDDEN_SETTINGS {
         command.env_remove(name);
     }
-    // Data that is kept deserves a last checkpoint; what is thrown away needs none, and a killed
-    // server is gone for certain.
+    // Kept data deserves a last checkpoint. Temporary data needs none, and a killed server is
+    // certain to be gone.
     let death_signal = match options.data_dir {
         DataDir::Temporary(_) => Signal::SIGKILL,
         DataDir::Kept(_) => Signal::SIGTERM,
@@ -451,15 +416,14 @@ fn spawn(
             placement: options.placement.clone().unwrap_or_default(),
             source,
         },
-        SpawnFailure::Program(source) => ServerError::Spawn {
-            program: options.program.clone(),
-            source,
-        },
+        SpawnFailure::Program(source) => {
+            ServerError::Spawn { program: options.program.clone(), source }
+        }
     })
 }
 
 /// Waits for the line in which the server names its port, and for an answer on that port. The line
-/// makes sure that the answer does not come from somebody else.
+/// ensures that no other process answers.
 fn wait_until_ready(
     options: &ServerOptions,
     guard: &mut ChildGuard,
@@ -472,11 +436,10 @@ fn wait_until_ready(
     let reached = address::local(options.kind, options.listen);
     let begin = Instant::now();
     loop {
-        // The status is taken before the log: what a dead process printed is then all there.
-        let status = guard.exit_status().map_err(|source| ServerError::Stop {
-            process: guard.id(),
-            source,
-        })?;
+        // The status is read before the log, so that the log of a dead process is complete.
+        let status = guard
+            .exit_status()
+            .map_err(|source| ServerError::Stop { process: guard.id(), source })?;
         if let Some(status) = status {
             return Err(failure(options, log, status, asked_port, data_dir));
         }
@@ -507,10 +470,7 @@ fn failure(
     data_dir: &Path,
 ) -> ServerError {
     match diagnose::cause(&log.text()) {
-        Cause::PortInUse => ServerError::PortInUse {
-            listen: options.listen,
-            port,
-        },
+        Cause::PortInUse => ServerError::PortInUse { listen: options.listen, port },
         Cause::DataDirInUse => ServerError::DataDirInUse {
             path: data_dir.to_owned(),
             process: diagnose::lock_holder(data_dir),
@@ -523,8 +483,8 @@ fn failure(
     }
 }
 
-/// A port that is free on the address that others reach. On loopback another program may have it: then the start is tried
-/// again.
+/// A port that is free on the advertised address. On loopback another program may use it: then the
+/// start is repeated.
 pub(crate) fn free_port(options: &ServerOptions) -> Result<u16, ServerError> {
     let listen = options.listen;
     TcpListener::bind((listen, 0))
@@ -548,7 +508,7 @@ mod tests {
         let options =
             ServerOptions::from_plan(&plan, "/bin/server".into(), data_dir, "/log".into()).unwrap();
         assert!(check_folder(&options).is_ok());
-        // Only root can give something away. An empty folder is nobody's database.
+        // Only root can change owners. An empty folder contains no database.
         if nix::unistd::geteuid().is_root() {
             let give_away =
                 |path: &Path| std::os::unix::fs::chown(path, Some(65534), None).unwrap();
@@ -558,10 +518,7 @@ mod tests {
             assert!(check_folder(&options).is_ok());
             give_away(&file);
             let refused = check_folder(&options);
-            assert!(matches!(
-                refused,
-                Err(ServerError::ForeignOwner { owner: 65534, .. })
-            ));
+            assert!(matches!(refused, Err(ServerError::ForeignOwner { owner: 65534, .. })));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Settings of `mongod` and `mongos` beyond those that every server has, and what makes a server a
-//! member of something larger: plain data.
+//! Settings specific to `mongod` and `mongos`, and the role of a server in a deployment: plain
+//! data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use dyno_plan::units::Span;
 
 use crate::tls::TlsFiles;
 
-/// What a server is part of.
+/// Role of a server in its deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerRole {
-    /// Nothing: it stands alone.
+    /// Not part of a set or cluster.
     #[default]
     Standalone,
-    /// Member of the replica set of this name, with data or as an arbiter.
+    /// Member of the replica set with this name, with data or as an arbiter.
     ReplicaSetMember(String),
-    /// Member of a shard, which is the replica set of this name.
+    /// Member of a shard, which is the replica set with this name.
     ShardMember(String),
-    /// Member of the replica set of the config servers of this name.
+    /// Member of the replica set of config servers with this name.
     ConfigServer(String),
     /// `mongos` with the config servers `NAME/HOST:PORT,...`.
     Router(String),
 }
 
 impl ServerRole {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub const fn name(&self) -> &'static str {
         match self {
             ServerRole::Standalone => "standalone",
@@ -68,26 +68,25 @@ impl StorageEngine {
     }
 }
 
-/// Settings that only `mongod` has. Absent means the server's default. Of a deployment they are
-/// those of the servers with data, arbiters and config servers; routers are left alone.
+/// Settings that only `mongod` has. Absent means the server's default. In a deployment they apply
+/// to servers with data, arbiters and config servers, but not to routers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MongodSettings {
-    /// Write ahead to the journal; on by default. Off up to version 6.0 and outside of replica
-    /// sets only.
+    /// Whether to write a journal; on by default. It can be off only up to version 6.0 and outside
+    /// replica sets.
     pub journal: Option<bool>,
-    /// Longest time between two writes of the journal, 1 ms to 500 ms in whole milliseconds; 100 ms
-    /// by default.
+    /// Longest time between two journal writes, 1 ms to 500 ms in whole milliseconds; 100 ms by
+    /// default.
     pub journal_commit_interval: Option<Span>,
     /// Compressor of the journal: `none`, `snappy` (the default), `zlib` or `zstd`.
     pub journal_compressor: Option<String>,
-    /// Storage engine.
     pub storage_engine: StorageEngine,
     /// Server parameters by name, as after `--setParameter`.
     pub parameters: BTreeMap<String, String>,
 }
 
 impl MongodSettings {
-    /// Those of a plan.
+    /// The settings in a plan.
     pub fn from_plan(plan: &ServerPlan) -> MongodSettings {
         MongodSettings {
             journal: plan.journal,
@@ -102,12 +101,12 @@ impl MongodSettings {
     }
 }
 
-/// Files that encrypt and authenticate.
+/// Files for encryption and authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
     /// Encrypts all connections.
     pub tls: Option<TlsFiles>,
-    /// Clients must present a certificate; only with `tls`.
+    /// Whether clients must present a certificate; only with `tls`.
     pub require_client_certificate: bool,
     /// Key by which the members of a deployment trust each other; only `mongod` and `mongos`.
     pub key_file: Option<PathBuf>,

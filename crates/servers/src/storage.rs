@@ -1,10 +1,11 @@
-//! Storage that is prepared for servers and taken away after them: file systems on files behind loop devices, or on devices
-//! that were named and hold nothing.
+//! Prepares storage for servers and removes it afterwards: file systems on files behind loop
+//! devices, or on named devices that are empty.
 //!
-//! The file system is mounted in a mount namespace of the thread that prepares it, so that only what this thread starts from
-//! then on sees it: the threads that read the data folder and the servers, and nobody else on the machine. A file has no name
-//! once its loop device has it, and the loop device goes away with its last user. So when this process is killed, mount, loop
-//! device and file are gone with it. Devices that were named are emptied again by a watchdog, as after an ordinary end.
+//! The file system is mounted in a mount namespace of the preparing thread. Only this thread and
+//! its later children see it: the threads that read the data folder, and the servers. A file loses
+//! its name once its loop device holds it, and the loop device disappears with its last user. So if
+//! this process is killed, mount, loop device and file are gone with it. A watchdog empties named
+//! devices, as a normal end does.
 
 mod capacity;
 mod device;
@@ -35,44 +36,45 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Longest wait until nobody uses the file system any more.
+/// Longest wait until the file system has no more users.
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
 /// Stripe of a RAID 0 in KiB: the default of `mdadm --create`.
 const CHUNK: &str = "512";
 
 thread_local! {
-    /// Whether this thread has mounts of its own.
+    /// Whether this thread has its own mounts.
     static HAS_OWN_MOUNTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// See the module. It goes away when it is dropped; what uses it must be gone by then.
+/// Prepared and mounted storage. Removed when dropped; its users must have ended by then.
 #[derive(Debug)]
 pub struct PreparedStorage {
     setting: Storage,
-    /// Where it is mounted.
+    /// Mount point.
     folder: PathBuf,
     devices: Vec<PreparedDevice>,
-    /// RAID 0 of the kernel over the devices.
+    /// The kernel's RAID 0 over the devices.
     array: Option<PathBuf>,
     is_mounted: bool,
     is_gone: bool,
     watchdog: Watchdog,
 }
 
-/// A device of it.
+/// A device of the storage.
 #[derive(Debug)]
 struct PreparedDevice {
     block: BlockDevice,
-    /// The file behind a loop device, which has no name any more.
+    /// The file behind a loop device, which no longer has a name.
     image: Option<PathBuf>,
-    /// Keeps a loop device as long as it is not mounted.
+    /// Keeps a loop device while it is not mounted.
     held: Option<File>,
-    /// Whether we began to write on it.
+    /// Whether we began to write to it.
     is_written: bool,
 }
 
-/// Refuses what [`PreparedStorage::prepare`] would refuse, as far as that is known before anything is made: rights, programs,
-/// devices that hold something, and files that do not fit into `folder`.
+/// Refuses what [`PreparedStorage::prepare`] would refuse, if that can be checked before anything
+/// is created: missing rights and programs, devices with content, and files that do not fit into
+/// `folder`.
 ///
 /// # Errors
 /// [`StorageError`].
@@ -110,7 +112,7 @@ pub fn check(setting: &Storage, folder: &Path) -> Result<Vec<BlockDevice>, Stora
         if blocks.contains(&block) {
             return Err(StorageError::Refused {
                 device: named.to_owned(),
-                reason: "it is in `server.storage` under another name, too".to_owned(),
+                reason: "`server.storage` also contains it under another name".to_owned(),
                 is_ours: false,
             });
         }
@@ -119,7 +121,7 @@ pub fn check(setting: &Storage, folder: &Path) -> Result<Vec<BlockDevice>, Stora
     Ok(blocks)
 }
 
-/// The path of a device that was named.
+/// The path of a named device.
 fn path_of(device: &Device) -> Option<&str> {
     match device {
         Device::Block(path) => Some(path),
@@ -127,13 +129,13 @@ fn path_of(device: &Device) -> Option<&str> {
     }
 }
 
-/// Whether the kernel has a RAID of its own, or a module for it.
+/// Whether the kernel supports RAID itself or through a module.
 fn has_md() -> bool {
     Path::new("/proc/mdstat").exists()
         || run("modprobe", &["--dry-run", "raid0"], &|| false).is_ok()
 }
 
-/// A file that fills up its disk would fail in the middle of a run.
+/// Refuses files that could fill up their disk, which would fail in the middle of a run.
 fn check_space(setting: &Storage, folder: &Path) -> Result<(), StorageError> {
     let needed = setting.loop_bytes();
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -146,16 +148,13 @@ fn check_space(setting: &Storage, folder: &Path) -> Result<(), StorageError> {
     if needed <= free {
         return Ok(());
     }
-    Err(StorageError::NoSpace {
-        folder,
-        needed: Bytes(needed),
-        free: Bytes(free >> 20 << 20),
-    })
+    Err(StorageError::NoSpace { folder, needed: Bytes(needed), free: Bytes(free >> 20 << 20) })
 }
 
 impl PreparedStorage {
-    /// Prepares what the plan asks for and mounts it at `folder`, which is made; files behind loop devices lie beside it.
-    /// From here on this thread, and what it starts, have mounts of their own. `interrupted` is asked every few milliseconds.
+    /// Prepares the storage of a plan and mounts it at `folder`, which is created; files behind
+    /// loop devices are next to it. From here on, this thread and its children have their own
+    /// mounts. `interrupted` is called every few milliseconds.
     ///
     /// # Errors
     /// [`StorageError`]; nothing is left behind.
@@ -183,7 +182,7 @@ impl PreparedStorage {
             is_gone: false,
             watchdog,
         };
-        fs::create_dir_all(&storage.folder).map_err(StorageError::step("make its folder"))?;
+        fs::create_dir_all(&storage.folder).map_err(StorageError::step("create its folder"))?;
         storage.tell("mount", &storage.folder);
         for (number, device) in setting.devices.iter().enumerate() {
             let prepared = match device {
@@ -205,7 +204,7 @@ impl PreparedStorage {
         Ok(storage)
     }
 
-    /// Makes the file system.
+    /// Creates the file system.
     fn format(&mut self, interrupted: Interrupted<'_>) -> Result<(), StorageError> {
         for number in 0..self.devices.len() {
             let device = &mut self.devices[number];
@@ -220,11 +219,10 @@ impl PreparedStorage {
         let targets = self.targets();
         let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
         let (program, options): (_, &[&str]) = match self.setting.volume {
-            // Without a lazy initialisation that would be seen as load later.
-            Volume::Single(FileSystem::Ext4) | Volume::Raid0(FileSystem::Ext4) => (
-                "mkfs.ext4",
-                &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-            ),
+            // A lazy initialisation would appear as load later.
+            Volume::Single(FileSystem::Ext4) | Volume::Raid0(FileSystem::Ext4) => {
+                ("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
+            }
             Volume::Single(FileSystem::Xfs) | Volume::Raid0(FileSystem::Xfs) => {
                 ("mkfs.xfs", &["-q"])
             }
@@ -257,12 +255,9 @@ impl PreparedStorage {
     fn mount(&mut self) -> Result<(), StorageError> {
         let targets = self.targets();
         let file_system = self.setting.volume.file_system().as_str();
-        // btrfs finds members that no daemon has shown to the kernel by their names.
+        // Without a daemon, btrfs needs the names of all members to find them.
         let members: Vec<String> = match self.setting.volume {
-            Volume::BtrfsRaid0 => targets
-                .iter()
-                .map(|path| format!("device={path}"))
-                .collect(),
+            Volume::BtrfsRaid0 => targets.iter().map(|path| format!("device={path}")).collect(),
             _ => Vec::new(),
         };
         let members = members.join(",");
@@ -279,7 +274,7 @@ impl PreparedStorage {
         Ok(())
     }
 
-    /// What the file system is made on.
+    /// The block devices of the file system.
     fn targets(&self) -> Vec<String> {
         match &self.array {
             Some(array) => vec![array.display().to_string()],
@@ -289,29 +284,26 @@ impl PreparedStorage {
 
     /// Paths of the devices, such as `/dev/loop0`.
     pub fn member_paths(&self) -> Vec<String> {
-        let devices = self.devices.iter();
-        devices
-            .map(|device| device.block.path.display().to_string())
-            .collect()
+        self.devices.iter().map(|device| device.block.path.display().to_string()).collect()
     }
 
-    /// Size of all devices together.
+    /// Total size of all devices.
     pub fn bytes(&self) -> u64 {
         self.devices.iter().map(|device| device.block.bytes).sum()
     }
 
-    /// Where it is mounted.
+    /// Mount point.
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder for the data of servers, which is theirs to make.
+    /// The folder for the servers' data, which the servers create.
     pub fn data(&self) -> PathBuf {
         self.folder.join(DATA)
     }
 
-    /// Limits the operations of these processes, and of what they start, to the number of the plan, from now on until the
-    /// limit is dropped. `None` without a limit in the plan.
+    /// Limits the operations of these processes and their children to the plan's number, until the
+    /// returned limit is dropped. `None` without a limit in the plan.
     ///
     /// # Errors
     /// [`StorageError::Step`] and [`StorageError::NoLimits`].
@@ -324,11 +316,8 @@ impl PreparedStorage {
             .iter()
             .map(|device| device::disk_number(&device.block.number, Path::new("/")))
             .collect();
-        let throttle = Throttle::set(
-            &numbers.ok_or(StorageError::NoLimits)?,
-            limit.per_s,
-            processes,
-        )?;
+        let throttle =
+            Throttle::set(&numbers.ok_or(StorageError::NoLimits)?, limit.per_s, processes)?;
         self.tell("group", throttle.group());
         Ok(Some(throttle))
     }
@@ -339,35 +328,33 @@ impl PreparedStorage {
         Some(limit.per_s)
     }
 
-    /// Time from the start of the servers until the limit of the plan applies; `None` if it has none, or one that applies at
-    /// once.
+    /// Time from the start of the servers until the plan's limit applies; `None` without a limit,
+    /// or if it applies at once.
     pub fn limited_after(&self) -> Option<Duration> {
         Some(self.setting.limit?.after?.0)
     }
 
-    /// Measures what it can do with `fio`, under the limit of the plan if that applies at once, and what each of its devices can
-    /// do without a limit, by their counters. Nobody else may use it meanwhile.
+    /// Measures the storage with `fio`, under the plan's limit if that applies at once, and the
+    /// capacity of each device without a limit, by its counters. Nothing else may use the storage
+    /// at the same time.
     ///
     /// # Errors
-    /// [`StorageError::NoProgram`] without `fio`, and what it fails with.
+    /// [`StorageError::NoProgram`] without `fio`, and errors of measuring.
     pub fn measure(
         &self,
         counting: Counting<'_>,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<StorageLimits, StorageError> {
         if !can_measure() {
-            return Err(StorageError::NoProgram {
-                program: fio::FIO,
-                package: fio::FIO,
-            });
+            return Err(StorageError::NoProgram { program: fio::FIO, package: fio::FIO });
         }
         fio::measure(self, counting, interrupted)
     }
 
-    /// Unmounts it and empties the devices. What used it must be gone.
+    /// Unmounts the storage and empties the devices. Its users must have ended.
     ///
     /// # Errors
-    /// [`StorageError::Step`] with what stays as it is.
+    /// [`StorageError::Step`] with the part that remains.
     pub fn remove(mut self) -> Result<(), StorageError> {
         self.take_away()
     }
@@ -388,7 +375,8 @@ impl PreparedStorage {
             let path = device.block.path.display().to_string();
             device.held = None;
             match &device.image {
-                // The last user detaches it, so that somebody else may have it by now. Before it was mounted nothing else does.
+                // The last user detaches the loop device, so it may have another owner by now.
+                // Before it was mounted, nothing else detaches it.
                 Some(image) if has_file(Path::new("/"), &path, image) => {
                     let _ = run("losetup", &["--detach", &path], &|| false);
                 }
@@ -400,25 +388,25 @@ impl PreparedStorage {
             }
         }
         let removed = fs::remove_dir(&self.folder);
-        failure = failure.or(removed
-            .map_err(StorageError::step("remove the folder of the storage"))
-            .err());
+        failure = failure
+            .or(removed.map_err(StorageError::step("remove the folder of the storage")).err());
         failure.map_or(Ok(()), Err)
     }
 
-    /// Tells the watchdog what to take away after us. One that is gone takes nothing away, and is no reason to end a run.
+    /// Tells the watchdog what to remove after our death. A dead watchdog removes nothing, which is
+    /// not a reason to end the run.
     fn tell(&self, word: &'static str, path: &Path) {
         let _ = self.watchdog.send_path(word, path);
     }
 }
 
-/// Name of the folder for data within.
+/// Name of the data folder on the storage.
 const DATA: &str = "data";
 
 impl Drop for PreparedStorage {
     fn drop(&mut self) {
         if let Err(error) = self.take_away() {
-            tracing::warn!(%error, "storage not taken away cleanly");
+            tracing::warn!(%error, "storage not removed cleanly");
         }
     }
 }
@@ -439,7 +427,7 @@ fn unmount(folder: &Path) {
     }
 }
 
-/// A new file behind a loop device, which goes away with its last user.
+/// Creates a file behind a loop device, which disappears with its last user.
 fn loop_device(image: PathBuf, bytes: u64) -> Result<PreparedDevice, StorageError> {
     let file = File::create_new(&image).and_then(|file| file.set_len(bytes));
     file.map_err(StorageError::step(format!("make `{}`", image.display())))?;
@@ -448,15 +436,15 @@ fn loop_device(image: PathBuf, bytes: u64) -> Result<PreparedDevice, StorageErro
         let arguments = [&["--find", "--show"], options, &[&*name]].concat();
         run("losetup", &arguments, &|| false)
     };
-    // With direct I/O the page cache of the file below answers nothing.
+    // With direct I/O, the page cache of the file below answers nothing.
     let attached = attach(&["--direct-io=on"]).or_else(|_| attach(&[]));
-    // The loop device has it open.
+    // The loop device keeps the file open.
     let _ = fs::remove_file(&image);
     let path = attached?;
     let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.rdev(), file)));
     let opened = opened.map_err(StorageError::step(format!("open `{path}`")));
-    // A device that is in use is detached when its last user closes it, which after the mount is the mount. So nothing is
-    // left when this process is killed.
+    // A device in use is detached when its last user closes it, which after mounting is the mount.
+    // So nothing is left behind if this process is killed.
     run("losetup", &["--detach", &path], &|| false)?;
     let (number, held) = opened?;
     Ok(PreparedDevice {
@@ -471,7 +459,7 @@ fn loop_device(image: PathBuf, bytes: u64) -> Result<PreparedDevice, StorageErro
     })
 }
 
-/// Whether this file, which has no name any more, is behind a loop device.
+/// Whether this file, which no longer has a name, is behind a loop device.
 fn has_file(root: &Path, device: &str, image: &Path) -> bool {
     let Some(name) = Path::new(device).file_name() else {
         return false;
@@ -481,7 +469,7 @@ fn has_file(root: &Path, device: &str, image: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|found| found.trim_end_matches('\n') == expected)
 }
 
-/// Gives this thread mounts of its own; others see none of what it mounts.
+/// Gives this thread its own mounts; others do not see what it mounts.
 fn own_mounts() -> Result<(), StorageError> {
     if HAS_OWN_MOUNTS.get() {
         return Ok(());
@@ -489,7 +477,7 @@ fn own_mounts() -> Result<(), StorageError> {
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS)
         .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
-        .map_err(|error| StorageError::step("have mounts of its own")(io::Error::from(error)))?;
+        .map_err(|error| StorageError::step("create a mount namespace")(io::Error::from(error)))?;
     HAS_OWN_MOUNTS.set(true);
     Ok(())
 }
@@ -499,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reused_loop_device_is_not_ours() {
+    fn reused_loop_device_is_not_ours() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("sys/block/loop3/loop");
         fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! Certificates that are made on the fly: an authority, server certificates for the names of their hosts and a client
-//! certificate, as PEM files that only their owner can read.
+//! Certificates created at run time: an authority, server certificates for the names of their hosts
+//! and a client certificate, as PEM files that only their owner can read.
 
 use std::fmt;
 use std::io;
@@ -21,10 +21,10 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 pub struct TlsFiles {
     /// Certificate of the authority that signed the others.
     pub ca: PathBuf,
-    /// Certificate of the server and its key in one file, as `mongod` takes them. It is valid for a
-    /// client as well: members of a deployment connect to each other with it.
+    /// Certificate of the server and its key in one file, as `mongod` expects them. Also valid for
+    /// a client, because members of a deployment connect to each other with it.
     pub server: PathBuf,
-    /// Certificate of the server alone, as the embedded server takes it.
+    /// Certificate of the server alone, as the embedded server expects it.
     pub server_certificate: PathBuf,
     /// Key of the server alone.
     pub server_key: PathBuf,
@@ -35,14 +35,13 @@ pub struct TlsFiles {
 /// A certificate and its key, both as PEM. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate.
     pub certificate: String,
-    /// Its key: a secret.
+    /// A secret.
     pub key: String,
 }
 
 impl Identity {
-    /// Certificate and key in one text, as `mongod` and drivers take them: a secret.
+    /// Certificate and key in one text, as `mongod` and drivers expect them. The text is a secret.
     pub fn both(&self) -> String {
         format!("{}{}", self.certificate, self.key)
     }
@@ -59,17 +58,15 @@ impl fmt::Debug for Identity {
 pub struct Certificates {
     /// Certificate of the authority as PEM.
     pub ca: String,
-    /// Identity of the server.
     pub server: Identity,
-    /// Identity of the clients.
     pub client: Identity,
 }
 
 impl Certificates {
-    /// Writes them to the existing `folder` with mode 0600.
+    /// Writes the certificates and keys to the existing `folder` with mode 0600.
     ///
     /// # Errors
-    /// [`ServerError::Tls`] when one cannot be written, as to a file that exists.
+    /// [`ServerError::Tls`] if one cannot be written, for example because it exists.
     pub(crate) fn write(&self, folder: &Path) -> Result<TlsFiles, ServerError> {
         let files = TlsFiles {
             ca: folder.join("ca.pem"),
@@ -91,7 +88,8 @@ impl Certificates {
     }
 }
 
-/// Signs certificates of one deployment. Its key is in memory alone: nobody else can sign more.
+/// Signs the certificates of one deployment. Its key exists only in memory, so no one else can sign
+/// more.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl fmt::Debug for Authority {
@@ -101,10 +99,10 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     ///
     /// # Errors
-    /// [`ServerError::Certificate`] when the random numbers of the system do not suffice for a key.
+    /// [`ServerError::Certificate`] if the system does not provide enough random numbers for a key.
     pub fn new() -> Result<Authority, ServerError> {
         let made = CertificateParams::new(Vec::new()).and_then(|mut parameters| {
             parameters.distinguished_name = named("dyno authority");
@@ -115,16 +113,17 @@ impl Authority {
         made.map(Authority).map_err(not_made)
     }
 
-    /// Its certificate as PEM, which clients trust servers by.
+    /// The authority's certificate as PEM, which clients need to trust servers.
     pub fn certificate(&self) -> String {
         self.0.pem()
     }
 
-    /// An identity of a server, which is valid for a client as well: members of a deployment connect to each other with it.
-    /// The certificate is valid for `names` (names and addresses), 127.0.0.1, ::1 and `localhost`.
+    /// Creates an identity of a server, which is also valid for a client, because members of a
+    /// deployment connect to each other with it. The certificate is valid for `names` (names and
+    /// addresses), 127.0.0.1, ::1 and `localhost`.
     ///
     /// # Errors
-    /// [`ServerError::Certificate`] when a name cannot be part of a certificate.
+    /// [`ServerError::Certificate`] if a certificate cannot contain one of the names.
     pub fn sign_server(&self, names: &[String]) -> Result<Identity, ServerError> {
         let mut all: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
         for name in names {
@@ -132,14 +131,11 @@ impl Authority {
                 all.push(name.clone());
             }
         }
-        let usages = [
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         self.sign(all, "dyno server", &usages)
     }
 
-    /// An identity of clients.
+    /// Creates an identity of clients.
     ///
     /// # Errors
     /// [`ServerError::Certificate`], as for [`new`](Authority::new).
@@ -160,16 +156,13 @@ impl Authority {
             parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             parameters.extended_key_usages = usages.to_vec();
             let certificate = parameters.signed_by(&key, &self.0)?;
-            Ok(Identity {
-                certificate: certificate.pem(),
-                key: key.serialize_pem(),
-            })
+            Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
         });
         signed.map_err(not_made)
     }
 }
 
-/// Makes an authority and certificates signed by it, for a server with these `names`.
+/// Creates an authority and certificates signed by it, for a server with these `names`.
 pub(crate) fn make_certificates(names: &[String]) -> Result<Certificates, ServerError> {
     let authority = Authority::new()?;
     Ok(Certificates {
@@ -180,19 +173,14 @@ pub(crate) fn make_certificates(names: &[String]) -> Result<Certificates, Server
 }
 
 fn not_made(source: rcgen::Error) -> ServerError {
-    ServerError::Certificate {
-        source: io::Error::other(source),
-    }
+    ServerError::Certificate { source: io::Error::other(source) }
 }
 
 fn failed(path: &Path, source: io::Error) -> ServerError {
-    ServerError::Tls {
-        path: path.to_owned(),
-        source,
-    }
+    ServerError::Tls { path: path.to_owned(), source }
 }
 
-/// The organization must be the same for all members: `mongod` compares it.
+/// Name with an organization that is the same for all members, because `mongod` compares it.
 fn named(common_name: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     name.push(DnType::OrganizationName, "mongodyno");
@@ -229,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn key_is_never_shown() {
         let made = make_certificates(&[]).unwrap();
         let shown = format!("{made:?} {:?}", Authority::new().unwrap());
         assert!(!shown.contains("PRIVATE KEY"), "{shown}");
     }
 
     #[test]
-    fn an_existing_file_is_an_error_that_names_it() {
+    fn existing_file_is_an_error_that_names_it() {
         let folder = TempDir::new().unwrap();
         let made = make_certificates(&[]).unwrap();
         made.write(folder.path()).unwrap();

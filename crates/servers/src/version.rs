@@ -1,4 +1,4 @@
-//! Asks a server program for its version, so that a wrong file is noticed before it is started.
+//! Gets the version of a server program, so that a wrong file is noticed before it is started.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::child_guard::POLL_INTERVAL;
 use crate::installed::{command_for, is_name};
 use crate::{ServerError, ServerProgram};
 
-/// Version of the embedded server that this program is made for and that the set-up script builds.
+/// Version of the embedded server that this program supports and the set-up script builds.
 pub const EMBEDDED_VERSION: &str = "0.5.3-beta.196";
 
-/// Oldest `mongod` whose log is the JSON that readiness is read from.
+/// First `mongod` version with a JSON log, which is needed to detect readiness.
 const OLDEST_MONGOD: (u32, u32) = (4, 4);
 
 /// A program that takes longer to print its version is not one of ours.
@@ -24,7 +24,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edition {
-    /// MongoDB's Community Server, or another program that says nothing of an edition.
+    /// MongoDB's Community Server, or another program that reports no edition.
     Community,
     /// MongoDB's Enterprise Server.
     Enterprise,
@@ -32,12 +32,12 @@ pub enum Edition {
     Percona,
 }
 
-/// What a program says of itself.
+/// Output of a program about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Version without prefix, such as `7.0.14`.
     pub version: String,
-    /// Who built it.
+    /// Edition, which identifies the builder.
     pub edition: Edition,
     /// Revision of its source, if it reports one.
     pub git_version: Option<String>,
@@ -50,11 +50,11 @@ impl Program {
     }
 }
 
-/// Runs `program --version`, and reads what it prints.
+/// Runs `program --version` and parses its output.
 ///
 /// # Errors
-/// [`ServerError::Spawn`] when it cannot be run, [`ServerError::UnknownVersion`] when it is another program,
-/// [`ServerError::OldVersion`] when it is too old to be started here.
+/// [`ServerError::Spawn`] if it cannot be run, [`ServerError::UnknownVersion`] if it is another
+/// program, [`ServerError::OldVersion`] if it is not supported because it is too old.
 pub fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, ServerError> {
     let output = version_output(program)?;
     let version = parse_version(kind, &output).ok_or_else(|| ServerError::UnknownVersion {
@@ -70,15 +70,11 @@ pub fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, S
         });
     }
     let build = build_info(&output);
-    Ok(Program {
-        version,
-        edition: edition(&build),
-        git_version: build.git_version,
-    })
+    Ok(Program { version, edition: edition(&build), git_version: build.git_version })
 }
 
-/// The document after `Build Info:`. Percona Server has lists of features in it that others have not, and its commands
-/// report a version of its own.
+/// The document after `Build Info:`. Percona Server adds lists of features, and its commands report
+/// a version of their own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct BuildInfo {
@@ -92,9 +88,7 @@ struct BuildInfo {
 /// Empty for a program that prints none.
 fn build_info(output: &str) -> BuildInfo {
     let document = output.split_once("Build Info:").map(|(_, rest)| rest);
-    document
-        .and_then(|text| serde_json::from_str(text.trim()).ok())
-        .unwrap_or_default()
+    document.and_then(|text| serde_json::from_str(text.trim()).ok()).unwrap_or_default()
 }
 
 fn edition(build: &BuildInfo) -> Edition {
@@ -110,13 +104,10 @@ fn edition(build: &BuildInfo) -> Edition {
     }
 }
 
-/// Standard output of `program --version`, or standard error when it printed nothing else: that is
-/// where the dynamic loader says which library is missing.
+/// Standard output of `program --version`, or standard error if there was no other output: that is
+/// where the dynamic loader reports a missing library.
 fn version_output(program: &Path) -> Result<String, ServerError> {
-    let spawn_error = |source| ServerError::Spawn {
-        program: program.to_owned(),
-        source,
-    };
+    let spawn_error = |source| ServerError::Spawn { program: program.to_owned(), source };
     let mut child = command_for(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -140,8 +131,8 @@ fn version_output(program: &Path) -> Result<String, ServerError> {
     Ok(output)
 }
 
-/// A version text fits in the pipe's buffer, so that reading after the exit loses nothing. A
-/// grandchild that keeps the pipe open must not block us, hence one read.
+/// Reads once. A version text fits in the pipe's buffer, so reading after the exit loses nothing,
+/// and a grandchild that keeps the pipe open must not block us.
 fn read_start(pipe: Option<impl Read>) -> String {
     let mut buffer = [0; 4096];
     let length = pipe.map_or(0, |mut pipe| pipe.read(&mut buffer).unwrap_or(0));
@@ -172,12 +163,9 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn versions_are_read_from_what_the_servers_print() {
+    fn versions_are_read_from_server_output() {
         let mongod = "db version v7.0.14\nBuild Info: {\n    \"version\": \"7.0.14\"\n}\n";
-        assert_eq!(
-            parse_version(ServerProgram::Mongod, mongod).as_deref(),
-            Some("7.0.14")
-        );
+        assert_eq!(parse_version(ServerProgram::Mongod, mongod).as_deref(), Some("7.0.14"));
         let embedded = "secantusd-rs 0.5.3-beta.196\nsource: crates.io\n";
         assert_eq!(
             parse_version(ServerProgram::Embedded, embedded).as_deref(),
@@ -186,18 +174,14 @@ mod tests {
         assert_eq!(parse_version(ServerProgram::Mongod, embedded), None);
         assert_eq!(parse_version(ServerProgram::Mongod, "db version vx"), None);
         assert_eq!(parse_version(ServerProgram::Mongod, ""), None);
-        for version in [
-            "8.0.4/../../../evil",
-            "8.0.4-x y",
-            "8.0.4\u{1b}[8m",
-            "8.0 .4",
-        ] {
+        for version in ["8.0.4/../../../evil", "8.0.4-x y", "8.0.4\u{1b}[8m", "8.0 .4"] {
             let output = format!("db version v{version}");
             assert_eq!(parse_version(ServerProgram::Mongod, &output), None);
         }
     }
 
-    /// 6.0.5 as it prints it; the others have the fields that their sources write, and no revision.
+    /// The text of 6.0.5 is original; the others contain the fields in their sources, without a
+    /// revision.
     const COMMUNITY: &str = r#"db version v6.0.5
 Build Info: {
     "version": "6.0.5",
@@ -265,7 +249,7 @@ Build Info: {
 "#;
 
     #[test]
-    fn the_edition_is_read_from_what_the_servers_print() {
+    fn edition_is_read_from_server_output() {
         for (output, version, expected) in [
             (COMMUNITY, "6.0.5", Edition::Community),
             (ENTERPRISE, "7.0.14", Edition::Enterprise),
@@ -278,20 +262,14 @@ Build Info: {
             assert_eq!(read.as_deref(), Some(version));
         }
         let git_version = build_info(COMMUNITY).git_version;
-        assert_eq!(
-            git_version.as_deref(),
-            Some("c9a99c120371d4d4c52cbb15dac34a36ce8d3b1d")
-        );
+        assert_eq!(git_version.as_deref(), Some("c9a99c120371d4d4c52cbb15dac34a36ce8d3b1d"));
     }
 
     #[test]
     fn versions_of_routers_and_servers_are_distinguished() {
         let router = parse_version(ServerProgram::Mongos, "mongos version v8.0.4\n");
         assert_eq!(router.as_deref(), Some("8.0.4"));
-        assert_eq!(
-            parse_version(ServerProgram::Mongod, "mongos version v8.0.4"),
-            None
-        );
+        assert_eq!(parse_version(ServerProgram::Mongod, "mongos version v8.0.4"), None);
     }
 
     #[test]
@@ -301,7 +279,7 @@ Build Info: {
     }
 
     #[test]
-    fn another_program_is_refused_by_what_it_prints() {
+    fn another_program_is_refused_by_its_output() {
         let program = PathBuf::from("/bin/ls");
         let error = program_version(ServerProgram::Mongod, &program).unwrap_err();
         let ServerError::UnknownVersion { output, .. } = error else {
@@ -311,7 +289,7 @@ Build Info: {
     }
 
     #[test]
-    fn the_setup_script_installs_the_version_that_is_expected_here() {
+    fn setup_script_installs_the_expected_version() {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/setup.sh");
         let script = std::fs::read_to_string(script).unwrap();
         assert!(script.contains(&format!("EMBEDDED_VERSION={EMBEDDED_VERSION}\n")));

@@ -1,5 +1,5 @@
-//! A shell that sleeps until we are dead and then clears up: after `SIGKILL` nothing else of ours
-//! can remove a temporary folder, or end a server that does not obey its death signal.
+//! A shell that waits for our death and then cleans up: after `SIGKILL` nothing else of ours can
+//! remove a temporary folder, or end a server that ignores its death signal.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const SCRIPT: &str = include_str!("watchdog.sh");
 const STORAGE_SCRIPT: &str = include_str!("storage/watchdog.sh");
 
-/// The waiting shell. It notices our death by the end of its standard input.
+/// The waiting shell. The end of its standard input signals our death.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
@@ -20,13 +20,14 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a shell that takes storage away after our death, once it is told what there is of it.
+    /// Starts a shell that removes storage after our death; [`send_path`](Watchdog::send_path)
+    /// names its parts.
     pub(crate) fn of_storage() -> io::Result<Watchdog> {
         Watchdog::of_script(STORAGE_SCRIPT, &[])
     }
 
     /// Starts the shell. `temporary` is an absolute path that is removed after our death, when the
-    /// server is gone, and `empty_parent` after it unless something else is in it; the server has
+    /// server has ended, and then `empty_parent` unless it has other content; the server has
     /// `limit` to end by itself.
     pub(crate) fn start(
         temporary: Option<&Path>,
@@ -44,7 +45,7 @@ impl Watchdog {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", script, "dyno-watchdog"])
             .args(arguments)
-            // Signals of the terminal must not reach it, and it must not pin a file system.
+            // Terminal signals must not reach the shell, and it must not keep a file system busy.
             .process_group(0)
             .current_dir("/")
             .env_clear()
@@ -57,12 +58,12 @@ impl Watchdog {
         Ok(Watchdog { shell, input })
     }
 
-    /// Tells which process must be gone before the folder is removed.
+    /// Sends the process that must have ended before the folder is removed.
     pub(crate) fn watch(&mut self, server: u32) -> io::Result<()> {
         self.send(&format!("server {server}\n"))
     }
 
-    /// Sends a path by its word. The path may hold any byte, also a line break.
+    /// Sends a path with its keyword. The path may contain any byte, even a line break.
     pub(crate) fn send_path(&self, word: &'static str, path: &Path) -> io::Result<()> {
         self.send(&format!("{word} {}\n", encoded(path.as_os_str())))
     }
@@ -75,7 +76,8 @@ impl Watchdog {
     }
 }
 
-/// One word for the shell, without blanks and line breaks. `printf %b` makes the text of it again, byte for byte.
+/// Encodes a text as one word without blanks and line breaks, which `printf %b` decodes byte by
+/// byte.
 fn encoded(text: &OsStr) -> String {
     let mut word = String::new();
     for byte in text.as_bytes() {
@@ -89,10 +91,10 @@ fn encoded(text: &OsStr) -> String {
 }
 
 impl Drop for Watchdog {
-    /// Sends the shell away; its owner has cleared up.
+    /// Ends the shell; its owner has cleaned up.
     fn drop(&mut self) {
         if self.send("done\n").is_err() {
-            // It must not remove a folder later that has a new owner.
+            // Later it could remove a folder that has a new owner.
             let _ = self.shell.kill();
         }
         drop(self.input.take());
@@ -100,17 +102,18 @@ impl Drop for Watchdog {
     }
 }
 
-/// Ends a group of processes after our death, also by `SIGKILL`, which a death signal does only to
-/// the first of them. Drop it when the group is gone.
+/// Ends a process group after our death, even by `SIGKILL`; a death signal does this only for the
+/// first process. Drop it after the group has ended.
 #[derive(Debug)]
 pub struct GroupWatchdog(Watchdog);
 
 impl GroupWatchdog {
-    /// Starts the watchdog. After our death the group is asked to end by `SIGINT`; what is left of it
-    /// is killed when its first process has ended, or after `limit` (whole seconds, at least one).
+    /// Starts the watchdog. After our death it asks the group to end with `SIGINT`. The rest of the
+    /// group is killed when its first process has ended, or after `limit` (whole seconds, at least
+    /// one).
     ///
     /// # Errors
-    /// When no shell can be started.
+    /// No shell can be started.
     pub fn start(limit: Duration) -> io::Result<Self> {
         Watchdog::start(None, None, limit).map(GroupWatchdog)
     }
@@ -118,13 +121,13 @@ impl GroupWatchdog {
     /// Names the group by its first process.
     ///
     /// # Errors
-    /// When the watchdog is gone.
+    /// The watchdog has ended.
     pub fn watch(&mut self, leader: u32) -> io::Result<()> {
         self.0.send(&format!("group {leader}\n"))
     }
 }
 
-/// Removes a folder after our death, also by `SIGKILL`. Drop it when the folder is gone.
+/// Removes a folder after our death, even by `SIGKILL`. Drop it after the folder has been removed.
 #[derive(Debug)]
 pub struct FolderWatchdog {
     _watchdog: Watchdog,
@@ -134,12 +137,10 @@ impl FolderWatchdog {
     /// Starts the watchdog of an absolute path.
     ///
     /// # Errors
-    /// When no shell can be started.
+    /// No shell can be started.
     pub fn start(folder: &Path) -> io::Result<Self> {
         let watchdog = Watchdog::start(Some(folder), None, Duration::ZERO)?;
-        Ok(FolderWatchdog {
-            _watchdog: watchdog,
-        })
+        Ok(FolderWatchdog { _watchdog: watchdog })
     }
 }
 
@@ -151,7 +152,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use tempfile::TempDir;
 
-    /// What our death looks like to the shell: its input ends without `done`.
+    /// Simulates our death for the shell: its input ends without `done`.
     fn die(mut watchdog: Watchdog) {
         drop(watchdog.input.take());
         watchdog.shell.wait().unwrap();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_removed_after_our_death() {
+    fn folder_is_removed_after_our_death() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         die(Watchdog::start(Some(&path), None, Duration::from_secs(60)).unwrap());
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_above_goes_with_the_last_folder_in_it() {
+    fn parent_folder_is_removed_with_the_last_folder_in_it() {
         let folder = TempDir::new().unwrap();
         let above = folder.path().join("above");
         let inner: Vec<_> = ["a", "b"].map(|name| above.join(name)).into();
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_stays_when_we_cleared_up_ourselves() {
+    fn folder_stays_when_we_cleaned_up_ourselves() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         drop(Watchdog::start(Some(&path), None, Duration::from_secs(60)).unwrap());
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hanging_server_is_killed_before_its_folder_is_removed() {
+    fn hanging_server_is_killed_before_its_folder_is_removed() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         let mut server = Command::new("/bin/sleep").arg("60").spawn().unwrap();
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_gone_is_not_waited_for() {
+    fn ended_server_is_not_waited_for() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         let mut server = Command::new("/bin/true").spawn().unwrap();
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn process_groups_that_ignore_an_interrupt_are_killed() {
-        // These tests may have been started in the background by a shell, and then ignore interrupts.
+        // A shell may have started these tests in the background, so that they ignore interrupts.
         let mut leader = Command::new("env")
             .args(["--default-signal=INT", "/bin/sh", "-c"])
             .arg("sleep 600 & echo $!; wait")
@@ -259,19 +260,14 @@ mod tests {
         for device in &devices {
             let file = fs::File::create(device).unwrap();
             file.set_len(1 << 20).unwrap();
-            let made = Command::new("/sbin/mkfs.ext4")
-                .args(["-q", "-F"])
-                .arg(device)
-                .status();
+            let made = Command::new("/sbin/mkfs.ext4").args(["-q", "-F"]).arg(device).status();
             if !made.is_ok_and(|status| status.success()) {
                 return;
             }
         }
         let [named, other] = devices;
         let kept = fs::read(&other).unwrap();
-        let mounted = folder
-            .path()
-            .join(format!("x\nwipe {}\ny", other.display()));
+        let mounted = folder.path().join(format!("x\nwipe {}\ny", other.display()));
         let group = folder.path().join(OsStr::from_bytes(b"a  *\\n\t'\xff\n"));
         fs::create_dir(&group).unwrap();
         fs::create_dir_all(&mounted).unwrap();
@@ -286,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_nothing_is_removed() {
+    fn nothing_is_removed_without_a_folder() {
         die(Watchdog::start(None, None, Duration::from_secs(60)).unwrap());
         assert!(Path::new("/bin/sh").exists());
     }

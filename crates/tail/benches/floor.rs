@@ -1,13 +1,13 @@
-//! What the driver on our own wire adds to the least that a message needs: `make bench-tail`.
+//! Overhead of the driver on the project's own wire code over the minimum for a message: `make bench-tail`.
 //!
-//! The least is an insert on one connection and a getMore on another, written here by hand on plain sockets: one message
-//! after the other, from right before the insert is sent until the reply with the message was read. The driver does the
-//! same, as `dyno tail` runs it. Both are measured in turns on the same embedded server, and the medians of all rounds are
-//! compared. Ends with exit code 1 if the driver takes more than 1.3 times as long.
+//! The minimum is an insert on one connection and a getMore on another, written by hand on plain sockets: one message after the
+//! other, from just before the insert is sent until the reply with the message has been read. The driver does the same, as run by
+//! `dyno tail`. Both are measured in turns on the same embedded server, and the medians of all rounds are compared. Exits with code
+//! 1 if the driver takes more than 1.3 times as long.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a bench that fails is to be looked at, and prints its result"
+    reason = "a bench panics on errors, and prints its result"
 )]
 
 use bson::{Document, doc, spec::BinarySubtype};
@@ -28,7 +28,7 @@ const SIZE: usize = 100;
 const MOST_RATIO: f64 = 1.3;
 const DATABASE: &str = "floor";
 const COLLECTION: &str = "messages";
-/// The embedded server takes longer for each insert the more documents there are.
+/// Small, because inserts into the embedded server get slower with each document.
 const CAPPED: i64 = 128 << 10;
 const OP_MSG: i32 = 2013;
 
@@ -37,12 +37,8 @@ fn main() -> ExitCode {
         println!("skipped: the embedded server or the driver `wire` is missing (`make drivers`)");
         return ExitCode::SUCCESS;
     };
-    let found = find(
-        &project_dir().join("drivers"),
-        |name| name == "wire",
-        &Cancel::new(),
-    )
-    .unwrap();
+    let found =
+        find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
     let build = found.drivers["wire"].version.build.clone();
     println!(
         "{MESSAGES} messages, one in flight, {ROUNDS} rounds in turns; driver built as {}",
@@ -50,10 +46,8 @@ fn main() -> ExitCode {
     );
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        let (least, driver) = (
-            by_hand(&server.address().to_string()),
-            by_driver(&server.uri(), &found),
-        );
+        let (least, driver) =
+            (by_hand(&server.address().to_string()), by_driver(&server.uri(), &found));
         println!(
             "round {round}: by hand {:.1} us, driver {:.1} us, {:.3} times",
             least / 1e3,
@@ -65,20 +59,12 @@ fn main() -> ExitCode {
     }
     let ratio = median(&mut wire) / median(&mut bare);
     println!("median delivery: driver over by hand {ratio:.3} (at most {MOST_RATIO})");
-    if ratio <= MOST_RATIO {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if ratio <= MOST_RATIO { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn has_driver() -> bool {
-    find(
-        &project_dir().join("drivers"),
-        |name| name == "wire",
-        &Cancel::new(),
-    )
-    .is_ok_and(|found| found.drivers.contains_key("wire"))
+    find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new())
+        .is_ok_and(|found| found.drivers.contains_key("wire"))
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -102,11 +88,7 @@ impl Wire {
     fn connect(address: &str) -> Wire {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_nodelay(true).unwrap();
-        Wire {
-            socket,
-            buffer: Vec::new(),
-            request: 0,
-        }
+        Wire { socket, buffer: Vec::new(), request: 0 }
     }
 
     fn run(&mut self, command: &Document) -> Document {
@@ -133,14 +115,11 @@ impl Wire {
     }
 }
 
-/// Median time from right before the insert until the message is there, in nanoseconds.
+/// Median time from just before the insert until the message is received, in nanoseconds.
 fn by_hand(address: &str) -> f64 {
     let mut producer = Wire::connect(address);
     producer.run(&doc! { "create": COLLECTION, "capped": true, "size": CAPPED, "$db": DATABASE });
-    let pad = bson::Binary {
-        subtype: BinarySubtype::Generic,
-        bytes: vec![7; SIZE],
-    };
+    let pad = bson::Binary { subtype: BinarySubtype::Generic, bytes: vec![7; SIZE] };
     let message = |n: i64| {
         let now = now_ns();
         doc! { "_id": n, "p": 0, "n": n, "i": now, "s": now, "pad": pad.clone() }
@@ -151,11 +130,7 @@ fn by_hand(address: &str) -> f64 {
     let mut consumer = Wire::connect(address);
     let find = doc! { "find": COLLECTION, "tailable": true, "awaitData": true, "$db": DATABASE };
     let opened = consumer.run(&find);
-    let cursor = opened
-        .get_document("cursor")
-        .unwrap()
-        .get_i64("id")
-        .unwrap();
+    let cursor = opened.get_document("cursor").unwrap().get_i64("id").unwrap();
     let consuming = std::thread::spawn(move || {
         let more = doc! { "getMore": cursor, "collection": COLLECTION, "maxTimeMS": 1000, "$db": DATABASE };
         let mut times = Vec::new();

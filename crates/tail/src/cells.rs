@@ -1,4 +1,4 @@
-//! What is measured: every combination of what the plan lists, as far as the drivers can do it.
+//! Cells to measure: every combination of the plan's values that the drivers support.
 
 use crate::driver::{Driver, Found};
 use dyno_engine::{Error, Kind};
@@ -12,10 +12,10 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 
-/// Most points of each series in the document.
+/// Largest number of points of each series in the document.
 const POINTS: usize = 200;
 
-/// The cells in their order, without anything measured, and the drivers that cannot take part.
+/// The cells in order, without measurements, and the skipped drivers.
 pub(crate) fn cells(
     plan: &Plan,
     tail: &TailPlan,
@@ -24,9 +24,7 @@ pub(crate) fn cells(
     let mut skipped = Vec::new();
     let producers = if tail.producers.is_empty() {
         skipped.extend(found.skipped.iter().cloned());
-        let all = found.drivers.values();
-        all.filter(|driver| has(&driver.version.roles, "produce"))
-            .collect()
+        found.drivers.values().filter(|driver| has(&driver.version.roles, "produce")).collect()
     } else {
         wanted(&tail.producers, "produce", found, &mut skipped)?
     };
@@ -40,7 +38,7 @@ pub(crate) fn cells(
     for producer in &producers {
         for consumer in &consumers {
             if !has(&consumer.version.modes, mode.as_str()) {
-                let reason = format!("it does not offer mode {}", mode.as_str());
+                let reason = format!("it does not support mode {}", mode.as_str());
                 skip(&mut skipped, &consumer.name, reason);
                 continue;
             }
@@ -56,7 +54,7 @@ pub(crate) fn cells(
                     InFlight::Unbounded => "unbounded",
                 };
                 if !has(&producer.version.in_flight, kind) {
-                    let reason = format!("it does not offer {kind} inserts in flight");
+                    let reason = format!("it does not support {kind} inserts in flight");
                     skip(&mut skipped, &producer.name, reason);
                     continue;
                 }
@@ -79,8 +77,8 @@ pub(crate) fn cells(
     Ok((in_order(cells, tail.repeat, seed), skipped))
 }
 
-/// The cells with their names, as they are measured. Repetitions are rounds, each of all cells in a random order: a drift
-/// of the machine then meets no cell more than another.
+/// Names the cells and orders them for measuring. Repetitions are rounds, each with all cells in random order, so that a drift of
+/// the machine affects all cells alike.
 fn in_order(cells: Vec<Cell>, repeat: u32, seed: u64) -> Vec<Cell> {
     let mut ordered = Vec::new();
     if repeat < 2 {
@@ -90,10 +88,9 @@ fn in_order(cells: Vec<Cell>, repeat: u32, seed: u64) -> Vec<Cell> {
         for repetition in 1..=repeat {
             let mut round = cells.clone();
             round.shuffle(&mut random);
-            ordered.extend(round.into_iter().map(|cell| Cell {
-                repetition: Some(repetition),
-                ..cell
-            }));
+            ordered.extend(
+                round.into_iter().map(|cell| Cell { repetition: Some(repetition), ..cell }),
+            );
         }
     }
     let digits = ordered.len().to_string().len().max(2);
@@ -111,16 +108,13 @@ fn has(list: &[String], wanted: &str) -> bool {
 }
 
 fn skip(skipped: &mut Vec<SkippedDriver>, name: &str, reason: String) {
-    let skip = SkippedDriver {
-        name: name.to_owned(),
-        reason,
-    };
+    let skip = SkippedDriver { name: name.to_owned(), reason };
     if !skipped.contains(&skip) {
         skipped.push(skip);
     }
 }
 
-/// Drivers by name. One whose toolchain is missing is left out; one that there is not, or that lacks the role, is an error.
+/// Drivers by name. A missing toolchain skips the driver; an unknown driver or a missing role is an error.
 fn wanted<'a>(
     names: &[String],
     role: &str,
@@ -129,7 +123,7 @@ fn wanted<'a>(
 ) -> Result<Vec<&'a Driver>, Error> {
     let mut drivers = Vec::new();
     for name in names {
-        // Who asks for a version wants that comparison or none.
+        // A request for a version must not be skipped.
         let may_miss = !name.contains('@');
         let missing = found.skipped.iter().find(|driver| driver.name == *name);
         match missing.filter(|_| may_miss) {
@@ -178,8 +172,8 @@ fn settings(
     }
 }
 
-/// Size of the collection. The embedded server looks at every document of a capped collection when one is inserted, so
-/// that few of them are kept there unless somebody says another size, or wants a slow consumer.
+/// Size of the collection. The embedded server scans a capped collection at each insert, so it gets a small one unless the plan
+/// sets a size or a slow consumer.
 fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
     let all = tail.capped_bytes();
     let is_embedded = plan.server.kind == ServerKind::Embedded;
@@ -190,7 +184,7 @@ fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
     }
 }
 
-/// Name of the folder of a cell. Its number stands in front, so that a listing has the order in which they were measured.
+/// Folder name of a cell. It begins with the cell's number, so that a listing has the order of measurement.
 fn name(settings: &Settings) -> String {
     let first = |names: &[String]| names.first().cloned().unwrap_or_default();
     let bound = match settings.in_flight {
@@ -249,22 +243,17 @@ mod tests {
     }
 
     fn of(change: impl FnOnce(&mut TailPlan)) -> Result<(Vec<String>, Vec<String>), Error> {
-        let mut tail = TailPlan {
-            consumers: vec!["a".into()],
-            ..TailPlan::default()
-        };
+        let mut tail = TailPlan { consumers: vec!["a".into()], ..TailPlan::default() };
         change(&mut tail);
         let plan = dyno_plan::file::default_plan();
         let (cells, skipped) = cells(&plan, &tail, &found())?;
         let names = cells.into_iter().map(|cell| cell.name).collect();
-        let reasons = skipped
-            .into_iter()
-            .map(|one| format!("{}: {}", one.name, one.reason));
+        let reasons = skipped.into_iter().map(|one| format!("{}: {}", one.name, one.reason));
         Ok((names, reasons.collect()))
     }
 
     #[test]
-    fn every_combination_is_measured_that_drivers_can_do() {
+    fn every_supported_combination_is_measured() {
         let (names, skipped) = of(|tail| {
             tail.in_flight = vec!["1".into(), "unbounded".into()];
             tail.pool = vec![5, 100];
@@ -286,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_have_all_cells_in_an_order_that_the_seed_decides() {
+    fn rounds_contain_all_cells_in_seeded_order() {
         let rounds = |seed: u64| {
             let mut plan = dyno_plan::file::default_plan();
             plan.client.seed = seed;

@@ -1,28 +1,25 @@
-//! A series of any length as few points for a picture, which keeps its lowest and highest values.
+//! Reduces a series of any length to few points for a chart, keeping its lowest and highest values.
 
 use dyno_record::tail::ThinPoint;
 
-/// At most `most` points of values by message number, `None` where a message has no value. Each point
-/// covers as many messages as the others, the last perhaps fewer; one without values is left out.
+/// At most `most` points of values by message number; `None` marks a missing value. Each point covers the same number of messages,
+/// the last perhaps fewer; points without values are omitted.
 pub fn downsample(values: &[Option<i64>], most: usize) -> Vec<ThinPoint> {
     let width = values.len().div_ceil(most.max(1)).max(1);
-    let points = values
-        .chunks(width)
-        .enumerate()
-        .filter_map(|(place, part)| {
-            let mut there: Vec<i64> = part.iter().flatten().copied().collect();
-            if there.is_empty() {
-                return None;
-            }
-            there.sort_unstable();
-            Some(ThinPoint {
-                message: (place * width) as u64,
-                count: there.len() as u64,
-                min_ns: there[0],
-                median_ns: there[(there.len() - 1) / 2],
-                max_ns: there[there.len() - 1],
-            })
-        });
+    let points = values.chunks(width).enumerate().filter_map(|(place, part)| {
+        let mut there: Vec<i64> = part.iter().flatten().copied().collect();
+        if there.is_empty() {
+            return None;
+        }
+        there.sort_unstable();
+        Some(ThinPoint {
+            message: (place * width) as u64,
+            count: there.len() as u64,
+            min_ns: there[0],
+            median_ns: there[(there.len() - 1) / 2],
+            max_ns: there[there.len() - 1],
+        })
+    });
     points.collect()
 }
 
@@ -43,17 +40,14 @@ mod tests {
             median_ns,
             max_ns,
         };
-        assert_eq!(
-            downsample(&values, 3),
-            [point(0, 4, 0, 2, 99), point(8, 2, 8, 8, 9)]
-        );
+        assert_eq!(downsample(&values, 3), [point(0, 4, 0, 2, 99), point(8, 2, 8, 8, 9)]);
         assert_eq!(downsample(&values, 100).len(), 6);
         assert!(downsample(&[], 5).is_empty());
     }
 
     proptest! {
         #[test]
-        fn no_more_points_than_asked_for_and_no_value_is_dropped(
+        fn points_are_bounded_and_no_value_is_dropped(
             values in prop::collection::vec(prop::option::of(-1000i64..1000), 0..500),
             most in 1usize..40,
         ) {

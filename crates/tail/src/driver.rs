@@ -1,4 +1,4 @@
-//! The drivers that there are: folders with an executable `run`, which say themselves what they can do.
+//! Finds the available drivers: folders with an executable `run`, which report their capabilities.
 
 use crate::error::TailError;
 use dyno_engine::Cancel;
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The contract that is kept here.
+/// Version of the contract between drivers and this program.
 pub const CONTRACT: u64 = 1;
-/// Longest time for `run version`: a Java runtime on a busy machine takes some seconds.
+/// Longest time for `run version`: a Java runtime on a busy machine takes several seconds.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
-/// Time until its outputs are closed, after its end.
+/// Longest time until its outputs are closed, after its end.
 const CLOSED_LIMIT: Duration = Duration::from_secs(1);
-/// Most bytes that are read of each output: a driver prints one line.
+/// Largest number of bytes to read from each output; a driver prints one line.
 const MOST_PRINTED_BYTES: u64 = 1 << 16;
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
@@ -30,40 +30,37 @@ const MISSING: i32 = 3;
 /// A driver that can run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driver {
-    /// Name of its folder.
+    /// Name of the driver's folder.
     pub name: String,
     /// The executable.
     pub run: PathBuf,
-    /// What it says of itself.
+    /// The driver's answer to `run version`.
     pub version: DriverVersion,
 }
 
-/// What was found in a folder of drivers.
+/// Drivers found in a folder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// By name.
     pub drivers: BTreeMap<String, Driver>,
-    /// In the order of their names.
+    /// In order of their names.
     pub skipped: Vec<SkippedDriver>,
-    /// Names of those that were not asked.
+    /// Names of drivers that were not asked.
     pub others: Vec<String>,
 }
 
 impl Found {
-    /// The driver of this name in a role (`produce`, `consume`).
+    /// The driver with this name for a role (`produce`, `consume`).
     ///
     /// # Errors
-    /// [`TailError::Driver`] with the reason why it was skipped, what it lacks, or which drivers there are.
+    /// [`TailError::Driver`] with the reason why it was skipped, its missing role, or the available drivers.
     pub fn named(&self, name: &str, role: &str) -> Result<&Driver, TailError> {
-        let cannot = |reason| TailError::Driver {
-            driver: name.to_owned(),
-            reason,
-        };
+        let cannot = |reason| TailError::Driver { driver: name.to_owned(), reason };
         if let Some(driver) = self.drivers.get(name) {
             return if driver.version.roles.iter().any(|known| known == role) {
                 Ok(driver)
             } else {
-                Err(cannot(format!("it does not {role}")))
+                Err(cannot(format!("it does not support `{role}`")))
             };
         }
         let skipped = self.skipped.iter().find(|skipped| skipped.name == name);
@@ -76,18 +73,18 @@ impl Found {
                 let names = names.join(", ");
                 if name.contains('@') {
                     format!(
-                        "it is not built: `make drivers DRIVERS={name}` builds it; the drivers are {names}"
+                        "it is not built: run `make drivers DRIVERS={name}`; available drivers: {names}"
                     )
                 } else {
-                    format!("there is no such driver; the drivers are {names}")
+                    format!("unknown driver; available drivers: {names}")
                 }
             }
         }))
     }
 }
 
-/// Asks the drivers in `folder` (each `NAME/run`) whose names are wanted for their version: some take a second to answer. What
-/// cannot run is skipped by name.
+/// Asks the wanted drivers in `folder` (each `NAME/run`) for their version; only those, because some need a second to answer.
+/// Drivers that cannot run are listed as skipped.
 ///
 /// # Errors
 /// [`TailError::File`] if the folder cannot be read, [`TailError::Interrupted`].
@@ -118,11 +115,7 @@ pub fn find(
         };
         match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
-                let driver = Driver {
-                    name: name.clone(),
-                    run,
-                    version,
-                };
+                let driver = Driver { name: name.clone(), run, version };
                 found.drivers.insert(name, driver);
             }
             Err(reason) => found.skipped.push(SkippedDriver { name, reason }),
@@ -131,7 +124,7 @@ pub fn find(
     Ok(found)
 }
 
-/// What a driver says of itself, if it has the version that its folder is named after: `node@6.8` may be 6.8.2.
+/// Checks the version against the folder name: `node@6.8` may be 6.8.2.
 fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, String> {
     let Some((_, wanted)) = name.split_once('@') else {
         return Ok(version);
@@ -141,12 +134,12 @@ fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, Strin
         return Ok(version);
     }
     Err(format!(
-        "it has version {} of {}, and not {wanted}",
+        "it has version {} of {} instead of {wanted}",
         version.driver_version, version.driver
     ))
 }
 
-/// Why a driver has no version.
+/// Reason for a missing version.
 enum NoVersion {
     /// The caller gave up.
     Interrupted,
@@ -163,11 +156,8 @@ fn ask(run: &Path, cancel: &Cancel) -> Result<Output, NoVersion> {
         .process_group(0);
     let mut child = set_death_signal(&mut command, Signal::SIGKILL)
         .spawn()
-        .map_err(|error| NoVersion::Reason(format!("`run` cannot be executed: {error}")))?;
-    let outputs = (
-        Printed::of(child.stdout.take()),
-        Printed::of(child.stderr.take()),
-    );
+        .map_err(|error| NoVersion::Reason(format!("cannot execute `run`: {error}")))?;
+    let outputs = (Printed::of(child.stdout.take()), Printed::of(child.stderr.take()));
     let deadline = Instant::now() + VERSION_LIMIT;
     let status = loop {
         match child.try_wait() {
@@ -176,24 +166,20 @@ fn ask(run: &Path, cancel: &Cancel) -> Result<Output, NoVersion> {
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             _ => {
                 let limit_s = VERSION_LIMIT.as_secs();
-                let reason = format!("`run version` does not end within {limit_s} s");
+                let reason = format!("`run version` did not end within {limit_s} s");
                 break Err(NoVersion::Reason(reason));
             }
         }
     };
-    // With all that it has started, which may hold its outputs open.
+    // Includes its descendants, which may hold its outputs open.
     let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
     if status.is_err() {
         let _ = child.wait();
     }
-    Ok(Output {
-        status: status?,
-        stdout: outputs.0.bytes(),
-        stderr: outputs.1.bytes(),
-    })
+    Ok(Output { status: status?, stdout: outputs.0.bytes(), stderr: outputs.1.bytes() })
 }
 
-/// The beginning of what a program prints.
+/// The first bytes of a program's output.
 struct Printed {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -206,7 +192,7 @@ impl Printed {
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             let mut stream = stream.map(|stream| stream.take(MOST_PRINTED_BYTES));
-            // What cannot be read is missing, and the answer is then not understood.
+            // An unreadable output counts as missing; the answer is then not understood.
             while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece))
             {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +202,7 @@ impl Printed {
         Printed { bytes, reader }
     }
 
-    /// What there is of it. A process that has left its group may hold the stream open, and is not waited for.
+    /// The bytes read so far. Does not wait for a process that has left its group and holds the stream open.
     fn bytes(self) -> Vec<u8> {
         let deadline = Instant::now() + CLOSED_LIMIT;
         while !self.reader.is_finished() && Instant::now() < deadline {
@@ -226,13 +212,13 @@ impl Printed {
     }
 }
 
-/// The version in what `run version` left, or why there is none.
+/// Parses the output of `run version`; returns why it is not valid.
 pub(crate) fn understand(answer: &Output) -> Result<DriverVersion, String> {
     let errors = redact(&String::from_utf8_lossy(&answer.stderr));
     let last = errors.lines().rfind(|line| !line.trim().is_empty());
     match answer.status.code() {
         Some(0) => {}
-        Some(MISSING) => return Err(last.unwrap_or("its toolchain is missing").to_owned()),
+        Some(MISSING) => return Err(last.unwrap_or("the toolchain is missing").to_owned()),
         code => {
             let code = code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
             return Err(format!(
@@ -242,12 +228,10 @@ pub(crate) fn understand(answer: &Output) -> Result<DriverVersion, String> {
         }
     }
     let version: DriverVersion = serde_json::from_slice(&answer.stdout)
-        .map_err(|error| format!("`run version` is not understood: {error}"))?;
+        .map_err(|error| format!("cannot understand the output of `run version`: {error}"))?;
     match version.contract {
         CONTRACT => Ok(version),
-        other => Err(format!(
-            "it keeps contract {other}, and contract {CONTRACT} is needed"
-        )),
+        other => Err(format!("it uses contract {other}, but contract {CONTRACT} is needed")),
     }
 }
 
@@ -283,13 +267,10 @@ mod tests {
         assert_eq!(reason(answer(3, "", &format!("{said}\n"))), said);
         assert!(reason(answer(3, "", "")).contains("toolchain"));
         assert!(reason(answer(1, "", "trace\nboom\n")).contains("code 1: boom"));
-        assert!(reason(answer(0, "hello", "")).contains("not understood"));
+        assert!(reason(answer(0, "hello", "")).contains("output of `run version`"));
         let later = LINE.replace("\"contract\":1", "\"contract\":2");
         assert!(reason(answer(0, &later, "")).contains("contract 2"));
-        let killed = Output {
-            status: ExitStatus::from_raw(9),
-            ..answer(0, "", "")
-        };
+        let killed = Output { status: ExitStatus::from_raw(9), ..answer(0, "", "") };
         assert!(reason(killed).contains("a signal"));
     }
 
@@ -313,24 +294,15 @@ mod tests {
             assert!(refused.contains(&format!("{version} of none")), "{refused}");
         }
         let none = Found::default().named("node@6.8", "produce").unwrap_err();
-        assert!(
-            none.to_string().contains("`make drivers DRIVERS=node@6.8`"),
-            "{none}"
-        );
+        assert!(none.to_string().contains("`make drivers DRIVERS=node@6.8`"), "{none}");
     }
 
     #[test]
     fn folders_with_an_executable_are_drivers() {
         let folder = tempfile::tempdir().unwrap();
         let scripts = [
-            (
-                "good",
-                format!("#!/bin/sh\necho '{}'\n", LINE.replace('\n', "")),
-            ),
-            (
-                "absent",
-                "#!/bin/sh\necho no toolchain >&2\nexit 3\n".to_owned(),
-            ),
+            ("good", format!("#!/bin/sh\necho '{}'\n", LINE.replace('\n', ""))),
+            ("absent", "#!/bin/sh\necho no toolchain >&2\nexit 3\n".to_owned()),
         ];
         for (name, script) in scripts {
             let run = folder.path().join(name).join("run");
@@ -341,10 +313,8 @@ mod tests {
         std::fs::create_dir(folder.path().join("conformance")).unwrap();
         let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
         assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
-        let skipped = SkippedDriver {
-            name: "absent".to_owned(),
-            reason: "no toolchain".to_owned(),
-        };
+        let skipped =
+            SkippedDriver { name: "absent".to_owned(), reason: "no toolchain".to_owned() };
         assert_eq!(found.skipped, [skipped]);
         assert!(found.named("good", "produce").is_ok());
         let reason = |found: &Found, name: &str, role| match found.named(name, role) {
@@ -356,7 +326,7 @@ mod tests {
         assert!(reason(&found, "other", "produce").ends_with(" good"));
         let one = find(folder.path(), |name| name == "absent", &Cancel::new()).unwrap();
         assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
-        // Drivers that were not looked at are named all the same.
+        // Drivers that were not asked are named as well.
         assert!(reason(&one, "other", "produce").ends_with(" good"));
         assert!(find(&folder.path().join("nowhere"), |_| true, &Cancel::new()).is_err());
     }

@@ -1,5 +1,5 @@
-//! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
-//! measured by itself, one after the other.
+//! Messages through a database: starts or reaches the server, then measures each combination of drivers, bound and pool, one after
+//! the other.
 
 use crate::driver::{Found, find};
 use crate::run::{Bench, Machines, run};
@@ -28,27 +28,27 @@ use dyno_results::messages::CELLS;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 
-/// Data of a server, in the folder of the experiment.
+/// Data folder of the server, in the experiment's folder.
 const SERVER_DATA: &str = "server-data";
 
-/// The clock where processes are on several hosts.
-const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of this one";
+/// Name of the clock if processes run on several hosts.
+const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, corrected to this host's clock";
 
-/// How messages are sent, besides what the plan says.
+/// Options of an experiment, in addition to its plan.
 #[derive(Clone, Default)]
 pub struct TailOptions {
-    /// What it has in common with others.
+    /// Options shared with other experiments.
     pub common: StandaloneOptions,
-    /// Folder of the drivers; `None` for the one here or beside the program.
+    /// Folder of the drivers; default: in the current folder or next to the program.
     pub drivers: Option<PathBuf>,
-    /// Connection string of a server that is already running, with its password.
+    /// Connection string of a running server, with its password.
     pub uri: Option<String>,
 }
 
-/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
+/// Refuses what [`perform`] would refuse, if that is known before the server runs.
 ///
 /// # Errors
-/// Drivers that are not there, and what the server or the folder lacks.
+/// Drivers are missing, or server or folder are not suitable.
 pub fn check(
     task: &Task,
     options: &TailOptions,
@@ -85,13 +85,10 @@ pub fn perform(
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
     let fault = measure_in(task, options, context, folder)?;
-    Ok(FinishedStandalone {
-        folder: path,
-        fault,
-    })
+    Ok(FinishedStandalone { folder: path, fault })
 }
 
-/// Measures in a folder, which is discarded with an error if nothing was measured.
+/// Measures in a folder, which is discarded if nothing was measured.
 fn measure_in(
     task: &Task,
     options: &TailOptions,
@@ -119,7 +116,7 @@ fn measure_in(
     Ok(fault)
 }
 
-/// What is measured, and by whom.
+/// Drivers and combinations to measure.
 struct Chosen {
     drivers: PathBuf,
     found: Found,
@@ -127,10 +124,10 @@ struct Chosen {
     skipped: Vec<SkippedDriver>,
 }
 
-/// Asks the drivers what they can, and says which are left out.
+/// Asks the drivers for their capabilities, and reports skipped ones.
 fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Chosen, Error> {
     let plan = task.plan.tail.clone().unwrap_or_default();
-    context.note("asking the drivers what they are");
+    context.note("asking the drivers for their versions");
     let named = |name: &str| {
         let mut names = plan.producers.iter().chain(&plan.consumers);
         plan.producers.is_empty() || names.any(|wanted| wanted == name)
@@ -140,21 +137,14 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
     let found = find(&drivers, named, context.cancel)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
-        let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
+        let text = format!("skipping the driver `{}`: {}", skipped.name, skipped.reason);
         context.warning(&text);
     }
     if wanted.is_empty() {
-        return Err(
-            Error::new(Kind::Environment, "none of the chosen drivers can run")
-                .with_hint("`make drivers` builds them, and says what is missing"),
-        );
+        return Err(Error::new(Kind::Environment, "none of the chosen drivers can run")
+            .with_hint("run `make drivers`, which builds them and reports missing toolchains"));
     }
-    Ok(Chosen {
-        drivers,
-        found,
-        wanted,
-        skipped,
-    })
+    Ok(Chosen { drivers, found, wanted, skipped })
 }
 
 fn measure(
@@ -164,12 +154,7 @@ fn measure(
     path: &Path,
     document: &mut TailDocument,
 ) -> Result<(), Error> {
-    let Chosen {
-        drivers,
-        found,
-        wanted,
-        skipped,
-    } = chosen(task, options, context)?;
+    let Chosen { drivers, found, wanted, skipped } = chosen(task, options, context)?;
     document.skipped = skipped;
     if wanted.iter().any(|cell| !cell.settings.is_here()) {
         document.clock = CLOCKS_OF_HOSTS.to_owned();
@@ -178,14 +163,8 @@ fn measure(
     let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
     let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
     context.note("starting the server");
-    let experiment = Experiment {
-        task,
-        options,
-        context,
-        path,
-        found: &found,
-        host_drivers: &host_drivers,
-    };
+    let experiment =
+        Experiment { task, options, context, path, found: &found, host_drivers: &host_drivers };
     let (paths, remote) = (experiment.paths(), task.remote.as_ref());
     let mut deployment = DeploymentUnderTest::open(&task.plan, remote, &paths, None, context)?;
     let result = experiment.on_servers(wanted, document, &mut deployment);
@@ -193,7 +172,7 @@ fn measure(
     result.and(deployment.stop_and_tell(context))
 }
 
-/// What all cells have in common.
+/// Common parts of all cells.
 struct Experiment<'a> {
     task: &'a Task,
     options: &'a TailOptions,
@@ -212,7 +191,7 @@ impl Experiment<'_> {
         }
     }
 
-    /// Folders of this machine that hold the data of the servers.
+    /// Data folders of the servers on this machine.
     fn data_folders(
         &self,
         deployment: &DeploymentUnderTest,
@@ -227,7 +206,7 @@ impl Experiment<'_> {
         }
     }
 
-    /// Measures the cells on servers that are up.
+    /// Measures the cells on running servers.
     fn on_servers(
         &self,
         wanted: Vec<Cell>,
@@ -253,7 +232,7 @@ impl Experiment<'_> {
             storage.describe(&mut environment);
         }
         document.environment = Some(environment);
-        // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
+        // Java's drivers refuse the heartbeats that the embedded server streams: see `drivers/README.md`.
         document.polls_heartbeats = document.server.product.starts_with(EMBEDDED_PRODUCT)
             && !has_option(&uri, "serverMonitoringMode");
         let processes = deployment.processes();
@@ -296,7 +275,7 @@ impl Experiment<'_> {
             }
             document.cells.push(cell);
             document.hosts = hosts_of(&machines);
-            // A process that is killed leaves what is known.
+            // A killed process leaves its results so far.
             document.write(self.path)?;
             context.cancel.check()?;
         }
@@ -310,12 +289,11 @@ impl Experiment<'_> {
         }
     }
 
-    /// Measures one cell; gives why it could not be measured.
+    /// Measures one cell; returns why it could not be measured.
     fn measure_cell(&self, bench: &Bench<'_>, cell: &mut Cell) -> Result<Option<Error>, Error> {
         let folder = self.path.join(CELLS).join(&cell.name);
-        std::fs::create_dir_all(&folder).or_fault(Kind::Environment, || {
-            format!("cannot use `{}`", folder.display())
-        })?;
+        std::fs::create_dir_all(&folder)
+            .or_fault(Kind::Environment, || format!("cannot use `{}`", folder.display()))?;
         match run(bench, &cell.settings, &folder) {
             Ok(measured) => {
                 cell.reason = what_is_wrong(&measured, &cell.settings);
@@ -342,25 +320,19 @@ impl Experiment<'_> {
     }
 }
 
-/// The machines that were looked at, for the record.
+/// The examined machines, for the record.
 fn hosts_of(machines: &Machines<'_>) -> Vec<HostMachine> {
     let known = machines.known.borrow();
     let looked_at = known.iter().filter_map(|(host, environment)| {
-        Some(HostMachine {
-            host: host.clone(),
-            environment: environment.clone()?,
-        })
+        Some(HostMachine { host: host.clone(), environment: environment.clone()? })
     });
     looked_at.collect()
 }
 
-/// One line about a cell, while the next one is measured.
+/// One-line summary of a cell.
 fn in_short(measured: &Measured) -> String {
-    let rate: f64 = measured
-        .producers
-        .iter()
-        .map(|producer| producer.timeline.rates.acknowledged_per_s)
-        .sum();
+    let rate: f64 =
+        measured.producers.iter().map(|producer| producer.timeline.rates.acknowledged_per_s).sum();
     let consumer = measured.consumers.first();
     let median = consumer
         .and_then(|consumer| consumer.deliveries.first())
@@ -374,7 +346,7 @@ fn in_short(measured: &Measured) -> String {
     )
 }
 
-/// Where the drivers are.
+/// The folder of the drivers.
 fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
     if let Some(folder) = &options.drivers {
         return Ok(folder.clone());
@@ -386,8 +358,8 @@ fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
     let beside = beside.map(|folder| folder.join("drivers"));
     let mut places = std::iter::once(here).chain(beside);
     places.find(holds_drivers).ok_or_else(|| {
-        Error::new(Kind::Environment, "there is no folder of drivers here")
-            .with_hint("`make drivers` in the folder of the sources makes one; name it with `--drivers DIR` or the variable `DYNO_DRIVERS`")
+        Error::new(Kind::Environment, "cannot find the folder of drivers")
+            .with_hint("run `make drivers` in the source folder, and name its `drivers` with `--drivers DIR` or the variable `DYNO_DRIVERS`")
     })
 }
 
@@ -435,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_sum_is_a_check_and_a_wrong_driver_is_bad_input() {
+    fn wrong_sum_is_a_check_and_wrong_driver_is_bad_input() {
         let kind = |error: TailError| Error::from(error).kind;
         assert_eq!(kind(TailError::Sum("no".into())), Kind::CheckFailed);
         assert_eq!(kind(TailError::Interrupted), Kind::Interrupted);

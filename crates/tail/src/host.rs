@@ -1,9 +1,9 @@
-//! Another host, on which producers or consumers run. It is reached by the `ssh` of this host, with whatever the user has
-//! configured for it; nothing is installed there but the folder of drivers, which has to be there.
+//! Another host that runs producers or consumers. It is reached by this host's `ssh` with the user's configuration. Nothing is
+//! installed there; the folder of drivers must exist.
 //!
-//! One session stays open from the beginning to the end. It makes a folder for the stamps, says the time (so that the
-//! clocks can be compared), and looks at the processes. When it ends, whatever the reason, it kills what still runs and
-//! removes the folder: a host that loses its controller is left clean.
+//! One session stays open throughout. It creates a folder for the stamps, reports the time for comparing clocks, and samples
+//! processes. When it ends for any reason, it kills remaining processes and removes the folder, so that a host that loses its
+//! controller is left clean.
 
 use crate::driver::{self, Driver};
 use crate::error::TailError;
@@ -24,9 +24,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Names a program that is called in place of `ssh`, with the same arguments.
+/// Variable with a program to run instead of `ssh`, with the same arguments.
 pub const SSH_VARIABLE: &str = "DYNO_SSH";
-/// A connection that is silent for three times this is given up.
+/// A connection that is silent for three keep-alive intervals is closed.
 const OPTIONS: [&str; 8] = [
     "-oBatchMode=yes",
     "-oConnectTimeout=15",
@@ -37,18 +37,18 @@ const OPTIONS: [&str; 8] = [
     "-oForwardAgent=no",
     "-T",
 ];
-/// Longest time for an answer of the session, and for a look at the machine.
+/// Longest time for an answer of the session, or for examining the machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Longest time for a command of its own: a Java runtime that says its version, stamps of many messages that are fetched.
+/// Longest time for a separate command: a Java runtime that prints its version, or fetching many stamps.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 /// Round trips before the start, and after the end.
 const ROUND_TRIPS: usize = 30;
-/// Distance of the words that keep a session alive, while nothing else is said.
+/// Interval of messages that keep an idle session alive.
 const KEEP_EVERY: Duration = Duration::from_secs(30);
-/// Slowest transfer of stamps that is waited for, in bytes per second.
+/// Slowest accepted transfer of stamps, in bytes per second.
 const SLOWEST: u64 = 100_000;
 
-/// The session. `$EPOCHREALTIME` needs bash 5; one that hears nothing for two minutes has lost its controller.
+/// The session's script. `$EPOCHREALTIME` needs bash 5. A session without input for two minutes has lost its controller.
 const SESSION: &str = r#"
 export LC_ALL=C
 umask 077
@@ -72,40 +72,39 @@ while IFS= read -r -t 120 line; do
 done
 "#;
 
-/// A host with its session. Dropped, it is left clean.
+/// A host with its session; cleaned up on drop.
 #[derive(Debug)]
 pub struct Host {
     name: String,
-    /// Folder of the drivers there.
+    /// Folder of the drivers on the host.
     drivers: PathBuf,
-    /// Folder of the stamps there, removed at the end.
+    /// Folder of the stamps on the host, removed at the end.
     folder: String,
     session: Child,
     input: Option<Arc<Mutex<ChildStdin>>>,
     lines: Receiver<String>,
     units: Units,
     clock: OffsetEstimator,
-    /// Offsets with their instants here, from before the start to after the end.
+    /// Offsets with their instants on this host, from before the start to after the end.
     offsets: Vec<(i64, Offset)>,
     looks: u64,
-    /// What drivers there say of themselves.
+    /// Versions of the drivers on the host.
     versions: BTreeMap<String, DriverVersion>,
-    /// Bytes of all stamps at the last look.
+    /// Bytes of all stamps at the last sample.
     stamped: u64,
 }
 
-/// Brings instants of a host's clock to that of this one.
+/// Converts instants of another host's clock to this host's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correction {
-    /// Offsets with their instants here, in order; at least one.
+    /// Offsets with their instants on this host, in order; at least one.
     offsets: Vec<(i64, Offset)>,
 }
 
 impl Correction {
-    /// The instant on the clock of this host: from one offset to the next it is taken to change evenly. Equal instants stay
-    /// equal.
+    /// Converts an instant to this host's clock, interpolating between offsets. Equal instants stay equal.
     pub fn to_here_ns(&self, there_ns: i64) -> i64 {
-        // By the clock of the host at each of them, so that the place does not depend on the offset that is looked for.
+        // Compare on the other host's clock, so that the position does not depend on the unknown offset.
         let next = self.offsets.partition_point(|(here_ns, offset)| {
             here_ns.saturating_add(offset.offset_ns) <= there_ns
         });
@@ -118,7 +117,7 @@ impl Correction {
         here_ns - (share * change).round() as i64
     }
 
-    /// As it is recorded.
+    /// Record of the correction.
     pub fn record(&self, host: &str, role: &str) -> HostClock {
         let all = || self.offsets.iter().map(|(_, offset)| offset);
         HostClock {
@@ -134,13 +133,13 @@ impl Correction {
 }
 
 impl Host {
-    /// Opens a session on the host `name` (what `ssh` takes), where the drivers are in this folder.
+    /// Opens a session on the host `name` (an argument of `ssh`) with the drivers in this folder.
     ///
     /// # Errors
     /// [`TailError::Host`].
     pub fn open(name: &str, drivers: &Path) -> Result<Host, TailError> {
         if name.is_empty() || name.starts_with('-') {
-            return Err(fault(name, "it is no name of a host".to_owned()));
+            return Err(fault(name, "the host name is not valid".to_owned()));
         }
         let folder = format!("/tmp/dyno-tail-{}-{}", std::process::id(), realtime_ns());
         let script = format!("FOLDER={folder}\n{SESSION}");
@@ -150,24 +149,18 @@ impl Host {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| fault(name, format!("`ssh` cannot be run: {error}")))?;
+            .map_err(|error| fault(name, format!("cannot run `ssh`: {error}")))?;
         let (sender, lines) = channel();
         let output = session.stdout.take();
         std::thread::spawn(move || {
-            // Nobody listens any more when the host is dropped.
-            output
-                .into_iter()
-                .flat_map(crate::lines::lines)
-                .all(|line| sender.send(line).is_ok())
+            // After a drop of the host, nothing receives.
+            output.into_iter().flat_map(crate::lines::lines).all(|line| sender.send(line).is_ok())
         });
         let mut host = Host {
             name: name.to_owned(),
             drivers: drivers.to_owned(),
             folder,
-            input: session
-                .stdin
-                .take()
-                .map(|input| Arc::new(Mutex::new(input))),
+            input: session.stdin.take().map(|input| Arc::new(Mutex::new(input))),
             session,
             lines,
             units: Units::read(),
@@ -183,17 +176,15 @@ impl Host {
             (Some("ready"), Some(ticks), Some(page)) => ticks.parse().ok().zip(page.parse().ok()),
             _ => None,
         };
-        let (ticks_per_s, page_bytes) =
-            units.ok_or_else(|| host.fault(format!("its session begins with `{hello}`")))?;
-        host.units = Units {
-            ticks_per_s,
-            page_bytes,
-        };
+        let (ticks_per_s, page_bytes) = units.ok_or_else(|| {
+            host.fault(format!("unexpected first line of the session: `{hello}`"))
+        })?;
+        host.units = Units { ticks_per_s, page_bytes };
         host.keep_alive();
         Ok(host)
     }
 
-    /// Says something now and then, so that the session does not take a long fetch for a lost controller.
+    /// Sends a message periodically, so that a long fetch does not look like a lost controller.
     fn keep_alive(&self) {
         let Some(input) = self.input.as_ref().map(Arc::downgrade) else {
             return;
@@ -203,34 +194,31 @@ impl Host {
                 std::thread::sleep(KEEP_EVERY);
                 let Some(input) = input.upgrade() else { return };
                 let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
-                if writeln!(input, "ping")
-                    .and_then(|()| input.flush())
-                    .is_err()
-                {
+                if writeln!(input, "ping").and_then(|()| input.flush()).is_err() {
                     return;
                 }
             }
         });
     }
 
-    /// Its name, as `ssh` takes it.
+    /// Its name, as passed to `ssh`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its machine.
+    /// Description of its machine.
     ///
     /// # Errors
     /// [`TailError::Host`].
     pub(crate) fn environment(&self) -> Result<Environment, TailError> {
         let words = ["sh".as_ref(), "-c".as_ref(), elsewhere::SCRIPT.as_ref()];
         let output = self.command(&words, &[], Stdio::piped(), ANSWER_LIMIT)?;
-        self.good(&output, "its machine cannot be looked at")?;
+        self.good(&output, "cannot examine the machine")?;
         elsewhere::environment(&String::from_utf8_lossy(&output.stdout))
-            .map_err(|error| self.fault(format!("its machine cannot be looked at: {error}")))
+            .map_err(|error| self.fault(format!("cannot examine the machine: {error}")))
     }
 
-    /// The driver as it is on that host, where its version may be another.
+    /// The driver on that host, which may have another version.
     ///
     /// # Errors
     /// [`TailError::Driver`] if it cannot run there, [`TailError::Host`].
@@ -249,18 +237,14 @@ impl Host {
             }
         };
         if !version.roles.iter().any(|known| known == role) {
-            return Err(cannot(format!("it does not {role}")));
+            return Err(cannot(format!("it does not support `{role}`")));
         }
         self.versions.insert(name.to_owned(), version.clone());
-        Ok(Driver {
-            name: name.to_owned(),
-            run,
-            version,
-        })
+        Ok(Driver { name: name.to_owned(), run, version })
     }
 
-    /// A command that runs `run role options…` there. It reads the connection string from the first line of its input,
-    /// so that it is in no argument. Files are in the folder of the host.
+    /// A command that runs `run role options…` on the host. It reads the connection string from the first line of its input, not
+    /// from an argument. Files are in the host's folder.
     pub(crate) fn process(
         &self,
         title: &str,
@@ -279,7 +263,7 @@ impl Host {
         ssh(&self.name, &["sh".as_ref(), "-c".as_ref(), script.as_ref()])
     }
 
-    /// Puts a file into the folder of the host.
+    /// Copies a file into the host's folder.
     ///
     /// # Errors
     /// [`TailError::Host`], [`TailError::File`].
@@ -288,10 +272,10 @@ impl Host {
         let to = format!("cat > {}/{name}", self.folder);
         let words = ["sh".as_ref(), "-c".as_ref(), to.as_ref()];
         let output = self.command(&words, &bytes, Stdio::null(), COMMAND_LIMIT)?;
-        self.good(&output, "a file cannot be put there")
+        self.good(&output, "cannot copy a file to the host")
     }
 
-    /// Fetches a file of the folder of the host.
+    /// Fetches a file from the host's folder.
     ///
     /// # Errors
     /// [`TailError::Host`], [`TailError::File`].
@@ -301,10 +285,10 @@ impl Host {
         let words = ["cat".as_ref(), from.as_ref()];
         let limit = COMMAND_LIMIT + Duration::from_secs(self.stamped / SLOWEST);
         let output = self.command(&words, &[], file.into(), limit)?;
-        self.good(&output, "its stamps cannot be fetched")
+        self.good(&output, "cannot fetch the stamps")
     }
 
-    /// Process id of a process that runs.
+    /// Process ID of a running process.
     ///
     /// # Errors
     /// [`TailError::Host`].
@@ -313,10 +297,10 @@ impl Host {
         let line = self.line()?;
         line.trim()
             .parse()
-            .map_err(|_| self.fault(format!("`{title}` has the process id `{line}`")))
+            .map_err(|_| self.fault(format!("`{title}` has the invalid process ID `{line}`")))
     }
 
-    /// Compares the clocks before the start, by some round trips.
+    /// Compares the clocks before the start by several round trips.
     ///
     /// # Errors
     /// [`TailError::Host`].
@@ -327,20 +311,18 @@ impl Host {
         self.keep_offset()
     }
 
-    /// Compares the clocks after the end, and gives what brings stamps of this host to the clock of ours.
+    /// Compares the clocks after the end; returns the correction of this host's stamps.
     ///
     /// # Errors
     /// [`TailError::Host`].
     pub(crate) fn correction(&mut self) -> Result<Correction, TailError> {
         self.compare_clocks()?;
-        Ok(Correction {
-            offsets: self.offsets.clone(),
-        })
+        Ok(Correction { offsets: self.offsets.clone() })
     }
 
     fn keep_offset(&mut self) -> Result<Offset, TailError> {
         let offset = self.clock.estimate();
-        let offset = offset.ok_or_else(|| self.fault("its clock cannot be read".to_owned()))?;
+        let offset = offset.ok_or_else(|| self.fault("cannot read the clock".to_owned()))?;
         self.offsets.push((realtime_ns(), offset));
         Ok(offset)
     }
@@ -350,24 +332,20 @@ impl Host {
         self.say("time")?;
         let line = self.line()?;
         let received_ns = realtime_ns();
-        let remote_ns =
-            nanoseconds(&line).ok_or_else(|| self.fault(format!("its clock says `{line}`")))?;
-        self.clock.add(RoundTrip {
-            sent_ns,
-            remote_ns,
-            received_ns,
-        });
+        let remote_ns = nanoseconds(&line)
+            .ok_or_else(|| self.fault(format!("invalid clock value `{line}`")))?;
+        self.clock.add(RoundTrip { sent_ns, remote_ns, received_ns });
         Ok(())
     }
 
-    /// Looks at the processes with their descendants, and at the stamps.
+    /// Samples the processes with their descendants, and the stamps.
     ///
     /// # Errors
     /// [`TailError::Host`].
     pub(crate) fn sample(&mut self, ids: &[u32], at_s: f64) -> Result<Vec<Sample>, TailError> {
         self.round_trip()?;
         self.keep_offset()?;
-        // Another one each time: what a process is called could look like an end.
+        // A different end marker each time, because a process name could look like one.
         self.looks += 1;
         let end = format!(".{}-{}", self.looks, realtime_ns());
         self.say(&format!("look {end}"))?;
@@ -379,11 +357,8 @@ impl Host {
             }
             match line.strip_prefix("size ") {
                 Some(size) => {
-                    stamped += size
-                        .split(' ')
-                        .next()
-                        .and_then(|size| size.parse().ok())
-                        .unwrap_or(0);
+                    stamped +=
+                        size.split(' ').next().and_then(|size| size.parse().ok()).unwrap_or(0);
                 }
                 None => stats.add(&line),
             }
@@ -392,12 +367,12 @@ impl Host {
         Ok(families(&stats, ids, at_s, self.units))
     }
 
-    /// Bytes of all stamps at the last look.
+    /// Bytes of all stamps at the last sample.
     pub(crate) fn stamped(&self) -> u64 {
         self.stamped
     }
 
-    /// Where a file of this name is on the host.
+    /// Path of a file on the host.
     pub(crate) fn path(&self, name: &str) -> OsString {
         format!("{}/{name}", self.folder).into()
     }
@@ -418,27 +393,18 @@ impl Host {
             Ok(line) => Ok(line),
             Err(RecvTimeoutError::Timeout) => {
                 let limit_s = ANSWER_LIMIT.as_secs();
-                Err(self.fault(format!("it does not answer within {limit_s} s")))
+                Err(self.fault(format!("no answer within {limit_s} s")))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.ended("it closed the connection")),
         }
     }
 
-    /// The error of a session that has ended, with what `ssh` said of it.
+    /// Error of an ended session, with the message of `ssh`.
     fn ended(&mut self, what: &str) -> TailError {
-        // Its input is closed, so that it ends.
+        // Close its input, so that it ends.
         self.input = None;
-        let said = self
-            .session
-            .stderr
-            .take()
-            .map(last_line)
-            .unwrap_or_default();
-        let said = if said.is_empty() {
-            what.to_owned()
-        } else {
-            said
-        };
+        let said = self.session.stderr.take().map(last_line).unwrap_or_default();
+        let said = if said.is_empty() { what.to_owned() } else { said };
         self.fault(said)
     }
 
@@ -454,7 +420,7 @@ impl Host {
         }
     }
 
-    /// Runs a command there to its end.
+    /// Runs a command on the host to its end.
     fn command(
         &self,
         words: &[&OsStr],
@@ -463,7 +429,7 @@ impl Host {
         limit: Duration,
     ) -> Result<Output, TailError> {
         let mut command = ssh(&self.name, words)?;
-        let failed = |error: io::Error| self.fault(format!("`ssh` cannot be run: {error}"));
+        let failed = |error: io::Error| self.fault(format!("cannot run `ssh`: {error}"));
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(to)
@@ -471,23 +437,23 @@ impl Host {
             .spawn()
             .map_err(failed)?;
         if let Some(mut stream) = child.stdin.take() {
-            // One that does not read ends with a reason of its own.
+            // A command that does not read its input fails with its own error.
             let _ = stream.write_all(input);
         }
         let id = child.id();
         let (sender, ended) = channel();
         std::thread::spawn(move || {
-            // Nobody waits for it any more after the limit.
+            // After the limit, nothing receives.
             let _ = sender.send(child.wait_with_output());
         });
         match ended.recv_timeout(limit) {
             Ok(output) => output.map_err(failed),
             Err(_) => {
-                // It was not waited for, so that the number is its own.
+                // The child is still unreaped, so its process ID was not reused.
                 let id = nix::unistd::Pid::from_raw(id as i32);
                 let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
                 let limit_s = limit.as_secs();
-                Err(self.fault(format!("a command does not end within {limit_s} s")))
+                Err(self.fault(format!("a command did not end within {limit_s} s")))
             }
         }
     }
@@ -495,12 +461,12 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // The session ends at the end of its input, and cleans up.
+        // At the end of its input, the session cleans up and ends.
         self.input = None;
         let deadline = Instant::now() + ANSWER_LIMIT;
         while matches!(self.session.try_wait(), Ok(None)) {
             if Instant::now() > deadline {
-                // The host is out of reach, and cleans up by itself.
+                // The host cannot be reached, and cleans up by itself.
                 let _ = self.session.kill();
                 let _ = self.session.wait();
                 return;
@@ -511,38 +477,37 @@ impl Drop for Host {
 }
 
 fn fault(host: &str, reason: String) -> TailError {
-    TailError::Host {
-        host: host.to_owned(),
-        reason,
-    }
+    TailError::Host { host: host.to_owned(), reason }
 }
 
-/// A call of `ssh` that runs `words` there in place of the user's shell.
+/// A call of `ssh` that runs `words` instead of the user's shell.
 fn ssh(host: &str, words: &[&OsStr]) -> Result<Command, TailError> {
     let program = std::env::var_os(SSH_VARIABLE).unwrap_or_else(|| "ssh".into());
     let mut command = Command::new(program);
     let line = format!("exec {}", quoted(words)?);
     command.args(OPTIONS).arg(host).arg("--").arg(line);
-    // Ctrl-C in the terminal is for this program, which then ends what runs there in order.
+    // Ctrl-C goes to this program, which then ends remote processes in order.
     command.process_group(0);
     Ok(command)
 }
 
-/// Words as a shell reads them.
+/// Quotes the words for a shell.
 fn quoted(words: &[&OsStr]) -> Result<String, TailError> {
     let mut line = String::new();
     for word in words {
         let word = word.to_str().and_then(|word| shlex::try_quote(word).ok());
         let word = word.ok_or_else(|| {
-            TailError::Settings("paths and options of other hosts must be plain text".to_owned())
+            TailError::Settings(
+                "paths and options of other hosts must be valid UTF-8 without NUL".to_owned(),
+            )
         })?;
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(line, "{}{word}", if line.is_empty() { "" } else { " " });
     }
     Ok(line)
 }
 
-/// Nanoseconds of `1700000000.123456`.
+/// Parses nanoseconds from `1700000000.123456`.
 fn nanoseconds(text: &str) -> Option<i64> {
     let (seconds, micros) = text.trim().split_once('.')?;
     if micros.len() != 6 {
@@ -550,16 +515,11 @@ fn nanoseconds(text: &str) -> Option<i64> {
     }
     let seconds: i64 = seconds.parse().ok()?;
     let micros: i64 = micros.parse().ok()?;
-    seconds
-        .checked_mul(1_000_000_000)?
-        .checked_add(micros * 1000)
+    seconds.checked_mul(1_000_000_000)?.checked_add(micros * 1000)
 }
 
 fn last_line(stream: impl io::Read) -> String {
-    crate::lines::lines(stream)
-        .filter(|line| !line.trim().is_empty())
-        .last()
-        .unwrap_or_default()
+    crate::lines::lines(stream).filter(|line| !line.trim().is_empty()).last().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -567,28 +527,18 @@ mod tests {
     use super::*;
 
     fn offset(offset_ns: i64) -> Offset {
-        Offset {
-            offset_ns,
-            uncertainty_ns: 5,
-            round_trip_ns: 10,
-            samples: 1,
-            consistent: true,
-        }
+        Offset { offset_ns, uncertainty_ns: 5, round_trip_ns: 10, samples: 1, consistent: true }
     }
 
     #[test]
-    fn stamps_are_brought_here_by_an_offset_that_changes_evenly() {
+    fn stamps_are_corrected_by_an_interpolated_offset() {
         let clock = Correction {
-            offsets: vec![
-                (1_000, offset(500)),
-                (2_000, offset(700)),
-                (3_000, offset(700)),
-            ],
+            offsets: vec![(1_000, offset(500)), (2_000, offset(700)), (3_000, offset(700))],
         };
         assert_eq!(clock.to_here_ns(1_500), 1_000);
         assert_eq!(clock.to_here_ns(2_100), 1_600 - 120);
         assert_eq!(clock.to_here_ns(3_200), 2_500);
-        // Before the start and after the end it does not change.
+        // The offset is constant before the start and after the end.
         assert_eq!(clock.to_here_ns(500), 0);
         assert_eq!(clock.to_here_ns(10_700), 10_000);
         let mut set = clock.clone();
@@ -600,23 +550,17 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_the_session_is_read_as_bash_writes_it() {
-        assert_eq!(
-            nanoseconds("1700000000.000123"),
-            Some(1_700_000_000_000_123_000)
-        );
+    fn session_time_is_parsed_in_the_format_of_bash() {
+        assert_eq!(nanoseconds("1700000000.000123"), Some(1_700_000_000_000_123_000));
         assert_eq!(nanoseconds("1700000000,000123"), None);
         assert_eq!(nanoseconds("1700000000.12"), None);
         assert_eq!(nanoseconds(""), None);
     }
 
     #[test]
-    fn words_reach_the_program_as_they_are() {
+    fn words_reach_the_program_unchanged() {
         let words = ["sh", "-c", "echo \"a  b\" $x 'c'", ""].map(OsStr::new);
         let line = quoted(&words).unwrap();
-        assert_eq!(
-            shlex::split(&line).unwrap(),
-            ["sh", "-c", "echo \"a  b\" $x 'c'", ""]
-        );
+        assert_eq!(shlex::split(&line).unwrap(), ["sh", "-c", "echo \"a  b\" $x 'c'", ""]);
     }
 }

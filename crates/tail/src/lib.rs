@@ -1,5 +1,5 @@
-//! Messages through the database: runs producers and consumers of `drivers/` as child processes, and
-//! adds up what they stamped. Whether latency grows over a run, and why, is for its caller to judge ([`run::Bench::judge`]).
+//! Messages through the database: runs producers and consumers of `drivers/` as child processes, and adds up their stamps. The
+//! caller judges whether latency grows over a run, and why ([`run::Bench::judge`]).
 
 mod cells;
 pub mod downsample;

@@ -1,11 +1,11 @@
-//! Lines of programs of others, which may be of any length and hold any byte.
+//! Lines of other programs' output, with any length and any bytes.
 
 use std::io::{BufRead, BufReader, Read};
 
-/// Longest part of a line that is kept; the rest of it is dropped.
+/// Longest part of a line to keep; the rest is dropped.
 const LONGEST_BYTES: usize = 1 << 16;
 
-/// The lines of a stream without their ends, until it ends or cannot be read.
+/// Lines of a stream without line ends, until the end or an error.
 pub(crate) fn lines(stream: impl Read) -> impl Iterator<Item = String> {
     let mut reader = BufReader::new(stream);
     std::iter::from_fn(move || next_line(&mut reader))

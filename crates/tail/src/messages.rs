@@ -1,31 +1,31 @@
-//! All messages of an experiment in memory: what their producers stamped, and when each consumer had
-//! them. 24 bytes for a message and 12 more for each consumer.
+//! All messages of an experiment in memory: stamps of the producers and receipts of each consumer. 24 bytes for a message plus 12
+//! for each consumer.
 
 use crate::stamps::{Received, Sent};
 
 /// Largest number of messages of one producer: sequence numbers have 40 bits.
 pub const MOST_MESSAGES: u64 = 1 << 40;
 
-/// Most workers of a consumer.
+/// Largest number of workers of a consumer.
 const MOST_WORKERS: u64 = 4096;
 
-/// What became of a message at its producer.
+/// State of a message at its producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// No stamp: it was not sent, or not answered when the producer ended.
+    /// No stamp: not sent, or not answered when the producer ended.
     Unanswered,
-    /// The insert failed; it may be there all the same.
+    /// The insert failed; the message may be stored all the same.
     Failed,
-    /// Acknowledged, or given back by the driver with write concern 0.
+    /// Acknowledged, or returned by the driver with write concern 0.
     Acknowledged,
 }
 
-/// Stamps of one message; all 0 where there is none.
+/// Stamps of one message; all 0 if it was not stamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) intended_ns: i64,
     pub(crate) send_ns: i64,
-    /// Negative where the insert failed, as in the file.
+    /// Negative if the insert failed, as in the file.
     end_ns: i64,
 }
 
@@ -38,36 +38,34 @@ impl Entry {
         }
     }
 
-    /// When the insert ended, whichever way.
+    /// End of the insert, successful or not.
     pub(crate) fn end_ns(&self) -> i64 {
         self.end_ns.saturating_abs()
     }
 }
 
-/// The messages of one producer, by their number.
+/// The messages of one producer, by number.
 #[derive(Debug)]
 pub struct Produced {
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Produced {
-    /// Room for so many messages.
+    /// Allocates this many messages.
     pub fn new(messages: u64) -> Self {
-        Produced {
-            entries: vec![Entry::default(); messages as usize],
-        }
+        Produced { entries: vec![Entry::default(); messages as usize] }
     }
 
-    /// Enters a stamp.
+    /// Adds a stamp.
     ///
     /// # Errors
-    /// What is wrong with its number: not one of these messages, or stamped before.
+    /// The number is out of range, or was stamped before.
     pub fn add(&mut self, sent: Sent) -> Result<(), String> {
         let messages = self.entries.len();
         let entry = usize::try_from(sent.n).ok();
         let entry = entry.and_then(|place| self.entries.get_mut(place));
         let Some(entry) = entry else {
-            return Err(format!("message {} is not one of {messages}", sent.n));
+            return Err(format!("message {} is out of range: there are {messages}", sent.n));
         };
         if entry.fate() != Fate::Unanswered {
             return Err(format!("message {} is stamped twice", sent.n));
@@ -75,24 +73,20 @@ impl Produced {
         *entry = Entry {
             intended_ns: sent.intended_ns,
             send_ns: sent.send_ns,
-            end_ns: if sent.failed {
-                -sent.end_ns
-            } else {
-                sent.end_ns
-            },
+            end_ns: if sent.failed { -sent.end_ns } else { sent.end_ns },
         };
         Ok(())
     }
 }
 
-/// What one consumer had of all producers.
+/// The messages that one consumer received from all producers.
 #[derive(Debug)]
 pub struct Consumed {
     /// By producer and number.
     pub(crate) receipts: Vec<Receipts>,
     pub(crate) duplicated: u64,
     pub(crate) reordered: u64,
-    /// Messages by the number of the reply that they came in.
+    /// Number of messages in each reply.
     batches: Vec<u32>,
 }
 
@@ -100,15 +94,15 @@ pub struct Consumed {
 #[derive(Debug)]
 pub(crate) struct Receipts {
     received_ns: Vec<i64>,
-    /// Number of the reply; `u32::MAX` where the driver does not tell.
+    /// Number of the reply; `u32::MAX` if the driver does not report it.
     batch: Vec<u32>,
-    /// The newest that each of its workers had.
+    /// The newest message of each worker.
     newest: Vec<Option<u64>>,
 }
 
 impl Consumed {
-    /// Room for the messages of these producers. A consumer may be several workers, of which number `n % workers` gets
-    /// message `n`: what they had has an order within each of them only.
+    /// Allocates the messages of these producers. A consumer may have several workers; worker `n % workers` gets message
+    /// `n`; only the messages of one worker have an order.
     pub fn new(producers: &[Produced], workers: u64) -> Self {
         let workers = workers.clamp(1, MOST_WORKERS) as usize;
         let receipts = producers.iter().map(|producer| Receipts {
@@ -116,30 +110,23 @@ impl Consumed {
             batch: vec![u32::MAX; producer.entries.len()],
             newest: vec![None; workers],
         });
-        Consumed {
-            receipts: receipts.collect(),
-            duplicated: 0,
-            reordered: 0,
-            batches: Vec::new(),
-        }
+        Consumed { receipts: receipts.collect(), duplicated: 0, reordered: 0, batches: Vec::new() }
     }
 
-    /// Enters a stamp, in the order of the file.
+    /// Adds a stamp; call in file order.
     ///
     /// # Errors
-    /// A message that none of the producers sent, or whose send differs from its producer's stamp.
+    /// No producer sent the message, or its send time differs from the producer's stamp.
     pub fn add(&mut self, producers: &[Produced], received: Received) -> Result<(), String> {
         let n = received.n as usize;
         let producer = received.producer as usize;
         let entry = producers.get(producer).and_then(|sent| sent.entries.get(n));
         let Some(entry) = entry else {
-            return Err(format!(
-                "message {n} of producer {producer} was never to be sent"
-            ));
+            return Err(format!("message {n} of producer {producer} was not planned"));
         };
         if entry.fate() != Fate::Unanswered && entry.send_ns != received.send_ns {
             return Err(format!(
-                "message {n} of producer {producer} says it was sent at {}, and its producer at {}",
+                "message {n} of producer {producer} contains the send time {}, but its producer stamped {}",
                 received.send_ns, entry.send_ns
             ));
         }
@@ -157,7 +144,7 @@ impl Consumed {
         if let Some(batch) = received.batch {
             receipts.batch[n] = batch;
             let place = batch as usize;
-            // Drivers count replies one by one: a number far beyond the messages is not a count.
+            // Drivers count replies one by one, so a number far above the message count is not valid.
             if place <= self.batches.len() + (1 << 20) {
                 self.batches.resize(self.batches.len().max(place + 1), 0);
                 self.batches[place] += 1;
@@ -166,31 +153,25 @@ impl Consumed {
         Ok(())
     }
 
-    /// When a message was received.
+    /// Receive time of a message.
     pub(crate) fn received_ns(&self, producer: usize, n: usize) -> Option<i64> {
         let received = self.receipts[producer].received_ns[n];
         (received != 0).then_some(received)
     }
 
-    /// Messages received per second, from the first send to the last receipt; `None` of fewer than two.
+    /// Messages received per second, from the first send to the last receipt; `None` for fewer than two.
     pub(crate) fn received_per_s(&self, producers: &[Produced]) -> Option<f64> {
         let receipts = self.receipts.iter().flat_map(|part| &part.received_ns);
         let came = receipts.copied().filter(|received| *received != 0);
         let (count, last) = came.fold((0u64, 0), |(count, last), at| (count + 1, last.max(at)));
         let sent = producers.iter().flat_map(|producer| &producer.entries);
-        let first = sent
-            .map(|entry| entry.send_ns)
-            .filter(|send| *send != 0)
-            .min()?;
+        let first = sent.map(|entry| entry.send_ns).filter(|send| *send != 0).min()?;
         (count > 1 && last > first).then(|| count as f64 / ((last - first) as f64 / 1e9))
     }
 
-    /// How many messages came in the reply that a message came in.
+    /// Number of messages in the reply with this message.
     pub(crate) fn batch_messages(&self, producer: usize, n: usize) -> Option<u32> {
         let batch = self.receipts[producer].batch[n];
-        self.batches
-            .get(batch as usize)
-            .copied()
-            .filter(|count| *count > 0)
+        self.batches.get(batch as usize).copied().filter(|count| *count > 0)
     }
 }

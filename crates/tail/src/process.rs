@@ -1,8 +1,7 @@
-//! One producer or consumer as a child process: started, made ready, told to start, read and ended.
+//! One producer or consumer as a child process: start, readiness, start signal, output and end.
 //!
-//! A child cannot outlive us: the kernel kills it when the thread that started it ends, and what it has
-//! started itself is in its process group, which is killed with it. So the thread that starts a child
-//! has to stay until its end.
+//! A child cannot outlive this process: the kernel kills it when the thread that started it ends, and its own children are in its
+//! process group, which is killed with it. The starting thread must therefore live until the child's end.
 
 use crate::error::TailError;
 use crate::lines::lines;
@@ -24,12 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time to end of a process that has closed its output.
+/// Time to end for a process that has closed its output.
 const CLOSED_LIMIT: Duration = Duration::from_secs(20);
-/// Lines of standard error that are kept: the last ones name the cause.
+/// Lines of standard error to keep: the last ones name the cause.
 const ERROR_LINES: usize = 5;
 
-/// A running producer or consumer. Dropped, it is killed with all that it has started.
+/// A running producer or consumer. On drop, it is killed with all its descendants.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -43,14 +42,14 @@ pub struct Process {
     events: Vec<Value>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     /// Exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// Lines of JSON that it wrote after `ready`.
+    /// JSON lines after `ready`.
     pub events: Vec<Value>,
-    /// Last lines of its standard error.
+    /// Last lines of standard error.
     pub errors: String,
 }
 
@@ -61,12 +60,9 @@ impl Ending {
         (last.get("event")? == "done").then(|| last.get(field)?.as_u64())?
     }
 
-    /// The cursors that a consumer found to be blind.
+    /// Cursors that the consumer found blind.
     pub fn blind(&self) -> Vec<BlindCursor> {
-        let reported = self
-            .events
-            .iter()
-            .filter(|event| event["reason"] == "blind");
+        let reported = self.events.iter().filter(|event| event["reason"] == "blind");
         let cursors = reported.filter_map(|event| {
             Some(BlindCursor {
                 blind_s: event["blind_ns"].as_f64()? / 1e9,
@@ -76,7 +72,7 @@ impl Ending {
         cursors.collect()
     }
 
-    /// Why the first insert failed that the driver tells of: its message, with the code of the server if there is one.
+    /// The driver's first reported insert failure: its message, with the server's code if there is one.
     pub fn failure(&self) -> Option<String> {
         let is_failure = |event: &&Value| event["event"] == "failed";
         let failed = self.events.iter().find(is_failure)?;
@@ -89,8 +85,8 @@ impl Ending {
 }
 
 impl Process {
-    /// Starts `run role arguments…`, with the connection string in the environment alone, where other
-    /// users cannot see it. `name` is how messages speak of it: `producer 0 (python)`.
+    /// Starts `run role arguments…`, with the connection string only in the environment, where other users cannot see it. `name` is
+    /// for messages: `producer 0 (python)`.
     ///
     /// # Errors
     /// [`TailError::Process`].
@@ -106,7 +102,7 @@ impl Process {
         Process::spawn(name, command)
     }
 
-    /// Starts a command that keeps the contract after it was told its connection string, as the first line.
+    /// Starts a command that follows the contract after it has read its connection string as the first line.
     ///
     /// # Errors
     /// [`TailError::Process`].
@@ -121,10 +117,7 @@ impl Process {
     }
 
     fn spawn(name: &str, mut command: Command) -> Result<Process, TailError> {
-        let failed = |source| TailError::Process {
-            process: name.to_owned(),
-            source,
-        };
+        let failed = |source| TailError::Process { process: name.to_owned(), source };
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -137,7 +130,7 @@ impl Process {
         let kept = Arc::clone(&errors);
         let readers = vec![
             read_lines(child.stdout.take(), move |line| {
-                // Nobody listens any more when the process is dropped.
+                // After a drop of the process, nothing receives.
                 let _ = sender.send(line);
             }),
             read_lines(child.stderr.take(), move |line| {
@@ -166,7 +159,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits so long for the line `ready`; `false` if it has not come yet.
+    /// Waits up to `limit` for the line `ready`; `false` if it does not arrive.
     ///
     /// # Errors
     /// [`TailError::Ended`], [`TailError::Contract`] for another line.
@@ -185,7 +178,7 @@ impl Process {
         }
     }
 
-    /// Answers `ready`: everything starts at this instant of the chosen clock.
+    /// Answers `ready` with the common start on the chosen clock.
     ///
     /// # Errors
     /// [`TailError::Process`].
@@ -206,10 +199,7 @@ impl Process {
             Some(input) => writeln!(input, "{line}").and_then(|()| input.flush()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
-        said.map_err(|source| TailError::Process {
-            process: self.name.clone(),
-            source,
-        })
+        said.map_err(|source| TailError::Process { process: self.name.clone(), source })
     }
 
     /// Whether it has ended.
@@ -218,17 +208,17 @@ impl Process {
     /// [`TailError::Process`].
     pub fn has_ended(&mut self) -> Result<bool, TailError> {
         if self.ended.is_none() {
-            // What a process used is gone when it has been waited for.
+            // Usage is no longer readable after the process was waited for.
             self.cpu_s = resources::cpu_s_of(self.child.id()).or(self.cpu_s);
-            self.ended = self.child.try_wait().map_err(|source| TailError::Process {
-                process: self.name.clone(),
-                source,
-            })?;
+            self.ended = self
+                .child
+                .try_wait()
+                .map_err(|source| TailError::Process { process: self.name.clone(), source })?;
         }
         Ok(self.ended.is_some())
     }
 
-    /// Whether it has ended otherwise than with the exit code 0.
+    /// Whether it has ended with an exit code other than 0.
     ///
     /// # Errors
     /// [`TailError::Process`].
@@ -236,13 +226,13 @@ impl Process {
         Ok(self.has_ended()? && self.ended.is_some_and(|status| !status.success()))
     }
 
-    /// CPU time of it and of its children that it has waited for, from its start to its end or the last question
-    /// whether it has ended; `None` if nobody has asked.
+    /// CPU time of the process and its reaped children, from its start to its end or the last [`has_ended`](Self::has_ended);
+    /// `None` if that was never called.
     pub fn cpu_s(&self) -> Option<f64> {
         self.cpu_s
     }
 
-    /// Waits for its end. At the deadline it stays as it is.
+    /// Waits for its end; at the deadline, the process keeps running.
     ///
     /// # Errors
     /// [`TailError::Deadline`], [`TailError::Process`], [`TailError::Contract`] for a line that is not JSON.
@@ -250,14 +240,14 @@ impl Process {
         let deadline = std::time::Instant::now() + limit;
         while !self.has_ended()? {
             if std::time::Instant::now() >= deadline {
-                return Err(self.late("does not end", limit));
+                return Err(self.late("did not end", limit));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        // What it has started and left behind would keep its output open.
+        // Descendants would keep its output open.
         self.kill_group();
         for reader in self.readers.drain(..) {
-            // A reader that panicked has read what it has read.
+            // A reader that panicked keeps the lines read so far.
             let _ = reader.join();
         }
         for line in self.lines.try_iter() {
@@ -274,9 +264,9 @@ impl Process {
         })
     }
 
-    /// Kills it with all that it has started.
+    /// Kills it with all its descendants.
     pub fn kill(&mut self) {
-        // The child is not waited for yet, so that its number is not another's.
+        // The child is still unreaped, so its process ID was not reused.
         self.kill_group();
         // It may have ended.
         let _ = self.child.kill();
@@ -287,7 +277,7 @@ impl Process {
 
     fn kill_group(&self) {
         let group = Pid::from_raw(self.child.id() as i32);
-        // The group is gone when all in it have ended.
+        // The group may have ended.
         let _ = killpg(group, Signal::SIGKILL);
     }
 
@@ -296,16 +286,12 @@ impl Process {
         redact(&kept.iter().cloned().collect::<Vec<_>>().join("; "))
     }
 
-    /// The error of something that was not done in time.
+    /// Error for a missed deadline.
     pub(crate) fn late(&self, what: &'static str, limit: Duration) -> TailError {
-        TailError::Deadline {
-            process: self.name.clone(),
-            what,
-            limit_s: limit.as_secs(),
-        }
+        TailError::Deadline { process: self.name.clone(), what, limit_s: limit.as_secs() }
     }
 
-    /// The error of an end that should not have been.
+    /// Error for an unexpected end.
     pub fn ended_with(&self, ending: &Ending) -> TailError {
         TailError::Ended {
             process: self.name.clone(),
@@ -365,14 +351,8 @@ mod tests {
         let first = failed(112.into(), "WriteConflict at mongodb://me:secret@h\n");
         let second = failed(Value::Null, "gone");
         let reported = ending(&[first, second.clone(), done.clone()]).failure();
-        assert_eq!(
-            reported.as_deref(),
-            Some("WriteConflict at mongodb://***@h (code 112)")
-        );
-        assert_eq!(
-            ending(&[second, done.clone()]).failure().as_deref(),
-            Some("gone")
-        );
+        assert_eq!(reported.as_deref(), Some("WriteConflict at mongodb://***@h (code 112)"));
+        assert_eq!(ending(&[second, done.clone()]).failure().as_deref(), Some("gone"));
         assert_eq!(ending(&[done]).failure(), None);
     }
 
@@ -387,15 +367,12 @@ mod tests {
             events: vec![reopened("empty"), blind, reopened("connection")],
             errors: String::new(),
         };
-        let expected = BlindCursor {
-            blind_s: 1.25,
-            found: 201,
-        };
+        let expected = BlindCursor { blind_s: 1.25, found: 201 };
         assert_eq!(ending.blind(), [expected]);
     }
 
     #[test]
-    fn a_process_is_made_ready_started_and_read_to_its_end() {
+    fn process_gets_ready_starts_and_is_read_to_its_end() {
         let (_folder, mut process) = script(
             "echo ready; read line; echo \"{\\\"event\\\":\\\"done\\\",\\\"messages\\\":7,\\\"line\\\":\\\"$line $DYNO_URI $*\\\"}\"",
         );
@@ -412,12 +389,7 @@ mod tests {
     fn early_end_of_a_process_has_its_cause() {
         let (_folder, mut process) = script("echo first >&2; echo no server >&2; exit 4");
         let error = process.is_ready(SOON).unwrap_err();
-        let TailError::Ended {
-            process,
-            ended,
-            message,
-        } = error
-        else {
+        let TailError::Ended { process, ended, message } = error else {
             panic!("{error}");
         };
         assert_eq!(process, "producer 0 (sh)");
@@ -445,9 +417,9 @@ mod tests {
         drop(process);
         let stat = format!("/proc/{}/stat", child.trim());
         let deadline = std::time::Instant::now() + SOON;
-        // Killed, it is a zombie until init has waited for it.
+        // A killed process stays a zombie until init reaps it.
         while std::fs::read_to_string(&stat).is_ok_and(|line| !line.contains(") Z ")) {
-            assert!(std::time::Instant::now() < deadline, "{stat} is there");
+            assert!(std::time::Instant::now() < deadline, "{stat} still exists");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,10 +1,10 @@
-//! What a process and its children use, read from `/proc`.
+//! Resource use of a process and its children, from `/proc`.
 
 use dyno_record::tail::Sample;
 use std::fs;
 use std::path::Path;
 
-/// What `/proc/PID/stat` tells, as far as it is needed.
+/// Needed fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
@@ -13,7 +13,7 @@ struct Stat {
     rss_pages: u64,
 }
 
-/// Reads the line of `stat`. The name in parentheses may hold anything, parentheses and spaces too.
+/// Parses a line of `stat`. The name in parentheses may contain parentheses and spaces.
 fn parse(line: &str) -> Option<Stat> {
     let after_name = &line[line.rfind(')')? + 1..];
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
@@ -21,7 +21,7 @@ fn parse(line: &str) -> Option<Stat> {
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     Some(Stat {
         parent: u32::try_from(field(4)?).ok()?,
-        // user, system, and both of children that were waited for
+        // user, system, and both for reaped children
         cpu_ticks: field(14)? + field(15)? + field(16)? + field(17)?,
         threads: field(20)?,
         rss_pages: field(24)?,
@@ -46,41 +46,36 @@ impl Units {
     }
 }
 
-/// All processes of a host, as they are at one instant.
+/// Snapshot of all processes of a host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stats(Vec<(u32, Stat)>);
 
 impl Stats {
-    /// Those of `proc` (`/proc`).
+    /// Reads the processes of `proc` (`/proc`).
     fn read(proc: &Path) -> Stats {
         let mut stats = Stats::default();
         for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
-            let is_process = entry
-                .file_name()
-                .as_encoded_bytes()
-                .iter()
-                .all(u8::is_ascii_digit);
-            // A process may end between the listing and the reading.
+            let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+            // A process may end between listing and reading.
             let line = is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok());
             line.flatten().iter().for_each(|line| stats.add(line));
         }
         stats
     }
 
-    /// Adds what a `stat` says. One that is not understood is left out.
+    /// Adds a line of `stat`; ignores one that is not valid.
     pub(crate) fn add(&mut self, line: &str) {
         let id = line.split(' ').next().and_then(|id| id.parse().ok());
         self.0.extend(id.zip(parse(line)));
     }
 }
 
-/// Samples each of the processes with all its descendants, from one pass over `proc` (`/proc`). A
-/// process that has ended has 0 processes.
+/// Samples each process with all its descendants, in one pass over `proc` (`/proc`). An ended process has 0 processes.
 pub(crate) fn sample(proc: &Path, roots: &[u32], at_s: f64, units: Units) -> Vec<Sample> {
     families(&Stats::read(proc), roots, at_s, units)
 }
 
-/// As [`sample`], of processes that were read.
+/// Like [`sample`], for processes already read.
 pub(crate) fn families(stats: &Stats, roots: &[u32], at_s: f64, units: Units) -> Vec<Sample> {
     let stats = &stats.0;
     let sample = |root: &u32| {
@@ -93,10 +88,7 @@ pub(crate) fn families(stats: &Stats, roots: &[u32], at_s: f64, units: Units) ->
             family.extend(children.into_iter().filter(|id| *id != parent));
             place += 1;
         }
-        let mut sum = Sample {
-            at_s,
-            ..Sample::default()
-        };
+        let mut sum = Sample { at_s, ..Sample::default() };
         for (_, stat) in stats.iter().filter(|(id, _)| family.contains(id)) {
             sum.cpu_s += stat.cpu_ticks as f64 / units.ticks_per_s;
             sum.rss_bytes += stat.rss_pages * units.page_bytes;
@@ -108,20 +100,16 @@ pub(crate) fn families(stats: &Stats, roots: &[u32], at_s: f64, units: Units) ->
     roots.iter().map(sample).collect()
 }
 
-/// CPU time of a process and of its children that it has waited for, in seconds. A process that has ended has it until it
-/// is waited for itself.
+/// CPU time of a process and its reaped children, in seconds; available until the process itself is reaped.
 pub(crate) fn cpu_s_of(id: u32) -> Option<f64> {
     let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     Some(parse(&line)?.cpu_ticks as f64 / Units::read().ticks_per_s)
 }
 
-/// CPU time in seconds from the first look, which is just before the start, to the end of the process, where it is known
-/// (`at_end_s`). Children that their parent did not wait for are in the looks only, up to the last one.
+/// CPU time in seconds from the first sample, just before the start, to the end of the process if known (`at_end_s`). Unreaped
+/// children count only up to the last sample.
 pub(crate) fn used_s(samples: &[Sample], at_end_s: Option<f64>) -> Option<f64> {
-    let seen = samples
-        .iter()
-        .map(|sample| sample.cpu_s)
-        .fold(0.0, f64::max);
+    let seen = samples.iter().map(|sample| sample.cpu_s).fold(0.0, f64::max);
     Some(at_end_s?.max(seen) - samples.first()?.cpu_s)
 }
 
@@ -137,13 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_line_is_read_whatever_the_name_is() {
-        let stat = Stat {
-            parent: 7,
-            cpu_ticks: 108,
-            threads: 3,
-            rss_pages: 50,
-        };
+    fn stat_line_is_parsed_with_any_process_name() {
+        let stat = Stat { parent: 7, cpu_ticks: 108, threads: 3, rss_pages: 50 };
         assert_eq!(parse(&line(9, 7, 100)), Some(stat));
         assert_eq!(parse("9 (short) S 1"), None);
         assert_eq!(parse(""), None);
@@ -151,10 +134,7 @@ mod tests {
 
     #[test]
     fn cpu_time_of_unreaped_children_counts() {
-        let at = |cpu_s| Sample {
-            cpu_s,
-            ..Sample::default()
-        };
+        let at = |cpu_s| Sample { cpu_s, ..Sample::default() };
         assert_eq!(used_s(&[at(1.0), at(3.0)], Some(3.5)), Some(2.5));
         assert_eq!(used_s(&[at(1.0), at(3.0)], Some(0.5)), Some(2.0));
         assert_eq!(used_s(&[], Some(1.0)), None);
@@ -169,18 +149,10 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join("stat"), line(id, parent, ticks)).unwrap();
         }
-        let units = Units {
-            ticks_per_s: 100.0,
-            page_bytes: 4096,
-        };
+        let units = Units { ticks_per_s: 100.0, page_bytes: 4096 };
         let found = sample(proc.path(), &[10, 99], 1.5, units);
-        let expected = Sample {
-            at_s: 1.5,
-            cpu_s: 3.08,
-            rss_bytes: 3 * 50 * 4096,
-            threads: 9,
-            processes: 3,
-        };
+        let expected =
+            Sample { at_s: 1.5, cpu_s: 3.08, rss_bytes: 3 * 50 * 4096, threads: 9, processes: 3 };
         assert_eq!(found[0], expected);
         assert_eq!(found[1].processes, 0);
     }

@@ -1,5 +1,4 @@
-//! One experiment: makes the collection, starts all processes at one instant, waits for their end, and
-//! gathers what they stamped.
+//! One experiment: creates the collection, starts all processes at one instant, waits for their end, and gathers their stamps.
 
 mod bench;
 mod gather;
@@ -21,21 +20,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use watch::{Limit, Watch};
 
-/// Longest time until a process is ready: a Java runtime beside others on few cores.
+/// Longest time until a process is ready, such as a Java runtime among others on few cores.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// Longest time between two questions whether somebody interrupts.
+/// Interval of the checks for interruption.
 const READY_STEP: Duration = Duration::from_millis(100);
-/// From the word `start` to the start: every process has read it by then.
+/// Delay from the `start` message to the start, in which every process reads the message.
 const START_DELAY: Duration = Duration::from_millis(200);
-/// The same where other hosts are told.
+/// Start delay with other hosts.
 const HOSTS_START_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs an experiment. What each message did is left in `folder`, which is there; see [`dyno_record::messages`]. The
-/// thread that calls it starts the processes, which end with it.
+/// Runs an experiment. `folder` must exist, and receives the tables of messages; see [`dyno_record::messages`]. The processes end
+/// with the calling thread.
 ///
 /// # Errors
-/// [`TailError`]; nothing runs any more then, and the collection is removed if it was created. What the drivers
-/// stamped is left in the folder.
+/// [`TailError`]; then nothing is running, and a created collection is removed. Stamp files stay in the folder.
 pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Measured, TailError> {
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
@@ -46,27 +44,24 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
-    // A collection that is there is somebody's. The server refuses to create it again only if its
-    // options are others.
+    // Refuse an existing collection. The server would refuse to create it only if its options differed.
     let filter = doc! { "name": &settings.collection };
     let there = doc! { "listCollections": 1, "filter": filter, "nameOnly": true };
     let there = control.run(&settings.database, there)?;
-    let first = there
-        .get_document("cursor")
-        .and_then(|cursor| cursor.get_array("firstBatch"));
+    let first = there.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     if first.is_ok_and(|first| !first.is_empty()) {
         return Err(TailError::Settings(format!(
-            "collection `{}.{}` already exists, and would be removed afterwards",
+            "collection `{}.{}` already exists, and would be removed at the end",
             settings.database, settings.collection
         )));
     }
     let create = doc! { "create": &settings.collection, "capped": true, "size": capped };
     control.run(&settings.database, create)?;
     let result = with_collection(bench, &mut hosts, settings, folder);
-    // A producer that still ran would create the collection anew, and not a capped one.
+    // A producer that still ran would create the collection again, and not a capped one.
     drop(hosts);
     if !remove(&mut control, settings) {
-        // The server may have been restarted meanwhile. The result stands whether or not it answers.
+        // The server may have restarted. The result is valid with or without its answer.
         if let Ok(mut control) = connector.control() {
             remove(&mut control, settings);
         }
@@ -92,7 +87,7 @@ fn check(settings: &Settings) -> Result<(), TailError> {
     }
     if settings.messages > MOST_MESSAGES {
         return refused(format!(
-            "{} messages are more than the {MOST_MESSAGES} that sequence numbers tell apart",
+            "{} messages exceed the {MOST_MESSAGES} distinct sequence numbers",
             settings.messages
         ));
     }
@@ -117,23 +112,23 @@ fn with_collection(
         let name = (name.as_str(), Role::Produce, number);
         producers.push(start(bench, hosts, folder, name, options)?);
     }
-    // Those on other hosts start one after the other.
+    // Processes on other hosts start one after the other.
     let asked = Instant::now();
     for member in consumers.iter_mut().chain(&mut producers) {
-        // In small steps, so that nobody waits for a runtime that he does not want any more.
+        // Wait in small steps, so that an interruption takes effect.
         while !member.process.is_ready(READY_STEP)? {
             if (bench.interrupted)() {
                 return Err(TailError::Interrupted);
             }
             if asked.elapsed() > READY_LIMIT {
-                return Err(member.process.late("is not ready", READY_LIMIT));
+                return Err(member.process.late("was not ready", READY_LIMIT));
             }
         }
         if let Some(host) = hosts.of(member.role) {
             member.id = host.process_id(&member.title)?;
         }
     }
-    // An offset is known for each host before the start is said.
+    // Know each host's offset before sending the start.
     let mut ahead_ns = [0; 2];
     for (ahead_ns, role) in ahead_ns.iter_mut().zip([Role::Produce, Role::Consume]) {
         if let Some(host) = hosts.of(role) {
@@ -148,37 +143,22 @@ fn with_collection(
     let at_ns = now_ns + delay.as_nanos() as i64;
     let began = Instant::now();
     for member in consumers.iter_mut().chain(&mut producers) {
-        member
-            .process
-            .say_start(at_ns + ahead_ns[member.role as usize])?;
+        member.process.say_start(at_ns + ahead_ns[member.role as usize])?;
     }
     let metered = bench.meter.map(|meter| (meter, meter.start(began + delay)));
-    let mut watch = Watch {
-        bench,
-        hosts,
-        began,
-        units: Units::read(),
-        server: Vec::new(),
-        interrupted: false,
-    };
+    let mut watch =
+        Watch { bench, hosts, began, units: Units::read(), server: Vec::new(), interrupted: false };
     let limit = Duration::from_secs(settings.limit_s);
-    let most = Limit {
-        at: limit,
-        quiet: Duration::MAX,
-    };
+    let most = Limit { at: limit, quiet: Duration::MAX };
     watch.until(most, &mut producers, &mut consumers)?;
-    // A consumer that misses messages ends by itself when it was idle; one that is slow has as much time again as the
-    // producers may have.
+    // A consumer that misses messages ends when idle; a slow one gets as much time again as the producers.
     let quiet = Duration::from_secs(settings.idle_s)
         + 2 * Duration::from_micros(settings.delay_us)
         + STOP_LIMIT;
-    let most = Limit {
-        at: watch.began.elapsed() + limit,
-        quiet,
-    };
+    let most = Limit { at: watch.began.elapsed() + limit, quiet };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
     let (server, interrupted) = (watch.server(), watch.interrupted);
-    // Before anything is gathered, which is written to what may be the disk of the servers.
+    // Before gathering, which may write to the servers' disk.
     let consumption = metered.and_then(|(meter, started)| meter.finish(started.end()));
     let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {

@@ -1,4 +1,4 @@
-//! The file of intended starts that a producer is given: the arrivals of the load engine.
+//! Writes the file of intended starts for a producer: the arrivals of the load engine.
 
 use crate::error::TailError;
 use dyno_load::schedule::{Arrivals, Share};
@@ -7,14 +7,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Intended starts of producer `producer` of `producers`, in nanoseconds after the start, not
-/// decreasing. With equal distances the producers take turns.
+/// Intended starts of producer `producer` of `producers`, in nanoseconds after the start, in order. With equal distances, producers
+/// take turns.
 pub fn intended_ns(schedule: Schedule, producer: u64, producers: u64) -> impl Iterator<Item = u64> {
-    let share = Share {
-        worker: producer,
-        worker_count: producers.max(1),
-        offset_ns: 0,
-    };
+    let share = Share { worker: producer, worker_count: producers.max(1), offset_ns: 0 };
     let mut arrivals = match schedule.arrive {
         Arrive::Constant => Arrivals::constant(schedule.rate_per_s, 0, share),
         Arrive::Poisson => Arrivals::poisson(schedule.rate_per_s, 0, share, schedule.seed),
@@ -39,7 +35,7 @@ pub fn write(
 ) -> Result<(), TailError> {
     if !(schedule.rate_per_s.is_finite() && schedule.rate_per_s > 0.0) {
         return Err(TailError::Settings(format!(
-            "a rate of {} messages per second is not above 0",
+            "the rate is {} messages per second, but must be above 0",
             schedule.rate_per_s
         )));
     }
@@ -65,54 +61,34 @@ mod tests {
         let bytes = std::fs::read(path).unwrap();
         assert_eq!(bytes.len() as u64, 8 * messages);
         let numbers = bytes.chunks_exact(8);
-        numbers
-            .map(|number| u64::from_le_bytes(number.try_into().unwrap()))
-            .collect()
+        numbers.map(|number| u64::from_le_bytes(number.try_into().unwrap())).collect()
     }
 
     #[test]
     fn producers_take_turns_at_equal_distances() {
-        let schedule = Schedule {
-            rate_per_s: 1000.0,
-            arrive: Arrive::Constant,
-            seed: 1,
-        };
+        let schedule = Schedule { rate_per_s: 1000.0, arrive: Arrive::Constant, seed: 1 };
         assert_eq!(read(schedule, 0, 2, 3), [0, 2_000_000, 4_000_000]);
         assert_eq!(read(schedule, 1, 2, 3), [1_000_000, 3_000_000, 5_000_000]);
     }
 
     #[test]
-    fn random_arrivals_repeat_with_their_seed_and_never_go_back() {
-        let schedule = Schedule {
-            rate_per_s: 1000.0,
-            arrive: Arrive::Poisson,
-            seed: 5,
-        };
+    fn random_arrivals_repeat_with_their_seed_and_increase() {
+        let schedule = Schedule { rate_per_s: 1000.0, arrive: Arrive::Poisson, seed: 5 };
         let first = read(schedule, 0, 1, 5000);
         assert_eq!(first, read(schedule, 0, 1, 5000));
         assert!(first.is_sorted());
         let mean_ns = first[4999] as f64 / 4999.0;
         assert!((mean_ns / 1e6 - 1.0).abs() < 0.1, "{mean_ns}");
-        let other = Schedule {
-            seed: 6,
-            ..schedule
-        };
+        let other = Schedule { seed: 6, ..schedule };
         assert_ne!(first, read(other, 0, 1, 5000));
     }
 
     #[test]
-    fn a_rate_must_be_above_zero() {
+    fn rate_must_be_above_zero() {
         for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let schedule = Schedule {
-                rate_per_s,
-                arrive: Arrive::Constant,
-                seed: 1,
-            };
+            let schedule = Schedule { rate_per_s, arrive: Arrive::Constant, seed: 1 };
             let refused = write(schedule, Path::new("/nowhere/at/all"), 0, 1, 1);
-            assert!(
-                matches!(refused, Err(TailError::Settings(_))),
-                "{refused:?}"
-            );
+            assert!(matches!(refused, Err(TailError::Settings(_))), "{refused:?}");
         }
     }
 }

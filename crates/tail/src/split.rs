@@ -1,4 +1,4 @@
-//! The parts of each message's time as histograms, and as series for pictures.
+//! Parts of each message's time, as histograms and as series for charts.
 
 use crate::downsample::downsample;
 use crate::messages::{Consumed, Fate, Produced};
@@ -9,7 +9,7 @@ use dyno_record::tail::{DeliverySplit, Latency, ProducerSplit};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-/// Percentages whose latencies are in the record, for curves.
+/// Recorded percentiles of latency, for curves.
 const PERCENTS: [f64; 23] = [
     0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0,
     97.5, 99.0, 99.5, 99.9, 99.99, 99.999, 100.0,
@@ -30,7 +30,7 @@ pub fn of_producer(produced: &Produced, points: usize) -> ProducerSplit {
     }
 }
 
-/// Splits the messages of producer number `producer` that a consumer received and whose stamp there is.
+/// Splits producer `producer`'s messages that a consumer received and that have a stamp.
 pub fn of_delivery(
     producers: &[Produced],
     producer: usize,
@@ -38,18 +38,14 @@ pub fn of_delivery(
     points: usize,
 ) -> DeliverySplit {
     let part = |from: fn(i64, i64) -> i64| {
-        let entries = producers[producer].entries.iter().enumerate();
-        let values = entries.map(|(n, entry)| {
+        let values = producers[producer].entries.iter().enumerate().map(|(n, entry)| {
             let received = consumed.received_ns(producer, n)?;
             (entry.fate() != Fate::Unanswered)
                 .then(|| received - from(entry.intended_ns, entry.send_ns))
         });
         latency(&values.collect::<Vec<_>>(), points)
     };
-    DeliverySplit {
-        delivery: part(|_, send| send),
-        total: part(|intended, _| intended),
-    }
+    DeliverySplit { delivery: part(|_, send| send), total: part(|intended, _| intended) }
 }
 
 fn latency(values: &[Option<i64>], points: usize) -> Latency {
@@ -64,7 +60,7 @@ fn latency(values: &[Option<i64>], points: usize) -> Latency {
         clamped += u64::from(value > HIGHEST_NS);
         histogram.saturating_record(value.min(HIGHEST_NS));
     }
-    // Exact, also of those that are beyond the histogram.
+    // Exact, including values beyond the histogram.
     let mut sorted: Vec<i64> = values.iter().flatten().copied().collect();
     sorted.sort_unstable();
     let count = sorted.len() as u64;
@@ -82,10 +78,7 @@ fn latency(values: &[Option<i64>], points: usize) -> Latency {
         max_us: longest as f64 / 1e3,
         clamped,
         below_zero,
-        percentiles: PERCENTS
-            .iter()
-            .map(|percent| (*percent, at(percent / 100.0)))
-            .collect(),
+        percentiles: PERCENTS.iter().map(|percent| (*percent, at(percent / 100.0))).collect(),
         histogram: encode(&histogram),
         series: downsample(values, points),
     }
@@ -95,7 +88,7 @@ fn encode(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
-        .expect("a histogram with constant bounds is written to memory");
+        .expect("writing to memory cannot fail");
     STANDARD.encode(bytes)
 }
 
@@ -106,7 +99,7 @@ mod tests {
     use hdrhistogram::serialization::Deserializer;
 
     #[test]
-    fn each_message_is_split_at_its_send_and_its_answer() {
+    fn message_is_split_at_its_send_and_its_answer() {
         let mut produced = Produced::new(4);
         for (n, failed) in [(0, false), (1, false), (2, true)] {
             let stamp = Sent {
@@ -132,7 +125,7 @@ mod tests {
             consumed.add(&producers, receipt).unwrap();
         }
         let sent = of_producer(&producers[0], 10);
-        // The failed one is left out.
+        // The failed message is omitted.
         assert_eq!((sent.wait.count, sent.wait.max_us), (2, 20.0));
         assert_eq!(sent.wait.mean_us, 15.0);
         assert_eq!(sent.acknowledged.max_us, 990.0);
@@ -150,12 +143,10 @@ mod tests {
         assert_eq!((found.count, found.clamped, found.below_zero), (3, 1, 1));
         assert_eq!(found.max_us, 90e6);
         let bytes = STANDARD.decode(&found.histogram).unwrap();
-        let read: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .unwrap();
+        let read: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
         assert_eq!(read.len(), 3);
         assert_eq!(read.count_at(0), 1);
-        // Half of them took more than the histogram has.
+        // Half of them exceed the histogram's range.
         let slow = latency(&[70, 80, 90].map(|seconds| Some(seconds * second)), 10);
         assert_eq!((slow.p50_us, slow.p99_us, slow.clamped), (80e6, 90e6, 3));
         let none = latency(&[None], 10);

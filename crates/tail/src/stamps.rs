@@ -1,4 +1,4 @@
-//! The files in which producers and consumers stamp their messages, read record by record.
+//! Reads the stamp files of producers and consumers, record by record.
 
 use crate::error::TailError;
 use dyno_record::plain_file;
@@ -7,32 +7,28 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a record, of either kind.
+/// Bytes of a record of either kind.
 pub const RECORD_BYTES: usize = 32;
-/// Number of a reply that the driver does not tell.
+/// Reply number if the driver does not report one.
 const NO_BATCH: u32 = u32::MAX;
 
-/// Reads itself from one record.
+/// A type that is decoded from one record.
 pub trait Stamp: Sized {
-    /// The stamp, or what is wrong with it.
+    /// Decodes the stamp.
     ///
     /// # Errors
-    /// A sentence part for values that cannot be.
+    /// The reason why values are not valid.
     fn decode(record: &[u8; RECORD_BYTES]) -> Result<Self, String>;
 }
 
-/// What a producer stamped of one message, in nanoseconds of the chosen clock.
+/// A producer's stamp of one message, in nanoseconds of the chosen clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Sequence number.
     pub n: u64,
-    /// Intended start.
     pub intended_ns: i64,
-    /// Start of the send.
     pub send_ns: i64,
-    /// When the insert ended, whichever way.
+    /// End of the insert, successful or not.
     pub end_ns: i64,
-    /// Whether the insert failed.
     pub failed: bool,
 }
 
@@ -48,18 +44,16 @@ impl Sent {
     }
 }
 
-/// What a consumer stamped of one message.
+/// A consumer's stamp of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Producer that sent it.
+    /// Number of the producer.
     pub producer: u32,
-    /// Sequence number.
     pub n: u64,
-    /// Start of the send, as the message tells it.
+    /// Start of the send, as contained in the message.
     pub send_ns: i64,
-    /// When it was received.
     pub received_ns: i64,
-    /// Number of the reply that it came in, if the driver tells.
+    /// Number of the reply, if the driver reports it.
     pub batch: Option<u32>,
 }
 
@@ -95,7 +89,7 @@ impl Stamp for Sent {
 
 impl Stamp for Received {
     fn decode(record: &[u8; RECORD_BYTES]) -> Result<Self, String> {
-        // The last word is two numbers of 32 bits: producer, then reply.
+        // The last word is two 32-bit numbers: producer, then reply.
         let last = u64::from_le_bytes(word(record, 3));
         let (producer, batch) = (last as u32, (last >> 32) as u32);
         let received = Received {
@@ -105,7 +99,7 @@ impl Stamp for Received {
             received_ns: signed(record, 2),
             batch: (batch != NO_BATCH).then_some(batch),
         };
-        // Two clocks that disagree can put the receipt before the send, which is counted elsewhere.
+        // With diverging clocks, the receipt may precede the send; this is counted elsewhere.
         if received.send_ns <= 0 || received.received_ns <= 0 {
             return Err(format!(
                 "message {} of producer {producer} was sent at {} and received at {}",
@@ -116,7 +110,7 @@ impl Stamp for Received {
     }
 }
 
-/// The records of a file. It ends after the first error.
+/// The records of a file. Ends after the first error.
 #[derive(Debug)]
 pub struct Reader<T> {
     path: PathBuf,
@@ -127,7 +121,7 @@ pub struct Reader<T> {
 }
 
 impl<T: Stamp> Reader<T> {
-    /// Opens a file of stamps.
+    /// Opens a stamp file.
     ///
     /// # Errors
     /// [`TailError::File`].
@@ -156,9 +150,9 @@ impl<T: Stamp> Reader<T> {
             match self.file.read(&mut record[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
                 Ok(0) => {
-                    return Err(self.wrong(&format!(
-                        "it is torn, {filled} of {RECORD_BYTES} bytes are there"
-                    )));
+                    return Err(
+                        self.wrong(&format!("truncated to {filled} of {RECORD_BYTES} bytes"))
+                    );
                 }
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -197,50 +191,24 @@ mod tests {
         let path = folder.path().join("stamps");
         std::fs::write(&path, bytes).unwrap();
         let reader = Reader::open(&path).unwrap();
-        reader
-            .map(|read: Result<T, TailError>| read.map_err(|error| error.to_string()))
-            .collect()
+        reader.map(|read: Result<T, TailError>| read.map_err(|error| error.to_string())).collect()
     }
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let sent = [
-            bytes([7, 100, 110, 150]),
-            bytes([8, 100, 111, (-160i64) as u64]),
-        ];
+        let sent = [bytes([7, 100, 110, 150]), bytes([8, 100, 111, (-160i64) as u64])];
         let found = read::<Sent>(&sent.concat());
         assert_eq!(
             found[0],
-            Ok(Sent {
-                n: 7,
-                intended_ns: 100,
-                send_ns: 110,
-                end_ns: 150,
-                failed: false
-            })
+            Ok(Sent { n: 7, intended_ns: 100, send_ns: 110, end_ns: 150, failed: false })
         );
         assert_eq!(
             found[1],
-            Ok(Sent {
-                n: 8,
-                intended_ns: 100,
-                send_ns: 111,
-                end_ns: 160,
-                failed: true
-            })
+            Ok(Sent { n: 8, intended_ns: 100, send_ns: 111, end_ns: 160, failed: true })
         );
-        let both = [
-            bytes([7, 110, 170, 5 << 32 | 3]),
-            bytes([8, 111, 171, u64::MAX << 32 | 3]),
-        ];
+        let both = [bytes([7, 110, 170, 5 << 32 | 3]), bytes([8, 111, 171, u64::MAX << 32 | 3])];
         let found = read::<Received>(&both.concat());
-        let first = Received {
-            producer: 3,
-            n: 7,
-            send_ns: 110,
-            received_ns: 170,
-            batch: Some(5),
-        };
+        let first = Received { producer: 3, n: 7, send_ns: 110, received_ns: 170, batch: Some(5) };
         assert_eq!(found[0], Ok(first));
         assert_eq!(found[1].as_ref().unwrap().batch, None);
     }
@@ -259,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_go_back_are_wrong_and_end_the_reading() {
+    fn decreasing_times_are_an_error_and_end_the_reading() {
         for words in [[1, 0, 5, 9], [1, 10, 9, 20], [1, 10, 11, 10]] {
             let mut stamps = bytes(words);
             stamps.extend(bytes([2, 10, 11, 12]));

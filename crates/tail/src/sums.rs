@@ -1,4 +1,4 @@
-//! Whether every message is accounted for: sent, received, lost, duplicated, reordered.
+//! Accounts for every message: sent, received, lost, duplicated, reordered.
 
 use crate::messages::{Consumed, Fate, Produced};
 use dyno_record::tail::{ConsumerSum, InFlight, Measured, Mode, ProducerSum, Settings};
@@ -16,23 +16,23 @@ pub fn of_producer(produced: &Produced) -> ProducerSum {
     sum
 }
 
-/// Compares with what the producer itself says at its end.
+/// Compares with the producer's own final counts.
 ///
 /// # Errors
-/// A sentence with the numbers that differ.
+/// The numbers that differ, as a text.
 pub fn producer_agrees(sum: &ProducerSum, messages: u64, failed: u64) -> Result<(), String> {
     if sum.acknowledged == messages && sum.failed == failed {
         Ok(())
     } else {
         Err(format!(
-            "it says that {messages} messages were acknowledged and {failed} failed, and its stamps \
-             that {} were and {} did",
+            "it reports {messages} messages acknowledged and {failed} failed, but its stamps contain {} \
+             and {}",
             sum.acknowledged, sum.failed
         ))
     }
 }
 
-/// Counts what a consumer had.
+/// Counts the messages that a consumer received.
 pub fn of_consumer(producers: &[Produced], consumed: &Consumed) -> ConsumerSum {
     let mut sum = ConsumerSum {
         duplicated: consumed.duplicated,
@@ -51,51 +51,43 @@ pub fn of_consumer(producers: &[Produced], consumed: &Consumed) -> ConsumerSum {
     sum
 }
 
-/// Checks that what was received and lost is what was sent, and that it is what the consumer
-/// itself says (`said`: messages that it counted).
+/// Checks that received and lost messages add up to the sent ones, and match the consumer's own count (`said`).
 ///
 /// # Errors
-/// A sentence with the numbers that differ.
+/// The numbers that differ, as a text.
 pub fn consumer_agrees(
     sum: &ConsumerSum,
     producers: &[ProducerSum],
     said: Option<u64>,
 ) -> Result<(), String> {
     let acknowledged: u64 = producers.iter().map(|producer| producer.acknowledged).sum();
-    let others: u64 = producers
-        .iter()
-        .map(|producer| producer.failed + producer.unanswered)
-        .sum();
+    let others: u64 = producers.iter().map(|producer| producer.failed + producer.unanswered).sum();
     if sum.received + sum.lost != acknowledged + sum.received_unacknowledged
         || sum.received_unacknowledged > others
     {
         return Err(format!(
-            "{} received and {} lost are not {acknowledged} acknowledged and {} others of {others}",
+            "{} received and {} lost do not match {acknowledged} acknowledged and {} of {others} others",
             sum.received, sum.lost, sum.received_unacknowledged
         ));
     }
     match said {
         Some(said) if said != sum.received => Err(format!(
-            "it says that it received {said} messages, and its stamps that it received {}",
+            "it reports that it received {said} messages, but its stamps contain {}",
             sum.received
         )),
         _ => Ok(()),
     }
 }
 
-/// Why an experiment failed although it came to its end: messages are lost, came twice, or were never acknowledged.
-/// One that was interrupted has only what was done until then, and is not judged.
+/// Why a completed experiment failed: messages were lost, duplicated, or never acknowledged. `None` for an interrupted one, which
+/// is incomplete.
 pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String> {
     if measured.interrupted {
         return None;
     }
     let mut wrong = Vec::new();
     let failed: u64 = measured.producers.iter().map(|one| one.sum.failed).sum();
-    let unanswered: u64 = measured
-        .producers
-        .iter()
-        .map(|one| one.sum.unanswered)
-        .sum();
+    let unanswered: u64 = measured.producers.iter().map(|one| one.sum.unanswered).sum();
     if failed > 0 {
         let mut why = measured.producers.iter();
         let why = why.find_map(|producer| producer.failure.as_deref());
@@ -103,16 +95,14 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
         wrong.push(format!("{failed} inserts failed{why}"));
     }
     if unanswered > 0 {
-        wrong.push(format!(
-            "{unanswered} messages were not sent or not answered in time"
-        ));
+        wrong.push(format!("{unanswered} messages were not sent, or not answered in time"));
     }
     for (number, consumer) in measured.consumers.iter().enumerate() {
         let sum = consumer.sum;
         let who = format!("consumer {number} ({})", consumer.driver.name);
         if sum.lost > 0 && consumer.stopped {
             wrong.push(format!(
-                "{who} was stopped before it had read {} messages: it is slower than the producers",
+                "{who} was stopped before it had read {} messages: it was slower than the producers",
                 sum.lost
             ));
         } else if sum.lost > 0 {
@@ -123,27 +113,24 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
             wrong.push(format!("{who} lost {} messages{wrapped}", sum.lost));
         }
         if sum.duplicated > 0 {
-            wrong.push(format!("{who} had {} messages twice", sum.duplicated));
+            wrong.push(format!("{who} received {} messages twice", sum.duplicated));
         }
-        // They may come again by another cursor, and one that a query found may come by the cursor as well.
+        // Another cursor may repeat messages, and the cursor may return one that a query has found.
         let skipped = consumer.duplicates_skipped.unwrap_or(0);
         let one_cursor =
             consumer.reopened.unwrap_or(0) == 0 && consumer.caught_up.unwrap_or(0) == 0;
         if skipped > 0 && one_cursor && settings.mode != Mode::Poll {
-            wrong.push(format!(
-                "{who} had {skipped} messages again by the same cursor"
-            ));
+            wrong.push(format!("{who} received {skipped} messages again by the same cursor"));
         }
-        // With one insert in flight messages are in the collection in their order. What a query found that the cursor
-        // had skipped, and what came after another cursor was opened, may come late.
-        // Nothing orders inserts that are not answered, on several connections.
+        // With one insert in flight, the collection keeps the send order. Messages of a reopened cursor, or found by a query after
+        // the cursor had skipped them, may arrive late. Unacknowledged inserts on several connections have no order.
         let in_order = settings.in_flight == InFlight::Bounded(1)
             && settings.mode != Mode::Poll
             && settings.write_concern != "0";
         let again = consumer.reopened.unwrap_or(0) > consumer.reopened_empty.unwrap_or(0);
         if in_order && !again && sum.reordered > consumer.caught_up.unwrap_or(0) {
             wrong.push(format!(
-                "{who} had {} messages after a newer one, though one was in flight at a time",
+                "{who} received {} messages after a newer one, although only one was in flight",
                 sum.reordered
             ));
         }
@@ -157,23 +144,11 @@ mod tests {
     use crate::stamps::{Received, Sent};
 
     fn sent(n: u64, failed: bool) -> Sent {
-        Sent {
-            n,
-            intended_ns: 1 + n as i64,
-            send_ns: 10 + n as i64,
-            end_ns: 20 + n as i64,
-            failed,
-        }
+        Sent { n, intended_ns: 1 + n as i64, send_ns: 10 + n as i64, end_ns: 20 + n as i64, failed }
     }
 
     fn received(producer: u32, n: u64) -> Received {
-        Received {
-            producer,
-            n,
-            send_ns: 10 + n as i64,
-            received_ns: 30 + n as i64,
-            batch: None,
-        }
+        Received { producer, n, send_ns: 10 + n as i64, received_ns: 30 + n as i64, batch: None }
     }
 
     /// Two producers of four messages; the second one's message 1 failed, and 3 has no stamp.
@@ -200,11 +175,7 @@ mod tests {
     fn producers_are_counted_and_compared_with_their_reports() {
         let producers = producers();
         let second = of_producer(&producers[1]);
-        let expected = ProducerSum {
-            acknowledged: 2,
-            failed: 1,
-            unanswered: 1,
-        };
+        let expected = ProducerSum { acknowledged: 2, failed: 1, unanswered: 1 };
         assert_eq!(second, expected);
         assert_eq!(producer_agrees(&second, 2, 1), Ok(()));
         let wrong = producer_agrees(&second, 3, 0).unwrap_err();
@@ -214,17 +185,8 @@ mod tests {
     #[test]
     fn lost_duplicated_and_reordered_messages_are_counted() {
         let producers = producers();
-        // Producer 0: 1 after 2, 3 twice, 0 lost. Producer 1: the failed 1 and the unanswered 3 came.
-        let order = [
-            (0, 2),
-            (1, 0),
-            (0, 1),
-            (0, 3),
-            (0, 3),
-            (1, 1),
-            (1, 2),
-            (1, 3),
-        ];
+        // Producer 0: 1 after 2, 3 twice, 0 lost. Producer 1: the failed 1 and the unanswered 3 arrived.
+        let order = [(0, 2), (1, 0), (0, 1), (0, 3), (0, 3), (1, 1), (1, 2), (1, 3)];
         let sum = of_consumer(&producers, &consume(&producers, &order));
         let expected = ConsumerSum {
             received: 7,
@@ -236,19 +198,15 @@ mod tests {
         assert_eq!(sum, expected);
         let sums: Vec<ProducerSum> = producers.iter().map(of_producer).collect();
         assert_eq!(consumer_agrees(&sum, &sums, Some(7)), Ok(()));
-        assert!(
-            consumer_agrees(&sum, &sums, Some(8))
-                .unwrap_err()
-                .contains("received 8 messages")
-        );
+        assert!(consumer_agrees(&sum, &sums, Some(8)).unwrap_err().contains("received 8 messages"));
         let short = ConsumerSum { lost: 0, ..sum };
         assert!(consumer_agrees(&short, &sums, None).is_err());
     }
 
     #[test]
-    fn workers_of_a_consumer_have_an_order_each() {
+    fn each_worker_of_a_consumer_has_its_own_order() {
         let producers = producers();
-        // Number `n % 2` had it: 0 and 2, then 3 before 1.
+        // Worker `n % 2` received: 0 and 2, then 3 before 1.
         let order = [(0, 0), (0, 2), (0, 3), (0, 1)];
         let reordered = |workers| {
             let mut consumed = Consumed::new(&producers, workers);
@@ -268,32 +226,14 @@ mod tests {
     #[test]
     fn impossible_stamps_are_refused() {
         let mut producers = producers();
-        assert!(
-            producers[0]
-                .add(sent(1, false))
-                .unwrap_err()
-                .contains("stamped twice")
-        );
-        assert!(
-            producers[0]
-                .add(sent(4, false))
-                .unwrap_err()
-                .contains("of 4")
-        );
+        assert!(producers[0].add(sent(1, false)).unwrap_err().contains("stamped twice"));
+        assert!(producers[0].add(sent(4, false)).unwrap_err().contains("message 4 "));
         let mut consumed = Consumed::new(&producers, 1);
         for (producer, n) in [(2, 0), (0, 4)] {
             let unknown = consumed.add(&producers, received(producer, n)).unwrap_err();
-            assert!(unknown.contains("never"), "{unknown}");
+            assert!(unknown.contains(&format!("message {n} ")), "{unknown}");
         }
-        let other = Received {
-            send_ns: 11,
-            ..received(0, 0)
-        };
-        assert!(
-            consumed
-                .add(&producers, other)
-                .unwrap_err()
-                .contains("sent at 11")
-        );
+        let other = Received { send_ns: 11, ..received(0, 0) };
+        assert!(consumed.add(&producers, other).unwrap_err().contains("time 11,"));
     }
 }

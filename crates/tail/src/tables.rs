@@ -1,4 +1,4 @@
-//! What each message did, as the tables of the record.
+//! Writes the tables of the record with each message.
 
 use crate::error::TailError;
 use crate::messages::{Entry, Fate, Produced};
@@ -8,7 +8,7 @@ use dyno_record::messages::{
 };
 use std::path::Path;
 
-/// Receipts of all consumers, in the order in which they came.
+/// Receipts of all consumers, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts(Columns<5>);
 
@@ -41,13 +41,8 @@ pub(crate) fn write(
         };
         let entries = produced.entries.iter().enumerate();
         for (n, entry) in entries.filter(|(_, entry)| entry.fate() != Fate::Unanswered) {
-            let row = [
-                producer as i64,
-                n as i64,
-                entry.intended_ns,
-                entry.send_ns,
-                answered(entry),
-            ];
+            let row =
+                [producer as i64, n as i64, entry.intended_ns, entry.send_ns, answered(entry)];
             for (column, value) in sent.iter_mut().zip(row) {
                 column.push(value);
             }

@@ -1,27 +1,27 @@
-//! What the analysis of latency over a run is given: medians of messages that follow each other.
+//! Input of the latency analysis of a run: medians of consecutive messages.
 
 use crate::messages::{Consumed, Entry, Fate, Produced};
 use dyno_record::tail::{InFlight, Point, QueuePlace, Rates, Timeline};
 
-/// Points of a run; more would not find more, and fewer miss what changes in between.
+/// Number of points: more would find no more, fewer would miss changes in between.
 const POINTS: usize = 50;
-/// Least messages of a point, so that its median says something.
+/// Fewest messages of a point, so that its median is meaningful.
 const LEAST_MESSAGES: usize = 10;
 
-/// What a producer was asked for, beside its stamps.
+/// A producer's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Most in flight.
+    /// Largest number in flight.
     pub in_flight: InFlight,
     /// Where messages wait without bound.
     pub place: QueuePlace,
     /// Connections of the pool.
     pub pool: Option<u64>,
-    /// Messages of this producer that the schedule asks for in a second; `None` in a closed loop.
+    /// Messages of this producer that the schedule offers per second; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
 }
 
-/// The course of one producer, beside one consumer of its messages if there is one.
+/// Timeline of one producer, with one consumer of its messages if there is one.
 pub fn timeline(
     producers: &[Produced],
     producer: usize,
@@ -36,11 +36,8 @@ pub fn timeline(
         .filter(|(_, entry)| entry.fate() != Fate::Unanswered)
         .collect();
     let in_flight = InFlightCounter::new(&answered);
-    let acknowledged: Vec<(usize, Entry)> = answered
-        .iter()
-        .copied()
-        .filter(|(_, entry)| entry.fate() == Fate::Acknowledged)
-        .collect();
+    let acknowledged: Vec<(usize, Entry)> =
+        answered.iter().copied().filter(|(_, entry)| entry.fate() == Fate::Acknowledged).collect();
     let width = acknowledged.len().div_ceil(POINTS).max(LEAST_MESSAGES);
     let parts = acknowledged.chunks(width);
     // The last part may be too small for a median.
@@ -83,7 +80,7 @@ fn median(values: impl Iterator<Item = i64>) -> Option<f64> {
     Some(*values.select_nth_unstable(middle).1 as f64)
 }
 
-/// How many inserts are without an answer at an instant.
+/// Counts the inserts without an answer at an instant.
 struct InFlightCounter {
     sends: Vec<i64>,
     ends: Vec<i64>,
@@ -96,13 +93,10 @@ impl InFlightCounter {
             values.sort_unstable();
             values
         };
-        InFlightCounter {
-            sends: sorted(|entry| entry.send_ns),
-            ends: sorted(Entry::end_ns),
-        }
+        InFlightCounter { sends: sorted(|entry| entry.send_ns), ends: sorted(Entry::end_ns) }
     }
 
-    /// Sent at `at_ns` or before, and answered after it.
+    /// Inserts sent at `at_ns` or before, and answered after it.
     fn at(&self, at_ns: i64) -> i64 {
         let until = |values: &[i64]| values.partition_point(|value| *value <= at_ns) as i64;
         until(&self.sends) - until(&self.ends)
@@ -114,27 +108,17 @@ fn rates(
     in_flight: &InFlightCounter,
     offered_per_s: Option<f64>,
 ) -> Rates {
-    let mut ends: Vec<i64> = acknowledged
-        .iter()
-        .map(|(_, entry)| entry.end_ns())
-        .collect();
+    let mut ends: Vec<i64> = acknowledged.iter().map(|(_, entry)| entry.end_ns()).collect();
     ends.sort_unstable();
     let sends = &in_flight.sends;
     let (Some(&first), Some(&last_send), Some(&last)) = (sends.first(), sends.last(), ends.last())
     else {
-        return Rates {
-            offered_per_s,
-            ..Rates::default()
-        };
+        return Rates { offered_per_s, ..Rates::default() };
     };
     let half = ends.len() / 2;
     let middle = if half == 0 { first } else { ends[half - 1] };
     let rate = |count: usize, from: i64, to: i64| {
-        if to > from {
-            count as f64 / ((to - from) as f64 / 1e9)
-        } else {
-            0.0
-        }
+        if to > from { count as f64 / ((to - from) as f64 / 1e9) } else { 0.0 }
     };
     Rates {
         offered_per_s,
@@ -156,20 +140,14 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Everything is sent within 1,000 x 10 us, and answered one by one each millisecond.
+    /// All messages are sent within 1,000 x 10 us, and answered one per millisecond.
     fn all_at_once() -> (Vec<Produced>, Consumed) {
         let mut producers = vec![Produced::new(1000)];
         let mut receipts = Vec::new();
         for n in 0..1000u64 {
             let send_ns = MS + n as i64 * 10_000;
             let end_ns = 2 * MS + n as i64 * MS;
-            let sent = Sent {
-                n,
-                intended_ns: send_ns,
-                send_ns,
-                end_ns,
-                failed: false,
-            };
+            let sent = Sent { n, intended_ns: send_ns, send_ns, end_ns, failed: false };
             producers[0].add(sent).unwrap();
             receipts.push(Received {
                 producer: 0,
@@ -205,13 +183,9 @@ mod tests {
         assert_eq!(last.wait_ns, 0.0);
         assert_eq!(last.after_ns, Some(50_000.0));
         assert_eq!(last.batch_messages, Some(2.0));
-        // Message 989 is sent 9.89 ms after the first, of which 9 have been answered by then.
+        // Message 989 is sent 9.89 ms after the first; 9 have been answered by then.
         assert_eq!(last.in_flight, 981.0);
-        assert!(
-            (found.rates.acknowledged_per_s - 999.0).abs() < 2.0,
-            "{:?}",
-            found.rates
-        );
+        assert!((found.rates.acknowledged_per_s - 999.0).abs() < 2.0, "{:?}", found.rates);
         assert!((found.rates.handed_over_s - 0.00999).abs() < 1e-9);
         assert_eq!(found.rates.all_s, 1.0);
     }

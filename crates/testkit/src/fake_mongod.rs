@@ -1,21 +1,20 @@
-//! A double of `mongod` and `mongos` for tests of deployments where MongoDB is not installed.
+//! A fake `mongod` and `mongos` for tests of deployments without MongoDB.
 //!
-//! It is started as a child process under either name, prints the lines that readiness is read
-//! from, speaks OP_MSG, and answers the commands that make replica sets and clusters as a small
-//! state machine. Every argument and every command is checked against what MongoDB's manual
-//! documents; what is wrong is answered by an error and noted in a file. Documents are kept in
-//! memory by the server that takes writes; nothing is replicated, and all documents of a cluster
-//! are on its first shard. In front of shards that are real servers, the router deals the documents
-//! over them. It encrypts nothing, and takes a password in clear: it shows that the
-//! right things are sent in the right order, and nothing about the real server.
+//! It is started as a child process under either name, prints the lines that indicate readiness, supports OP_MSG, and
+//! implements the commands for creating replica sets and clusters as a small state machine. Every argument and command
+//! is checked against MongoDB's manual; invalid ones are answered by an error and recorded in a file. The server that
+//! accepts writes keeps documents in memory; nothing is replicated, and all documents of a cluster are on its first
+//! shard. In front of shards that are real servers, the router distributes the documents over them. It encrypts
+//! nothing, and accepts passwords in plain text: it verifies that the right commands are sent in the right order, but
+//! nothing about the real server.
 //!
-//! The process is the test program itself, in a test that does nothing but [`serve`]:
+//! The process is the test program itself, in a test that only calls [`serve`]:
 //!
 //! ```no_run
 //! #[test]
 //! #[ignore = "a helper process, started by other tests"]
 //! fn helper_that_is_a_server() {
-//!     dyno_testkit::double::serve();
+//!     dyno_testkit::fake_mongod::serve();
 //! }
 //! ```
 
@@ -42,34 +41,31 @@ mod users;
 pub use admin_client::FakeAdminClient;
 pub use server::serve;
 
-/// Environment of the child: its name, its arguments by line, its version and the common folder.
+/// Environment of the child: its name, its arguments one per line, its version and the shared folder.
 const PROGRAM: &str = "DYNO_DOUBLE_PROGRAM";
 const ARGUMENTS: &str = "DYNO_DOUBLE_ARGUMENTS";
 const VERSION: &str = "DYNO_DOUBLE_VERSION";
 const FOLDER: &str = "DYNO_DOUBLE_FOLDER";
 
-/// Programs named `mongod` and `mongos`, and what they noted.
+/// Programs named `mongod` and `mongos`, and their notes.
 #[derive(Debug)]
 pub struct FakeMongod {
     folder: PathBuf,
 }
 
 impl FakeMongod {
-    /// Writes both programs to `folder`. They claim `version`, which one of Percona Server has a
-    /// dash in, and run the test `helper` of the current test program.
+    /// Writes both programs to `folder`. They report `version`, with a dash for Percona Server, and run the test
+    /// `helper` of the current test program.
     ///
     /// # Panics
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn install(folder: &Path, version: &str, helper: &str) -> FakeMongod {
-        let fake_mongod = FakeMongod {
-            folder: folder.to_owned(),
-        };
+        let fake_mongod = FakeMongod { folder: folder.to_owned() };
         fs::create_dir_all(folder).expect("the folder of the fake `mongod` can be made");
         let test = std::env::current_exe().expect("the test program has a path");
-        for (path, banner) in [
-            (fake_mongod.mongod(), "db version"),
-            (fake_mongod.mongos(), "mongos version"),
-        ] {
+        for (path, banner) in
+            [(fake_mongod.mongod(), "db version"), (fake_mongod.mongos(), "mongos version")]
+        {
             let script = script(&path, folder, version, banner, &test, helper);
             fs::write(&path, script).expect("the fake `mongod` can be written");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
@@ -88,48 +84,44 @@ impl FakeMongod {
         self.folder.join("mongos")
     }
 
-    /// Adds a misbehaviour, known to all processes from their next command on:
-    /// `never-primary SET`, `stuck MEMBER`, `die MEMBER COMMAND`, `refuse COMMAND`, and
-    /// `cache MEMBER BYTES` for a member that tells a size of its cache that is not what it was
-    /// started with.
+    /// Adds a misbehaviour to all processes, from their next command on: `never-primary SET`, `stuck MEMBER`, `die
+    /// MEMBER COMMAND`, `refuse COMMAND`, and `cache MEMBER BYTES` for a member that reports another cache size than it
+    /// was started with.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// If the rule cannot be written.
     pub fn misbehave(&self, rule: &str) {
         note(&self.folder, "misbehave", rule);
     }
 
-    /// What was wrong with arguments and commands, empty if nothing was.
+    /// Invalid arguments and commands; empty if there were none.
     pub fn violations(&self) -> Vec<String> {
         lines(&self.folder, "violations")
     }
 
-    /// `NAME started`, `NAME COMMAND` for every command but those on documents and questions for a
-    /// state, and `NAME stopped` for a process that was asked to end, in this order.
+    /// Events in order: `NAME started`, `NAME COMMAND` for every command except document commands and status queries,
+    /// and `NAME stopped` for a process that was asked to end.
     pub fn events(&self) -> Vec<String> {
         lines(&self.folder, "events")
     }
 
-    /// The commands on documents that clients sent to processes which have been asked to end since.
+    /// Document commands of clients to processes that have since been asked to end.
     ///
     /// # Panics
-    /// When the notes are not those of the fake `mongod`.
+    /// If the notes are invalid.
     pub fn operations(&self) -> Vec<Operations> {
         let noted = lines(&self.folder, "operations");
         noted.iter().map(|line| Operations::read(line)).collect()
     }
 }
 
-/// Commands of one kind that a process was sent with the same concern.
+/// Commands of one kind with the same concern, sent to one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operations {
-    /// Name of the process.
     pub member: String,
-    /// Name of the command.
     pub command: String,
-    /// How many there were.
     pub count: u64,
-    /// Their write or read concern, such as `{ "w": "majority" }`; `None` if they had none.
+    /// Their write or read concern, such as `{ "w": "majority" }`; `None` without one.
     pub concern: Option<String>,
 }
 
@@ -155,7 +147,7 @@ fn script(
     helper: &str,
 ) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    // As Percona Server says it, whose versions have a number of their own behind a dash.
+    // Like Percona Server, whose versions have their own number after a dash.
     let build = match version.contains('-') {
         true => "echo 'Build Info: { \"proFeatures\": [] }'; ",
         false => "",

@@ -1,16 +1,17 @@
-//! Tables of findings: of each, an input about which it is told, and changes of that input after which it must not be.
+//! Tables of findings: for each finding, an input that produces it, and changes of the input that suppress it.
 //!
-//! A finding names its measurement, and is silent where that is on the other side of its threshold. Where the record does
-//! not have it, another finding says so. [`Reported::finish`] fails for whatever a rule can say and no table has heard:
+//! A finding names its measurement, and does not appear if the measurement is on the other side of its threshold. If
+//! the record lacks the measurement, another finding reports that. [`Reported::finish`] fails for every statement that
+//! a rule can make and no table contains:
 //!
 //! ```ignore
-//! let mut told = Reported::default();
-//! told.check(findings, vec![
+//! let mut reported = Reported::default();
+//! reported.check(findings, vec![
 //!     case("more-load-is-slower", clients())
 //!         .not_if("the intervals overlap", |it| last(it).rate_per_s = figure(17_000.0, 0.2))
 //!         .not_without("clients: [16]", "rate-poorly-known", |it| last(it).rate_per_s = bare(17_000.0)),
 //! ]);
-//! told.finish("crates/analyze/src/experiment");
+//! reported.finish("crates/analyze/src/experiment");
 //! ```
 
 use crate::sources::{codes_with_texts, sources};
@@ -18,19 +19,19 @@ use dyno_record::experiment::Finding;
 use dyno_record::statement::{Statement, Value};
 use std::collections::BTreeSet;
 
-/// Folders whose sources make findings; each has a test that ends with [`Reported::finish`].
+/// Source folders that make findings; each has a test that ends with [`Reported::finish`].
 const MAKERS: [&str; 4] = [
     "crates/analyze/src/access_pattern",
     "crates/analyze/src/experiment",
     "crates/analyze/src/messages",
     "crates/report/src",
 ];
-/// Names under which a statement has where and when something was measured, and not what.
+/// Value names of a statement for the place and time of a measurement.
 const PLACES: [&str; 5] = ["at", "base", "best", "than", "when"];
-/// Names under which a statement has what was read as words.
+/// Value names of a statement for text that was read.
 const READINGS: [&str; 5] = ["build", "found", "reason", "text", "write_concern"];
 
-/// A finding, and what it rests on.
+/// A finding with its input.
 pub struct Case<T> {
     code: &'static str,
     input: T,
@@ -39,33 +40,26 @@ pub struct Case<T> {
 
 struct Change<T> {
     why: &'static str,
-    /// The finding that says that a figure is missing, if that is the change.
+    /// The finding that reports a missing figure, if that is the change.
     said_by: Option<&'static str>,
     make: fn(&mut T),
 }
 
-/// The finding of this code is told of `input`.
+/// Expects the finding of this code for `input`.
 pub fn case<T>(code: &'static str, input: T) -> Case<T> {
-    Case {
-        code,
-        input,
-        changes: Vec::new(),
-    }
+    Case { code, input, changes: Vec::new() }
 }
 
 impl<T> Case<T> {
-    /// It is not told if its measurement is on the other side of its threshold.
+    /// Expects that the finding disappears if its measurement is on the other side of the threshold.
     #[must_use]
     pub fn not_if(mut self, why: &'static str, make: fn(&mut T)) -> Self {
-        self.changes.push(Change {
-            why,
-            said_by: None,
-            make,
-        });
+        self.changes.push(Change { why, said_by: None, make });
         self
     }
 
-    /// It is not told without a figure that it needs, and the finding `said_by` says that this `figure` is missing.
+    /// Expects that the finding disappears without a figure that it needs, and that the finding `said_by` reports that
+    /// this `figure` is missing.
     #[must_use]
     pub fn not_without(
         mut self,
@@ -73,40 +67,36 @@ impl<T> Case<T> {
         said_by: &'static str,
         make: fn(&mut T),
     ) -> Self {
-        self.changes.push(Change {
-            why: figure,
-            said_by: Some(said_by),
-            make,
-        });
+        self.changes.push(Change { why: figure, said_by: Some(said_by), make });
         self
     }
 }
 
-/// What was told in the cases of all tables.
+/// Findings of the cases of all tables.
 #[derive(Default)]
 pub struct Reported {
     /// Codes of findings.
     findings: BTreeSet<String>,
-    /// These, and those of their parts and of their evidence.
+    /// Codes of findings, their parts and their evidence.
     codes: BTreeSet<String>,
-    /// Findings that have a case.
+    /// Findings with a case.
     cases: BTreeSet<&'static str>,
     problems: BTreeSet<String>,
 }
 
 impl Reported {
-    /// Applies `rules` to the input of each case and to what its changes make of it.
+    /// Applies `rules` to the input of each case and to its changed inputs.
     pub fn check<T: Clone>(&mut self, rules: impl Fn(&T) -> Vec<Finding>, cases: Vec<Case<T>>) {
         for case in cases {
             let code = case.code;
             self.cases.insert(code);
             let found = rules(&case.input);
             if !has(&found, code) {
-                self.problem(format!("`{code}` is not told: {}", codes(&found)));
+                self.problem(format!("`{code}` is not reported: {}", codes(&found)));
             }
             self.hear_all(&found);
             if !case.changes.iter().any(|change| change.said_by.is_none()) {
-                self.problem(format!("`{code}` has no case in which it is silent"));
+                self.problem(format!("`{code}` has no case without the finding"));
             }
             for change in &case.changes {
                 let mut input = case.input.clone();
@@ -128,12 +118,12 @@ impl Reported {
             self.hear(&one.statement);
             one.evidence.iter().for_each(|part| self.hear(part));
             if !one.evidence.iter().any(is_measured) {
-                self.problem(format!("nothing measured supports `{}`", one.statement));
+                self.problem(format!("no measurement supports `{}`", one.statement));
             }
         }
     }
 
-    /// A statement that rules make for others, with its parts.
+    /// Adds a statement and its parts.
     pub fn hear(&mut self, statement: &Statement) {
         fn parts(value: &Value, reported: &mut Reported) {
             match value {
@@ -143,23 +133,23 @@ impl Reported {
             }
         }
         self.codes.insert(statement.code.clone());
-        statement
-            .values
-            .values()
-            .for_each(|value| parts(value, self));
+        statement.values.values().for_each(|value| parts(value, self));
     }
 
-    /// All findings that the sources of a folder can make are among those of the cases, with all that supports them.
+    /// Checks that the cases cover all findings and evidence that the sources of a folder can make.
     ///
     /// # Panics
-    /// With what is missing, or went wrong before.
+    /// With all missing statements and earlier problems.
     pub fn finish(mut self, folder: &str) {
         assert!(MAKERS.contains(&folder), "`{folder}`");
         let known = codes_with_texts();
         let makers = sources().into_iter();
         for (path, source) in makers.filter(|(_, source)| can_make_findings(source)) {
             if !MAKERS.iter().any(|maker| path.starts_with(maker)) {
-                self.problem(format!("{} makes findings", path.display()));
+                self.problem(format!(
+                    "{} makes findings, but is not listed in `MAKERS`",
+                    path.display()
+                ));
             }
             if !path.starts_with(folder) {
                 continue;
@@ -168,8 +158,7 @@ impl Reported {
             let said = quoted.into_iter().filter(|code| known.contains(*code));
             for code in said.filter(|code| !self.codes.contains(*code)) {
                 let file = path.display();
-                self.problems
-                    .insert(format!("`{code}` of {file} is told in no case"));
+                self.problems.insert(format!("no case reports `{code}` of {file}"));
             }
         }
         let cases = |code: &&String| self.cases.contains(code.as_str());
@@ -182,11 +171,11 @@ impl Reported {
 }
 
 impl<T> Change<T> {
-    /// What is wrong with what is found after it.
+    /// The problem with the findings after the change, if any.
     fn problem(&self, code: &str, found: &[Finding]) -> Option<String> {
         let why = self.why;
         if has(found, code) {
-            return Some(format!("`{code}` is told although: {why}"));
+            return Some(format!("`{code}` is reported although: {why}"));
         }
         let said_by = self.said_by?;
         let says = |one: &Finding| {
@@ -194,10 +183,7 @@ impl<T> Change<T> {
             one.statement.code == said_by && all.any(|part| part.to_string().contains(why))
         };
         (!found.iter().any(says)).then(|| {
-            format!(
-                "`{said_by}` does not say that `{why}` is missing: {}",
-                codes(found)
-            )
+            format!("`{said_by}` does not report that `{why}` is missing: {}", codes(found))
         })
     }
 }
@@ -222,8 +208,10 @@ fn is_measured(statement: &Statement) -> bool {
             Value::Flag(_) | Value::Other(_) => false,
         }
     }
-    let mut values = statement.values.iter();
-    values.any(|(name, value)| !PLACES.contains(&name.as_str()) && is_value(name, value))
+    statement
+        .values
+        .iter()
+        .any(|(name, value)| !PLACES.contains(&name.as_str()) && is_value(name, value))
 }
 
 /// Whether a source calls a constructor of findings, or names their fields.

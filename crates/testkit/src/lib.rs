@@ -1,10 +1,10 @@
-//! Servers for the tests of all crates: a real `mongod`, the embedded one, an independent one in Java, a scripted
-//! double of MongoDB for deployments, and simulated queues for the analysis; and tables of what findings rest on.
-//! Never part of the product, and therefore the only library here that reads the environment.
+//! Test infrastructure for all crates: a real `mongod`, the embedded server, an independent server in Java, a fake
+//! `mongod` for deployments, simulated queues for the analysis, and tables of findings. It is never part of the
+//! product, so it is the only library that may read the environment.
 //!
-//! A server that is not installed makes a test skip. The skip says so on standard error and in the file of
-//! `DYNO_SKIP_LOG`. With `DYNO_REQUIRE_SERVERS=1`, as `make test` sets it, a skip is a failure, but for those that
-//! `scripts/skips-allowed.txt` allows:
+//! If a server is not installed, the test is skipped, with a message on standard error and in the file named by
+//! `DYNO_SKIP_LOG`. With `DYNO_REQUIRE_SERVERS=1`, as set by `make test`, a skip is a failure, unless
+//! `scripts/skips-allowed.txt` allows it:
 //!
 //! ```no_run
 //! let Some(server) = dyno_testkit::or_skip(dyno_testkit::embedded()) else {
@@ -40,9 +40,5 @@ pub use sources::sources;
 /// The folder of the whole project.
 pub fn project_dir() -> std::path::PathBuf {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    crates
-        .ancestors()
-        .nth(2)
-        .expect("the crate is two folders below the project")
-        .to_owned()
+    crates.ancestors().nth(2).expect("the crate is two folders below the project").to_owned()
 }

@@ -1,5 +1,5 @@
-//! An independent server for compatibility tests: mongo-java-server, which shares no code with the
-//! embedded one. It is built by the set-up script and keeps its data in memory.
+//! An independent server for compatibility tests: mongo-java-server, which shares no code with the embedded one. The
+//! set-up script builds it, and it keeps its data in memory.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -13,11 +13,11 @@ use crate::{Skip, project_dir};
 const BUILT: &str = ".cache/mongo-java-server";
 const REMEDY: &str = "run `scripts/setup.sh test`";
 
-/// A running mongo-java-server. It ends when this is dropped, and when we die.
+/// A running mongo-java-server. It ends on drop, and when this process dies.
 #[derive(Debug)]
 pub struct JavaServer {
     process: Child,
-    /// Held open and never written to: the server ends when it closes, also by our death.
+    /// Held open and never written to: the server ends when it closes, even if this process dies.
     _input: Option<ChildStdin>,
     address: SocketAddr,
 }
@@ -26,10 +26,10 @@ impl JavaServer {
     /// Starts it on a free port of 127.0.0.1 and waits until it accepts connections.
     ///
     /// # Errors
-    /// A [`Skip`] when Java or the server is not installed.
+    /// A [`Skip`] if Java or the server is not installed.
     ///
     /// # Panics
-    /// When both are installed and the server does not start.
+    /// If both are installed and the server does not start.
     pub fn start() -> Result<JavaServer, Skip> {
         let built = project_dir().join(BUILT);
         if !built.join("complete").is_file() {
@@ -47,37 +47,26 @@ impl JavaServer {
         let input = process.stdin.take();
         let output = process.stdout.take().expect("standard output is piped");
         let mut line = String::new();
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("the output of the server can be read");
-        let port = line
-            .trim()
-            .strip_prefix("listening on port ")
-            .and_then(|port| port.parse().ok());
+        BufReader::new(output).read_line(&mut line).expect("the output of the server can be read");
+        let port =
+            line.trim().strip_prefix("listening on port ").and_then(|port| port.parse().ok());
         let Some(port) = port else {
-            panic!(
-                "mongo-java-server does not start: its first line is `{}`",
-                line.trim()
-            );
+            panic!("mongo-java-server does not start: its first line is `{}`", line.trim());
         };
-        Ok(JavaServer {
-            process,
-            _input: input,
-            address: (Ipv4Addr::LOCALHOST, port).into(),
-        })
+        Ok(JavaServer { process, _input: input, address: (Ipv4Addr::LOCALHOST, port).into() })
     }
 
-    /// Where it accepts connections.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Connection string with the address alone.
+    /// Connection string with only the address.
     pub fn uri(&self) -> String {
         format!("mongodb://{}/", self.address)
     }
 
-    /// Its process id.
+    /// Its process ID.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -85,17 +74,16 @@ impl JavaServer {
 
 impl Drop for JavaServer {
     fn drop(&mut self) {
-        // It keeps nothing that a gentler end would save; both fail only when it is gone.
+        // A graceful shutdown would save nothing; both calls fail only if the process is gone.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 fn arguments(built: &Path) -> Vec<OsString> {
-    // One garbage collector thread and the quick compiler: it is started often and runs briefly.
-    let mut arguments: Vec<OsString> = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]
-        .map(OsString::from)
-        .into();
+    // One garbage collector thread and the fast compiler: it is started often and runs briefly.
+    let mut arguments: Vec<OsString> =
+        ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"].map(OsString::from).into();
     arguments.push(built.join("jars/*").into_os_string());
     arguments.push("MemoryServer".into());
     arguments

@@ -1,11 +1,11 @@
-//! A network of a test's own, with addresses that are not those of loopback and that nobody else reaches.
+//! A private network for a test, with addresses other than loopback that no other process reaches.
 
 use crate::Skip;
 use nix::sched::{CloneFlags, unshare};
 use std::process::Command;
 
-/// Puts the calling thread, and what it starts from now on, into a network of its own with these addresses (IPv4). It goes
-/// away with the last of them.
+/// Moves the calling thread, and everything it starts afterwards, into a private network with these IPv4 addresses. The
+/// network disappears with the last of them.
 ///
 /// # Errors
 /// A [`Skip`] without root.
@@ -24,10 +24,10 @@ pub fn own_network(addresses: &[&str]) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Gives the network of the calling thread one more address.
+/// Adds an address to the calling thread's network.
 ///
 /// # Panics
-/// As [`own_network`].
+/// As for [`own_network`].
 pub fn add_address(address: &str) {
     ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
 }

@@ -1,26 +1,26 @@
-//! Ports for programs that do not say which one they took.
+//! Ports for programs that do not report the port they chose.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// Ports that the system gives to nobody who does not ask for them by number: below those of `ip_local_port_range`.
+/// Ports that the system assigns only on request: below `ip_local_port_range`.
 const PORTS: std::ops::Range<u16> = 20_000..32_768;
 
-/// A port that nobody has now.
+/// A port that is currently unused.
 ///
-/// No socket is opened to find it: a process that another test starts meanwhile would hold a copy of that socket until its
-/// program runs, so that the port would be taken for the server that is to have it, or clients that wait for that server
-/// would be let in by the copy.
+/// It is found without opening a socket: a process that another test starts at that time would inherit a copy of the
+/// socket until its program runs, so the port would be taken for the server that needs it, or the copy would accept
+/// clients that wait for the server.
 ///
 /// # Panics
-/// When all are in use.
+/// If all are in use.
 pub fn free_port() -> u16 {
     let used: HashSet<u16> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
         .flat_map(|path| used_ports(&std::fs::read_to_string(path).unwrap_or_default()))
         .collect();
     let count = u64::from(PORTS.end - PORTS.start);
-    // Another order in each process, so that two that look at once take different ones.
+    // Each process uses another order, so that two that search at once choose different ports.
     let first = RandomState::new().hash_one(std::process::id()) % count;
     let all = (0..count).map(|step| PORTS.start + ((first + step) % count) as u16);
     let mut free = all.filter(|port| !used.contains(port));
@@ -31,8 +31,7 @@ pub fn free_port() -> u16 {
 fn used_ports(table: &str) -> Vec<u16> {
     let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
     let port = |address: String| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
-    let lines = table.lines().skip(1);
-    lines.filter_map(column).filter_map(port).collect()
+    table.lines().skip(1).filter_map(column).filter_map(port).collect()
 }
 
 #[cfg(test)]

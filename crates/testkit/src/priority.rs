@@ -1,9 +1,9 @@
-//! CPU time on machines that others use, too.
+//! Priority on shared machines.
 
-/// Lets this thread, and the threads and processes that it starts from now on, run before those of other programs, where root
-/// asks for it. A server that waits for a CPU is slower than what is known of it, and whoever takes the CPU is a fault of its own.
+/// Runs this thread, and the threads and processes that it starts afterwards, before other programs if root requests
+/// it. A server that waits for a CPU is slower than specified, and a competing process is a separate fault.
 pub fn go_before_others() {
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `first` outlives the call, and 0 is the thread that calls.
+    // SAFETY: `first` outlives the call, and 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const first) };
 }

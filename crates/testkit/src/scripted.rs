@@ -1,4 +1,4 @@
-//! Servers on loopback that say what they are told to say, for what no real one can be made to do. They live until the process
+//! Scripted servers on loopback, for behaviour that no real server can be made to show. They live until the process
 //! ends.
 
 use crate::wire;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-/// Gives the reply to a command; an empty one closes the connection instead.
+/// Returns the reply to a command; an empty one closes the connection.
 pub trait Script: Fn(&Document) -> Document + Send + Sync + 'static {}
 impl<F: Fn(&Document) -> Document + Send + Sync + 'static> Script for F {}
 
@@ -24,7 +24,7 @@ pub fn serve(script: impl Script) -> u16 {
     port
 }
 
-/// The same on a listener that exists already.
+/// Like [`serve`], on an existing listener.
 pub fn serve_on(listener: TcpListener, script: impl Script) {
     let script = Arc::new(script);
     thread::spawn(move || {
@@ -35,10 +35,10 @@ pub fn serve_on(listener: TcpListener, script: impl Script) {
     });
 }
 
-/// The same on a Unix-domain socket.
+/// Like [`serve`], on a Unix-domain socket.
 ///
 /// # Panics
-/// The socket cannot be made.
+/// The socket cannot be created.
 pub fn serve_unix(path: &Path, script: impl Script) {
     let listener = UnixListener::bind(path).expect("a socket can be made");
     thread::spawn(move || {
@@ -48,7 +48,7 @@ pub fn serve_unix(path: &Path, script: impl Script) {
     });
 }
 
-/// Stands before a server: commands that `script` has a reply to are answered by it, and all others by the server at `address`.
+/// Acts as a proxy: commands for which `script` has a reply are answered by it, all others by the server at `address`.
 /// Returns its port.
 ///
 /// # Panics
@@ -82,7 +82,7 @@ pub fn serve_before(
     port
 }
 
-/// Starts a server that hands each connection to `treat`; returns its port.
+/// Starts a server that passes each connection to `treat`; returns its port.
 ///
 /// # Panics
 /// No port is free.

@@ -14,18 +14,18 @@ use crate::{Skip, project_dir};
 /// A running server. Use it as a [`RunningServer`].
 #[derive(Debug)]
 pub struct TestServer {
-    /// Dropped first: the log of the server is in the folder.
+    /// Dropped first, because the folder has the server's log.
     server: RunningServer,
     _folder: TempDir,
 }
 
 impl TestServer {
-    /// Connection string with the address alone.
+    /// Connection string with only the address.
     pub fn uri(&self) -> String {
         format!("mongodb://{}/", self.server.address())
     }
 
-    /// Where it accepts connections.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
@@ -38,7 +38,7 @@ impl TestServer {
         let folder = TempDir::new().expect("a temporary folder can be made");
         let plan = ServerPlan {
             kind,
-            // Many tests run at once.
+            // Many tests run in parallel.
             cache: Some(CacheSize::Smallest),
             ..ServerPlan::default()
         };
@@ -51,10 +51,7 @@ impl TestServer {
         .expect("a plan with a kind of server starts one");
         change(&mut options);
         match start(&options, &|| false) {
-            Ok(server) => TestServer {
-                server,
-                _folder: folder,
-            },
+            Ok(server) => TestServer { server, _folder: folder },
             Err(error) => panic!("the server does not start: {error:?}"),
         }
     }
@@ -74,10 +71,10 @@ impl DerefMut for TestServer {
     }
 }
 
-/// Path of the embedded server: `DYNO_EMBEDDED_SERVER`, else the cache of the project.
+/// Path of the embedded server: `DYNO_EMBEDDED_SERVER`, or the project's cache.
 ///
 /// # Errors
-/// A [`Skip`] when it is not there.
+/// A [`Skip`] if it does not exist.
 pub fn embedded_program() -> Result<PathBuf, Skip> {
     let named = std::env::var_os("DYNO_EMBEDDED_SERVER").map(PathBuf::from);
     locate_embedded(&EmbeddedSearch {
@@ -91,15 +88,15 @@ pub fn embedded_program() -> Result<PathBuf, Skip> {
 /// Starts the embedded server with a cache of 64 MiB.
 ///
 /// # Errors
-/// A [`Skip`] when it is not installed.
+/// A [`Skip`] if it is not installed.
 ///
 /// # Panics
-/// When it is installed and does not start.
+/// If it is installed and does not start.
 pub fn embedded() -> Result<TestServer, Skip> {
     embedded_with(|_| {})
 }
 
-/// As [`embedded`], with options that `change` has altered.
+/// Like [`embedded`], with options changed by `change`.
 ///
 /// # Errors
 /// As for [`embedded`].
@@ -111,11 +108,11 @@ pub fn embedded_with(change: impl FnOnce(&mut ServerOptions)) -> Result<TestServ
     Ok(TestServer::start(ServerKind::Embedded, program, change))
 }
 
-/// Path of the real `mongod` for tests, which `DYNO_TEST_MONGOD` names. One that merely happens to be on `PATH` is not
-/// taken: tests say on which version they ran.
+/// Path of the real `mongod` for tests from `DYNO_TEST_MONGOD`. A `mongod` on `PATH` is not used, because tests should
+/// state their version.
 ///
 /// # Errors
-/// A [`Skip`] when it is not there.
+/// A [`Skip`] if it does not exist.
 pub fn mongod_program() -> Result<PathBuf, Skip> {
     named(
         "DYNO_TEST_MONGOD",
@@ -124,22 +121,18 @@ pub fn mongod_program() -> Result<PathBuf, Skip> {
     )
 }
 
-/// Path of the real `mongos`, which `DYNO_TEST_MONGOS` names.
+/// Path of the real `mongos` from `DYNO_TEST_MONGOS`.
 ///
 /// # Errors
-/// A [`Skip`] when it is not there. It is always allowed.
+/// A [`Skip`] if it does not exist. It is always allowed.
 pub fn mongos_program() -> Result<PathBuf, Skip> {
-    named(
-        "DYNO_TEST_MONGOS",
-        "no `mongos`",
-        "set DYNO_TEST_MONGOS to its path",
-    )
+    named("DYNO_TEST_MONGOS", "no `mongos`", "set DYNO_TEST_MONGOS to its path")
 }
 
-/// Path of the `mongod` of Percona Server, which `DYNO_TEST_PERCONA` names.
+/// Path of Percona Server's `mongod` from `DYNO_TEST_PERCONA`.
 ///
 /// # Errors
-/// A [`Skip`] when it is not there. It is always allowed.
+/// A [`Skip`] if it does not exist. It is always allowed.
 pub fn percona_program() -> Result<PathBuf, Skip> {
     named(
         "DYNO_TEST_PERCONA",
@@ -151,15 +144,15 @@ pub fn percona_program() -> Result<PathBuf, Skip> {
 /// Starts a real `mongod` with a cache of 256 MiB.
 ///
 /// # Errors
-/// A [`Skip`] when there is none.
+/// A [`Skip`] if it does not exist.
 ///
 /// # Panics
-/// When there is one and it does not start.
+/// If it exists and does not start.
 pub fn mongod() -> Result<TestServer, Skip> {
     mongod_with(|_| {})
 }
 
-/// As [`mongod`], with options that `change` has altered.
+/// Like [`mongod`], with options changed by `change`.
 ///
 /// # Errors
 /// As for [`mongod`].
@@ -171,15 +164,11 @@ pub fn mongod_with(change: impl FnOnce(&mut ServerOptions)) -> Result<TestServer
     Ok(TestServer::start(ServerKind::Mongod, program, change))
 }
 
-/// The program that a variable names. One that is named and is not there is an error of the caller, not a reason to skip.
+/// The program named by a variable. A missing file is an error of the caller, not a reason to skip.
 fn named(variable: &str, missing: &str, remedy: &'static str) -> Result<PathBuf, Skip> {
     let path = std::env::var_os(variable).filter(|path| !path.is_empty());
     let path = path.ok_or_else(|| Skip::new(missing, remedy))?;
     let path = std::path::absolute(&path).expect("a path that is not empty");
-    assert!(
-        path.is_file(),
-        "{variable} is `{}`, where no file is",
-        path.display()
-    );
+    assert!(path.is_file(), "{variable} is `{}`, which does not exist", path.display());
     Ok(path)
 }

@@ -1,12 +1,13 @@
-//! Why a test cannot run here, the rule that turns that into a failure, and the list of what was skipped.
+//! Why a test cannot run here, the rule that makes this a failure, and the list of skips.
 //!
-//! Every skip is said on standard error, and is a line of the file that `DYNO_SKIP_LOG` names; `scripts/skips.sh` counts them.
+//! Every skip is printed to standard error, and recorded in the file named by `DYNO_SKIP_LOG`; `scripts/skips.sh`
+//! counts them.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::Write;
 
-/// The skips that are allowed also where servers are required, with the reasons.
+/// Skips that are allowed even if servers are required, with the reasons.
 const ALLOWED: &str = include_str!("../../../scripts/skips-allowed.txt");
 
 /// A test needs something that is not installed.
@@ -19,12 +20,9 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// `missing` says what is not there, `remedy` how to get it.
+    /// `missing` names the missing program, `remedy` how to get it.
     pub fn new(missing: impl Into<String>, remedy: &'static str) -> Skip {
-        Skip {
-            missing: missing.into(),
-            remedy,
-        }
+        Skip { missing: missing.into(), remedy }
     }
 }
 
@@ -36,10 +34,10 @@ impl fmt::Display for Skip {
 
 impl std::error::Error for Skip {}
 
-/// The value, or `None` after a line on standard error that says why the test is skipped.
+/// The value, or `None` after a message on standard error that explains the skip.
 ///
 /// # Panics
-/// With `DYNO_REQUIRE_SERVERS=1` in the environment instead of a skip, unless it is one of those that are always allowed.
+/// With `DYNO_REQUIRE_SERVERS=1` in the environment, unless the skip is always allowed.
 pub fn or_skip<T>(found: Result<T, Skip>) -> Option<T> {
     let required = std::env::var_os("DYNO_REQUIRE_SERVERS").is_some_and(|value| value == "1");
     match found {
@@ -47,32 +45,26 @@ pub fn or_skip<T>(found: Result<T, Skip>) -> Option<T> {
         Err(missing) => {
             let reason = missing.to_string();
             let forbidden = required && !is_allowed(&reason);
-            assert!(
-                !forbidden,
-                "SKIP: {reason}; DYNO_REQUIRE_SERVERS=1 forbids to skip"
-            );
+            assert!(!forbidden, "SKIP: {reason}; DYNO_REQUIRE_SERVERS=1 forbids to skip");
             skip(&reason);
             None
         }
     }
 }
 
-/// Says that the test of this thread is skipped, because this machine cannot be traced, or lacks what a trace is compared with.
+/// Skips the test of this thread, because this machine cannot be traced, or lacks a program to compare a trace with.
 ///
 /// # Panics
 /// With `DYNO_REQUIRE_TRACE` in the environment, unless it is `0`.
 pub fn skip_tracing(reason: &str) {
     let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-    assert!(
-        !required,
-        "SKIP: {reason}; DYNO_REQUIRE_TRACE forbids to skip"
-    );
+    assert!(!required, "SKIP: {reason}; DYNO_REQUIRE_TRACE forbids to skip");
     skip(reason);
 }
 
-/// Says that the test of this thread is skipped, whatever is required.
+/// Skips the test of this thread, whatever is required.
 pub fn skip(reason: &str) {
-    // Not `eprintln!`: the test harness would swallow it, and skips must be seen. An output that cannot be written to is no
+    // Not `eprintln!`: the test harness would swallow it, but skips must be visible. An unwritable output is not a
     // reason to fail.
     let _ = writeln!(std::io::stderr(), "SKIP: {reason}");
     if let Some(path) = std::env::var_os("DYNO_SKIP_LOG") {
@@ -80,8 +72,8 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// Name of the crate, which cargo gives to the test program, and of the test, which the harness gives to its thread. A program
-/// that is run for one test alone has its name after `--exact`.
+/// Name of the crate, which cargo passes to the test program, and of the test, which is the thread's name. If a program
+/// runs only one test, its name follows `--exact`.
 fn test() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();
@@ -94,21 +86,14 @@ fn test() -> String {
 }
 
 fn line(test: &str, reason: &str) -> String {
-    let allowed = if is_allowed(reason) {
-        "allowed"
-    } else {
-        "not allowed"
-    };
+    let allowed = if is_allowed(reason) { "allowed" } else { "not allowed" };
     let reason: Vec<&str> = reason.split_whitespace().collect();
     format!("{allowed}\t{test}\t{}\n", reason.join(" "))
 }
 
-/// Appends a line in one call, so that test programs that run at once do not mix theirs.
+/// Appends a line in one call, so that parallel test programs do not mix their lines.
 fn note(path: &OsStr, line: &str) {
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path);
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
         .unwrap_or_else(|error| panic!("cannot write to {}: {error}", path.display()));
 }
@@ -124,7 +109,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What `scripts/skips.sh` says of skips with these reasons, and whether it is content.
+    /// Output of `scripts/skips.sh` for skips with these reasons, and whether it succeeds.
     fn counted(reasons: &[&str]) -> (String, bool) {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("skips");
@@ -141,14 +126,8 @@ mod tests {
     fn a_skip_says_what_is_missing_and_how_to_get_it() {
         let skip = Skip::new("no `java`", "run `scripts/setup.sh test`");
         assert_eq!(skip.to_string(), "no `java`; run `scripts/setup.sh test`");
-        assert_eq!(
-            line("it: a", "no `java`,\n  none"),
-            "not allowed\tit: a\tno `java`, none\n"
-        );
-        assert_eq!(
-            line("it: a", "no `mongos`; x"),
-            "allowed\tit: a\tno `mongos`; x\n"
-        );
+        assert_eq!(line("it: a", "no `java`,\n  none"), "not allowed\tit: a\tno `java`, none\n");
+        assert_eq!(line("it: a", "no `mongos`; x"), "allowed\tit: a\tno `mongos`; x\n");
         assert!(test().starts_with("dyno-testkit: "), "{}", test());
         assert_eq!(or_skip::<u8>(Ok(7)), Some(7));
     }
@@ -167,10 +146,7 @@ mod tests {
         let (output, succeeded) = counted(&["no `mongos`; a", "no `java`; b"]);
         assert!(!succeeded, "{output}");
         let last = output.lines().last().unwrap_or_default();
-        assert!(
-            last.contains("no `java`; b") && last.contains("[NOT ALLOWED]"),
-            "{output}"
-        );
+        assert!(last.contains("no `java`; b") && last.contains("[NOT ALLOWED]"), "{output}");
     }
 
     #[test]

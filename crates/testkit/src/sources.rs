@@ -1,11 +1,11 @@
-//! The sources of the product and its catalogue of sentences, for tests that ask whether both are complete.
+//! The sources of the product and its catalogue of sentences, for tests of their completeness.
 
 use crate::project_dir;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// Every source of the product without its tests and comments, by its path inside of the project.
+/// Every source of the product without its tests and comments, by its path in the project.
 ///
 /// # Panics
 /// If the sources cannot be read.
@@ -13,7 +13,7 @@ pub fn sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let crates = read_dir(project_dir().join("crates")).expect("there are crates");
     for folder in crates.map(|entry| entry.expect("it can be listed").path()) {
-        // What only tests use is no part of the product.
+        // Code for tests is not part of the product.
         if !folder.ends_with("testkit") && folder.join("src").is_dir() {
             walk(&folder.join("src"), &mut found);
         }
@@ -39,7 +39,7 @@ fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Codes that have a sentence in the catalogue of the reports, without those of its tables.
+/// Codes with a sentence in the catalogue of the reports, without its tables.
 ///
 /// # Panics
 /// If the catalogue cannot be read.

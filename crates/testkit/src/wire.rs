@@ -1,4 +1,4 @@
-//! OP_MSG both ways. Source: MongoDB manual, "MongoDB Wire Protocol".
+//! Reads and writes OP_MSG. Source: MongoDB manual, "MongoDB Wire Protocol".
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,22 +13,22 @@ const FLAG_BYTES: usize = 4;
 const PREFIX_BYTES: usize = 5;
 const LARGEST_BYTES: usize = 48_000_000;
 
-/// What a server says of a command that it does not have.
+/// Server code for an unknown command.
 const COMMAND_NOT_FOUND: i32 = 59;
 
-/// The sender wants no answer, or sends a checksum: clients of the fake `mongod` do neither.
+/// Flags for no reply or a checksum, which clients of the fake `mongod` do not use.
 const REFUSED_FLAGS: i32 = 0b11;
 
-/// A message that arrived.
+/// A received message.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// Number that the answer refers to.
+    /// Request ID, which the answer refers to.
     pub(crate) id: i32,
-    /// The body, with each sequence of documents as a list in it.
+    /// The body, with each document sequence as an array in it.
     pub(crate) body: Document,
 }
 
-/// Writes a message with `body` that answers `response_to`; 0 if it is a question.
+/// Writes a message with `body` that answers `response_to`; 0 for a request.
 pub(crate) fn write(stream: &mut impl Write, body: &Document, response_to: i32) -> io::Result<()> {
     let mut bytes = Vec::new();
     body.to_writer(&mut bytes).map_err(io::Error::other)?;
@@ -56,29 +56,23 @@ pub(crate) fn read(stream: &mut impl Read) -> io::Result<Message> {
     let mut rest = vec![0; length - HEADER_BYTES];
     stream.read_exact(&mut rest)?;
     if word(&rest, 0)? & REFUSED_FLAGS != 0 {
-        return Err(io::Error::other(
-            "flags that the fake `mongod` does not know",
-        ));
+        return Err(io::Error::other("flags that the fake `mongod` does not know"));
     }
-    Ok(Message {
-        id: word(&header, 4)?,
-        body: sections(&rest[FLAG_BYTES..])?,
-    })
+    Ok(Message { id: word(&header, 4)?, body: sections(&rest[FLAG_BYTES..])? })
 }
 
-/// The body among the sections, with the sequences put into it.
+/// The body section, with the sequences inserted as arrays.
 fn sections(mut bytes: &[u8]) -> io::Result<Document> {
     let mut body = None;
     let mut sequences = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {
         let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
-        let section = rest
-            .get(..length)
-            .ok_or_else(|| io::Error::other("a section is cut short"))?;
+        let section =
+            rest.get(..length).ok_or_else(|| io::Error::other("a section is cut short"))?;
         match kind {
             0 if body.is_none() => body = Some(document(section)?),
             1 => sequences.push(sequence(&section[4..])?),
-            _ => return Err(io::Error::other("a section of no known kind")),
+            _ => return Err(io::Error::other("a section of unknown kind")),
         }
         bytes = &rest[length..];
     }
@@ -100,9 +94,7 @@ fn sequence(bytes: &[u8]) -> io::Result<(String, Bson)> {
     let mut documents = Vec::new();
     while !rest.is_empty() {
         let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
-        let one = rest
-            .get(..length)
-            .ok_or_else(|| io::Error::other("a document is cut short"))?;
+        let one = rest.get(..length).ok_or_else(|| io::Error::other("a document is cut short"))?;
         documents.push(Bson::Document(document(one)?));
         rest = &rest[length..];
     }
@@ -115,23 +107,20 @@ fn document(bytes: &[u8]) -> io::Result<Document> {
 
 fn word(bytes: &[u8], at: usize) -> io::Result<i32> {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map(i32::from_le_bytes)
-        .ok_or_else(|| io::Error::other("the message is cut short"))
+    four.map(i32::from_le_bytes).ok_or_else(|| io::Error::other("the message is cut short"))
 }
 
-/// Asks another process one question.
+/// Sends one request to another process.
 pub(crate) fn ask(address: SocketAddr, command: &Document) -> io::Result<Document> {
     exchange(&mut connect(address)?, command)
 }
 
-/// Asks another node of the fake `mongod` for its state. That of a real server, which does not know the question, is what its `hello`
-/// tells.
+/// Asks another fake `mongod` for its state. For a real server, which does not know the request, the state follows from
+/// its `hello`.
 pub(crate) fn state(address: SocketAddr) -> io::Result<Document> {
     let mut stream = connect(address)?;
     let state = exchange(&mut stream, &doc! { "fakeMongodState": 1, "$db": "admin" })?;
-    let is_unknown = state
-        .get_i32("code")
-        .is_ok_and(|code| code == COMMAND_NOT_FOUND);
+    let is_unknown = state.get_i32("code").is_ok_and(|code| code == COMMAND_NOT_FOUND);
     if !is_unknown {
         return Ok(state);
     }
@@ -146,7 +135,7 @@ pub(crate) fn state(address: SocketAddr) -> io::Result<Document> {
         "state": state,
         "set": hello.get_str("setName").unwrap_or_default(),
         "config": hello.contains_key("configsvr"),
-        // A shard does not say that it is one.
+        // A shard does not report its role.
         "shard": true,
         "real": true,
     })
@@ -161,7 +150,7 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Asks a question over a connection that is kept.
+/// Sends a request over a persistent connection.
 pub(crate) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result<Document> {
     write(stream, command, 0)?;
     Ok(read(stream)?.body)
@@ -180,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_become_lists_of_the_body() {
+    fn sequences_become_arrays_of_the_body() {
         let body = doc! { "insert": "c", "$db": "d" };
         let one = doc! { "_id": 1 }.to_vec().unwrap();
         let length = i32::try_from(4 + 10 + 2 * one.len()).unwrap();
@@ -194,10 +183,8 @@ mod tests {
                 "cut at {end}"
             );
         }
-        let twice = [
-            section(0, &[&body.to_vec().unwrap()]),
-            section(0, &[&body.to_vec().unwrap()]),
-        ];
+        let twice =
+            [section(0, &[&body.to_vec().unwrap()]), section(0, &[&body.to_vec().unwrap()])];
         assert!(sections(&twice.concat()).is_err());
     }
 }

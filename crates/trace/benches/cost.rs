@@ -1,6 +1,5 @@
-//! What tracing costs a call: reads of cached blocks at full speed, without and with a trace, in turns.
-//! `cargo bench -p dyno-trace --features ebpf` prints nanoseconds per call and their share of one CPU
-//! at 20,000 calls per second.
+//! Cost of tracing per call: reads of cached blocks at full speed, alternately with and without a trace. `cargo bench
+//! -p dyno-trace --features ebpf` prints nanoseconds per call and their share of one CPU at 20,000 calls per second.
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -17,7 +16,7 @@ const CALLS: u64 = 200_000;
 const PIECE: u64 = 2000;
 const ROUNDS: usize = 7;
 
-/// Counts and forgets.
+/// Counts events and drops them.
 #[derive(Default)]
 struct Count {
     calls: u64,
@@ -36,20 +35,20 @@ struct Variant {
     name: &'static str,
     mode: Option<TraceMode>,
     method: HookMethod,
-    /// Trace this process, or only a command that does nothing.
+    /// Whether to trace this process, or only a command that does nothing.
     own: bool,
     patterns: bool,
-    /// Let the kernel measure its programs.
+    /// Whether the kernel measures the programs.
     cost: bool,
 }
 
-/// Nanoseconds of this thread's CPU time: what others do on the machine does not count.
+/// CPU time of this thread in nanoseconds, which excludes other activity on the machine.
 fn cpu_ns() -> u64 {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// CPU time per call of each of many short pieces: some of them are disturbed by nobody.
+/// CPU time per call for many short pieces, some of which are undisturbed.
 fn read_all(file: &File) -> Vec<f64> {
     let mut block = [0; 4096];
     let mut piece = |number: u64| {
@@ -95,11 +94,8 @@ fn measure(variant: Variant, file: &File) -> Vec<f64> {
         }
     });
     let traced = tracer.stop(&mut count).unwrap();
-    for program in traced
-        .cost
-        .iter()
-        .flat_map(|cost| &cost.programs)
-        .filter(|each| each.runs >= CALLS)
+    for program in
+        traced.cost.iter().flat_map(|cost| &cost.programs).filter(|each| each.runs >= CALLS)
     {
         let ns = program.run_time_ns as f64 / program.runs as f64;
         println!("    {}: {}: {ns:.0} ns per run", variant.name, program.name);
@@ -133,27 +129,15 @@ fn main() {
     let all = [
         variant("no trace", None, HookMethod::SyscallPair),
         variant("events", events, HookMethod::SyscallPair),
-        variant(
-            "aggregated",
-            Some(TraceMode::Aggregated),
-            HookMethod::SyscallPair,
-        ),
-        variant(
-            "events, tracepoints of each call",
-            events,
-            HookMethod::SyscallPoints,
-        ),
+        variant("aggregated", Some(TraceMode::Aggregated), HookMethod::SyscallPair),
+        variant("events, tracepoints of each call", events, HookMethod::SyscallPoints),
         Variant {
             patterns: true,
-            ..variant("a file that is left out", events, HookMethod::SyscallPair)
+            ..variant("a file outside the filter", events, HookMethod::SyscallPair)
         },
         Variant {
             own: false,
-            ..variant(
-                "a process that is not traced",
-                events,
-                HookMethod::SyscallPair,
-            )
+            ..variant("a process that is not traced", events, HookMethod::SyscallPair)
         },
     ];
     let mut results = vec![Vec::new(); all.len()];
@@ -164,13 +148,7 @@ fn main() {
         }
     }
     for variant in &all[1..] {
-        measure(
-            Variant {
-                cost: true,
-                ..*variant
-            },
-            &file,
-        );
+        measure(Variant { cost: true, ..*variant }, &file);
     }
     let [low, middle] = [0.1, 0.5].map(|ratio| quantile(&mut results[0].clone(), ratio));
     println!(

@@ -1,17 +1,16 @@
-//! What tracing takes from the throughput of a program that makes 20,000 calls a second on files of a disk: the same
-//! load without a trace, with events and with totals, in turns. `PAIRS=300 cargo bench -p dyno-trace --features ebpf
-//! --bench throughput` prints the throughput that is lost, with the interval in which its median lies, and whether
-//! that keeps the limits.
+//! Throughput that tracing costs a program that makes 20,000 calls per second on files of a disk: the same load without
+//! a trace, with events and with totals, in turns. `PAIRS=300 cargo bench -p dyno-trace --features ebpf --bench
+//! throughput` prints the lost throughput, the confidence interval of its median, and whether it is within the limits.
 //!
-//! The load is two threads in closed loops, as on a small server with two CPUs: reads that the page cache answers, reads
-//! that the device answers, and writes, with work between them that makes up the rest of the time. Together they make
-//! 20,000 calls a second and keep both CPUs busy, so that what a call takes longer is missing from the calls per second.
-//! (One thread that made as many would lose twice as much, and on more CPUs they would lose less: what a call costs is what
-//! `--bench cost` prints.)
+//! The load is two threads in closed loops, as on a small server with two CPUs: reads from the page cache, reads from
+//! the device, and writes, with work between them that fills the rest of the time. Together they make 20,000 calls per
+//! second and keep both CPUs busy, so any additional time per call lowers the calls per second. (A single thread with
+//! as many calls would lose twice as much, and threads on more CPUs would lose less: `--bench cost` prints the cost per
+//! call.)
 //!
-//! Throughput is calls per CPU time, of the threads and of the reader of the events together, and that of a thread is the
-//! median over pieces of some milliseconds. What others do on the machine, and a hypervisor below it, takes clock time from
-//! one side of a pair or the other, and disturbs single pieces: both by far more than is looked for.
+//! Throughput is calls per CPU time of the threads and of the event reader. A thread's value is the median over pieces
+//! of a few milliseconds. Other activity on the machine, and a hypervisor below it, takes clock time from one side of a
+//! pair and disturbs single pieces, both by far more than the effect to measure.
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -26,34 +25,32 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Calls per second that the load makes without a trace.
+/// Calls per second of the load without a trace.
 const CALLS_PER_S: f64 = 20_000.0;
-/// Threads that make them.
+/// Threads of the load.
 const THREADS: u64 = 2;
-/// Calls of a thread whose CPU time is taken at once: twenty milliseconds.
+/// Calls per CPU time measurement of a thread: 20 ms.
 const PIECE: u64 = 200;
-/// Such pieces of each thread in one turn: a fifth of a second, so that a machine whose speed drifts has little time to.
+/// Measurements per thread and turn: 0.2 s, so that the machine's speed has little time to drift.
 const PIECES: u64 = 10;
-/// Calls of one turn.
+/// Calls per turn.
 const CALLS: u64 = PIECE * PIECES * THREADS;
-/// Turns in a row during which the reader is measured: some seconds.
+/// Consecutive turns in which the reader is measured: a few seconds.
 const READER_TURNS: usize = 25;
-/// Calls after which the kinds begin anew: of these one is answered by the device, and some are writes.
+/// Calls after which the sequence repeats: one of them is a read from the device, and some are writes.
 const CYCLE: u64 = 20;
 const WRITES: u64 = 3;
 const BLOCK_BYTES: usize = 4096;
 /// Blocks of the file.
 const BLOCKS: u64 = 4000;
-/// Pairs of turns for each mode; the variable `PAIRS` over it.
+/// Default number of pairs of turns for each mode; the variable `PAIRS` overrides it.
 const PAIRS: usize = 150;
 
-/// The modes, and how much of the throughput each may take.
-const MODES: [(&str, TraceMode, f64); 2] = [
-    ("events", TraceMode::Events, 2.0),
-    ("aggregated", TraceMode::Aggregated, 0.8),
-];
+/// Modes with their maximum loss of throughput.
+const MODES: [(&str, TraceMode, f64); 2] =
+    [("events", TraceMode::Events, 2.0), ("aggregated", TraceMode::Aggregated, 0.8)];
 
-/// Counts and forgets.
+/// Counts events and drops them.
 #[derive(Default)]
 struct Count {
     calls: u64,
@@ -70,17 +67,17 @@ impl Sink for Count {
     }
 }
 
-/// A block at an address that a device can be read to without the page cache.
+/// A block aligned for reads that bypass the page cache.
 #[repr(C, align(4096))]
 struct Block([u8; BLOCK_BYTES]);
 
-/// Nanoseconds of CPU time that this thread has taken.
+/// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
 }
 
-/// A program that reads and writes blocks and works with them, again and again.
+/// A program that reads, writes and processes blocks in a loop.
 struct Load {
     cached: File,
     direct: File,
@@ -90,26 +87,18 @@ struct Load {
 }
 
 impl Load {
-    /// One that makes [`CALLS_PER_S`] calls in a second.
+    /// A load of [`CALLS_PER_S`] calls per second.
     fn calibrated(folder: &Path) -> Load {
         let path = folder.join("data");
         std::fs::write(&path, vec![1; BLOCK_BYTES * BLOCKS as usize]).unwrap();
         let cached = File::open(&path).unwrap();
         cached.sync_all().unwrap();
-        let direct = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECT)
-            .open(&path)
-            .unwrap();
+        let direct =
+            OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&path).unwrap();
         let written = File::create(folder.join("written")).unwrap();
-        let mut load = Load {
-            cached,
-            direct,
-            written,
-            work: 1000,
-        };
+        let mut load = Load { cached, direct, written, work: 1000 };
         for _ in 0..8 {
-            // What the calls themselves take does not shrink with the work.
+            // The time of the calls themselves does not depend on the work.
             let with_work = load.call_ns();
             let work = std::mem::replace(&mut load.work, 0);
             let without = load.call_ns();
@@ -123,16 +112,15 @@ impl Load {
     /// CPU time of a call with the work after it: the median over pieces of all threads.
     fn call_ns(&self) -> f64 {
         let mut pieces: Vec<f64> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS)
-                .map(|thread| scope.spawn(move || self.pieces(thread)))
-                .collect();
+            let threads: Vec<_> =
+                (0..THREADS).map(|thread| scope.spawn(move || self.pieces(thread))).collect();
             let each = threads.into_iter().map(|thread| thread.join().unwrap());
             each.flatten().collect()
         });
         median_with_interval(&mut pieces).0
     }
 
-    /// Makes the calls of one thread; the CPU time of a call in each piece of them.
+    /// Makes the calls of one thread; returns the CPU time per call for each piece.
     fn pieces(&self, thread: u64) -> Vec<f64> {
         let block = &mut Box::new(Block([0; BLOCK_BYTES])).0;
         let mut one = |piece: u64| {
@@ -145,7 +133,7 @@ impl Load {
         (0..PIECES).map(&mut one).collect()
     }
 
-    /// A call of a thread by its number, and the work after it.
+    /// Makes one call of a thread, and the work after it.
     fn make_call(&self, block: &mut [u8; BLOCK_BYTES], thread: u64, number: u64) {
         let place = (number * THREADS + thread) * 4099 % BLOCKS * BLOCK_BYTES as u64;
         match number % CYCLE {
@@ -160,13 +148,13 @@ impl Load {
         black_box(value);
     }
 
-    /// The same under a trace.
+    /// CPU time of a call with its work under a trace.
     fn traced_call_ns(&self, mode: TraceMode) -> f64 {
         let load = || self.call_ns();
         self.under_trace(mode, load, || ())
     }
 
-    /// What the reader of a trace takes for each call, when the files are known: CPU time over some seconds.
+    /// CPU time of the trace reader per call with known files, measured over a few seconds.
     fn reader_ns(&self, mode: TraceMode) -> f64 {
         let made = AtomicU64::new(0);
         let load = || {
@@ -186,17 +174,14 @@ impl Load {
         (end.1 - start) / (end.0 - from) as f64
     }
 
-    /// Does something under a trace of this process; `polled` is called whenever events were read.
+    /// Runs `during` under a trace of this process; `polled` is called after events were read.
     fn under_trace<T: Send>(
         &self,
         mode: TraceMode,
         load: impl FnOnce() -> T + Send,
         mut polled: impl FnMut(),
     ) -> T {
-        let mut settings = Settings {
-            mode,
-            ..Settings::default()
-        };
+        let mut settings = Settings { mode, ..Settings::default() };
         settings.filter.processes = vec![std::process::id()];
         let mut tracer = Tracer::start(settings).unwrap_or_else(|error| panic!("{error}"));
         let done = AtomicBool::new(false);
@@ -226,20 +211,16 @@ impl Load {
     }
 }
 
-/// The median, and the order statistics that hold that of the population with 95 % (sign test).
+/// Median with a 95 % confidence interval from order statistics (sign test).
 fn median_with_interval(values: &mut [f64]) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
     let half_width = 0.98 * n.sqrt();
     let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
-    (
-        at(n / 2.0),
-        at((n / 2.0 - half_width).floor()),
-        at((n / 2.0 + half_width).ceil()),
-    )
+    (at(n / 2.0), at((n / 2.0 - half_width).floor()), at((n / 2.0 + half_width).ceil()))
 }
 
-/// Whether a limit is kept, as far as the interval tells.
+/// Whether the interval decides that a limit is kept.
 fn verdict(low: f64, high: f64, limit: f64) -> &'static str {
     match () {
         () if high <= limit => "kept",
@@ -249,9 +230,7 @@ fn verdict(low: f64, high: f64, limit: f64) -> &'static str {
 }
 
 fn main() {
-    let pairs = std::env::var("PAIRS")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let pairs = std::env::var("PAIRS").ok().and_then(|text| text.parse().ok());
     let pairs = pairs.unwrap_or(PAIRS).max(1);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let load = Load::calibrated(folder.path());
@@ -260,7 +239,7 @@ fn main() {
     let mut plain_ns = Vec::new();
     for pair in 0..pairs {
         for (((_, mode, _), reader_ns), lost) in MODES.iter().zip(reader_ns).zip(&mut lost) {
-            // The order within a pair changes, so that a drift of the machine favours nobody.
+            // Alternate the order within pairs, so that drift affects both sides equally.
             let (plain, traced) = match pair % 2 {
                 0 => (load.call_ns(), load.traced_call_ns(*mode)),
                 _ => {

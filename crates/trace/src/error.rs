@@ -1,9 +1,9 @@
-//! Why a trace cannot be made, and what to do about it.
+//! Errors of tracing, with hints.
 
-/// What is refused when the kernel does not take the programs at all.
+/// Subject of the error when the kernel rejects all programs.
 pub(crate) const PROGRAMS: &str = "the programs";
 
-/// Why a trace cannot be made.
+/// Why tracing failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -13,82 +13,60 @@ pub enum TraceError {
     /// The user may not load programs into the kernel.
     #[error("tracing needs root, or the capabilities CAP_BPF and CAP_PERFMON; missing: {missing}")]
     NotPermitted {
-        /// What is missing.
+        /// Missing privileges.
         missing: String,
     },
-    /// Process numbers here are not those of the kernel.
-    #[error("process numbers in this container differ from those of the kernel")]
+    /// Process IDs in the container differ from the kernel's.
+    #[error("process IDs in this container differ from the kernel's")]
     ProcessNamespace,
-    /// The kernel does not describe its types.
-    #[error("the kernel does not describe its types: `{path}` is missing")]
+    /// The kernel does not publish its types.
+    #[error("the kernel does not publish its types: `{path}` is missing")]
     NoTypes {
-        /// Where they would be.
+        /// Expected location.
         path: String,
     },
-    /// The kernel is locked down against reading its memory.
+    /// The kernel's lockdown mode forbids reading its memory.
     #[error("the kernel is locked down (`{mode}`) and does not allow reading its memory")]
-    LockedDown {
-        /// The mode that it reports.
-        mode: String,
-    },
-    /// tracefs is needed and not there.
+    LockedDown { mode: String },
+    /// tracefs is needed, but not mounted.
     #[error("`{path}` is not mounted, and these hooks need it")]
     NoTracefs {
-        /// Where it belongs.
+        /// Expected mount point.
         path: String,
     },
-    /// None of the hooks for something indispensable is possible.
+    /// No hook is available for an indispensable target.
     #[error("the kernel offers no hook for {what}: {reasons}")]
     NoHook {
-        /// What would be hooked.
+        /// Target.
         what: String,
-        /// Each kind with its reason.
+        /// Reasons for each kind of hook.
         reasons: String,
-        /// What the kernel would have to have.
+        /// Kernel requirements.
         needed: &'static str,
     },
     /// A process does not exist.
     #[error("no process {process}")]
-    NoProcess {
-        /// Its number.
-        process: u32,
-    },
-    /// A pattern of file names cannot be read.
+    NoProcess { process: u32 },
+    /// A file name pattern is invalid.
     #[error("`{pattern}` is not a file name pattern: {reason}")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Pattern { pattern: String, reason: String },
     /// A setting is out of its range.
     #[error("{setting} must be {expected}")]
     Setting {
-        /// The setting.
         setting: &'static str,
-        /// What it may be.
+        /// Allowed values.
         expected: String,
     },
-    /// The kernel refused a program, or a hook.
+    /// The kernel refused a program or a hook.
     #[error("the kernel refused {what}: {reason}")]
-    Refused {
-        /// What was refused.
-        what: String,
-        /// What it said.
-        reason: String,
-    },
+    Refused { what: String, reason: String },
     /// A command could not be started.
     #[error("cannot start `{program}`: {reason}")]
-    Command {
-        /// The program.
-        program: String,
-        /// Why.
-        reason: String,
-    },
+    Command { program: String, reason: String },
 }
 
 impl TraceError {
-    /// What to do about it; `None` if the message says it already.
+    /// How to solve the problem; `None` if the message already says it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             TraceError::NotBuilt => {

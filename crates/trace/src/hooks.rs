@@ -1,6 +1,5 @@
-//! Which hooks of the kernel are used: for each thing that is observed, the best kind that the kernel
-//! offers, and why not a better one. A pure function of what the kernel says, so that it can be tested
-//! for kernels that are not here.
+//! Chooses kernel hooks: for each target the best available kind, and why no better kind was used. The choice is a pure
+//! function of a [`Kernel`], so tests can simulate other kernels.
 
 use crate::error::TraceError;
 use crate::kernel::Kernel;
@@ -12,24 +11,22 @@ use crate::settings::Filter;
 use crate::targets::{HookMethod, HookTarget};
 use dyno_record::io_trace::document::{HookKind, ProbeUse};
 
-/// The hooks for one thing.
+/// Hooks for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// What they observe.
     pub target: HookTarget,
-    /// Kind.
     pub kind: HookKind,
-    /// How calls are observed; `None` of what is no call.
+    /// Method for calls; `None` for targets that are not calls.
     pub method: Option<HookMethod>,
     /// Names of functions or tracepoints.
     pub name: String,
-    /// Why no better kind; `None` of the best.
+    /// Why no better kind was used; `None` for the best kind.
     pub why_not_better: Option<String>,
     pub(crate) attachments: Vec<Attachment>,
 }
 
 impl Hook {
-    /// As it is recorded.
+    /// Converts to a record.
     pub fn to_record(&self) -> ProbeUse {
         ProbeUse {
             what: self.target.as_str().to_owned(),
@@ -40,28 +37,26 @@ impl Hook {
     }
 }
 
-/// Something that cannot be observed.
+/// A target that cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What.
     pub target: HookTarget,
-    /// Why, for each kind of hook.
+    /// Reason for each kind of hook.
     pub reason: String,
 }
 
-/// The hooks for everything that is wanted.
+/// Hooks for all wanted targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// What is observed, and how.
     pub hooks: Vec<Hook>,
-    /// What cannot be.
+    /// Targets without a hook.
     pub missing: Vec<Missing>,
 }
 
 /// Chooses hooks.
 ///
 /// # Errors
-/// Something without which a trace says nothing cannot be hooked.
+/// An indispensable target cannot be hooked.
 pub fn choose(
     kernel: &dyn Kernel,
     filter: &Filter,
@@ -73,12 +68,11 @@ pub fn choose(
         if !filter.wants(target, block) {
             continue;
         }
-        // Where calls are observed by functions, the tracepoints that every system call passes would
-        // be a cost for next to nothing.
-        let by_functions = choice.hooks.iter().any(|hook| {
-            hook.method
-                .is_some_and(|method| method <= HookMethod::Kprobe)
-        });
+        // If functions observe the calls, tracepoints on every system call would cost much and add almost nothing.
+        let by_functions = choice
+            .hooks
+            .iter()
+            .any(|hook| hook.method.is_some_and(|method| method <= HookMethod::Kprobe));
         match find(kernel, target, only, by_functions) {
             Ok(hook) => choice.hooks.push(hook),
             Err(reason) if target.is_indispensable() => {
@@ -94,15 +88,13 @@ fn refusal(kernel: &dyn Kernel, target: HookTarget, reasons: String) -> TraceErr
     let by_call = !matches!(target, HookTarget::Processes | HookTarget::Block);
     match kernel.tracefs() {
         Err(path) if by_call => TraceError::NoTracefs { path },
-        _ => TraceError::NoHook {
-            what: target.as_str().to_owned(),
-            reasons,
-            needed: needed(target),
-        },
+        _ => {
+            TraceError::NoHook { what: target.as_str().to_owned(), reasons, needed: needed(target) }
+        }
     }
 }
 
-/// What a kernel has to have for something without which a trace says nothing.
+/// Kernel requirements for an indispensable target.
 fn needed(target: HookTarget) -> &'static str {
     match target {
         HookTarget::Block => {
@@ -116,11 +108,10 @@ fn needed(target: HookTarget) -> &'static str {
     }
 }
 
-/// Since when there is a tracepoint; `None` of those that every kernel has on which the programs can be
-/// loaded at all.
+/// Linux version that introduced a tracepoint; `None` if every kernel that can load the programs has it.
 fn since(tracepoint: &str) -> Option<&'static str> {
     match tracepoint {
-        // Before, it had another name and reported less.
+        // Older versions have another name and report less.
         io_uring::SUBMIT => Some("6.4"),
         faults::TRACEPOINT => Some("6.11"),
         _ => None,
@@ -136,10 +127,10 @@ fn no_tracepoint(name: &str, reason: &str) -> String {
     }
 }
 
-/// The best hook for something, or the reason against each kind.
+/// Finds the best hook for a target.
 ///
 /// # Errors
-/// The reasons, if there is none.
+/// The reason against each kind of hook.
 pub fn find(
     kernel: &dyn Kernel,
     target: HookTarget,
@@ -147,18 +138,12 @@ pub fn find(
     by_functions: bool,
 ) -> Result<Hook, String> {
     match target {
-        HookTarget::Processes => tracepoints(
-            kernel,
-            target,
-            &process::TRACEPOINTS,
-            by_section(&process::PROGRAMS),
-        ),
-        HookTarget::Block => tracepoints(
-            kernel,
-            target,
-            &block::TRACEPOINTS,
-            by_section(&block::PROGRAMS),
-        ),
+        HookTarget::Processes => {
+            tracepoints(kernel, target, &process::TRACEPOINTS, by_section(&process::PROGRAMS))
+        }
+        HookTarget::Block => {
+            tracepoints(kernel, target, &block::TRACEPOINTS, by_section(&block::PROGRAMS))
+        }
         HookTarget::Faults => {
             tracepoints(kernel, target, &[faults::TRACEPOINT], faults::attachments())
         }
@@ -174,9 +159,7 @@ fn tracepoints(
     attachments: Vec<Attachment>,
 ) -> Result<Hook, String> {
     for name in names {
-        kernel
-            .tracepoint(name)
-            .map_err(|reason| no_tracepoint(name, &reason))?;
+        kernel.tracepoint(name).map_err(|reason| no_tracepoint(name, &reason))?;
     }
     Ok(Hook {
         target,
@@ -193,10 +176,7 @@ fn ring(kernel: &dyn Kernel) -> Result<Hook, String> {
         .tracepoint(io_uring::COMPLETE)
         .map_err(|reason| format!("tracepoint {}: {reason}", io_uring::COMPLETE))?;
     let programs = io_uring::programs(arguments).ok_or_else(|| {
-        format!(
-            "tracepoint {} does not report the request; it does since Linux 5.18",
-            io_uring::COMPLETE
-        )
+        format!("tracepoint {} does not report the request before Linux 5.18", io_uring::COMPLETE)
     })?;
     tracepoints(
         kernel,
@@ -218,14 +198,14 @@ fn call(
     }
     let mut reasons = Vec::new();
     for method in methods {
-        // What no function does is observed by system calls, whatever is asked for.
+        // Targets without a function are observed by system calls, even if another method is requested.
         let functionless = vfs_fentry::programs(target).is_none() && method > HookMethod::Kprobe;
         let asked =
             only.is_none_or(|only| only == method || only <= HookMethod::Kprobe && functionless);
         let found = if asked {
             by_method(kernel, target, method)
         } else {
-            Err(Some("not wanted".to_owned()))
+            Err(Some("not requested".to_owned()))
         };
         match found {
             Ok((name, attachments)) => {
@@ -257,10 +237,8 @@ fn by_method(kernel: &dyn Kernel, target: HookTarget, method: HookMethod) -> Fou
             Ok((functions.join(", "), by_section(programs)))
         }
         HookMethod::Kprobe => {
-            let functions: Vec<&str> = vfs_kprobe::functions(target)
-                .iter()
-                .map(|&(name, ..)| name)
-                .collect();
+            let functions: Vec<&str> =
+                vfs_kprobe::functions(target).iter().map(|&(name, ..)| name).collect();
             if functions.is_empty() {
                 return Err(None);
             }
@@ -272,24 +250,15 @@ fn by_method(kernel: &dyn Kernel, target: HookTarget, method: HookMethod) -> Fou
             for name in syscalls::TRACEPOINTS {
                 kernel.tracepoint(name).map_err(Some)?;
             }
-            Ok((
-                syscalls::TRACEPOINTS.join(", "),
-                by_section(&syscalls::PROGRAMS),
-            ))
+            Ok((syscalls::TRACEPOINTS.join(", "), by_section(&syscalls::PROGRAMS)))
         }
         HookMethod::SyscallPoints => {
-            kernel
-                .tracefs()
-                .map_err(|path| Some(format!("`{path}` is not mounted")))?;
-            let names: Vec<&str> = syscalls::for_target(target)
-                .iter()
-                .map(|call| call.name)
-                .collect();
+            kernel.tracefs().map_err(|path| Some(format!("`{path}` is not mounted")))?;
+            let names: Vec<&str> =
+                syscalls::for_target(target).iter().map(|call| call.name).collect();
             for name in &names {
                 let point = format!("sys_enter_{name}");
-                kernel
-                    .point(syscall_points::CATEGORY, &point)
-                    .map_err(Some)?;
+                kernel.point(syscall_points::CATEGORY, &point).map_err(Some)?;
             }
             Ok((
                 format!("syscalls:sys_enter_/sys_exit_{}", names.join(", ")),

@@ -1,54 +1,54 @@
-//! What the kernel offers: asked of the running kernel, or given by a test.
+//! Features of a kernel: the running one, or a simulated one.
 
 use crate::built::{Types, trial};
 use crate::error::TraceError;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where tracefs belongs.
+/// Mount point of tracefs.
 pub const TRACEFS: &str = "/sys/kernel/tracing";
-/// Where it was before Linux 4.1, and often still is as well.
+/// Mount point of tracefs before Linux 4.1, which often still exists.
 const OLD_TRACEFS: &str = "/sys/kernel/debug/tracing";
 /// The kernel's types.
 pub const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// What a kernel offers.
+/// Features of a kernel.
 pub trait Kernel {
-    /// Whether this process may trace at all, and the kernel allows it.
+    /// Whether this process and the kernel allow tracing.
     ///
     /// # Errors
-    /// What is in the method.
+    /// The reason against tracing.
     fn admits(&self) -> Result<(), TraceError>;
     /// Whether trampolines work.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     fn fentry(&self) -> Result<(), String>;
     /// Whether breakpoints in functions work.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     fn kprobe(&self) -> Result<(), String>;
-    /// Whether there is a function that can be hooked.
+    /// Whether a function exists and can be hooked.
     fn function(&self, name: &str) -> bool;
-    /// The number of arguments of a tracepoint that programs can be attached to by its types.
+    /// Number of arguments of a tracepoint to which programs can be attached by its types.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the tracepoint is unavailable.
     fn tracepoint(&self, name: &str) -> Result<usize, String>;
     /// Whether tracefs is mounted.
     ///
     /// # Errors
-    /// Where it should be.
+    /// The expected mount point.
     fn tracefs(&self) -> Result<(), String>;
     /// Whether tracefs lists a tracepoint.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Why the tracepoint is unavailable.
     fn point(&self, category: &str, name: &str) -> Result<(), String>;
 }
 
-/// The kernel that runs. Answers are asked for once and kept.
+/// The running kernel. Answers are cached.
 #[derive(Debug, Default)]
 pub struct LiveKernel {
     fentry: OnceLock<Result<(), String>>,
@@ -57,7 +57,7 @@ pub struct LiveKernel {
 }
 
 impl LiveKernel {
-    /// The kernel that runs.
+    /// The running kernel.
     pub fn new() -> LiveKernel {
         LiveKernel::default()
     }
@@ -67,12 +67,12 @@ impl LiveKernel {
     }
 }
 
-/// Capabilities by their numbers, and what stands for them.
+/// Needed capabilities by number, and capabilities that imply them.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Which of the needed capabilities are missing, by the text of `/proc/self/status`.
+/// Missing capabilities according to the text of `/proc/self/status`.
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
     let effective = status
         .lines()
@@ -89,14 +89,12 @@ fn missing_capabilities(status: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The mode of the lockdown by the text of its file: `none [integrity] confidentiality`.
+/// Lockdown mode from the text of its file: `none [integrity] confidentiality`.
 fn lockdown_mode(text: &str) -> &str {
-    text.split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .map_or("none", |(mode, _)| mode)
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("none", |(mode, _)| mode)
 }
 
-/// The process numbers of the kernel are those of the first namespace, whose number never changes.
+/// The first process namespace, whose number is fixed, has the kernel's process IDs.
 const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 
 impl Kernel for LiveKernel {
@@ -107,20 +105,14 @@ impl Kernel for LiveKernel {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let missing = missing_capabilities(&status);
         if !missing.is_empty() {
-            return Err(TraceError::NotPermitted {
-                missing: missing.join(", "),
-            });
+            return Err(TraceError::NotPermitted { missing: missing.join(", ") });
         }
         let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
         if lockdown_mode(&lockdown) == "confidentiality" {
-            return Err(TraceError::LockedDown {
-                mode: "confidentiality".to_owned(),
-            });
+            return Err(TraceError::LockedDown { mode: "confidentiality".to_owned() });
         }
         if !Path::new(TYPES).exists() {
-            return Err(TraceError::NoTypes {
-                path: TYPES.to_owned(),
-            });
+            return Err(TraceError::NoTypes { path: TYPES.to_owned() });
         }
         match std::fs::read_link("/proc/self/ns/pid") {
             Ok(namespace) if namespace != Path::new(FIRST_PROCESS_NAMESPACE) => {
@@ -156,25 +148,15 @@ impl Kernel for LiveKernel {
 
     fn point(&self, category: &str, name: &str) -> Result<(), String> {
         let known = events_folder().is_some_and(|folder| {
-            Path::new(folder)
-                .join("events")
-                .join(category)
-                .join(name)
-                .exists()
+            Path::new(folder).join("events").join(category).join(name).exists()
         });
-        if known {
-            Ok(())
-        } else {
-            Err(format!("tracefs lists no {category}:{name}"))
-        }
+        if known { Ok(()) } else { Err(format!("tracefs lists no {category}:{name}")) }
     }
 }
 
 /// Where tracefs is mounted.
 fn events_folder() -> Option<&'static str> {
-    [TRACEFS, OLD_TRACEFS]
-        .into_iter()
-        .find(|folder| Path::new(folder).join("events").exists())
+    [TRACEFS, OLD_TRACEFS].into_iter().find(|folder| Path::new(folder).join("events").exists())
 }
 
 #[cfg(test)]
@@ -193,10 +175,7 @@ mod tests {
 
     #[test]
     fn the_lockdown_is_the_mode_in_brackets() {
-        assert_eq!(
-            lockdown_mode("none [integrity] confidentiality"),
-            "integrity"
-        );
+        assert_eq!(lockdown_mode("none [integrity] confidentiality"), "integrity");
         assert_eq!(lockdown_mode("[none] integrity confidentiality"), "none");
         assert_eq!(lockdown_mode(""), "none");
     }

@@ -1,9 +1,9 @@
-//! Looks at the file I/O of running processes from inside the kernel, by eBPF: every read, write, sync
-//! and page fault of a mapped file, with file, offset, size and time, and what of it reached the
-//! block devices. Works on any process; knows nothing of databases, and draws no conclusions.
+//! Traces the file I/O of running processes in the kernel by eBPF: every read, write, sync and page fault of a mapped
+//! file, with file, offset, size and time, and the resulting block device requests. Works for any process, independent
+//! of databases, and draws no conclusions.
 //!
-//! The tracer is the feature `ebpf`, which needs clang when it is built. Without it everything is
-//! there but the tracer itself, and [`Tracer::start`] says so.
+//! The tracer needs the feature `ebpf`, which requires clang at build time. Without the feature, everything else is
+//! available, and [`Tracer::start`] returns an error.
 
 pub mod error;
 pub mod hooks;

@@ -1,4 +1,4 @@
-//! What could be traced here, and why the rest could not: for those who want to know before they try.
+//! Available hooks, and the reasons why others are unavailable.
 
 use crate::error::TraceError;
 use crate::hooks;
@@ -6,34 +6,29 @@ use crate::kernel::Kernel;
 use crate::targets::{HookMethod, HookTarget};
 use dyno_record::io_trace::document::HookKind;
 
-/// What could be traced here.
+/// Available hooks of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Possibilities {
     /// Why nothing can be traced; `None` if tracing is possible.
     pub refusal: Option<TraceError>,
-    /// Each thing that can be observed, with the best hook or the reasons against all.
+    /// Each target with its best hook, or the reasons against all hooks.
     pub targets: Vec<Possibility>,
-    /// Each method to observe calls, with the reason if it is not possible.
+    /// Each method to observe calls, with the reason if it is unavailable.
     pub methods: Vec<(HookMethod, Result<(), String>)>,
 }
 
-/// Whether and how something can be observed.
+/// Availability of hooks for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Possibility {
-    /// What.
     pub target: HookTarget,
-    /// Kind and name of the best hook, or the reasons against all.
+    /// Kind and name of the best hook, or the reasons against all hooks.
     pub hook: Result<(HookKind, String), String>,
 }
 
-/// Finds out what could be traced. Where nothing can, only the reason is reported.
+/// Determines the available hooks. If tracing is impossible, returns only the reason.
 pub fn possibilities(kernel: &dyn Kernel) -> Possibilities {
     if let Err(refusal) = kernel.admits() {
-        return Possibilities {
-            refusal: Some(refusal),
-            targets: Vec::new(),
-            methods: Vec::new(),
-        };
+        return Possibilities { refusal: Some(refusal), targets: Vec::new(), methods: Vec::new() };
     }
     let possibility = |target| Possibility {
         target,
@@ -41,12 +36,7 @@ pub fn possibilities(kernel: &dyn Kernel) -> Possibilities {
     };
     let method = |method| {
         let found = hooks::find(kernel, HookTarget::Transfers, Some(method), false);
-        (
-            method,
-            found
-                .map(drop)
-                .map_err(|reasons| own_reason(&reasons, method)),
-        )
+        (method, found.map(drop).map_err(|reasons| own_reason(&reasons, method)))
     };
     let choice = hooks::choose(kernel, &crate::Filter::default(), true, None);
     Possibilities {
@@ -56,7 +46,7 @@ pub fn possibilities(kernel: &dyn Kernel) -> Possibilities {
     }
 }
 
-/// The reason against one method, out of the reasons against all.
+/// Extracts the reason against one method from the reasons against all.
 fn own_reason(reasons: &str, method: HookMethod) -> String {
     let prefix = format!("{}: ", method.as_str());
     reasons

@@ -1,4 +1,4 @@
-//! What to trace, and how.
+//! Settings of a trace.
 
 use crate::error::TraceError;
 use crate::targets::{HookMethod, HookTarget};
@@ -6,26 +6,26 @@ use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::Operation;
 use glob::{MatchOptions, Pattern};
 
-/// What is let through. Everything else is left out in the kernel, before it costs more than a look.
+/// Filter for calls. The kernel drops all others at a low cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Processes. Their children and threads belong to them, those that follow too.
+    /// Processes. Their children and threads are included, even future ones.
     pub processes: Vec<u32>,
-    /// Patterns of file names, see [`FilePatterns`]; all files if there are none.
+    /// Patterns of file names, see [`FilePatterns`]; empty for all files.
     pub files: Vec<String>,
-    /// Operations; all if there are none.
+    /// Operations; empty for all.
     pub operations: Vec<Operation>,
-    /// Calls that ask for fewer bytes are left out. Syncs are not.
+    /// Minimum number of requested bytes; does not apply to syncs.
     pub smallest_bytes: u64,
 }
 
 impl Filter {
-    /// Whether an operation is let through.
+    /// Whether an operation passes.
     pub fn has(&self, operation: Operation) -> bool {
         self.operations.is_empty() || self.operations.contains(&operation)
     }
 
-    /// Whether it asks for a target. `block` says whether requests of the block layer are recorded.
+    /// Whether the filter needs a target. `block` enables requests of the block layer.
     pub(crate) fn wants(&self, target: HookTarget, block: bool) -> bool {
         let transfers = self.has(Operation::Read) || self.has(Operation::Write);
         match target {
@@ -39,23 +39,21 @@ impl Filter {
     }
 }
 
-/// How to trace.
+/// Settings of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What is let through.
     pub filter: Filter,
-    /// Single events, or totals made in the kernel.
+    /// Single events, or totals computed in the kernel.
     pub mode: TraceMode,
-    /// Whether requests of the block layer are recorded too.
+    /// Whether requests of the block layer are traced.
     pub block: bool,
     /// Size of the buffer between kernel and reader; a power of two, 4 KiB to 1 GiB.
     pub ring_bytes: u32,
-    /// Zero of all times on the monotonic clock; `None` for the start of the trace.
+    /// Time zero on the monotonic clock; `None` for the start of the trace.
     pub zero_monotonic_ns: Option<u64>,
-    /// Whether the kernel counts runs and run time of the probes, which makes each of them slower by
-    /// two looks at its clock.
+    /// Whether the kernel measures runs and run time of the probes, which adds two clock readings to each run.
     pub measure_cost: bool,
-    /// The only method by which calls may be observed; `None` for the best one. For tests and comparisons.
+    /// The only allowed method to observe calls; `None` for the best one. For tests and comparisons.
     pub method: Option<HookMethod>,
 }
 
@@ -74,10 +72,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether they make sense by themselves.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), TraceError> {
         FilePatterns::new(&self.filter.files)?;
         if !self.ring_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&self.ring_bytes) {
@@ -90,36 +88,35 @@ impl Settings {
     }
 }
 
-/// Patterns of file names. One with a `/` is held against the whole path, where `*` does not go beyond
-/// a folder and `**/` stands for any folders; one without is held against the name alone.
+/// Patterns of file names. A pattern with a `/` is matched with the whole path, where `*` stays within a folder and
+/// `**/` matches any folders; a pattern without one is matched with the file name.
 #[derive(Clone, Debug, Default)]
 pub struct FilePatterns {
     patterns: Vec<(Pattern, bool)>,
 }
 
 impl FilePatterns {
-    /// Reads patterns.
+    /// Parses patterns.
     ///
     /// # Errors
-    /// A pattern that cannot be read.
+    /// A pattern is invalid.
     pub fn new(patterns: &[String]) -> Result<FilePatterns, TraceError> {
         let read = |text: &String| match Pattern::new(text) {
             Ok(pattern) => Ok((pattern, text.contains('/'))),
-            Err(error) => Err(TraceError::Pattern {
-                pattern: text.clone(),
-                reason: error.to_string(),
-            }),
+            Err(error) => {
+                Err(TraceError::Pattern { pattern: text.clone(), reason: error.to_string() })
+            }
         };
         let patterns = patterns.iter().map(read).collect::<Result<_, _>>()?;
         Ok(FilePatterns { patterns })
     }
 
-    /// Whether there are none, and every file matches.
+    /// Whether the list is empty, so that every file matches.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Whether a path matches one of them.
+    /// Whether a path matches a pattern.
     pub fn matches(&self, path: &str) -> bool {
         const OPTIONS: MatchOptions = MatchOptions {
             case_sensitive: true,
@@ -139,17 +136,11 @@ mod tests {
     use super::*;
 
     fn patterns(texts: &[&str]) -> FilePatterns {
-        FilePatterns::new(
-            &texts
-                .iter()
-                .map(|&text| text.to_owned())
-                .collect::<Vec<_>>(),
-        )
-        .unwrap()
+        FilePatterns::new(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
-    fn a_pattern_without_a_folder_is_held_against_the_name() {
+    fn a_pattern_without_a_folder_matches_the_name() {
         let some = patterns(&["*.wt", "journal-?"]);
         assert!(some.matches("/data/db/collection-7.wt"));
         assert!(some.matches("/data/journal-1"));
@@ -158,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_with_a_folder_is_held_against_the_whole_path() {
+    fn a_pattern_with_a_folder_matches_the_whole_path() {
         let some = patterns(&["/data/*.wt", "**/base/*"]);
         assert!(some.matches("/data/a.wt"));
         assert!(!some.matches("/data/db/a.wt"));
@@ -172,15 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_cannot_be_read_is_named() {
-        let filter = Filter {
-            files: vec!["[a".to_owned()],
-            ..Filter::default()
-        };
-        let settings = Settings {
-            filter,
-            ..Settings::default()
-        };
+    fn an_invalid_pattern_is_named() {
+        let filter = Filter { files: vec!["[a".to_owned()], ..Filter::default() };
+        let settings = Settings { filter, ..Settings::default() };
         let error = settings.check().unwrap_err();
         assert!(
             matches!(&error, TraceError::Pattern { pattern, .. } if pattern == "[a"),
@@ -189,17 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_the_kernel_would_refuse_is_refused_before() {
+    fn an_invalid_buffer_size_is_refused_before_the_kernel_does() {
         for ring_bytes in [0, 2048, 5000, 3 << 20, 1 << 31] {
-            let settings = Settings {
-                ring_bytes,
-                ..Settings::default()
-            };
+            let settings = Settings { ring_bytes, ..Settings::default() };
             let refused = settings.check();
-            assert!(
-                matches!(refused, Err(TraceError::Setting { .. })),
-                "{ring_bytes}"
-            );
+            assert!(matches!(refused, Err(TraceError::Setting { .. })), "{ring_bytes}");
         }
         assert_eq!(Settings::default().check(), Ok(()));
     }

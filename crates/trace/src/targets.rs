@@ -1,8 +1,8 @@
-//! What can be observed in the kernel, and by which methods.
+//! Targets that can be observed in the kernel, and methods to observe them.
 
 use dyno_record::io_trace::document::HookKind;
 
-/// Things with names for people.
+/// Declares an enum with display names.
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $words:literal,)* }) => {
         $(#[$meta])*
@@ -11,10 +11,10 @@ macro_rules! named {
         }
 
         impl $name {
-            /// All of them, in this order.
+            /// All variants in order.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
 
-            /// In words.
+            /// Display name.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $words,)*
@@ -25,10 +25,10 @@ macro_rules! named {
 }
 
 named! {
-    /// Things that are observed, each by hooks of its own.
+    /// Targets with their own hooks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     HookTarget {
-        /// Beginning and end of processes.
+        /// Start and end of processes.
         Processes = "processes",
         /// Reads and writes of one buffer.
         Transfers = "read and write",
@@ -38,7 +38,7 @@ named! {
         Syncs = "fsync",
         /// Syncs of a part of a file.
         SyncRanges = "sync_file_range",
-        /// Names that are changed.
+        /// Changes of names.
         Names = "renaming and deleting",
         /// Ways to move data that are only counted.
         Unseen = "Linux AIO and copies within the kernel (counted only)",
@@ -52,7 +52,7 @@ named! {
 }
 
 impl HookTarget {
-    /// Whether a trace without it says nothing.
+    /// Whether a trace is useless without the target.
     pub(crate) fn is_indispensable(self) -> bool {
         matches!(
             self,
@@ -62,22 +62,22 @@ impl HookTarget {
 }
 
 named! {
-    /// Ways to observe calls on files, best first.
+    /// Methods to observe calls on files, best first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     HookMethod {
         /// Functions of the kernel, by trampolines.
         Fentry = "fentry",
         /// Functions of the kernel, by breakpoints.
         Kprobe = "kprobe",
-        /// The two tracepoints that all system calls pass.
+        /// The two tracepoints of all system calls.
         SyscallPair = "tracepoints of all system calls",
-        /// Two tracepoints of each system call, by tracefs.
+        /// Two tracepoints for each system call, by tracefs.
         SyscallPoints = "tracepoints of each system call",
     }
 }
 
 impl HookMethod {
-    /// The kind in a record.
+    /// Kind of hook in a record.
     pub fn kind(self) -> HookKind {
         match self {
             HookMethod::Fentry => HookKind::Fentry,

@@ -1,46 +1,46 @@
-//! What a trace hands over: events while it goes on, the rest at its end.
+//! Output of a trace: events while it runs, everything else at its end.
 
 use dyno_record::io_trace::document::{BlockDevice, FileEntry, ProbeUse, TraceCaveat, TraceCost};
 use dyno_record::io_trace::event::{BlockRequest, Call};
 use dyno_record::io_trace::totals::FileTotals;
 
-/// Takes events. Calls come in the order of their ends.
+/// Receives events. Calls are ordered by their ends.
 pub trait Sink {
-    /// Takes calls; never none.
+    /// Receives calls; never an empty slice.
     fn calls(&mut self, calls: &[Call]);
-    /// Takes requests of the block layer; never none.
+    /// Receives block layer requests; never an empty slice.
     fn block(&mut self, requests: &[BlockRequest]);
 }
 
-/// What is known when a trace has ended.
+/// Result of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
-    /// Zero of all times on the monotonic clock of the machine.
+    /// Time zero on the machine's monotonic clock.
     pub zero_monotonic_ns: u64,
-    /// When tracing began, from the zero.
+    /// Start of the trace, relative to time zero.
     pub start_ns: i64,
-    /// When it ended, from the zero.
+    /// End of the trace, relative to time zero.
     pub end_ns: i64,
-    /// The hooks that were used.
+    /// Hooks that were used.
     pub probes: Vec<ProbeUse>,
-    /// The files, by number.
+    /// Files; events refer to them by index.
     pub files: Vec<FileEntry>,
     /// Totals by file and operation, in every mode.
     pub totals: Vec<FileTotals>,
-    /// Block devices, by number.
+    /// Block devices; events refer to them by index.
     pub devices: Vec<BlockDevice>,
-    /// Calls that were handed over, or counted in the totals.
+    /// Calls that were delivered, or counted in the totals.
     pub calls: u64,
-    /// Requests of the block layer that were handed over.
+    /// Block layer requests that were delivered.
     pub block_requests: u64,
-    /// Calls that were seen and are in no total, because a buffer or table was full.
+    /// Calls that are in no total because a buffer or table was full.
     pub lost_calls: u64,
-    /// Requests of the block layer that were seen and could not be handed over.
+    /// Block layer requests that could not be delivered.
     pub lost_block_requests: u64,
-    /// Requests of the block layer whose end was not seen: they were under way when the trace ended, or the kernel did not
-    /// tell it.
+    /// Block layer requests without an observed end: they were in flight when the trace ended, or the kernel did not
+    /// report their end.
     pub unended_requests: u64,
-    /// What the probes cost, if that was measured.
+    /// Cost of the probes, if it was measured.
     pub cost: Option<TraceCost>,
     /// Reasons to doubt the trace.
     pub caveats: Vec<TraceCaveat>,

@@ -1,4 +1,4 @@
-//! Stands in for the tracer where it was not built.
+//! Replacement for the tracer in builds without it.
 
 use crate::error::TraceError;
 use crate::settings::Settings;
@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A trace that goes on. There is none without the feature `ebpf`.
+/// A running trace, which cannot exist without the feature `ebpf`.
 #[derive(Debug)]
 pub struct Tracer(Infallible);
 
@@ -29,37 +29,37 @@ impl Tracer {
         match self.0 {}
     }
 
-    /// Traces one more process.
+    /// Traces another process.
     ///
     /// # Errors
-    /// There is no such process.
+    /// The process does not exist.
     pub fn follow(&mut self, _process: u32) -> Result<(), TraceError> {
         match self.0 {}
     }
 
-    /// Hands over what has happened, waiting for something to happen for at most `timeout`.
+    /// Passes new events to `sink`, waiting for at most `timeout`.
     ///
     /// # Errors
-    /// The kernel does not give it.
+    /// The kernel refuses to provide the events.
     pub fn poll(&mut self, _sink: &mut dyn Sink, _timeout: Duration) -> Result<(), TraceError> {
         match self.0 {}
     }
 
-    /// The files that were met so far.
+    /// Files so far.
     pub fn files(&self) -> Vec<FileEntry> {
         match self.0 {}
     }
 
-    /// Ends the trace and hands over the rest.
+    /// Ends the trace and passes the remaining events.
     ///
     /// # Errors
-    /// The kernel does not give it.
+    /// The kernel refuses to provide the events.
     pub fn stop(self, _sink: &mut dyn Sink) -> Result<Traced, TraceError> {
         match self.0 {}
     }
 }
 
-/// Types of the kernel, which nobody can read here.
+/// Types of the kernel, which cannot be read without the tracer.
 #[derive(Debug)]
 pub(crate) struct Types;
 
@@ -78,7 +78,7 @@ impl Types {
 }
 
 pub(crate) mod trial {
-    //! Hooks cannot be tried here.
+    //! Without the tracer, hooks cannot be tried.
 
     use crate::error::TraceError;
 
@@ -97,7 +97,7 @@ mod tests {
     use crate::{LiveKernel, possibilities};
 
     #[test]
-    fn build_without_tracer_says_how_to_get_it() {
+    fn start_without_tracer_hints_at_the_feature() {
         let refusal = Tracer::start(Settings::default()).unwrap_err();
         assert_eq!(refusal, TraceError::NotBuilt);
         assert!(refusal.hint().unwrap().contains("--features ebpf"));

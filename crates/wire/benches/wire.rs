@@ -1,5 +1,5 @@
-//! Cost of what the load generator does for each operation on its bytes: encode a command,
-//! find the reply in the buffer, and read it.
+//! Cost of the load generator's byte handling per operation: encoding a command, finding the reply in the buffer, and
+//! reading it.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dyno_wire::bson::write_document;
@@ -87,13 +87,11 @@ fn parse(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(bytes.len() as u64));
         group.bench_function(format!("find_reply_{documents}"), |bencher| {
             bencher.iter(|| {
-                let frame = frame::parse(black_box(&bytes))
-                    .expect("valid")
-                    .expect("complete");
+                let frame = frame::parse(black_box(&bytes)).expect("valid").expect("complete");
                 reply::read(frame.body)
                     .expect("valid")
                     .cursor
-                    .expect("there is one")
+                    .expect("the buffer has a message")
                     .count
             });
         });
@@ -109,16 +107,10 @@ fn compress(criterion: &mut Criterion) {
         let mut body = Vec::new();
         group.bench_function(compressor.name(), |bencher| {
             bencher.iter(|| {
-                let packed = scratch
-                    .compress(compressor, black_box(&bytes))
-                    .expect("a message");
+                let packed = scratch.compress(compressor, black_box(&bytes)).expect("a message");
                 body.clear();
                 body.extend_from_slice(&packed[frame::HEADER_BYTES..]);
-                scratch
-                    .decompress(&body)
-                    .expect("it was just packed")
-                    .1
-                    .len()
+                scratch.decompress(&body).expect("it was just packed").1.len()
             });
         });
     }

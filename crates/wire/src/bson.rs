@@ -1,9 +1,9 @@
-//! As much BSON as a load generator needs: elements written straight into a byte buffer, and
-//! documents read in place. Neither builds a tree; what is not read is only measured and skipped.
+//! The part of BSON that a load generator needs: writes elements directly into a byte buffer, and reads documents in
+//! place. Neither builds a tree; unread elements are only measured and skipped.
 
 use thiserror::Error;
 
-/// Type bytes of the elements that are written or interpreted here.
+/// Type bytes of elements that are written or decoded here.
 pub mod kind {
     /// 64-bit floating point.
     pub const DOUBLE: u8 = 0x01;
@@ -31,69 +31,54 @@ pub mod kind {
     pub const INT64: u8 = 0x12;
 }
 
-/// Shortest document: its length and the final zero.
+/// Size of the shortest document: its length and the final zero.
 const EMPTY_DOCUMENT_BYTES: usize = 5;
 
-/// Why bytes are not BSON. `offset` counts from the start of the document that is read.
+/// Why bytes are not BSON. `offset` counts from the start of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BsonError {
     /// The length at the start of a document is not the number of its bytes.
-    #[error("document declares `{declared}` bytes and has {found}")]
+    #[error("document declares `{declared}` bytes but has {found}")]
     Length {
-        /// The length at its start; -1 if even that is missing.
+        /// Declared length; -1 if it is missing.
         declared: i32,
-        /// Bytes that are there.
         found: usize,
     },
-    /// The document does not end with a zero byte, or ends before its last byte.
+    /// The document does not end with a zero byte, or ends too early.
     #[error("document is not terminated")]
     Terminator,
     /// The name of an element has no end.
     #[error("name of the element at byte {offset} is not terminated")]
-    Name {
-        /// Where the element starts.
-        offset: usize,
-    },
+    Name { offset: usize },
     /// The type byte of an element is unknown.
     #[error("element at byte {offset} has unknown type `{kind:#04x}`")]
-    Kind {
-        /// Where the element starts.
-        offset: usize,
-        /// The type byte.
-        kind: u8,
-    },
+    Kind { offset: usize, kind: u8 },
     /// The value of an element is longer than the document, or has an impossible length.
     #[error("value of the element at byte {offset} does not fit its document")]
-    Value {
-        /// Where the element starts.
-        offset: usize,
-    },
+    Value { offset: usize },
     /// A string is not UTF-8 or not terminated.
     #[error("string is not valid")]
     Utf8,
     /// A boolean is neither 0 nor 1.
     #[error("boolean is `{byte}`")]
-    Boolean {
-        /// The byte found.
-        byte: u8,
-    },
+    Boolean { byte: u8 },
 }
 
-/// Reads a little-endian `i32` at `offset`; `None` if it is not all there.
+/// Reads a little-endian `i32` at `offset`; `None` if the buffer is too short.
 #[inline]
 pub fn read_i32(bytes: &[u8], offset: usize) -> Option<i32> {
     let part = bytes.get(offset..)?.first_chunk()?;
     Some(i32::from_le_bytes(*part))
 }
 
-/// A document in place. Its length and last byte have been checked, its elements are checked when they are read.
+/// A document in place. Its length and last byte have been checked; elements are checked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Document<'a> {
-    /// The document that takes all of `bytes`.
+    /// Reads a document that covers all of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, BsonError> {
         let declared = read_i32(bytes, 0).unwrap_or(-1);
@@ -107,14 +92,13 @@ impl<'a> Document<'a> {
         Ok(Document { bytes })
     }
 
-    /// Splits the document at the front of `bytes` from what follows it.
+    /// Splits the document at the front of `bytes` from the rest.
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BsonError> {
         let declared = read_i32(bytes, 0).unwrap_or(-1);
         let found = bytes.len();
         let length = usize::try_from(declared).unwrap_or(usize::MAX);
-        let (document, rest) = bytes
-            .split_at_checked(length)
-            .ok_or(BsonError::Length { declared, found })?;
+        let (document, rest) =
+            bytes.split_at_checked(length).ok_or(BsonError::Length { declared, found })?;
         Ok((Document::new(document)?, rest))
     }
 
@@ -123,13 +107,10 @@ impl<'a> Document<'a> {
         self.bytes
     }
 
-    /// The elements in their order. After an error the iterator ends.
+    /// Elements in order. An error ends the iteration.
     #[inline]
     pub fn elements(&self) -> Elements<'a> {
-        Elements {
-            bytes: self.bytes,
-            offset: 4,
-        }
+        Elements { bytes: self.bytes, offset: 4 }
     }
 
     /// The first element with this name.
@@ -145,7 +126,7 @@ impl<'a> Document<'a> {
 
     /// The element at a path of names through embedded documents and arrays (`["cursor", "id"]`).
     ///
-    /// `None` if a name is missing, or if something other than the last is no document or array.
+    /// `None` if a name is missing, or if an element before the last one is not a document or array.
     pub fn find_path(&self, path: &[&str]) -> Result<Option<Element<'a>>, BsonError> {
         let Some((last, parents)) = path.split_last() else {
             return Ok(None);
@@ -179,7 +160,7 @@ impl<'a> Iterator for Elements<'a> {
         let end = self.bytes.len() - 1;
         if kind == 0 {
             self.offset = self.bytes.len();
-            // A zero before the last byte would hide what follows it.
+            // A zero before the last byte would hide the rest.
             return (offset != end).then_some(Err(BsonError::Terminator));
         }
         let element = split_element(&self.bytes[..end], offset, kind);
@@ -200,10 +181,7 @@ impl<'a> Iterator for Elements<'a> {
 fn split_element(bytes: &[u8], offset: usize, kind: u8) -> Result<(Element<'_>, usize), BsonError> {
     // `get`, because the element may be a lone type byte where the final zero should be.
     let rest = bytes.get(offset + 1..).ok_or(BsonError::Terminator)?;
-    let name_end = rest
-        .iter()
-        .position(|&byte| byte == 0)
-        .ok_or(BsonError::Name { offset })?;
+    let name_end = rest.iter().position(|&byte| byte == 0).ok_or(BsonError::Name { offset })?;
     let (name, rest) = (&rest[..name_end], &rest[name_end + 1..]);
     let length = match value_length(kind, rest) {
         ValueLength::Known(length) => length,
@@ -221,14 +199,12 @@ enum ValueLength {
     UnknownKind,
 }
 
-/// Bytes that a value of this kind takes at the front of `rest`. It may be more than there are.
+/// Length of a value of this kind at the front of `rest`. It may exceed `rest`.
 #[inline]
 fn value_length(kind: u8, rest: &[u8]) -> ValueLength {
     let prefixed = |extra: usize, least: usize| {
         let declared = read_i32(rest, 0).and_then(|length| usize::try_from(length).ok());
-        declared
-            .filter(|&declared| declared >= least)
-            .map(|declared| declared + extra)
+        declared.filter(|&declared| declared >= least).map(|declared| declared + extra)
     };
     let length = match kind {
         kind::DOUBLE | kind::DATE_TIME | kind::TIMESTAMP | kind::INT64 => Some(8),
@@ -254,7 +230,7 @@ fn regular_expression_length(rest: &[u8]) -> Option<usize> {
     zeros.nth(1).map(|(index, _)| index + 1)
 }
 
-/// One element of a document. The value is inside of the document, and is decoded by [`value`](Element::value).
+/// One element of a document. The value is inside the document, and is decoded by [`value`](Element::value).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
     /// Name, without the final zero. Not checked to be UTF-8.
@@ -267,11 +243,8 @@ pub struct Element<'a> {
 /// A decoded value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// 64-bit floating point.
     Double(f64),
-    /// UTF-8 string.
     String(&'a str),
-    /// Embedded document.
     Document(Document<'a>),
     /// Array: a document whose names are `0`, `1`, …
     Array(Document<'a>),
@@ -279,20 +252,14 @@ pub enum Value<'a> {
     Binary {
         /// Subtype; 0 is the generic one.
         subtype: u8,
-        /// The data.
         bytes: &'a [u8],
     },
-    /// Boolean.
     Boolean(bool),
-    /// Null.
     Null,
-    /// 32-bit integer.
     Int32(i32),
-    /// 64-bit integer.
     Int64(i64),
-    /// A type that is not interpreted here.
+    /// A type that is not decoded here.
     Other {
-        /// Type byte.
         kind: u8,
         /// The undecoded value.
         bytes: &'a [u8],
@@ -307,10 +274,7 @@ impl<'a> Element<'a> {
             kind::STRING => Value::String(self.string()?),
             kind::DOCUMENT => Value::Document(Document::new(self.bytes)?),
             kind::ARRAY => Value::Array(Document::new(self.bytes)?),
-            kind::BINARY => Value::Binary {
-                subtype: self.bytes[4],
-                bytes: &self.bytes[5..],
-            },
+            kind::BINARY => Value::Binary { subtype: self.bytes[4], bytes: &self.bytes[5..] },
             kind::BOOLEAN => match self.bytes[0] {
                 byte @ (0 | 1) => Value::Boolean(byte == 1),
                 byte => return Err(BsonError::Boolean { byte }),
@@ -318,19 +282,16 @@ impl<'a> Element<'a> {
             kind::NULL => Value::Null,
             kind::INT32 => Value::Int32(i32::from_le_bytes(self.fixed()?)),
             kind::INT64 => Value::Int64(i64::from_le_bytes(self.fixed()?)),
-            kind => Value::Other {
-                kind,
-                bytes: self.bytes,
-            },
+            kind => Value::Other { kind, bytes: self.bytes },
         })
     }
 
-    /// The value as a number, whatever numeric type or boolean it has. A double is rounded toward zero.
+    /// The value as a number, from any numeric type or boolean. A double is rounded toward zero.
     pub fn number(&self) -> Result<Option<i64>, BsonError> {
         Ok(match self.kind {
             kind::INT32 => Some(i64::from(i32::from_le_bytes(self.fixed()?))),
             kind::INT64 => Some(i64::from_le_bytes(self.fixed()?)),
-            // `as` saturates, and makes 0 of NaN.
+            // `as` saturates, and converts NaN to 0.
             kind::DOUBLE => Some(f64::from_le_bytes(self.fixed()?) as i64),
             kind::BOOLEAN => match self.value()? {
                 Value::Boolean(value) => Some(i64::from(value)),
@@ -356,14 +317,12 @@ impl<'a> Element<'a> {
     }
 
     fn fixed<const N: usize>(&self) -> Result<[u8; N], BsonError> {
-        // `split_element` gave the value the length of its kind.
-        self.bytes
-            .try_into()
-            .map_err(|_| BsonError::Value { offset: 0 })
+        // `split_element` set the length of the value by its kind.
+        self.bytes.try_into().map_err(|_| BsonError::Value { offset: 0 })
     }
 }
 
-/// Appends a document to `out`; `elements` writes what is in it.
+/// Appends a document to `out`; `elements` writes its elements.
 pub fn write_document(out: &mut Vec<u8>, elements: impl FnOnce(&mut ElementWriter<'_>)) {
     let start = begin_document(out);
     elements(&mut ElementWriter { out });
@@ -372,7 +331,7 @@ pub fn write_document(out: &mut Vec<u8>, elements: impl FnOnce(&mut ElementWrite
 
 /// Appends elements to a document that is open at the end of a buffer.
 ///
-/// Names must not hold a zero byte: it would end them.
+/// Names must not contain a zero byte, which would end them.
 #[derive(Debug)]
 pub struct ElementWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -467,14 +426,14 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// Appends what precedes the bytes of a binary value of the generic subtype.
+/// Appends the header of a binary value of the generic subtype.
 #[inline]
 pub(crate) fn binary_header(out: &mut Vec<u8>, length: usize) {
     let [a, b, c, d] = length_bytes(length);
     out.extend_from_slice(&[a, b, c, d, 0]);
 }
 
-/// Opens a document whose length is not known yet; returns its place.
+/// Opens a document of unknown length; returns its offset.
 #[inline]
 pub(crate) fn begin_document(out: &mut Vec<u8>) -> usize {
     let start = out.len();
@@ -489,7 +448,7 @@ pub(crate) fn end_document(out: &mut Vec<u8>, start: usize) {
     patch_length(out, start);
 }
 
-/// Writes the number of bytes from `start` to the end of `out` to `start`.
+/// Writes the number of bytes from `start` to the end of `out` at `start`.
 #[inline]
 pub(crate) fn patch_length(out: &mut [u8], start: usize) {
     let length = length_bytes(out.len() - start);
@@ -498,9 +457,7 @@ pub(crate) fn patch_length(out: &mut [u8], start: usize) {
 
 #[inline]
 fn length_bytes(length: usize) -> [u8; 4] {
-    i32::try_from(length)
-        .expect("a message is far below 2 GiB")
-        .to_le_bytes()
+    i32::try_from(length).expect("a message is far below 2 GiB").to_le_bytes()
 }
 
 #[cfg(test)]
@@ -538,11 +495,9 @@ mod tests {
     }
 
     #[test]
-    fn a_written_document_equals_that_of_the_bson_crate() {
-        let binary = bson::Binary {
-            subtype: bson::spec::BinarySubtype::Generic,
-            bytes: vec![1, 0, 2],
-        };
+    fn a_written_document_equals_the_bson_crate_s() {
+        let binary =
+            bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: vec![1, 0, 2] };
         let expected = doc! {
             "s": "grüße", "b": binary, "i": -5, "l": i64::MAX, "d": 1.5, "t": true,
             "o": { "a": [7] },
@@ -555,15 +510,9 @@ mod tests {
     fn values_are_read_back_in_order() {
         let bytes = sample();
         let document = Document::new(&bytes).unwrap();
-        let values: Vec<_> = document
-            .elements()
-            .map(|element| element.unwrap().value().unwrap())
-            .take(6)
-            .collect();
-        let binary = Value::Binary {
-            subtype: 0,
-            bytes: &[1, 0, 2],
-        };
+        let values: Vec<_> =
+            document.elements().map(|element| element.unwrap().value().unwrap()).take(6).collect();
+        let binary = Value::Binary { subtype: 0, bytes: &[1, 0, 2] };
         let expected = [
             Value::String("grüße"),
             binary,
@@ -624,7 +573,7 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(Document::new(&bytes[..end]).is_err(), "{end} bytes");
             assert!(Document::split(&bytes[..end]).is_err(), "{end} bytes");
-            // With its length made to fit, the truncation must show in the elements.
+            // With its length corrected, the truncation must show in the elements.
             let mut shortened = bytes[..end].to_vec();
             if end >= 5 {
                 patch_length(&mut shortened, 0);
@@ -654,13 +603,7 @@ mod tests {
             (b"\x05a\0\xff\xff\xff\x7f\0", value),
             (b"\x0ba\0x", value),
             (b"\x0fa\0\x05\0\0\0\0", value),
-            (
-                b"\x14a\0",
-                BsonError::Kind {
-                    offset: 4,
-                    kind: 0x14,
-                },
-            ),
+            (b"\x14a\0", BsonError::Kind { offset: 4, kind: 0x14 }),
             (b"\0\x0aa\0", BsonError::Terminator),
             (b"\x10", BsonError::Name { offset: 4 }),
         ] {

@@ -1,10 +1,10 @@
-//! Names of error codes. A refused command brings the name of its code along; a single write that failed has the number
-//! alone. Servers for tests take the names of their replies from here.
+//! Names of error codes. A refused command includes the name of its code; a failed single write has only the number.
+//! Test servers also use these names in their replies.
 
-/// The code of an insert whose key exists.
+/// Code of an insert with an existing key.
 pub const DUPLICATE_KEY: i32 = 11_000;
 
-/// Source: `error_codes.yml` of MongoDB; the codes that operations on documents, their set-up and their retries meet.
+/// Codes for operations on documents, their set-up and their retries. Source: `error_codes.yml` of MongoDB.
 const NAMES: [(i32, &str); 58] = [
     (1, "InternalError"),
     (2, "BadValue"),
@@ -66,18 +66,18 @@ const NAMES: [(i32, &str); 58] = [
     (14_031, "OutOfDiskSpace"),
 ];
 
-/// The server's name of a code; `None` for codes that have none, and for those that are not met here.
+/// The server's name of a code; `None` for codes without a name, and for codes outside the table.
 pub fn name(code: i32) -> Option<&'static str> {
     let place = NAMES.binary_search_by_key(&code, |(code, _)| *code).ok()?;
     Some(NAMES[place].1)
 }
 
-/// The name as servers write it: codes without a name are named after their number.
+/// The name as servers write it: codes without a name are named by their number.
 pub fn name_or_location(code: i32) -> String {
     name(code).map_or_else(|| format!("Location{code}"), str::to_owned)
 }
 
-/// `code 13, Unauthorized`, with the name that the server gave or else the one that is known here.
+/// `code 13, Unauthorized`, with the name from the server or else from the table.
 pub fn text(code: i32, given: &str) -> String {
     let name = Some(given).filter(|name| !name.is_empty());
     match name.or_else(|| self::name(code)) {
@@ -99,10 +99,7 @@ mod tests {
         assert_eq!(name_or_location(121), "DocumentValidationFailure");
         assert_eq!(name_or_location(51_091), "Location51091");
         assert_eq!(text(13, ""), "code 13, Unauthorized");
-        assert_eq!(
-            text(500, "TooManyOpenTransactions"),
-            "code 500, TooManyOpenTransactions"
-        );
+        assert_eq!(text(500, "TooManyOpenTransactions"), "code 500, TooManyOpenTransactions");
         assert_eq!(text(500, ""), "code 500");
     }
 }

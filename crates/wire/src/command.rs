@@ -1,8 +1,8 @@
 //! The commands of the workloads, encoded once and patched for each operation.
 //!
-//! A [`CommandSet`] holds every constant sequence of bytes. An operation copies them into the
-//! output buffer, writes the key, lets the caller write values in place, and fills in the lengths.
-//! The commands mean what an official driver sends. Only retryable writes have a session id (`lsid`).
+//! A [`CommandSet`] has all constant byte sequences. An operation copies them into the output buffer, writes the key,
+//! lets the caller write values in place, and fills in the lengths. The commands are equivalent to an official
+//! driver's. Only retryable writes have a session ID (`lsid`).
 
 use crate::bson::{
     ElementWriter, begin_document, binary_header, end_document, kind, patch_length, write_document,
@@ -19,17 +19,17 @@ pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
 use options::{write_read_options, write_read_preference, write_write_concern};
 pub use transaction::Transaction;
 
-/// Room for the last documents of a batch under the limit of a message: the server counts some bytes of its own.
+/// Size limit of a batch: below the message limit, because the server adds some bytes.
 const BATCH_MESSAGE_BYTES: usize = MAX_MESSAGE_BYTES - 16_384;
 const FLAGS_AND_BODY_KIND: [u8; 5] = [0; 5];
 const SEQUENCE_KIND: u8 = 1;
 /// `_id` as the first element of a document, up to its text.
 const ID_ELEMENT: &[u8] = b"\x02_id\0";
 
-/// Which fields a find returns.
+/// Fields that a find returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projection {
-    /// The whole document, by no projection.
+    /// The whole document, without a projection.
     All,
     /// All fields, each named in a projection.
     AllByName,
@@ -37,10 +37,10 @@ pub enum Projection {
     One(usize),
 }
 
-/// Pre-encoded commands on one collection. Built once and shared by all workers.
+/// Pre-encoded commands for one collection. Built once and shared by all workers.
 ///
-/// Every method appends one complete `OP_MSG` to `out`, which may hold earlier bytes, and
-/// allocates nothing once `out` has the capacity. Keys must be UTF-8.
+/// Every method appends one complete `OP_MSG` to `out`, which may contain earlier bytes, and allocates nothing once
+/// `out` has the capacity. Keys must be UTF-8.
 #[derive(Clone, Debug)]
 pub struct CommandSet {
     find: Vec<u8>,
@@ -56,11 +56,11 @@ pub struct CommandSet {
     update_unordered: WriteTemplate,
     delete: WriteTemplate,
     fields: FieldHeaders,
-    /// Where the session of a write begins in its message; `None` without sessions.
+    /// Offset of the session in a write message; `None` without sessions.
     transaction: Option<usize>,
 }
 
-/// Ends of a find command, one for each projection.
+/// Ends of a find command, one per projection.
 #[derive(Clone, Debug)]
 struct ProjectedEnds {
     all: Vec<u8>,
@@ -95,11 +95,11 @@ impl ProjectedEnds {
     }
 }
 
-/// A write command up to where the documents of its sequence begin.
+/// A write command up to the start of its document sequence.
 #[derive(Clone, Debug)]
 struct WriteTemplate {
     bytes: Vec<u8>,
-    /// Where the length of the sequence is.
+    /// Offset of the sequence's length.
     sequence: usize,
 }
 
@@ -148,10 +148,7 @@ struct FieldHeaders {
 
 impl FieldHeaders {
     fn new(names: &[String]) -> Self {
-        let mut headers = FieldHeaders {
-            bytes: Vec::new(),
-            ends: vec![0],
-        };
+        let mut headers = FieldHeaders { bytes: Vec::new(), ends: vec![0] };
         for name in names {
             headers.bytes.push(kind::BINARY);
             headers.bytes.extend_from_slice(name.as_bytes());
@@ -174,7 +171,7 @@ impl CommandSet {
         let collection = &options.collection;
         let write = |name, ordered, argument| WriteTemplate::new(options, name, ordered, argument);
         let insert = write("insert", true, "documents");
-        // `insert`, `update` and `delete` are equally long, so the place is the same in all of them.
+        // `insert`, `update` and `delete` have the same length, so the offset is the same in all of them.
         let transaction = (options.retryable_writes).then(|| transaction::place(&insert.bytes));
         Ok(CommandSet {
             transaction: transaction.flatten(),
@@ -213,7 +210,7 @@ impl CommandSet {
     /// Finds the document with this key: `limit: 1, singleBatch: true`, so no cursor stays open.
     ///
     /// # Panics
-    /// If the index of a [`Projection::One`] is not that of a field.
+    /// If a [`Projection::One`] has an invalid index.
     #[inline]
     pub fn find_by_id(
         &self,
@@ -231,12 +228,12 @@ impl CommandSet {
 
     /// Finds up to `limit` documents from `first_key` on, in key order.
     ///
-    /// No batch size is sent: the server answers with its usual first batch (101 documents), the
-    /// rest is fetched by [`get_more`](Self::get_more). A `limit` of 0 means no limit, one above
-    /// `i32::MAX` is sent as that.
+    /// No batch size is sent: the server answers with its default first batch (101 documents), and
+    /// [`get_more`](Self::get_more) fetches the rest. A `limit` of 0 means no limit; larger limits are reduced to
+    /// `i32::MAX`.
     ///
     /// # Panics
-    /// If the index of a [`Projection::One`] is not that of a field.
+    /// If a [`Projection::One`] has an invalid index.
     pub fn scan(
         &self,
         out: &mut Vec<u8>,
@@ -272,7 +269,7 @@ impl CommandSet {
         finish_body(out, start);
     }
 
-    /// Closes a cursor that is not read to its end.
+    /// Closes a cursor that was not read to its end.
     pub fn kill_cursors(&self, out: &mut Vec<u8>, request_id: i32, cursor_id: i64) {
         let start = begin(out, &self.kill_cursors_start, request_id);
         out.extend_from_slice(b"\x04cursors\0");
@@ -295,7 +292,7 @@ impl CommandSet {
         self.delete.finish(out, start);
     }
 
-    /// Sets fields of the document with this key; with `upsert` it is made if there is none.
+    /// Sets fields of the document with this key; with `upsert`, creates it if it does not exist.
     #[inline]
     pub fn update<F>(
         &self,
@@ -315,7 +312,7 @@ impl CommandSet {
         self.update.finish(out, start);
     }
 
-    /// Replaces the document with this key, or inserts it if there is none.
+    /// Replaces the document with this key, or inserts it if it does not exist.
     #[inline]
     pub fn replace_upsert<F>(&self, out: &mut Vec<u8>, request_id: i32, key: &[u8], mut fields: F)
     where
@@ -349,12 +346,12 @@ impl CommandSet {
         self.insert.finish(out, start);
     }
 
-    /// Inserts up to `count` documents (at least 1) by one command; returns how many it holds.
+    /// Inserts up to `count` documents (at least 1) by one command; returns the number of documents in it.
     ///
-    /// `document` is called with 0, 1, … and writes one document each. When a document would take
-    /// the message over the limit of a message, it is removed again (`document` has been called
-    /// for it), and the command holds those before it. `ordered` stops at the first failure.
-    #[must_use = "the command may hold fewer documents than asked for"]
+    /// `document` is called with 0, 1, … and writes one document each. If a document would exceed the message limit, it
+    /// is removed again (after `document` has been called for it), and the command has the documents before it.
+    /// `ordered` stops at the first failure.
+    #[must_use = "the command may have fewer documents than requested"]
     pub fn insert_many<F>(
         &self,
         out: &mut Vec<u8>,
@@ -366,17 +363,13 @@ impl CommandSet {
     where
         F: FnMut(usize, &mut DocumentWriter<'_>),
     {
-        let template = if ordered {
-            &self.insert
-        } else {
-            &self.insert_unordered
-        };
+        let template = if ordered { &self.insert } else { &self.insert_unordered };
         self.write_many(out, template, request_id, Form::Insert, count, document)
     }
 
-    /// Like an unordered [`insert_many`](Self::insert_many), but sets the fields of documents that
-    /// exist already (`update` with `$set` and `upsert: true`).
-    #[must_use = "the command may hold fewer documents than asked for"]
+    /// Like an unordered [`insert_many`](Self::insert_many), but sets the fields of existing documents (`update` with
+    /// `$set` and `upsert: true`).
+    #[must_use = "the command may have fewer documents than requested"]
     pub fn upsert_many<F>(
         &self,
         out: &mut Vec<u8>,
@@ -407,13 +400,8 @@ impl CommandSet {
         let mut written = 0;
         while written < count {
             let document_start = out.len();
-            let mut writer = DocumentWriter {
-                commands: self,
-                start: begin_document(out),
-                out,
-                form,
-                set: None,
-            };
+            let mut writer =
+                DocumentWriter { commands: self, start: begin_document(out), out, form, set: None };
             document(written, &mut writer);
             writer.finish();
             if out.len() - start > BATCH_MESSAGE_BYTES && written > 0 {
@@ -427,10 +415,7 @@ impl CommandSet {
     }
 
     fn field_writer<'a>(&'a self, out: &'a mut Vec<u8>) -> FieldWriter<'a> {
-        FieldWriter {
-            out,
-            headers: &self.fields,
-        }
+        FieldWriter { out, headers: &self.fields }
     }
 }
 
@@ -442,10 +427,10 @@ pub struct FieldWriter<'a> {
 }
 
 impl FieldWriter<'_> {
-    /// Appends a field with a binary value (subtype 0) and returns its bytes, all zero, to be filled.
+    /// Appends a field with a binary value (subtype 0) and returns its zeroed bytes, to be filled.
     ///
     /// # Panics
-    /// If `field_index` is not that of a field.
+    /// If `field_index` is invalid.
     #[inline]
     pub fn binary(&mut self, field_index: usize, length: usize) -> &mut [u8] {
         self.out.extend_from_slice(self.headers.get(field_index));
@@ -473,7 +458,7 @@ pub struct DocumentWriter<'a> {
 }
 
 impl DocumentWriter<'_> {
-    /// Writes the key and returns the writer of the fields. To be called exactly once.
+    /// Writes the key and returns the writer of the fields. Call it exactly once.
     pub fn key(&mut self, key: &[u8]) -> FieldWriter<'_> {
         debug_assert!(
             self.out.len() == self.start + 4,
@@ -487,10 +472,7 @@ impl DocumentWriter<'_> {
     }
 
     fn finish(self) {
-        debug_assert!(
-            self.out.len() > self.start + 4,
-            "the document was given no key"
-        );
+        debug_assert!(self.out.len() > self.start + 4, "the document has no key");
         match self.set {
             Some(set) => end_set_statement(self.out, self.start, set, true),
             None => end_document(self.out, self.start),
@@ -498,7 +480,7 @@ impl DocumentWriter<'_> {
     }
 }
 
-/// Places of the open documents of a `u: {$set: {`.
+/// Offsets of the open documents of a `u: {$set: {`.
 #[derive(Clone, Copy, Debug)]
 struct SetStatement {
     update: usize,
@@ -540,7 +522,7 @@ fn write_id_document(out: &mut Vec<u8>, key: &[u8]) {
     end_document(out, start);
 }
 
-/// Copies the start of a message and sets its number; returns the place of the message.
+/// Copies the start of a message and sets its request ID; returns its offset.
 #[inline]
 fn begin(out: &mut Vec<u8>, template: &[u8], request_id: i32) -> usize {
     let start = out.len();
@@ -549,7 +531,7 @@ fn begin(out: &mut Vec<u8>, template: &[u8], request_id: i32) -> usize {
     start
 }
 
-/// Fills in the lengths of a message that is one body section.
+/// Fills in the lengths of a message with a single body section.
 #[inline]
 fn finish_body(out: &mut [u8], start: usize) {
     patch_length(out, start + frame::HEADER_BYTES + FLAGS_AND_BODY_KIND.len());
@@ -562,12 +544,12 @@ fn message_start(elements: impl FnOnce(&mut ElementWriter<'_>)) -> Vec<u8> {
     frame::begin_message(&mut out, 0, Opcode::Message);
     out.extend_from_slice(&FLAGS_AND_BODY_KIND);
     write_document(&mut out, elements);
-    // The document stays open.
+    // Keep the document open.
     out.pop();
     out
 }
 
-/// Last elements of a document and its final zero.
+/// Last elements of a document, and its final zero.
 fn end_of_document(elements: impl FnOnce(&mut ElementWriter<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     write_document(&mut out, elements);

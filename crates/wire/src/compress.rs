@@ -1,7 +1,7 @@
 //! `OP_COMPRESSED`: wraps messages and unwraps them again, with snappy, zlib or zstd.
 //!
-//! Both directions keep their state and buffers. What a message says about its uncompressed size
-//! is checked before memory is taken for it, and memory grows only with what really comes out.
+//! Both directions reuse their state and buffers. A message's uncompressed size is checked before memory is allocated
+//! for it, and memory grows only with the actual output.
 
 use crate::bson::{Document, read_i32};
 use crate::frame::{self, HEADER_BYTES, MAX_MESSAGE_BYTES, Opcode};
@@ -13,16 +13,16 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 /// Original opcode, uncompressed size, compressor id.
 const COMPRESSED_HEADER_BYTES: usize = 9;
-/// Memory that is taken at first for a body that says it is large.
+/// Initial allocation for a body that claims a large size.
 const FIRST_CHUNK_BYTES: usize = 64 * 1024;
-/// Snappy expresses at most 64 bytes by 3.
+/// Snappy's best compression: 3 bytes for at most 64.
 const SNAPPY_BEST_RATIO: usize = 22;
-/// Zlib, for errors.
+/// Zlib, for error messages.
 const ZLIB: Compressor = Compressor::Zlib { level: -1 };
-/// Id of the compressor that does nothing.
+/// ID of the compressor that does not compress.
 const NOOP_ID: u8 = 0;
 
-/// Commands that must be sent as they are: they come before compression is agreed on, or hold secrets.
+/// Commands that must not be compressed: they precede the negotiation of compression, or contain secrets.
 const NEVER_COMPRESSED: [&[u8]; 14] = [
     b"hello",
     b"isMaster",
@@ -40,14 +40,14 @@ const NEVER_COMPRESSED: [&[u8]; 14] = [
     b"speculativeAuthenticate",
 ];
 
-/// Ways of compression.
+/// Compression algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compressor {
     /// Fast, moderate ratio.
     Snappy,
     /// Slow, good ratio.
     Zlib {
-        /// 0 (none) to 9 (best), or negative for the usual one.
+        /// 0 (none) to 9 (best), or negative for the default.
         level: i8,
     },
     /// Fast, good ratio.
@@ -55,12 +55,9 @@ pub enum Compressor {
 }
 
 impl Compressor {
-    /// All ways, with their usual levels.
-    pub const ALL: [Compressor; 3] = [
-        Compressor::Snappy,
-        Compressor::Zlib { level: -1 },
-        Compressor::Zstd,
-    ];
+    /// All compressors, with their default levels.
+    pub const ALL: [Compressor; 3] =
+        [Compressor::Snappy, Compressor::Zlib { level: -1 }, Compressor::Zstd];
 
     /// Name in the handshake and in connection strings.
     pub const fn name(self) -> &'static str {
@@ -71,11 +68,9 @@ impl Compressor {
         }
     }
 
-    /// The way with this name.
+    /// The compressor with this name.
     pub fn from_name(name: &str) -> Option<Compressor> {
-        Compressor::ALL
-            .into_iter()
-            .find(|compressor| compressor.name() == name)
+        Compressor::ALL.into_iter().find(|compressor| compressor.name() == name)
     }
 
     /// Number on the wire.
@@ -88,63 +83,46 @@ impl Compressor {
     }
 }
 
-/// What a library of compression says.
+/// Error of a compression library.
 type Source = Box<dyn StdError + Send + Sync>;
 
-/// Why a message cannot be wrapped or unwrapped.
+/// Why compressing or decompressing a message failed.
 #[derive(Debug, Error)]
 pub enum CompressError {
     /// The message ends before its compressed part.
     #[error("compressed message of {length} bytes is too short")]
-    Truncated {
-        /// Bytes of the body.
-        length: usize,
-    },
+    Truncated { length: usize },
     /// The inner opcode is unknown, or is `OP_COMPRESSED` again.
-    #[error("compressed message holds opcode `{opcode}`")]
-    Opcode {
-        /// The inner opcode.
-        opcode: i32,
-    },
+    #[error("compressed message contains opcode `{opcode}`")]
+    Opcode { opcode: i32 },
     /// The compressor is unknown.
     #[error("unknown compressor id `{id}`")]
-    UnknownCompressor {
-        /// The id in the message.
-        id: u8,
-    },
-    /// The uncompressed size is negative, or above the limit of a message.
+    UnknownCompressor { id: u8 },
+    /// The uncompressed size is negative, or above the message limit.
     #[error("uncompressed size `{declared}` is outside the limits of a message")]
-    Size {
-        /// The size in the message.
-        declared: i32,
-    },
-    /// The uncompressed size is not what came out.
-    #[error("compressed message declares `{declared}` bytes and holds {found}")]
+    Size { declared: i32 },
+    /// The uncompressed size differs from the actual one.
+    #[error("compressed message declares `{declared}` bytes but has {found}")]
     SizeMismatch {
-        /// The size in the message.
         declared: usize,
-        /// Bytes that came out, or a lower bound of them.
+        /// Actual size, or a lower bound.
         found: usize,
     },
-    /// The compressed bytes are not valid.
+    /// The compressed bytes are invalid.
     #[error("invalid {} data", compressor.name())]
     Corrupt {
-        /// Way of compression.
         compressor: Compressor,
-        /// What the decompressor said.
         #[source]
         source: Source,
     },
-    /// The compressor cannot be set up, or fails.
+    /// The compressor cannot be set up, or failed.
     #[error("cannot compress with {}", compressor.name())]
     Compressor {
-        /// Way of compression.
         compressor: Compressor,
-        /// What the compressor said.
         #[source]
         source: Source,
     },
-    /// What is to be wrapped is no complete message.
+    /// The bytes to compress are not a complete message.
     #[error("cannot compress bytes that are not a complete message")]
     NotMessage,
 }
@@ -160,7 +138,7 @@ pub fn may_compress(command_name: &[u8]) -> bool {
     !NEVER_COMPRESSED.contains(&command_name)
 }
 
-/// State and buffers of both directions. One of them serves all connections of a thread.
+/// State and buffers of both directions. One instance serves all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
     packers: Vec<Packer>,
@@ -170,16 +148,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The complete `message` in compressed form, or as it is if its command must not be compressed.
+    /// The complete `message` in compressed form, or unchanged if its command must not be compressed.
     pub fn compress(
         &mut self,
         compressor: Compressor,
         message: &[u8],
     ) -> Result<&[u8], CompressError> {
-        let known = self
-            .packers
-            .iter()
-            .position(|packer| packer.compressor == compressor);
+        let known = self.packers.iter().position(|packer| packer.compressor == compressor);
         let index = match known {
             Some(index) => index,
             None => {
@@ -192,7 +167,7 @@ impl Scratch {
         Ok(&self.packed)
     }
 
-    /// Opcode and body of the message inside of an `OP_COMPRESSED`, given its body
+    /// Opcode and body of the message in an `OP_COMPRESSED`, given its body
     /// ([`Frame::compressed`](frame::Frame::compressed)).
     pub fn decompress(&mut self, body: &[u8]) -> Result<(Opcode, &[u8]), CompressError> {
         let opcode = self.unpacker.unpack(body, &mut self.unpacked)?;
@@ -200,7 +175,7 @@ impl Scratch {
     }
 }
 
-/// Wraps messages by one way of compression.
+/// Compresses messages by one compressor.
 struct Packer {
     compressor: Compressor,
     state: PackerState,
@@ -233,10 +208,7 @@ impl Packer {
             }
             Compressor::Zstd => {
                 let state = zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).map_err(
-                    |error| CompressError::Compressor {
-                        compressor,
-                        source: error.into(),
-                    },
+                    |error| CompressError::Compressor { compressor, source: error.into() },
                 )?;
                 PackerState::Zstd(Box::new(state))
             }
@@ -308,7 +280,7 @@ fn frame_may_be_compressed(frame: &frame::Frame<'_>) -> bool {
     matches!(first, Ok(Some(Ok(element))) if may_compress(element.name))
 }
 
-/// Unwraps messages, whichever way they were compressed.
+/// Decompresses messages of any compressor.
 struct Unpacker {
     snappy: snap::raw::Decoder,
     zlib: Decompress,
@@ -323,19 +295,14 @@ impl fmt::Debug for Unpacker {
 
 impl Default for Unpacker {
     fn default() -> Self {
-        Unpacker {
-            snappy: snap::raw::Decoder::new(),
-            zlib: Decompress::new(true),
-            zstd: None,
-        }
+        Unpacker { snappy: snap::raw::Decoder::new(), zlib: Decompress::new(true), zstd: None }
     }
 }
 
 impl Unpacker {
-    /// Replaces the content of `out` by the body of the message inside of the body of an `OP_COMPRESSED`;
-    /// returns its opcode.
+    /// Replaces `out` by the body of the message in an `OP_COMPRESSED` body; returns its opcode.
     ///
-    /// After an error the content of `out` has no meaning.
+    /// After an error, the content of `out` is undefined.
     fn unpack(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Opcode, CompressError> {
         let length = body.len();
         let (Some(opcode), Some(declared), Some(&id)) =
@@ -381,15 +348,10 @@ impl Unpacker {
             Ok(found) => found,
             Err(error) => return Err(corrupt(error.into())),
         };
-        // Its header may lie as well, but not beyond what so many bytes can express.
-        check_size(
-            size,
-            found.min(data.len().saturating_mul(SNAPPY_BEST_RATIO)),
-        )?;
+        // Its header may also lie, but not beyond the best compression of its length.
+        check_size(size, found.min(data.len().saturating_mul(SNAPPY_BEST_RATIO)))?;
         out.resize(size, 0);
-        self.snappy
-            .decompress(data, out)
-            .map_err(|error| corrupt(error.into()))?;
+        self.snappy.decompress(data, out).map_err(|error| corrupt(error.into()))?;
         Ok(())
     }
 
@@ -403,9 +365,7 @@ impl Unpacker {
         let mut done = 0;
         let mut finished = false;
         grow_until_done(size, out, |out| {
-            let status = self
-                .zlib
-                .decompress_vec(&data[done..], out, FlushDecompress::None);
+            let status = self.zlib.decompress_vec(&data[done..], out, FlushDecompress::None);
             done = self.zlib.total_in() as usize;
             finished = status.map_err(Box::new)? == Status::StreamEnd;
             Ok(finished || done == data.len() && out.len() < out.capacity())
@@ -449,7 +409,7 @@ impl Unpacker {
 
 /// Calls `step`, which fills the spare capacity of `out`, until it is done or `out` exceeds `size`.
 ///
-/// The capacity is doubled from a small one, so that a wrong `size` costs no more than what really comes out.
+/// The capacity starts small and doubles, so that a wrong `size` costs no more than the actual output.
 fn grow_until_done(
     size: usize,
     out: &mut Vec<u8>,
@@ -457,7 +417,7 @@ fn grow_until_done(
 ) -> Result<(), Source> {
     loop {
         if out.len() == out.capacity() || out.capacity() == 0 {
-            // One byte more than announced makes room to see the end, and more than announced.
+            // One additional byte shows whether the output ends, or exceeds the declared size.
             let wanted = (out.len() * 2).clamp(FIRST_CHUNK_BYTES, MAX_MESSAGE_BYTES);
             let wanted = wanted.min(size + 1).max(out.len() + 1);
             out.reserve_exact(wanted - out.len());
@@ -483,11 +443,7 @@ fn require_end(
 }
 
 fn check_size(declared: usize, found: usize) -> Result<(), CompressError> {
-    if declared == found {
-        Ok(())
-    } else {
-        Err(CompressError::SizeMismatch { declared, found })
-    }
+    if declared == found { Ok(()) } else { Err(CompressError::SizeMismatch { declared, found }) }
 }
 
 #[cfg(test)]
@@ -559,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cut_short_does_not_spoil_the_next_one() {
+    fn a_truncated_message_does_not_spoil_the_next_one() {
         let original = message("find", &(0..=255).cycle().take(9000).collect::<Vec<u8>>());
         for compressor in Compressor::ALL {
             let packed = pack(compressor, &original);
@@ -574,9 +530,7 @@ mod tests {
 
     #[test]
     fn the_level_of_zlib_changes_the_size() {
-        let text: Vec<u8> = (0..20_000u32)
-            .flat_map(|n| (n / 7).to_string().into_bytes())
-            .collect();
+        let text: Vec<u8> = (0..20_000u32).flat_map(|n| (n / 7).to_string().into_bytes()).collect();
         let original = message("find", &text);
         let size = |level| pack(Compressor::Zlib { level }, &original).len();
         assert!(size(0) > original.len() && size(9) < size(1) && size(-1) < size(1));
@@ -607,11 +561,7 @@ mod tests {
                 let error = Unpacker::default().unpack(&body, &mut out).unwrap_err();
                 let expected = matches!(error, CompressError::SizeMismatch { .. });
                 assert!(expected, "{compressor:?} {declared}: {error:?}");
-                assert!(
-                    out.capacity() < 300_000,
-                    "{compressor:?}: {}",
-                    out.capacity()
-                );
+                assert!(out.capacity() < 300_000, "{compressor:?}: {}", out.capacity());
             }
         }
         for declared in [-1, 48_000_000, i32::MAX] {
@@ -621,15 +571,12 @@ mod tests {
     }
 
     #[test]
-    fn a_snappy_header_that_lies_in_agreement_takes_no_memory() {
-        // 40 000 000 as the varint of snappy, then nothing that could become that much.
+    fn a_matching_false_snappy_size_allocates_no_memory() {
+        // 40 000 000 as a snappy varint, then data that cannot expand to that size.
         let body = wrap(40_000_000, 1, b"\x80\xb4\x89\x13\x00a");
         let mut out = Vec::new();
         let error = Unpacker::default().unpack(&body, &mut out).unwrap_err();
-        assert!(
-            matches!(error, CompressError::SizeMismatch { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, CompressError::SizeMismatch { .. }), "{error:?}");
         assert_eq!(out.capacity(), 0);
     }
 
@@ -642,21 +589,15 @@ mod tests {
                 assert!(unpack(&packed[16..end]).is_err(), "{compressor:?} {end}");
             }
             let longer = [&packed[16..], &b"x"[..]].concat();
-            assert!(unpack(&longer).is_err(), "{compressor:?} with a byte more");
+            assert!(unpack(&longer).is_err(), "{compressor:?} with an extra byte");
         }
     }
 
     #[test]
-    fn uncompressed_content_is_accepted_and_nonsense_is_not() {
+    fn uncompressed_content_is_accepted_but_invalid_data_is_not() {
         assert_eq!(unpack(&wrap(3, 0, b"abc")).unwrap(), b"abc");
         let error = unpack(&wrap(4, 0, b"abc")).unwrap_err();
-        assert!(matches!(
-            error,
-            CompressError::SizeMismatch {
-                declared: 4,
-                found: 3
-            }
-        ));
+        assert!(matches!(error, CompressError::SizeMismatch { declared: 4, found: 3 }));
         let error = unpack(&wrap(3, 9, b"abc")).unwrap_err();
         assert!(matches!(error, CompressError::UnknownCompressor { id: 9 }));
         let mut nested = wrap(3, 0, b"abc");

@@ -1,5 +1,5 @@
-//! Messages in a byte stream: finds where one ends, checks its header, and splits an `OP_MSG`
-//! into its sections. What the documents inside mean is left to the callers.
+//! Messages in a byte stream: finds message boundaries, checks headers, and splits an `OP_MSG` into its sections.
+//! Callers interpret the documents inside.
 
 use crate::bson::read_i32;
 use thiserror::Error;
@@ -15,18 +15,18 @@ pub const FLAG_CHECKSUM_PRESENT: u32 = 1;
 pub const FLAG_MORE_TO_COME: u32 = 1 << 1;
 /// Flag bit of `OP_MSG`: the client accepts several replies to its request.
 pub const FLAG_EXHAUST_ALLOWED: u32 = 1 << 16;
-/// A receiver must refuse a message with an unknown flag among these bits.
+/// Flag bits that a receiver must know, or reject the message.
 const REQUIRED_FLAGS: u32 = 0xffff;
 
 const CHECKSUM_BYTES: usize = 4;
 const FLAGS_BYTES: usize = 4;
 
-/// Kinds of message that are understood.
+/// Supported message types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// `OP_REPLY`: the answer to `OP_QUERY`.
     Reply,
-    /// `OP_QUERY`: only the first message of old clients.
+    /// `OP_QUERY`: only used for the first message of old clients.
     Query,
     /// `OP_COMPRESSED`: another message in compressed form.
     Compressed,
@@ -45,7 +45,7 @@ impl Opcode {
         }
     }
 
-    /// The opcode with this number on the wire; `None` if it is not understood.
+    /// The opcode with this number; `None` if it is not supported.
     pub const fn from_number(number: i32) -> Option<Opcode> {
         match number {
             1 => Some(Opcode::Reply),
@@ -60,15 +60,14 @@ impl Opcode {
 /// One complete message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Bytes of the whole message, header included: what to remove from the front of the buffer.
+    /// Length of the whole message with its header, to be removed from the front of the buffer.
     pub length: usize,
-    /// Number that the sender gave to this message.
+    /// Request ID that the sender assigned.
     pub request_id: i32,
-    /// `request_id` of the message that this one answers; 0 in a request.
+    /// `request_id` of the request; 0 in a request.
     pub response_to: i32,
-    /// Kind of message.
     pub opcode: Opcode,
-    /// What follows the header, without the checksum of an `OP_MSG` (it has been verified).
+    /// Content after the header, without the verified checksum of an `OP_MSG`.
     pub body: &'a [u8],
 }
 
@@ -77,68 +76,43 @@ pub struct Frame<'a> {
 pub enum FrameError {
     /// The length in the header is negative, shorter than a header, or above [`MAX_MESSAGE_BYTES`].
     #[error("message length `{length}` is outside {HEADER_BYTES} to {MAX_MESSAGE_BYTES}")]
-    Length {
-        /// The length in the header.
-        length: i32,
-    },
-    /// The opcode is not understood.
+    Length { length: i32 },
+    /// The opcode is not supported.
     #[error("unknown opcode `{opcode}`")]
-    Opcode {
-        /// The number in the header.
-        opcode: i32,
-    },
-    /// The message ends before a part that it must have.
+    Opcode { opcode: i32 },
+    /// The message ends before a required part.
     #[error("message of {length} bytes is too short")]
-    Truncated {
-        /// Bytes of the body.
-        length: usize,
-    },
-    /// A required flag bit is set whose meaning is not known.
+    Truncated { length: usize },
+    /// An unknown required flag bit is set.
     #[error("unknown required flag in `{flags:#x}`")]
-    Flags {
-        /// All flags of the message.
-        flags: u32,
-    },
-    /// The checksum does not fit the bytes.
+    Flags { flags: u32 },
+    /// The checksum does not match.
     #[error("checksum of the message is `{found:#010x}`, computed `{computed:#010x}`")]
     Checksum {
-        /// The checksum in the message.
         found: u32,
-        /// The checksum of the bytes received.
+        /// Checksum of the received bytes.
         computed: u32,
     },
-    /// A section is of an unknown kind.
+    /// A section has an unknown kind.
     #[error("unknown section kind `{kind}`")]
-    SectionKind {
-        /// The kind byte.
-        kind: u8,
-    },
-    /// The length of a section does not fit the message.
+    SectionKind { kind: u8 },
+    /// The length of a section does not fit into the message.
     #[error("section length `{length}` does not fit the message")]
-    SectionLength {
-        /// The length in the section.
-        length: i32,
-    },
+    SectionLength { length: i32 },
     /// The name of a document sequence has no end.
     #[error("name of a document sequence is not terminated")]
     SequenceName,
     /// An `OP_MSG` has no body section, or more than one.
     #[error("message has {count} body sections instead of one")]
-    BodySections {
-        /// Body sections found.
-        count: usize,
-    },
-    /// The frame is no `OP_MSG`.
+    BodySections { count: usize },
+    /// The frame is not an `OP_MSG`.
     #[error("expected an `OP_MSG`, found opcode `{}`", opcode.number())]
-    NotMessage {
-        /// Kind of the frame.
-        opcode: Opcode,
-    },
+    NotMessage { opcode: Opcode },
 }
 
-/// Bytes that `buffer` must hold before [`parse`] can say more: those of a header, then those of the message.
+/// Number of bytes that `buffer` must have before [`parse`] makes progress: a header, then the whole message.
 ///
-/// A caller that reads with a growing buffer reserves up to this length.
+/// A caller with a growing buffer reserves up to this length.
 pub fn needed(buffer: &[u8]) -> Result<usize, FrameError> {
     let Some(length) = read_i32(buffer, 0) else {
         return Ok(HEADER_BYTES);
@@ -151,7 +125,7 @@ pub fn needed(buffer: &[u8]) -> Result<usize, FrameError> {
 
 /// Parses the message at the front of `buffer`; `None` while it is incomplete.
 ///
-/// A bad length or opcode is reported as soon as it is there, not when the message is complete.
+/// An invalid length or opcode is reported as soon as it has arrived, even if the message is incomplete.
 #[inline]
 pub fn parse(buffer: &[u8]) -> Result<Option<Frame<'_>>, FrameError> {
     let length = needed(buffer)?;
@@ -169,23 +143,15 @@ pub fn parse(buffer: &[u8]) -> Result<Option<Frame<'_>>, FrameError> {
     if opcode == Opcode::Message && flags(body)? & FLAG_CHECKSUM_PRESENT != 0 {
         body = verify_checksum(message)?;
     }
-    Ok(Some(Frame {
-        length,
-        request_id,
-        response_to,
-        opcode,
-        body,
-    }))
+    Ok(Some(Frame { length, request_id, response_to, opcode, body }))
 }
 
 impl<'a> Frame<'a> {
-    /// The sections of an `OP_MSG`. An `OP_COMPRESSED` must be unpacked first.
+    /// The sections of an `OP_MSG`. An `OP_COMPRESSED` must be decompressed first.
     #[inline]
     pub fn message(&self) -> Result<Message<'a>, FrameError> {
         if self.opcode != Opcode::Message {
-            return Err(FrameError::NotMessage {
-                opcode: self.opcode,
-            });
+            return Err(FrameError::NotMessage { opcode: self.opcode });
         }
         message(self.body)
     }
@@ -203,20 +169,16 @@ impl<'a> Frame<'a> {
 pub struct Message<'a> {
     /// Flag bits (`FLAG_*`); no unknown required one is set.
     pub flags: u32,
-    /// The document of the body section. Its bytes are not checked yet.
+    /// The document of the body section, unchecked.
     pub document: &'a [u8],
     sections: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// The document sequences beside the body section, in the order of the message.
+    /// The document sequences outside the body section, in the order of the message.
     pub fn sequences(&self) -> impl Iterator<Item = Sequence<'a>> + use<'a> {
-        // `message` has checked all sections, so an error cannot occur here.
-        Sections {
-            rest: self.sections,
-        }
-        .map_while(Result::ok)
-        .filter_map(|section| match section {
+        // `message` has checked all sections, so no error is possible here.
+        Sections { rest: self.sections }.map_while(Result::ok).filter_map(|section| match section {
             Section::Body(_) => None,
             Section::Sequence(sequence) => Some(sequence),
         })
@@ -226,15 +188,15 @@ impl<'a> Message<'a> {
 /// A named sequence of documents (section kind 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequence<'a> {
-    /// Name of the command's argument that the sequence stands for, such as `documents`.
+    /// Name of the command argument, such as `documents`.
     pub name: &'a [u8],
-    /// The documents, one after the other. Their bytes are not checked yet.
+    /// Consecutive documents, unchecked.
     pub documents: &'a [u8],
 }
 
 /// Splits the body of an `OP_MSG` (flags and sections, no checksum) into its parts.
 ///
-/// There must be exactly one body section. The documents themselves are not read.
+/// There must be exactly one body section. The documents themselves are not decoded.
 #[inline]
 pub fn message(body: &[u8]) -> Result<Message<'_>, FrameError> {
     let flags = flags(body)?;
@@ -248,11 +210,7 @@ pub fn message(body: &[u8]) -> Result<Message<'_>, FrameError> {
         }
     }
     match document {
-        Some(document) if count == 1 => Ok(Message {
-            flags,
-            document,
-            sections,
-        }),
+        Some(document) if count == 1 => Ok(Message { flags, document, sections }),
         _ => Err(FrameError::BodySections { count }),
     }
 }
@@ -298,9 +256,7 @@ fn split_section(kind: u8, bytes: &[u8]) -> Result<(Section<'_>, &[u8]), FrameEr
         return Err(FrameError::SectionKind { kind });
     }
     let Some(length) = read_i32(bytes, 0) else {
-        return Err(FrameError::Truncated {
-            length: bytes.len(),
-        });
+        return Err(FrameError::Truncated { length: bytes.len() });
     };
     let end = usize::try_from(length).ok().filter(|&end| end >= 4);
     let Some((section, rest)) = end.and_then(|end| bytes.split_at_checked(end)) else {
@@ -310,14 +266,8 @@ fn split_section(kind: u8, bytes: &[u8]) -> Result<(Section<'_>, &[u8]), FrameEr
         return Ok((Section::Body(section), rest));
     }
     let named = &section[4..];
-    let end = named
-        .iter()
-        .position(|&byte| byte == 0)
-        .ok_or(FrameError::SequenceName)?;
-    let sequence = Sequence {
-        name: &named[..end],
-        documents: &named[end + 1..],
-    };
+    let end = named.iter().position(|&byte| byte == 0).ok_or(FrameError::SequenceName)?;
+    let sequence = Sequence { name: &named[..end], documents: &named[end + 1..] };
     Ok((Section::Sequence(sequence), rest))
 }
 
@@ -328,9 +278,7 @@ fn verify_checksum(message: &[u8]) -> Result<&[u8], FrameError> {
         .get(HEADER_BYTES..end)
         .filter(|body| body.len() >= FLAGS_BYTES)
         .ok_or(FrameError::Truncated { length })?;
-    let found = read_i32(message, end)
-        .ok_or(FrameError::Truncated { length })?
-        .cast_unsigned();
+    let found = read_i32(message, end).ok_or(FrameError::Truncated { length })?.cast_unsigned();
     let computed = crc32c(&message[..end]);
     if found != computed {
         return Err(FrameError::Checksum { found, computed });
@@ -340,12 +288,12 @@ fn verify_checksum(message: &[u8]) -> Result<&[u8], FrameError> {
 
 /// CRC-32C (Castagnoli) of `bytes`, the checksum of `OP_MSG`.
 ///
-/// A server appends it only if the client did, so a table of one byte is fast enough.
+/// A server appends it only if the client did, so a one-byte table is fast enough.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = crc32c_table();
-    !bytes.iter().fold(!0, |crc, &byte| {
-        (crc >> 8) ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)]
-    })
+    !bytes
+        .iter()
+        .fold(!0, |crc, &byte| (crc >> 8) ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)])
 }
 
 const fn crc32c_table() -> [u32; 256] {
@@ -365,7 +313,7 @@ const fn crc32c_table() -> [u32; 256] {
     table
 }
 
-/// Appends a header whose length is not known yet; returns the place for [`finish_message`].
+/// Appends a header with an unknown length; returns its offset for [`finish_message`].
 pub(crate) fn begin_message(out: &mut Vec<u8>, request_id: i32, opcode: Opcode) -> usize {
     begin_answer(out, request_id, 0, opcode)
 }
@@ -388,7 +336,7 @@ pub(crate) fn finish_message(out: &mut [u8], start: usize) {
 
 /// Appends an `OP_MSG` with one body section: a command (`response_to` 0) or a reply.
 ///
-/// `document` must be a valid BSON document; it is copied as it is.
+/// `document` must be a valid BSON document; it is copied unchanged.
 pub fn write_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, document: &[u8]) {
     let start = begin_answer(out, request_id, response_to, Opcode::Message);
     out.extend_from_slice(&[0; FLAGS_BYTES + 1]);
@@ -396,10 +344,11 @@ pub fn write_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, docum
     finish_message(out, start);
 }
 
-/// Appends an `OP_MSG` with a command in its body section, and one of its arguments, such as `documents`, as a sequence
-/// of documents beside it. A server takes these as they are.
+/// Appends an `OP_MSG` with a command in its body section, and one of its arguments, such as `documents`, as a separate
+/// document sequence. A server reads these unchanged.
 ///
-/// `command` and `documents` must be valid BSON documents, `name` has no zero byte; they are copied as they are.
+/// `command` and `documents` must be valid BSON documents, and `name` must not contain a zero byte; they are copied
+/// unchanged.
 pub fn write_message_with_sequence<'a>(
     out: &mut Vec<u8>,
     request_id: i32,
@@ -452,10 +401,7 @@ mod tests {
         let mut bytes = reply();
         bytes.extend_from_slice(b"next");
         let frame = parse(&bytes).unwrap().unwrap();
-        assert_eq!(
-            (frame.length, frame.request_id, frame.response_to),
-            (38, 7, 5)
-        );
+        assert_eq!((frame.length, frame.request_id, frame.response_to), (38, 7, 5));
         let message = frame.message().unwrap();
         assert_eq!(message.document, DOCUMENT);
         assert_eq!(message.flags, 0);
@@ -499,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_required_flags_are_refused_and_optional_ones_are_not() {
+    fn only_unknown_required_flags_are_refused() {
         let bytes = with_flags(4);
         assert_eq!(parse(&bytes), Err(FrameError::Flags { flags: 4 }));
         let bytes = with_flags(FLAG_EXHAUST_ALLOWED | 1 << 30 | FLAG_MORE_TO_COME);
@@ -577,10 +523,7 @@ mod tests {
             (b"\x02\0\0\0\0", FrameError::SectionKind { kind: 2 }),
             (b"\0\x05\0\0", FrameError::Truncated { length: 3 }),
             (b"\0\x06\0\0\0\0", FrameError::SectionLength { length: 6 }),
-            (
-                b"\0\xff\xff\xff\xff",
-                FrameError::SectionLength { length: -1 },
-            ),
+            (b"\0\xff\xff\xff\xff", FrameError::SectionLength { length: -1 }),
             (b"\x01\x06\0\0\0ab", FrameError::SequenceName),
         ] {
             assert_eq!(message(&body(sections)), Err(expected), "{sections:?}");

@@ -1,6 +1,6 @@
-//! The first commands on a connection: `hello`, and the carriers of the SCRAM messages.
+//! The first commands on a connection: `hello`, and the commands with the SCRAM messages.
 //!
-//! Writes the requests and reads the answers; who the server is and what it can do is kept in [`Hello`].
+//! Writes the requests and parses the answers into [`Hello`].
 
 use crate::bson::{BsonError, Document, Element, ElementWriter, Value, write_document};
 use crate::compress::Compressor;
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Oldest protocol that has `OP_MSG`: MongoDB 3.6.
 pub const MIN_WIRE_VERSION: i32 = 6;
 
-/// Limits that servers have if they do not say others.
+/// Default limits of servers.
 const DEFAULT_MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 const DEFAULT_MAX_MESSAGE_BYTES: usize = 48_000_000;
 const DEFAULT_MAX_WRITE_BATCH: usize = 100_000;
@@ -21,15 +21,12 @@ pub enum HandshakeError {
     /// The answer is malformed.
     #[error("handshake reply is not a valid document")]
     Bson(#[source] BsonError),
-    /// A field has a type that it never has.
+    /// A field has an unexpected type.
     #[error("field `{field}` of the handshake reply has an unexpected type")]
-    Type {
-        /// Name of the field.
-        field: &'static str,
-    },
-    /// The server speaks only protocols that are no longer supported.
+    Type { field: &'static str },
+    /// The server supports only outdated protocol versions.
     #[error(
-        "server speaks wire version {found}; {MIN_WIRE_VERSION} (MongoDB 3.6) or later is required"
+        "server supports wire version {found}; {MIN_WIRE_VERSION} (MongoDB 3.6) or later is required"
     )]
     TooOld {
         /// Newest wire version of the server.
@@ -43,16 +40,16 @@ impl From<BsonError> for HandshakeError {
     }
 }
 
-/// What the client says of itself, and asks.
+/// Content of a `hello` command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HelloOptions<'a> {
-    /// Name of the application, shown in the server's logs. At most 128 bytes.
+    /// Name of the application for the server's logs, at most 128 bytes.
     pub application: Option<&'a str>,
-    /// Ways of compression offered, best first.
+    /// Offered compressors, best first.
     pub compressors: &'a [Compressor],
-    /// Asks for the mechanisms of this user, as `database.name`.
+    /// User whose mechanisms are requested, as `database.name`.
     pub mechanisms_of: Option<&'a str>,
-    /// Asks by the name that the command had before MongoDB 4.4.2.
+    /// Whether to use the command's name before MongoDB 4.4.2.
     pub legacy: bool,
 }
 
@@ -65,10 +62,7 @@ pub fn write_hello(out: &mut Vec<u8>, request_id: i32, options: &HelloOptions<'_
             writer.i32("hello", 1);
         }
         writer.document("client", |client| write_client(client, options.application));
-        let names = options
-            .compressors
-            .iter()
-            .map(|compressor| compressor.name());
+        let names = options.compressors.iter().map(|compressor| compressor.name());
         writer.array("compression", |array| {
             for (index, name) in names.enumerate() {
                 array.string(&index.to_string(), name);
@@ -97,7 +91,7 @@ fn write_client(client: &mut ElementWriter<'_>, application: Option<&str>) {
     });
 }
 
-/// The operating system with the spelling that servers expect.
+/// The operating system's name, as servers expect it.
 fn operating_system() -> &'static str {
     match std::env::consts::OS {
         "linux" => "Linux",
@@ -107,8 +101,8 @@ fn operating_system() -> &'static str {
     }
 }
 
-/// Appends the command that authenticates by the client's certificate. The server takes the certificate's subject for the user
-/// if none is named.
+/// Appends the command that authenticates by the client's certificate. Without a user name, the server uses the
+/// certificate's subject.
 pub fn write_authenticate(out: &mut Vec<u8>, request_id: i32, user: Option<&str>) {
     write_command(out, request_id, |writer| {
         writer.i32("authenticate", 1);
@@ -131,7 +125,7 @@ pub fn write_sasl_start(
     write_command(out, request_id, |writer| {
         writer.i32("saslStart", 1).string("mechanism", mechanism);
         writer.binary("payload", payload);
-        // Spares the empty exchange at the end; older servers ignore it.
+        // Avoids the empty exchange at the end; older servers ignore it.
         writer.document("options", |options| {
             options.boolean("skipEmptyExchange", true);
         });
@@ -148,9 +142,7 @@ pub fn write_sasl_continue(
     payload: &[u8],
 ) {
     write_command(out, request_id, |writer| {
-        writer
-            .i32("saslContinue", 1)
-            .i32("conversationId", conversation_id);
+        writer.i32("saslContinue", 1).i32("conversationId", conversation_id);
         writer.binary("payload", payload).string("$db", database);
     });
 }
@@ -165,25 +157,20 @@ fn write_command(
     write_message(out, request_id, 0, &document);
 }
 
-/// The server's part of an authentication step.
+/// The server's answer to an authentication step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaslReply<'a> {
-    /// Number to continue with.
+    /// ID of the conversation.
     pub conversation_id: i32,
     /// Whether the server has accepted the user.
     pub done: bool,
-    /// Message of the mechanism.
     pub payload: &'a [u8],
 }
 
 impl<'a> SaslReply<'a> {
-    /// Reads the answer to a SASL command that succeeded.
+    /// Parses the answer to a successful SASL command.
     pub fn read(document: Document<'a>) -> Result<Self, HandshakeError> {
-        let mut reply = SaslReply {
-            conversation_id: 0,
-            done: false,
-            payload: &[],
-        };
+        let mut reply = SaslReply { conversation_id: 0, done: false, payload: &[] };
         for element in document.elements() {
             let element = element?;
             match (element.name, element.value()?) {
@@ -201,23 +188,21 @@ impl<'a> SaslReply<'a> {
     }
 }
 
-/// What a server is in its deployment.
+/// Role of a server in its deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A server of its own.
     Standalone,
     /// Router of a sharded cluster.
     Mongos,
-    /// The member of a replica set that takes writes.
+    /// The replica set member that accepts writes.
     Primary,
-    /// A member of a replica set that follows the primary.
     Secondary,
-    /// A member of a replica set that can serve nothing now (starting, arbiter, not initiated).
+    /// A replica set member that cannot serve operations (starting, arbiter, not initiated).
     Other,
 }
 
 impl Role {
-    /// The word for it, such as `primary`.
+    /// Name, such as `primary`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Standalone => "standalone",
@@ -229,45 +214,43 @@ impl Role {
     }
 }
 
-/// What a server says of itself.
+/// Answer of a server to `hello`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// Newest wire version it speaks.
+    /// Newest supported wire version.
     pub max_wire_version: i32,
-    /// Whether it takes writes.
+    /// Whether it accepts writes.
     pub is_writable_primary: bool,
-    /// Whether it is a secondary of a replica set.
     pub secondary: bool,
-    /// Whether it routes for a sharded cluster.
     pub is_mongos: bool,
-    /// Whether it was started as a member of a replica set and has no configuration: the set is not initiated, or has removed it.
+    /// Whether it was started as a replica set member but has no configuration: the set is not initiated, or has
+    /// removed it.
     pub is_uninitiated_member: bool,
-    /// Whether it votes in a replica set and holds no data.
+    /// Whether it votes in a replica set without holding data.
     pub is_arbiter: bool,
-    /// Name of its replica set.
     pub set_name: Option<String>,
     /// Members of its replica set, as `host:port`.
     pub hosts: Vec<String>,
-    /// The primary it knows, as `host:port`.
+    /// The primary that it knows, as `host:port`.
     pub primary: Option<String>,
     /// Its own name in the replica set, as `host:port`.
     pub me: Option<String>,
-    /// Ways of compression that both sides know, in the server's order.
+    /// Compressors that both sides support, in the server's order.
     pub compressors: Vec<Compressor>,
-    /// Mechanisms of the user that was asked for; `None` if the server does not say.
+    /// Mechanisms of the requested user; `None` if not reported.
     pub mechanisms: Option<Vec<String>>,
-    /// Longest document in bytes.
+    /// Maximum size of a document.
     pub max_document_bytes: usize,
-    /// Longest message in bytes.
+    /// Maximum size of a message.
     pub max_message_bytes: usize,
-    /// Largest number of writes in one command.
+    /// Maximum number of writes per command.
     pub max_write_batch: usize,
-    /// Whether it knows sessions.
+    /// Whether it supports sessions.
     pub has_sessions: bool,
 }
 
 impl Hello {
-    /// Reads the answer to a `hello` that succeeded. Refuses servers that are too old.
+    /// Parses the answer to a successful `hello`. Rejects servers that are too old.
     pub fn read(document: Document<'_>) -> Result<Self, HandshakeError> {
         let mut hello = Hello {
             max_document_bytes: DEFAULT_MAX_DOCUMENT_BYTES,
@@ -323,12 +306,13 @@ impl Hello {
         Ok(())
     }
 
-    /// Whether it applies a write with a session and a number once, however often it is sent. Standalone servers do not.
+    /// Whether it applies a write with a session and a number only once, however often it is sent. Standalone servers
+    /// do not.
     pub fn takes_retryable_writes(&self) -> bool {
         self.has_sessions && (self.is_mongos || self.set_name.is_some())
     }
 
-    /// What the server is in its deployment.
+    /// Role of the server in its deployment.
     pub fn role(&self) -> Role {
         if self.is_mongos {
             Role::Mongos
@@ -371,10 +355,7 @@ fn text(element: &Element<'_>, field: &'static str) -> Result<String, HandshakeE
 
 fn texts(element: &Element<'_>, field: &'static str) -> Result<Vec<String>, HandshakeError> {
     let array = element.document()?.ok_or(unexpected(field))?;
-    array
-        .elements()
-        .map(|element| text(&element?, field))
-        .collect()
+    array.elements().map(|element| text(&element?, field)).collect()
 }
 
 #[cfg(test)]
@@ -397,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn hello_introduces_the_client_and_asks_for_what_is_wanted() {
+    fn hello_describes_the_client_and_its_requests() {
         let client = doc! {
             "application": { "name": "bench" },
             "driver": { "name": "mongodyno", "version": env!("CARGO_PKG_VERSION") },
@@ -418,20 +399,11 @@ mod tests {
 
     #[test]
     fn the_legacy_form_has_the_old_name() {
-        let options = HelloOptions {
-            legacy: true,
-            ..HelloOptions::default()
-        };
+        let options = HelloOptions { legacy: true, ..HelloOptions::default() };
         let hello = sent(|out| write_hello(out, 5, &options));
         assert_eq!(hello.keys().next().map(String::as_str), Some("isMaster"));
         assert_eq!(hello.get("helloOk"), Some(&true.into()));
-        assert!(
-            hello
-                .get_document("client")
-                .unwrap()
-                .get("application")
-                .is_none()
-        );
+        assert!(hello.get_document("client").unwrap().get("application").is_none());
         assert!(!hello.contains_key("saslSupportedMechs"));
     }
 
@@ -464,15 +436,10 @@ mod tests {
 
     #[test]
     fn sasl_answers_are_read() {
-        let bytes = doc! { "conversationId": 7, "done": true, "payload": "v=x", "ok": 1 }
-            .to_vec()
-            .unwrap();
+        let bytes =
+            doc! { "conversationId": 7, "done": true, "payload": "v=x", "ok": 1 }.to_vec().unwrap();
         let reply = SaslReply::read(Document::new(&bytes).unwrap()).unwrap();
-        let expected = SaslReply {
-            conversation_id: 7,
-            done: true,
-            payload: b"v=x",
-        };
+        let expected = SaslReply { conversation_id: 7, done: true, payload: b"v=x" };
         assert_eq!(reply, expected);
         let bytes = doc! { "done": 1 }.to_vec().unwrap();
         let error = SaslReply::read(Document::new(&bytes).unwrap()).unwrap_err();

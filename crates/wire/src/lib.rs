@@ -1,9 +1,9 @@
 //! The MongoDB wire protocol as pure functions on bytes: framing, BSON, pre-encoded commands,
 //! replies, authentication, compression and the handshake.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers: bytes go in, and `Incomplete`
-//! (`None`), a value or an error comes out. Load generator, stub servers, benches and tests share it.
-//! Encoding a command and reading its reply allocate nothing once the buffers have grown.
+//! Nothing here does I/O, reads a clock or draws random numbers: functions take bytes and return incomplete (`None`), a
+//! value or an error. The load generator, test servers and benchmarks share it. Encoding a command and reading its
+//! reply do not allocate once the buffers have grown.
 
 pub mod bson;
 pub mod code;

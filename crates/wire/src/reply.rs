@@ -1,5 +1,5 @@
-//! Reads of a reply what a load generator needs: did it work, how much was done, what failed, and
-//! the documents of a cursor as slices. Nothing is copied or built.
+//! Reads the parts of a reply that a load generator needs: success, number of documents, failures, and the documents of
+//! a cursor as slices. Nothing is copied or built.
 
 use crate::bson::{BsonError, Document, Element, Value};
 use crate::frame::{self, FLAG_MORE_TO_COME, FrameError};
@@ -14,16 +14,13 @@ pub enum ReplyError {
     /// The document is malformed.
     #[error("reply is not a valid document")]
     Bson(#[source] BsonError),
-    /// A field has a type that it never has in a reply.
+    /// A field has an unexpected type.
     #[error("field `{field}` of the reply has an unexpected type")]
-    Type {
-        /// Name of the field.
-        field: &'static str,
-    },
-    /// There is no `ok`, which every reply has.
+    Type { field: &'static str },
+    /// The required field `ok` is missing.
     #[error("reply has no field `ok`")]
     MissingOk,
-    /// The server announces a further reply, which was not asked for.
+    /// The server announces another reply, which was not requested.
     #[error("server announces another reply that was not requested")]
     MoreToCome,
 }
@@ -40,42 +37,41 @@ impl From<FrameError> for ReplyError {
     }
 }
 
-/// What a reply says.
+/// Content of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reply<'a> {
-    /// Whether the command as a whole was carried out. Single writes may have failed even so.
+    /// Whether the command as a whole was executed. Single writes may still have failed.
     pub ok: bool,
-    /// Code of the failure of the command; 0 if there is none.
+    /// Code of the command's failure; 0 if none.
     pub code: i32,
-    /// Name of `code`, empty if there is none.
+    /// Name of `code`, or empty.
     pub code_name: &'a str,
-    /// Text of the failure of the command, empty if there is none.
+    /// Text of the command's failure, or empty.
     pub message: &'a str,
     /// Documents inserted, deleted, or matched and upserted by updates.
     pub n: i64,
     /// Documents changed by updates.
     pub n_modified: i64,
-    /// Documents made by upserts.
+    /// Documents created by upserts.
     pub upserted: u32,
-    /// The first single write that failed.
+    /// The first failed single write.
     pub first_write_error: Option<WriteError<'a>>,
-    /// Single writes that failed.
+    /// Number of failed single writes.
     pub write_error_count: u32,
-    /// The writes were carried out, but not with the durability asked for.
+    /// The writes were executed, but not with the requested durability.
     pub write_concern_error: Option<WriteConcernError<'a>>,
     /// Cursor of a find or getMore.
     pub cursor: Option<Cursor<'a>>,
-    /// Labels of a failure.
     pub labels: ErrorLabels,
     document: &'a [u8],
 }
 
-/// The labels of a failure that decide whether it is worth another attempt.
+/// Error labels that decide whether another attempt is useful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorLabels {
     /// `RetryableWriteError`: the same write may be sent again.
     pub retryable_write: bool,
-    /// `RetryableError`: the command was not begun and may be sent again.
+    /// `RetryableError`: the command was not started and may be sent again.
     pub retryable: bool,
     /// `SystemOverloadedError`: the server sheds load.
     pub overloaded: bool,
@@ -86,57 +82,52 @@ pub struct ErrorLabels {
 /// Failure of a single write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteError<'a> {
-    /// Place of the write in the command, from 0.
+    /// Index of the write in the command, from 0.
     pub index: i64,
-    /// Code of the failure.
     pub code: i32,
-    /// Text of the failure.
     pub message: &'a str,
 }
 
 /// Failure to reach a write concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteConcernError<'a> {
-    /// Code of the failure.
     pub code: i32,
     /// Name of `code`, or empty.
     pub code_name: &'a str,
-    /// Text of the failure.
     pub message: &'a str,
 }
 
 /// Refusal of an operation by the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusal<'a> {
-    /// Code of the failure, or 0.
+    /// Error code, or 0.
     pub code: i32,
     /// Name of `code`, or empty.
     pub code_name: &'a str,
-    /// Text of the failure, or empty.
+    /// Error text, or empty.
     pub message: &'a str,
 }
 
 /// One batch of a cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor<'a> {
-    /// Number of the cursor for `getMore`; 0 when it is at its end.
+    /// Cursor ID for `getMore`; 0 at the end.
     pub id: i64,
-    /// Documents in this batch.
     pub count: u32,
     batch: Option<Document<'a>>,
 }
 
 impl<'a> Cursor<'a> {
-    /// The documents of this batch. Length and end of each have been checked, the elements have not.
+    /// The documents of this batch. Their lengths and ends have been checked, but not their elements.
     pub fn documents(&self) -> impl Iterator<Item = Document<'a>> + use<'a> {
-        // `read` has walked the batch once, so an error cannot occur here.
+        // `read` has walked through the batch, so no error is possible here.
         let elements = self.batch.into_iter().flat_map(|batch| batch.elements());
         elements.map_while(|element| element.ok()?.document().ok()?)
     }
 }
 
 impl<'a> Reply<'a> {
-    /// The first failure in the reply: of the command, of a single write, or of the write concern.
+    /// The first failure in the reply: of the command, a single write, or the write concern.
     pub fn refusal(&self) -> Option<Refusal<'a>> {
         let (code, code_name, message) = if !self.ok {
             (self.code, self.code_name, self.message)
@@ -147,18 +138,14 @@ impl<'a> Reply<'a> {
             (error.code, error.code_name, error.message)
         };
         let code_name = match code_name {
-            // Single writes have a code and a text alone.
+            // Failures of single writes have only a code and a text.
             "" => crate::code::name(code).unwrap_or_default(),
             name => name,
         };
-        Some(Refusal {
-            code,
-            code_name,
-            message,
-        })
+        Some(Refusal { code, code_name, message })
     }
 
-    /// The whole reply, for fields that are not read here.
+    /// The whole reply, for other fields.
     pub fn document(&self) -> Result<Document<'a>, ReplyError> {
         Ok(Document::new(self.document)?)
     }
@@ -176,10 +163,7 @@ pub fn read(body: &[u8]) -> Result<Reply<'_>, ReplyError> {
 
 /// Reads a reply that is a bare document.
 pub fn read_document(bytes: &[u8]) -> Result<Reply<'_>, ReplyError> {
-    let mut reply = Reply {
-        document: bytes,
-        ..Reply::default()
-    };
+    let mut reply = Reply { document: bytes, ..Reply::default() };
     let mut ok = None;
     for element in Document::new(bytes)?.elements() {
         let element = element?;
@@ -224,9 +208,7 @@ fn cursor<'a>(element: &Element<'a>) -> Result<Cursor<'a>, ReplyError> {
         }
     }
     if cursor.batch.is_none() {
-        return Err(ReplyError::Type {
-            field: "cursor batch",
-        });
+        return Err(ReplyError::Type { field: "cursor batch" });
     }
     Ok(cursor)
 }
@@ -243,11 +225,7 @@ fn count_documents(batch: Document<'_>) -> Result<u32, ReplyError> {
 fn read_write_errors<'a>(reply: &mut Reply<'a>, element: &Element<'a>) -> Result<(), ReplyError> {
     for element in document(element, "writeErrors")?.elements() {
         let error = failure(&element?, "writeErrors")?;
-        let error = WriteError {
-            index: error.index,
-            code: error.code,
-            message: error.message,
-        };
+        let error = WriteError { index: error.index, code: error.code, message: error.message };
         reply.first_write_error.get_or_insert(error);
         reply.write_error_count += 1;
     }
@@ -267,7 +245,7 @@ fn read_labels(labels: &mut ErrorLabels, element: &Element<'_>) -> Result<(), Re
     Ok(())
 }
 
-/// An embedded description of a failure.
+/// An embedded failure description.
 #[derive(Default)]
 struct Failure<'a> {
     index: i64,
@@ -335,10 +313,7 @@ mod tests {
 
     #[test]
     fn a_find_returns_its_documents_as_slices() {
-        let documents = [
-            doc! { "_id": "user1", "field0": 1 },
-            doc! { "_id": "user2" },
-        ];
+        let documents = [doc! { "_id": "user1", "field0": 1 }, doc! { "_id": "user2" }];
         let body = encode(&doc! {
             "cursor": { "firstBatch": documents.to_vec(), "id": 99i64, "ns": "db.c" }, "ok": 1.0,
         });
@@ -395,27 +370,13 @@ mod tests {
             "ok": 1.0,
         });
         let reply = read(&body).unwrap();
-        let first = WriteError {
-            index: 2,
-            code: 11000,
-            message: "duplicate key",
-        };
+        let first = WriteError { index: 2, code: 11000, message: "duplicate key" };
         assert_eq!(reply.first_write_error, Some(first));
-        assert_eq!(
-            (reply.write_error_count, reply.upserted, reply.n),
-            (2, 1, 3)
-        );
-        let concern = WriteConcernError {
-            code: 64,
-            code_name: "WriteConcernTimeout",
-            message: "waiting",
-        };
+        assert_eq!((reply.write_error_count, reply.upserted, reply.n), (2, 1, 3));
+        let concern =
+            WriteConcernError { code: 64, code_name: "WriteConcernTimeout", message: "waiting" };
         assert_eq!(reply.write_concern_error, Some(concern));
-        let refusal = Refusal {
-            code: 11000,
-            code_name: "DuplicateKey",
-            message: "duplicate key",
-        };
+        let refusal = Refusal { code: 11000, code_name: "DuplicateKey", message: "duplicate key" };
         assert_eq!(reply.refusal(), Some(refusal));
     }
 
@@ -427,11 +388,7 @@ mod tests {
                      \x021\0\x0f\0\0\0RetryableError\0\
                      \x022\0\x02\0\0\0x\0\0\0";
         let reply = read(body).unwrap();
-        let expected = ErrorLabels {
-            retryable: true,
-            overloaded: true,
-            ..ErrorLabels::default()
-        };
+        let expected = ErrorLabels { retryable: true, overloaded: true, ..ErrorLabels::default() };
         assert_eq!((reply.ok, reply.code, reply.labels), (false, 462, expected));
         let name = reply.refusal().map(|refusal| refusal.code_name);
         assert_eq!(name, Some("IngressRequestRateLimitExceeded"));
@@ -447,10 +404,7 @@ mod tests {
         assert!(reply.labels.retryable_write && reply.labels.no_writes_performed);
         assert!(!reply.labels.retryable && !reply.labels.overloaded);
         let refusal = reply.refusal().unwrap();
-        assert_eq!(
-            (refusal.code, refusal.code_name),
-            (91, "ShutdownInProgress")
-        );
+        assert_eq!((refusal.code, refusal.code_name), (91, "ShutdownInProgress"));
     }
 
     #[test]
@@ -479,20 +433,13 @@ mod tests {
             (doc! { "n": "1", "ok": 1 }, "n"),
             (doc! { "cursor": 1, "ok": 1 }, "cursor"),
             (doc! { "cursor": {"id": 0}, "ok": 1 }, "cursor batch"),
-            (
-                doc! { "cursor": {"firstBatch": [1]}, "ok": 1 },
-                "cursor batch",
-            ),
+            (doc! { "cursor": {"firstBatch": [1]}, "ok": 1 }, "cursor batch"),
             (doc! { "writeErrors": [1], "ok": 1 }, "writeErrors"),
             (doc! { "code": i64::MAX, "ok": 0 }, "code"),
             (doc! { "errmsg": 1, "ok": 0 }, "errmsg"),
             (doc! { "errorLabels": [1], "ok": 0 }, "errorLabels"),
         ] {
-            assert_eq!(
-                read(&encode(&document)),
-                Err(ReplyError::Type { field }),
-                "{document}"
-            );
+            assert_eq!(read(&encode(&document)), Err(ReplyError::Type { field }), "{document}");
         }
         assert_eq!(read(&encode(&doc! { "n": 1 })), Err(ReplyError::MissingOk));
         let mut body = encode(&doc! { "ok": 1 });

@@ -1,7 +1,7 @@
 //! Client side of SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677) with MongoDB's rules for passwords.
 //!
-//! The caller carries the messages and supplies the nonce. Deriving the key from the password is
-//! slow on purpose; [`SaltedPasswords`] keeps the result, so that only the first connection pays.
+//! The caller transfers the messages and supplies the nonce. Deriving the key from the password is slow on purpose;
+//! [`SaltedPasswords`] caches the result, so that only the first connection is slow.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,22 +14,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// Fewer iterations are refused: a server that asks for less makes guessing the password cheap.
+/// Fewer iterations are refused, because they would make guessing the password cheap.
 pub const MIN_ITERATIONS: u32 = 4096;
-/// More iterations are refused: they would keep the client busy for many seconds.
+/// More iterations are refused, because they would keep the client busy for many seconds.
 pub const MAX_ITERATIONS: u32 = 10_000_000;
 
-/// Header that says: no channel binding, no other identity.
+/// Header without channel binding and authorization identity.
 const GS2_HEADER: &str = "n,,";
-/// The same in base64, as the last message repeats it.
+/// `GS2_HEADER` in base64, for the last message.
 const GS2_HEADER_BASE64: &str = "biws";
 
-/// Ways of authentication.
+/// Authentication mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
-    /// SCRAM with SHA-1; what MongoDB 3.6 has.
+    /// SCRAM with SHA-1, for MongoDB 3.6.
     ScramSha1,
-    /// SCRAM with SHA-256; since MongoDB 4.0.
+    /// SCRAM with SHA-256, since MongoDB 4.0.
     ScramSha256,
 }
 
@@ -67,7 +67,7 @@ impl Mechanism {
         }
     }
 
-    /// What stands for the password in the key derivation.
+    /// Input of the key derivation for a password.
     fn prepare(self, username: &str, password: &str) -> Result<String, ScramError> {
         match self {
             Mechanism::ScramSha1 => {
@@ -89,50 +89,41 @@ fn hmac<M: Mac + hmac::digest::KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> 
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Why an authentication cannot go on. No variant holds a secret.
+/// Why an authentication failed. No variant contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScramError {
-    /// The password has characters that SASLprep forbids.
+    /// The password contains characters that SASLprep forbids.
     #[error("password contains characters that are not allowed")]
     Password,
-    /// A message of the server is not as the mechanism says.
+    /// A message of the server violates the protocol.
     #[error("server's authentication message is malformed: {what}")]
-    Malformed {
-        /// What is wrong.
-        what: &'static str,
-    },
+    Malformed { what: &'static str },
     /// The server's nonce does not extend ours.
     #[error("server's nonce does not start with the client's")]
     Nonce,
-    /// The number of iterations is outside of the limits.
+    /// The number of iterations is outside the limits.
     #[error(
         "server requests {iterations} iterations; {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed"
     )]
-    Iterations {
-        /// Iterations that the server asks for.
-        iterations: u32,
-    },
-    /// The server reports a failure in its last message.
+    Iterations { iterations: u32 },
+    /// The server reported a failure in its last message.
     #[error("server refuses the authentication: `{message}`")]
-    Refused {
-        /// The server's text.
-        message: String,
-    },
-    /// The server does not prove that it knows the password.
+    Refused { message: String },
+    /// The server did not prove that it knows the password.
     #[error("server did not prove that it knows the password")]
     ServerSignature,
-    /// The steps are not taken in their order.
+    /// The steps were called in the wrong order.
     #[error("authentication step is out of order")]
     Order,
 }
 
-/// Keys derived from one password, by mechanism, salt and iterations. Shared by all connections of one user.
+/// Cache of keys derived from one password, by mechanism, salt and iterations. All connections of one user share it.
 #[derive(Default)]
 pub struct SaltedPasswords {
     keys: Mutex<HashMap<Derivation, Arc<Keys>>>,
 }
 
-/// What a derivation depends on beside the password.
+/// Inputs of a derivation other than the password.
 #[derive(PartialEq, Eq, Hash)]
 struct Derivation {
     mechanism: Mechanism,
@@ -152,12 +143,12 @@ impl fmt::Debug for SaltedPasswords {
 }
 
 impl SaltedPasswords {
-    /// An empty cache. It must be used for one user and password only.
+    /// An empty cache, for one user and password only.
     pub fn new() -> Self {
         SaltedPasswords::default()
     }
 
-    /// Number of derivations that have been made.
+    /// Number of derivations so far.
     pub fn derivations(&self) -> usize {
         let keys = self.keys.lock();
         keys.unwrap_or_else(PoisonError::into_inner).len()
@@ -165,13 +156,9 @@ impl SaltedPasswords {
 
     fn keys(&self, client: &Client, salt: Vec<u8>, iterations: u32) -> Arc<Keys> {
         let mechanism = client.mechanism;
-        // The lock is held while deriving: others that connect meanwhile need the same result.
+        // The lock is held during the derivation: other connections need the same result.
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let derivation = Derivation {
-            mechanism,
-            salt,
-            iterations,
-        };
+        let derivation = Derivation { mechanism, salt, iterations };
         if let Some(found) = keys.get(&derivation) {
             return Arc::clone(found);
         }
@@ -189,7 +176,7 @@ impl SaltedPasswords {
 /// One authentication: first message, [`server_first`](Client::server_first), [`server_final`](Client::server_final).
 pub struct Client {
     mechanism: Mechanism,
-    /// As [`Mechanism::prepare`] gives it.
+    /// Output of [`Mechanism::prepare`].
     password: String,
     nonce: String,
     first_bare: String,
@@ -205,7 +192,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Begins an authentication. `nonce` must be unpredictable printable ASCII without commas, fresh for each one.
+    /// Starts an authentication. `nonce` must be unpredictable printable ASCII without commas, and new for each one.
     pub fn new(
         mechanism: Mechanism,
         username: &str,
@@ -263,7 +250,7 @@ impl Client {
         Ok(format!("{without_proof},p={}", BASE64.encode(proof)))
     }
 
-    /// Checks the server's last message: whether it accepts us, and whether it knows the password itself.
+    /// Checks the server's last message: whether it accepts the client, and whether it knows the password.
     pub fn server_final(&self, payload: &[u8]) -> Result<(), ScramError> {
         let expected = self.server_signature.as_ref().ok_or(ScramError::Order)?;
         let text = text(payload)?;
@@ -277,11 +264,7 @@ impl Client {
             .strip_prefix("v=")
             .and_then(|signature| BASE64.decode(signature).ok())
             .ok_or(ScramError::Malformed { what })?;
-        if signature == *expected {
-            Ok(())
-        } else {
-            Err(ScramError::ServerSignature)
-        }
+        if signature == *expected { Ok(()) } else { Err(ScramError::ServerSignature) }
     }
 }
 
@@ -297,21 +280,16 @@ impl<'a> ServerFirst<'a> {
         let mut parts = text.split(',');
         let mut part = |prefix, what| {
             let part: Option<&'a str> = parts.next();
-            part.and_then(|part| part.strip_prefix(prefix))
-                .ok_or(malformed(what))
+            part.and_then(|part| part.strip_prefix(prefix)).ok_or(malformed(what))
         };
-        // A mandatory extension (`m=`) would come first, and is refused by this order.
+        // A mandatory extension (`m=`) would come first, and is rejected because of this order.
         let nonce = part("r=", "no nonce")?;
         let salt = part("s=", "no salt")?;
         let iterations = part("i=", "no number of iterations")?;
         Ok(ServerFirst {
             nonce,
-            salt: BASE64
-                .decode(salt)
-                .map_err(|_| malformed("salt is not base64"))?,
-            iterations: iterations
-                .parse()
-                .map_err(|_| malformed("iterations are no number"))?,
+            salt: BASE64.decode(salt).map_err(|_| malformed("salt is not base64"))?,
+            iterations: iterations.parse().map_err(|_| malformed("iterations are not a number"))?,
         })
     }
 }
@@ -354,9 +332,7 @@ mod tests {
     };
 
     fn begin(exchange: &Exchange) -> Client {
-        let Exchange {
-            mechanism, nonce, ..
-        } = *exchange;
+        let Exchange { mechanism, nonce, .. } = *exchange;
         Client::with_prepared(mechanism, "user", exchange.password.into(), nonce)
     }
 
@@ -378,9 +354,7 @@ mod tests {
     fn passwords_are_prepared_as_the_server_does() {
         let digest = Mechanism::ScramSha1.prepare("user", "pencil").unwrap();
         assert_eq!(digest, "1c33006ec1ffd90f9cadcbcc0e118200");
-        let prepared = Mechanism::ScramSha256
-            .prepare("u", "I\u{ad}X\u{2168}")
-            .unwrap();
+        let prepared = Mechanism::ScramSha256.prepare("u", "I\u{ad}X\u{2168}").unwrap();
         assert_eq!(prepared, "IXIX");
         let forbidden = Client::new(Mechanism::ScramSha256, "u", "a\u{7}", "n");
         assert_eq!(forbidden.unwrap_err(), ScramError::Password);
@@ -396,9 +370,7 @@ mod tests {
         }
         assert_eq!(cache.derivations(), 1);
         let other = SHA_256.server_first.replace("i=4096", "i=4097");
-        begin(&SHA_256)
-            .server_first(other.as_bytes(), &cache)
-            .unwrap();
+        begin(&SHA_256).server_first(other.as_bytes(), &cache).unwrap();
         assert_eq!(cache.derivations(), 2);
     }
 
@@ -409,21 +381,12 @@ mod tests {
         let cache = SaltedPasswords::new();
         let first = SHA_256.server_first.as_bytes();
         client.server_first(first, &cache).unwrap();
-        assert_eq!(
-            client.server_final(b"v=AAAA"),
-            Err(ScramError::ServerSignature)
-        );
+        assert_eq!(client.server_final(b"v=AAAA"), Err(ScramError::ServerSignature));
         let message = "invalid-proof".into();
         let refused = Err(ScramError::Refused { message });
         assert_eq!(client.server_final(b"e=invalid-proof"), refused);
-        assert!(matches!(
-            client.server_final(b"v=*"),
-            Err(ScramError::Malformed { .. })
-        ));
-        assert!(matches!(
-            client.server_final(b"\xff"),
-            Err(ScramError::Malformed { .. })
-        ));
+        assert!(matches!(client.server_final(b"v=*"), Err(ScramError::Malformed { .. })));
+        assert!(matches!(client.server_final(b"\xff"), Err(ScramError::Malformed { .. })));
     }
 
     #[test]
@@ -439,15 +402,7 @@ mod tests {
             let text = format!("r={nonce}x,s=AAAA,i={iterations}");
             assert_eq!(try_first(&text), Err(ScramError::Iterations { iterations }));
         }
-        for text in [
-            "",
-            "m=x",
-            "r=a",
-            "r=a,s=A",
-            "r=a,s=AAAA",
-            "r=a,s=*,i=1",
-            "r=a,s=AAAA,i=x",
-        ] {
+        for text in ["", "m=x", "r=a", "r=a,s=A", "r=a,s=AAAA", "r=a,s=*,i=1", "r=a,s=AAAA,i=x"] {
             let malformed = matches!(try_first(text), Err(ScramError::Malformed { .. }));
             assert!(malformed, "{text}");
         }

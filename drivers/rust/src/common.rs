@@ -1,4 +1,4 @@
-//! What the Rust drivers share: options, clock, barrier, pacing and stamps.
+//! Shared code of the Rust drivers: options, clock, barrier, pacing and stamps.
 
 use crate::seen::Seen;
 use nix::time::{ClockId, clock_gettime};
@@ -15,19 +15,19 @@ use std::time::Duration;
 pub(crate) const NO_BATCH: u32 = u32::MAX;
 pub(crate) const PRODUCER_SHIFT: u32 = 40;
 pub(crate) const POSITION_LOST: i32 = 136;
-/// After a request to stop, inserts in flight have this long to be answered.
+/// Time for answers to inserts in flight after a stop request.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 pub(crate) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(10);
 pub(crate) const BACK_OFF_LAST: Duration = Duration::from_secs(1);
-/// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded
-/// server): so long after the opening what is missing is asked for.
+/// A tailable cursor opened during inserts may skip some of them (seen with the embedded server). Missing messages
+/// are requested this long after the opening.
 pub(crate) const CATCH_UP_NS: i64 = 100_000_000;
 /// Longest spinning before an intended start.
 pub(crate) const SPIN_NS: i64 = 50_000;
-/// Pings before `ready`, one after the other: each driver starts as warm as the others.
+/// Pings before `ready`, one after the other, so that all drivers start equally warm.
 pub(crate) const PINGS: usize = 100;
-/// Failed inserts that are told one by one.
+/// Largest number of failed inserts with an event each.
 const TOLD: i64 = 20;
 const MOST_MESSAGES: i64 = (1 << PRODUCER_SHIFT) - 1;
 
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     pub(crate) uri: String,
 }
 
-/// What an option may be: (name, default, rule). Without a default it must be given.
+/// Definition of an option: (name, default, rule). Without a default, it is required.
 type Known = (&'static str, Option<&'static str>, Rule);
 
 #[derive(Clone, Copy)]
@@ -56,11 +56,7 @@ const COMMON: &[Known] = &[
     ("output", None, Rule::Text),
     ("messages", None, Rule::Whole(0, MOST_MESSAGES)),
     ("pool", Some("100"), Rule::Whole(1, 100_000)),
-    (
-        "clock",
-        Some("monotonic"),
-        Rule::Words(&["monotonic", "realtime"]),
-    ),
+    ("clock", Some("monotonic"), Rule::Words(&["monotonic", "realtime"])),
 ];
 const PRODUCE: &[Known] = &[
     ("producer", Some("0"), Rule::Whole(0, 65_535)),
@@ -72,11 +68,7 @@ const PRODUCE: &[Known] = &[
     ("schedule", Some(""), Rule::Text),
 ];
 const CONSUME: &[Known] = &[
-    (
-        "mode",
-        Some("tailable"),
-        Rule::Words(&["tailable", "change-stream", "poll"]),
-    ),
+    ("mode", Some("tailable"), Rule::Words(&["tailable", "change-stream", "poll"])),
     ("producers", Some("1"), Rule::Whole(1, 65_536)),
     ("await-ms", Some("1000"), Rule::Whole(1, 3_600_000)),
     ("batch-size", Some("0"), Rule::Whole(1, 1_000_000)),
@@ -86,7 +78,7 @@ const CONSUME: &[Known] = &[
 ];
 
 impl Options {
-    /// Reads pairs of a name and a value; the error is one line that names the option.
+    /// Parses pairs of a name and a value; the error is one line that names the option.
     pub(crate) fn parse(role: &str, arguments: &[String]) -> Result<Self, String> {
         let own = if role == "produce" { PRODUCE } else { CONSUME };
         let known: Vec<Known> = COMMON.iter().chain(own).copied().collect();
@@ -150,21 +142,16 @@ impl Options {
         }
         let data = std::fs::read(path).map_err(|error| format!("option `--schedule`: {error}"))?;
         let (entries, _) = data.as_chunks::<8>();
-        let schedule: Vec<i64> = entries
-            .iter()
-            .map(|entry| i64::from_le_bytes(*entry))
-            .collect();
+        let schedule: Vec<i64> = entries.iter().map(|entry| i64::from_le_bytes(*entry)).collect();
         let messages = self.whole("messages");
         if (schedule.len() as i64) < messages {
             let entries = schedule.len();
-            return Err(format!(
-                "option `--schedule`: {entries} entries for {messages} messages"
-            ));
+            return Err(format!("option `--schedule`: {entries} entries for {messages} messages"));
         }
         Ok(Some(schedule))
     }
 
-    /// The same bytes in every driver.
+    /// Padding; the same bytes in every driver.
     pub(crate) fn padding(&self) -> Vec<u8> {
         let mut state = 42_u32;
         let next = |_| {
@@ -179,9 +166,7 @@ impl Rule {
     fn check(self, value: &str) -> Result<(), String> {
         let is_whole = |low, high| {
             value.bytes().all(|byte| byte.is_ascii_digit())
-                && value
-                    .parse::<i64>()
-                    .is_ok_and(|number| (low..=high).contains(&number))
+                && value.parse::<i64>().is_ok_and(|number| (low..=high).contains(&number))
         };
         match self {
             Rule::Text => Ok(()),
@@ -197,7 +182,7 @@ impl Rule {
     }
 }
 
-/// The clock that all programs of a run share.
+/// The clock shared by all programs of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(ClockId);
 
@@ -211,7 +196,7 @@ impl Clock {
 /// One line of JSON on standard output.
 pub(crate) fn emit(event: &Value) {
     let mut output = std::io::stdout().lock();
-    // Nobody reads any more: the run is over.
+    // The reader may be gone: the run is over.
     let _ = writeln!(output, "{event}").and_then(|()| output.flush());
 }
 
@@ -228,7 +213,7 @@ pub(crate) fn end(code: i32) -> ! {
     process::exit(code)
 }
 
-/// The barrier on standard input, and every reason to stop.
+/// The barrier on standard input, and all stop requests.
 #[derive(Default)]
 pub(crate) struct Control {
     start_ns: AtomicI64,
@@ -258,7 +243,7 @@ impl Control {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
-    /// Says that all is open, and waits for the start.
+    /// Reports readiness, and waits for the start.
     pub(crate) fn ready(self: &Arc<Self>) {
         let _ = writeln!(std::io::stdout(), "ready");
         let control = Arc::clone(self);
@@ -276,7 +261,7 @@ impl Control {
                     _ => {}
                 }
             }
-            // Without a start nothing is sent.
+            // Without a start, nothing is sent.
             if control.start_ns() == 0 {
                 end(0);
             }
@@ -301,7 +286,7 @@ impl Control {
     }
 }
 
-/// Records of 32 bytes; on disk at the latest after a second.
+/// Stamps: records of 32 bytes, on disk after at most a second.
 pub(crate) struct Stamps(Mutex<Written>);
 
 struct Written {
@@ -340,8 +325,8 @@ impl Stamps {
         }
     }
 
-    /// Of a producer: n, intended, send, and the end of the insert, negative if it failed. Whether the failure is one
-    /// of those to tell.
+    /// A producer's stamp: n, intended, send, and the end of the insert, negative if it failed. Returns whether to
+    /// report the failure as an event.
     pub(crate) fn produced(&self, fields: [i64; 4]) -> bool {
         let mut written = self.locked();
         if written.closed {
@@ -356,12 +341,12 @@ impl Stamps {
         written.failed <= TOLD
     }
 
-    /// Of a consumer: n, send, received and the last two fields.
+    /// A consumer's stamp: n, send, received and the last two fields.
     pub(crate) fn consumed(&self, fields: [i64; 4]) {
         self.locked().write(fields);
     }
 
-    /// The last event of a producer. Inserts that are answered later have no stamp and are not counted.
+    /// The last event of a producer. Later answers have no stamp and are not counted.
     pub(crate) fn close(&self) -> Value {
         let mut written = self.locked();
         written.closed = true;
@@ -375,7 +360,7 @@ impl Written {
         for (bytes, field) in record.as_chunks_mut::<8>().0.iter_mut().zip(fields) {
             *bytes = field.to_le_bytes();
         }
-        // An error stays with the buffer and is told by its flush.
+        // The buffer keeps an error, and its flush reports it.
         let _ = self.file.write_all(&record);
     }
 }
@@ -385,7 +370,7 @@ pub(crate) fn producer_and_batch(producer: i32, batch: u32) -> i64 {
     i64::from(producer) | (i64::from(batch) << 32)
 }
 
-/// What a consumer counts besides messages.
+/// A consumer's counters other than messages.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) opened: i64,
@@ -405,13 +390,13 @@ impl Counters {
     }
 }
 
-/// Why a source had to be opened again.
+/// Reason for opening a source again.
 pub(crate) struct Lost {
     pub(crate) reason: &'static str,
     pub(crate) code: Option<i32>,
     pub(crate) message: String,
     pub(crate) reported: bool,
-    /// Of a blind cursor: for how many ns it was, and what queries found meanwhile.
+    /// For a blind cursor: how many ns it was blind, and how many messages queries found in that time.
     pub(crate) blind: Option<(i64, i64)>,
 }
 

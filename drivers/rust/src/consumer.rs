@@ -1,4 +1,4 @@
-//! The consumer: a tailable cursor, a change stream, or a query again and again.
+//! The consumer: a tailable cursor, a change stream, or a repeated query.
 
 use crate::code;
 use crate::common::{
@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tailable cursor that has brought nothing for so long is silent.
+/// A tailable cursor that returned nothing for this long is silent.
 const SILENT: Duration = Duration::from_millis(100);
 
 enum Source {
@@ -63,7 +63,7 @@ impl<'a> Consumer<'a> {
             exhausted: false,
             token: None,
             seen: Seen::default(),
-            // This driver hides empty answers: by then one to a later question is there.
+            // This driver hides empty answers; after this time, a later request has been answered.
             sight: Sight::new(BLIND_AFTER_NS + 2_000_000 * options.whole("await-ms")),
             counters: Counters::default(),
             last_ns: 0,
@@ -73,7 +73,7 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Everything but what came; without `newer` only what was overtaken.
+    /// Filter for all missing messages; without `newer`, only for overtaken ones.
     fn filter(&self, newer: bool) -> Document {
         let open = self.seen.open_ids();
         let newest = if newer { open.newer } else { Vec::new() };
@@ -83,7 +83,7 @@ impl<'a> Consumer<'a> {
         doc! { "$or": clauses }
     }
 
-    /// What a lost position left behind is read from the oldest message on: `everything`.
+    /// `everything`: read from the oldest message on, after a lost position.
     pub(crate) async fn open(&mut self, everything: bool) -> Result<()> {
         let wait = Duration::from_millis(self.options.whole("await-ms") as u64);
         let batch_size = Some(self.options.whole("batch-size") as u32).filter(|size| *size > 0);
@@ -95,11 +95,7 @@ impl<'a> Consumer<'a> {
         self.source = match self.options.text("mode") {
             "change-stream" => {
                 let inserts = [doc! { "$match": { "operationType": "insert" } }];
-                let watch = self
-                    .collection
-                    .watch()
-                    .pipeline(inserts)
-                    .max_await_time(wait);
+                let watch = self.collection.watch().pipeline(inserts).max_await_time(wait);
                 Source::Stream(
                     watch
                         .optional(batch_size, |watch, size| watch.batch_size(size))
@@ -113,10 +109,8 @@ impl<'a> Consumer<'a> {
                     .find(filter)
                     .optional(batch_size, |find, size| find.batch_size(size));
                 Source::Cursor(Box::new(if mode == "tailable" {
-                    let cursor = find
-                        .cursor_type(CursorType::TailableAwait)
-                        .max_await_time(wait)
-                        .await?;
+                    let cursor =
+                        find.cursor_type(CursorType::TailableAwait).max_await_time(wait).await?;
                     let now_ns = self.clock.now();
                     self.sight.opened(now_ns);
                     self.catch_up_ns = Some(now_ns + CATCH_UP_NS);
@@ -162,14 +156,10 @@ impl<'a> Consumer<'a> {
         self.counters.done(&self.seen, polls)
     }
 
-    /// Opens what is closed and reads one message; `None` if there is none now.
+    /// Opens the source if it is closed, and reads one message; `None` if none is available.
     async fn step(&mut self, lost: &mut Option<Lost>, idle: bool) -> Result<Option<Document>> {
         if matches!(self.source, Source::Closed) {
-            self.open(
-                lost.as_ref()
-                    .is_some_and(|lost| lost.reason == "position-lost"),
-            )
-            .await?;
+            self.open(lost.as_ref().is_some_and(|lost| lost.reason == "position-lost")).await?;
             if let Some(lost) = lost {
                 lost.tell(self.clock.now());
             }
@@ -185,8 +175,8 @@ impl<'a> Consumer<'a> {
                 cursor.try_next().await
             }
             Source::Cursor(cursor) => {
-                // The stream of a tailable cursor goes on through empty replies. To drop this future loses
-                // nothing: what is under way stays in the cursor.
+                // The stream of a tailable cursor continues through empty replies. Dropping this future loses
+                // nothing: pending data stays in the cursor.
                 match tokio::time::timeout(SILENT, cursor.try_next()).await {
                     Ok(document) => {
                         let document = document?;
@@ -229,15 +219,14 @@ impl<'a> Consumer<'a> {
             return;
         }
         let last = producer_and_batch(producer, NO_BATCH);
-        self.stamps
-            .consumed([number("n"), number("s"), received_ns, last]);
+        self.stamps.consumed([number("n"), number("s"), received_ns, last]);
         let delay_us = self.options.whole("delay-us") as u64;
         if delay_us > 0 {
             tokio::time::sleep(Duration::from_micros(delay_us)).await;
         }
     }
 
-    /// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+    /// Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent.
     async fn catch_up(&mut self, newer: bool) -> Result<()> {
         let mut missing = self.collection.find(self.filter(newer)).await?;
         while let Some(document) = missing.try_next().await? {
@@ -250,7 +239,7 @@ impl<'a> Consumer<'a> {
         self.options.text("mode") == "tailable"
     }
 
-    /// Closes a cursor that brings nothing of what queries find.
+    /// Closes a cursor that does not return messages that queries find.
     fn blind(&mut self) -> Option<Lost> {
         let now_ns = self.clock.now();
         let is_blind = self.is_tailable() && self.sight.is_blind(now_ns);
@@ -260,7 +249,7 @@ impl<'a> Consumer<'a> {
         })
     }
 
-    /// The cursor is dead without an error: a tailable cursor found nothing at all.
+    /// The cursor is dead without an error: the tailable cursor found no message.
     async fn ended(&mut self, lost: Option<Lost>) -> Lost {
         self.source = Source::Closed;
         self.counters.empty += 1;
@@ -268,7 +257,7 @@ impl<'a> Consumer<'a> {
         Lost {
             reason: "empty",
             code: None,
-            message: "the cursor found nothing and died".to_owned(),
+            message: "the cursor died without finding a message".to_owned(),
             reported: lost.is_some_and(|lost| lost.reason == "empty"),
             blind: None,
         }
@@ -290,12 +279,6 @@ impl<'a> Consumer<'a> {
             tokio::time::sleep(self.back_off).await;
             self.back_off = (2 * self.back_off).min(BACK_OFF_LAST);
         }
-        Lost {
-            reason,
-            code,
-            message: error.to_string(),
-            reported: false,
-            blind: None,
-        }
+        Lost { reason, code, message: error.to_string(), reported: false, blind: None }
     }
 }

@@ -23,7 +23,7 @@ fn version() {
     }));
 }
 
-/// With `least` connections in the pool, even if the options say fewer.
+/// Connects with at least `least` connections in the pool.
 async fn connect(options: &Options, least: u32) -> mongodb::error::Result<Collection<Document>> {
     let mut settings = ClientOptions::parse(&options.uri).await?;
     settings.max_pool_size = Some(least.max(options.whole("pool") as u32));
@@ -33,17 +33,12 @@ async fn connect(options: &Options, least: u32) -> mongodb::error::Result<Collec
     }
     let client = Client::with_options(settings)?;
     for _ in 0..PINGS {
-        client
-            .database("admin")
-            .run_command(doc! { "ping": 1 })
-            .await?;
+        client.database("admin").run_command(doc! { "ping": 1 }).await?;
     }
-    Ok(client
-        .database(options.text("database"))
-        .collection(options.text("collection")))
+    Ok(client.database(options.text("database")).collection(options.text("collection")))
 }
 
-/// The server's code of an error, if it is one of the server.
+/// The code of an error, if the server reported it.
 fn code(error: &mongodb::error::Error) -> Option<i32> {
     match &*error.kind {
         ErrorKind::Command(error) => Some(error.code),
@@ -62,7 +57,7 @@ async fn run(role: String, arguments: Vec<String>) -> Result<i32, (i32, String)>
     let stamps = Stamps::create(options.text("output")).map_err(usage)?;
     let control = Control::new();
     let unusable = |error| (4, format!("cannot use the server: {error}"));
-    // A consumer asks for what is missing while its cursor waits for the server on a connection of its own.
+    // A consumer queries for missing messages while its cursor waits for the server on a separate connection.
     let least = if role == "consume" { 2 } else { 1 };
     let collection = connect(&options, least).await.map_err(unusable)?;
     let done = if role == "produce" {
@@ -83,7 +78,7 @@ async fn main() {
     match arguments.first().map_or("", String::as_str) {
         "version" => version(),
         role @ ("produce" | "consume") => {
-            // On a thread of the runtime: answers need no other thread to be woken then.
+            // Run on a runtime thread, so that answers need not wake another thread.
             let running = tokio::spawn(run(role.to_owned(), arguments[1..].to_vec()));
             match running.await {
                 Ok(Ok(code)) => end(code),
@@ -91,9 +86,6 @@ async fn main() {
                 Err(error) => fail(1, &error.to_string()),
             }
         }
-        role => fail(
-            2,
-            &format!("`{role}` is not one of version, produce, consume"),
-        ),
+        role => fail(2, &format!("`{role}` is not one of version, produce, consume")),
     }
 }

@@ -1,5 +1,5 @@
-//! The producer: one task takes messages in turn. It sends itself if there is one in flight, else it spawns a task
-//! for each insert.
+//! The producer: one task takes messages in turn. With one insert in flight it sends them itself, otherwise it spawns
+//! a task for each insert.
 
 use crate::code;
 use crate::common::{Control, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit};
@@ -16,13 +16,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Interval;
 
-/// The runtime's timer has whole milliseconds and may be one late: this much before an intended start it is too
-/// coarse.
+/// The runtime's timer has whole milliseconds and may be one late, so it is too coarse this close to an intended
+/// start.
 const TIMER_NS: i64 = 2_000_000;
-/// How often a request to stop is looked for.
+/// Interval of the checks for a stop request.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What every insert needs.
+/// State shared by all inserts.
 struct Sender {
     collection: Collection<Document>,
     settings: InsertOneOptions,
@@ -33,7 +33,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Without a schedule a message is intended when it is sent.
+    /// Without a schedule, the intended start is the send start.
     async fn send(&self, n: i64, due_ns: Option<i64>) {
         let send_ns = self.clock.now();
         let intended_ns = due_ns.unwrap_or(send_ns);
@@ -44,11 +44,7 @@ impl Sender {
         let insert = self.collection.insert_one(message);
         let inserted = insert.with_options(self.settings.clone()).await;
         let ended_ns = self.clock.now();
-        let answered_ns = if inserted.is_ok() {
-            ended_ns
-        } else {
-            -ended_ns
-        };
+        let answered_ns = if inserted.is_ok() { ended_ns } else { -ended_ns };
         let tell = self.stamps.produced([n, intended_ns, send_ns, answered_ns]);
         if let Err(error) = inserted
             && tell
@@ -70,7 +66,7 @@ fn write_concern(options: &Options) -> WriteConcern {
     concern
 }
 
-/// False if the wait was ended by a request to stop.
+/// False if a stop request ended the wait.
 async fn wait_until(control: &Control, now: impl Fn() -> i64, at_ns: i64) -> bool {
     loop {
         let left_ns = at_ns - now();
@@ -81,14 +77,14 @@ async fn wait_until(control: &Control, now: impl Fn() -> i64, at_ns: i64) -> boo
             let pause_ns = (left_ns - TIMER_NS).min(100_000_000);
             tokio::time::sleep(Duration::from_nanos(pause_ns.unsigned_abs())).await;
         } else if left_ns > SPIN_NS {
-            // Other tasks go on in another thread.
+            // Other tasks continue in another thread.
             let pause = Duration::from_nanos((left_ns - SPIN_NS).unsigned_abs());
             tokio::task::block_in_place(|| std::thread::sleep(pause));
         }
     }
 }
 
-/// Waits for the work, after a request to stop for a limited time only. One timer serves all messages.
+/// Waits for the work; after a stop request, only for a limited time. One timer serves all messages.
 async fn unless_stopped<T>(
     work: impl Future<Output = T>,
     control: &Control,
@@ -119,16 +115,11 @@ pub(crate) async fn run(
     let clock = options.clock();
     let sender = Arc::new(Sender {
         collection: collection.clone(),
-        settings: InsertOneOptions::builder()
-            .write_concern(write_concern(options))
-            .build(),
+        settings: InsertOneOptions::builder().write_concern(write_concern(options)).build(),
         stamps: Arc::clone(stamps),
         clock,
         producer: options.whole("producer"),
-        pad: Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: options.padding(),
-        },
+        pad: Binary { subtype: BinarySubtype::Generic, bytes: options.padding() },
     });
     let most = options.number("in-flight");
     let permits = most.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
@@ -138,9 +129,8 @@ pub(crate) async fn run(
     let ready = Arc::clone(control);
     let _ = tokio::task::spawn_blocking(move || ready.ready()).await;
     for index in 0..options.whole("messages") {
-        let due_ns = schedule
-            .as_ref()
-            .map(|schedule| control.start_ns() + schedule[index as usize]);
+        let due_ns =
+            schedule.as_ref().map(|schedule| control.start_ns() + schedule[index as usize]);
         let wake_ns = due_ns.unwrap_or_else(|| control.start_ns());
         if !wait_until(control, || clock.now(), wake_ns).await {
             break;
@@ -148,10 +138,7 @@ pub(crate) async fn run(
         let n = options.whole("first") + index;
         if most == Some(1) {
             let insert = sender.send(n, due_ns);
-            if unless_stopped(insert, control, &mut look, GRACE)
-                .await
-                .is_none()
-            {
+            if unless_stopped(insert, control, &mut look, GRACE).await.is_none() {
                 break;
             }
             continue;

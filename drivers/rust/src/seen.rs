@@ -1,11 +1,11 @@
-//! Which messages a consumer had, and which it still has to ask for: inserts in flight overtake each other.
+//! Received messages of a consumer, and the filter for missing ones: inserts in flight overtake each other.
 
 use crate::common::PRODUCER_SHIFT;
 use std::collections::{BTreeMap, HashSet};
 
-/// Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+/// Largest number of missing messages that a filter lists one by one; lower ones are requested as a range.
 const NAMED: usize = 4096;
-/// Numbers in one word of the record of what came.
+/// Numbers in one word of the record of received messages.
 const WORD: i64 = 64;
 
 #[derive(Default)]
@@ -13,28 +13,28 @@ pub(crate) struct Seen {
     pub(crate) count: i64,
     pub(crate) duplicates: i64,
     producers: BTreeMap<i32, Progress>,
-    /// What a query found before the cursor brought it.
+    /// Messages that a query found before the cursor returned them.
     queried: HashSet<(i32, i64)>,
 }
 
 struct Progress {
     newest: i64,
-    /// One bit for each number, by `n / WORD`: what nothing came of is not there.
+    /// One bit for each number, by `n / WORD`; empty words are omitted.
     came: BTreeMap<i64, u64>,
 }
 
 /// Ranges of `_id` (above, below; both excluded) and single ones.
 #[derive(Default)]
 pub(crate) struct OpenIds {
-    /// Newer than what came.
+    /// Newer than all received messages.
     pub(crate) newer: Vec<(i64, i64)>,
-    /// Older than the overtaken ones that are named.
+    /// Older than the listed overtaken messages.
     pub(crate) older: Vec<(i64, i64)>,
     pub(crate) overtaken: Vec<i64>,
 }
 
 impl Progress {
-    /// False if it came before.
+    /// False if it was received before.
     fn mark(&mut self, n: i64) -> bool {
         let word = self.came.entry(n / WORD).or_default();
         let bit = 1 << (n % WORD);
@@ -44,7 +44,7 @@ impl Progress {
         is_new
     }
 
-    /// The newest of those that were overtaken, and the number below which there may be more.
+    /// The newest overtaken messages, and the number below which there may be more.
     fn overtaken(&self) -> (Vec<i64>, i64) {
         let mut missing = Vec::new();
         let mut next = self.newest;
@@ -68,13 +68,13 @@ impl Progress {
 }
 
 impl Seen {
-    /// Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query
-    /// finds again is none either.
+    /// Whether the message is new. A message that the cursor returns after a query found it, or that a query finds
+    /// again, does not count as a duplicate.
     pub(crate) fn accept(&mut self, producer: i32, n: i64, by_query: bool) -> bool {
-        let state = self.producers.entry(producer).or_insert(Progress {
-            newest: -1,
-            came: BTreeMap::new(),
-        });
+        let state = self
+            .producers
+            .entry(producer)
+            .or_insert(Progress { newest: -1, came: BTreeMap::new() });
         if state.mark(n) {
             if by_query {
                 self.queried.insert((producer, n));
@@ -88,12 +88,12 @@ impl Seen {
         false
     }
 
-    /// What queries found and no cursor brought.
+    /// Messages that queries found and no cursor returned.
     pub(crate) fn caught_up(&self) -> usize {
         self.queried.len()
     }
 
-    /// Everything but what came.
+    /// Filter for all missing messages.
     pub(crate) fn open_ids(&self) -> OpenIds {
         let mut open = OpenIds::default();
         let mut above = i64::MIN;

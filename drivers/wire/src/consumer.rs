@@ -1,4 +1,4 @@
-//! The consumer: a tailable cursor, a change stream, or a query again and again, on one connection.
+//! The consumer: a tailable cursor, a change stream, or a repeated query, on one connection.
 
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control as Run, Counters, EMPTY_PAUSE, Lost,
@@ -24,7 +24,7 @@ pub(crate) struct Consumer<'a> {
     connector: Connector,
     connection: Option<Control>,
     clock: Clock,
-    /// The server's number of the open cursor; 0 when it is dead.
+    /// The server's ID of the open cursor; 0 if it is dead.
     cursor: i64,
     open: bool,
     batch: VecDeque<Document>,
@@ -69,7 +69,7 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Runs a command that answers with a cursor, on a new connection where the last one is broken.
+    /// Runs a command that returns a cursor, on a new connection if the last one is broken.
     fn ask(&mut self, command: Document) -> Result<Document, Failure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -78,10 +78,7 @@ impl<'a> Consumer<'a> {
         let reply = connection.run(self.options.text("database"), command);
         let reply = reply.map_err(|error| described(&error))?;
         self.connection = Some(connection);
-        reply
-            .get_document("cursor")
-            .cloned()
-            .map_err(|error| (None, error.to_string()))
+        reply.get_document("cursor").cloned().map_err(|error| (None, error.to_string()))
     }
 
     fn take(&mut self, cursor: &Document, field: &str) {
@@ -93,17 +90,12 @@ impl<'a> Consumer<'a> {
         self.batch.extend(
             documents
                 .filter_map(|value| value.as_document())
-                .map(|document| {
-                    document
-                        .get_document("fullDocument")
-                        .unwrap_or(document)
-                        .clone()
-                }),
+                .map(|document| document.get_document("fullDocument").unwrap_or(document).clone()),
         );
         self.batches += u32::from(!self.batch.is_empty());
     }
 
-    /// Everything but what came; without `newer` only what was overtaken.
+    /// Filter for all missing messages; without `newer`, only for overtaken ones.
     fn filter(&self, newer: bool) -> Document {
         let open = self.seen.open_ids();
         let newest = if newer { open.newer } else { Vec::new() };
@@ -113,7 +105,7 @@ impl<'a> Consumer<'a> {
         doc! { "$or": clauses }
     }
 
-    /// What a lost position left behind is read from the oldest message on: `everything`.
+    /// `everything`: read from the oldest message on, after a lost position.
     pub(crate) fn open(&mut self, everything: bool) -> Result<(), Failure> {
         let filter = if everything || self.seen.count == 0 {
             doc! {}
@@ -193,13 +185,10 @@ impl<'a> Consumer<'a> {
         self.counters.done(&self.seen, polls)
     }
 
-    /// Opens what is closed and reads one message; `None` if there is none now.
+    /// Opens the source if it is closed, and reads one message; `None` if none is available.
     fn step(&mut self, lost: &mut Option<Lost>, idle: bool) -> Result<Option<Document>, Failure> {
         if !self.open {
-            self.open(
-                lost.as_ref()
-                    .is_some_and(|lost| lost.reason == "position-lost"),
-            )?;
+            self.open(lost.as_ref().is_some_and(|lost| lost.reason == "position-lost"))?;
             if let Some(lost) = lost {
                 lost.tell(self.clock.now());
             }
@@ -224,7 +213,7 @@ impl<'a> Consumer<'a> {
         Ok(self.batch.pop_front())
     }
 
-    /// `batch` is the reply that the cursor brought the message in, `None` if a query found it.
+    /// `batch` is the cursor's reply with the message; `None` if a query found it.
     fn receive(&mut self, document: &Document, batch: Option<u32>) {
         let received_ns = self.clock.now();
         self.last_ns = received_ns;
@@ -242,15 +231,14 @@ impl<'a> Consumer<'a> {
             return;
         }
         let last = producer_and_batch(producer, batch.unwrap_or(NO_BATCH));
-        self.stamps
-            .consumed([number("n"), number("s"), received_ns, last]);
+        self.stamps.consumed([number("n"), number("s"), received_ns, last]);
         let delay_us = self.options.whole("delay-us").unsigned_abs();
         if delay_us > 0 {
             thread::sleep(Duration::from_micros(delay_us));
         }
     }
 
-    /// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+    /// Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent.
     fn catch_up(&mut self, newer: bool) -> Result<(), Failure> {
         let filter = self.filter(newer);
         let find = doc! { "find": self.options.text("collection"), "filter": filter };
@@ -259,10 +247,7 @@ impl<'a> Consumer<'a> {
         loop {
             let cursor = self.ask(command)?;
             for value in cursor.get_array(field).into_iter().flatten() {
-                value
-                    .as_document()
-                    .into_iter()
-                    .for_each(|document| self.receive(document, None));
+                value.as_document().into_iter().for_each(|document| self.receive(document, None));
             }
             let id = cursor.get_i64("id").unwrap_or(0);
             if id == 0 {
@@ -278,7 +263,7 @@ impl<'a> Consumer<'a> {
         self.options.text("mode") == "tailable"
     }
 
-    /// Closes a cursor that brings nothing of what queries find.
+    /// Closes a cursor that does not return messages that queries find.
     fn blind(&mut self) -> Option<Lost> {
         let now_ns = self.clock.now();
         let is_blind = self.is_tailable() && self.sight.is_blind(now_ns);
@@ -288,19 +273,19 @@ impl<'a> Consumer<'a> {
         })
     }
 
-    /// Ends the cursor, on the server as well.
+    /// Ends the cursor, also on the server.
     fn kill(&mut self) {
         self.open = false;
         let command =
             doc! { "killCursors": self.options.text("collection"), "cursors": [self.cursor] };
-        // A connection that is broken is left, and the next question opens another one.
+        // Drop a broken connection; the next command opens another one.
         self.connection = self.connection.take().and_then(|mut connection| {
             let killed = connection.run(self.options.text("database"), command);
             killed.is_ok().then_some(connection)
         });
     }
 
-    /// The cursor is dead without an error: a tailable cursor found nothing at all.
+    /// The cursor is dead without an error: the tailable cursor found no message.
     fn ended(&mut self, lost: Option<Lost>) -> Lost {
         self.open = false;
         self.counters.empty += 1;
@@ -308,7 +293,7 @@ impl<'a> Consumer<'a> {
         Lost {
             reason: "empty",
             code: None,
-            message: "the cursor found nothing and died".to_owned(),
+            message: "the cursor died without finding a message".to_owned(),
             reported: lost.is_some_and(|lost| lost.reason == "empty"),
             blind: None,
         }
@@ -329,12 +314,6 @@ impl<'a> Consumer<'a> {
             thread::sleep(self.back_off);
             self.back_off = (2 * self.back_off).min(BACK_OFF_LAST);
         }
-        Lost {
-            reason,
-            code,
-            message,
-            reported: false,
-            blind: None,
-        }
+        Lost { reason, code, message, reported: false, blind: None }
     }
 }

@@ -1,5 +1,5 @@
-//! Producer and consumer of `dyno tail` on the wire protocol of mongodyno itself: the floor. Threads, each with
-//! one command in flight. An insert without acknowledgement is answered all the same, and waits for that.
+//! Producer and consumer of `dyno tail` on mongodyno's own wire protocol code: the lower bound. Threads, each with
+//! one command in flight. An insert without acknowledgement still waits for its answer.
 
 #[path = "../../rust/src/common.rs"]
 mod common;
@@ -37,7 +37,7 @@ fn text(error: &dyn Error) -> String {
     text
 }
 
-/// A command that was sent again on a new connection could be carried out twice: connections are made here only.
+/// Resending a command on a new connection could execute it twice, so connections are made only here.
 fn connect(connector: &Connector) -> Result<Control, (Option<i32>, String)> {
     connector.control().map_err(|error| (None, text(&error)))
 }
@@ -65,9 +65,7 @@ fn run(role: &str, arguments: &[String]) -> Result<i32, (i32, String)> {
         producer::run(options, &run, &stamps, connector, first, schedule)
     } else {
         let mut consumer = consumer::Consumer::new(&options, &run, &stamps, connector, first);
-        consumer
-            .open(false)
-            .map_err(|(_, message)| unusable(message))?;
+        consumer.open(false).map_err(|(_, message)| unusable(message))?;
         consumer.run()
     };
     stamps.flush();
@@ -83,9 +81,6 @@ fn main() {
             Ok(code) => end(code),
             Err((code, message)) => fail(code, &message),
         },
-        role => fail(
-            2,
-            &format!("`{role}` is not one of version, produce, consume"),
-        ),
+        role => fail(2, &format!("`{role}` is not one of version, produce, consume")),
     }
 }

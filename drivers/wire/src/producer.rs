@@ -26,7 +26,7 @@ struct Producer {
     lanes: AtomicI64,
 }
 
-/// Connections that are not in use, and how many more may be made.
+/// Idle connections, and how many more may be made.
 struct Pool {
     connector: Connector,
     state: Mutex<(Vec<Control>, i64)>,
@@ -45,14 +45,11 @@ impl Pool {
                 drop(state);
                 return connect(&self.connector).inspect_err(|_| self.give(None));
             }
-            state = self
-                .returned
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// `None` for a connection that is broken.
+    /// `None` for a broken connection.
     fn give(&self, connection: Option<Control>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match connection {
@@ -78,15 +75,12 @@ pub(crate) fn run(
     if let Ok(journal) = options.text("journal").parse::<bool>() {
         concern.insert("j", journal);
     }
-    // Unbounded means that what is due waits for a lane, in front of the pool.
+    // If unbounded, due messages wait for a lane, in front of the pool.
     let wanted = options.number("in-flight").unwrap_or(options.whole("pool"));
     let lanes = wanted.min(options.whole("messages"));
     let producer = Arc::new(Producer {
         clock: options.clock(),
-        pad: Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: options.padding(),
-        },
+        pad: Binary { subtype: BinarySubtype::Generic, bytes: options.padding() },
         concern,
         pool: Pool {
             connector,
@@ -129,10 +123,7 @@ impl Producer {
             if index >= self.options.whole("messages") {
                 return;
             }
-            let after = self
-                .schedule
-                .as_ref()
-                .map_or(0, |schedule| schedule[index as usize]);
+            let after = self.schedule.as_ref().map_or(0, |schedule| schedule[index as usize]);
             let due_ns = self.run.start_ns() + after;
             if !self.wait_until(due_ns) {
                 return;
@@ -143,7 +134,7 @@ impl Producer {
         }
     }
 
-    /// False if the wait was ended by a request to stop.
+    /// False if a stop request ended the wait.
     fn wait_until(&self, at_ns: i64) -> bool {
         loop {
             let left_ns = at_ns - self.clock.now();
@@ -174,11 +165,7 @@ impl Producer {
             answer.map_err(|error| described(&error))
         });
         let ended_ns = self.clock.now();
-        let answered_ns = if inserted.is_ok() {
-            ended_ns
-        } else {
-            -ended_ns
-        };
+        let answered_ns = if inserted.is_ok() { ended_ns } else { -ended_ns };
         let tell = self.stamps.produced([n, intended_ns, send_ns, answered_ns]);
         if let Err((code, message)) = inserted
             && tell

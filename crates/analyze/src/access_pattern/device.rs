@@ -1,38 +1,36 @@
-//! Tells calls that waited for a device from calls that the page cache answered, by the requests of
-//! the block layer.
+//! Distinguishes calls that waited for a device from calls that the page cache answered, by block layer
+//! requests.
 //!
-//! A request that ends while a call of its process is under way is what that call waited for; of
-//! several calls under way, the one that ends first after the request did. The bytes of a request
-//! are those of the call under way when it was queued, which for read-ahead is the call that set it
-//! off, whoever needs the data later. Sectors are not compared with places in files. So a request
-//! may be given to another call of the process on another file; how often there was a choice is
-//! counted.
+//! A call waited for a request that ended while the call was in progress; if several calls of the process were
+//! in progress, the call that ended first after the request waited. The bytes of a request belong to the call
+//! that was in progress when it was queued; for read-ahead this is the call that triggered it, whoever needs
+//! the data later. Sectors are not compared with file offsets. So a request may be assigned to a call of the
+//! same process on another file; ambiguous assignments are counted.
 //!
-//! A read that is held back, by the limit of a control group or a layer that hands it on, becomes a
-//! request in the name of a thread of the kernel. So the bytes that a process asked devices for, which
-//! the kernel counts for each call before anything holds them back, are compared with those of the
-//! requests in its own name. As long as some are owed, requests of threads of the kernel are given to
-//! its calls too. Where the record does not tell what was asked for, such requests are given
-//! to none.
+//! A read that is delayed by a control group limit or by a stacked layer becomes a request of a kernel thread.
+//! So the bytes that a process requested from devices, which the kernel counts per call before any delay, are
+//! compared with the requests in the process's own name. As long as some bytes are owed, requests of kernel
+//! threads are assigned to its calls as well. If the record does not contain the requested bytes, such requests
+//! are assigned to no call.
 
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call};
 use std::collections::{HashMap, VecDeque};
 
-/// How much later than a request a call may be looked at that it belongs to.
+/// How long after a request its call may still be processed.
 const MEMORY_NS: i64 = 120_000_000_000;
-/// Most events of a process that are remembered.
+/// Most remembered events of a process.
 const MOST_EVENTS: usize = 1 << 18;
-/// How far below zero what is owed can fall: requests of calls that are not compared, such as writes
-/// that have to read, are given to reads too.
+/// Lower limit of the owed bytes, below 0: requests of calls that are not compared, such as writes that have to
+/// read, are assigned to reads as well.
 const MOST_AHEAD: i64 = -(1 << 20);
-/// The process of requests that threads of the kernel made.
+/// The process number of requests by kernel threads.
 const KERNEL: u32 = 0;
-/// After so long without a call what is owed is given up.
+/// Owed bytes expire after this time without a call.
 const OWED_NS: i64 = 1_000_000_000;
-/// Most events that are looked at for one call.
+/// Most events that are examined for one call.
 const MOST_STEPS: usize = 1024;
 
-/// The beginning or the end of a request.
+/// Start or end of a request.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at_ns: i64,
@@ -41,36 +39,36 @@ struct Event {
     is_shared: bool,
 }
 
-/// Events of a process, by time.
+/// Events of a process in time order.
 #[derive(Clone, Debug, Default)]
 struct Timeline(VecDeque<Event>);
 
-/// What the device did for a call.
+/// Device work for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
-    /// Requests that ended while it was under way, and that no earlier call had waited for.
+    /// Requests that ended during the call and that no earlier call waited for.
     pub(super) waited: u64,
-    /// Bytes that it asked for; those of the requests that it set off where that is not recorded.
+    /// Bytes that the call requested; if not recorded, the bytes of the requests that it triggered.
     pub(super) bytes: u64,
-    /// Requests that another call could have waited for as well.
+    /// Requests that another call could also have waited for.
     pub(super) shared: u64,
-    /// Bytes of requests of other processes that it waited for.
+    /// Bytes of other processes' requests that the call waited for.
     pub(super) handed_on: u64,
 }
 
-/// Requests that still may belong to calls.
+/// Requests that may still belong to calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matcher {
     by_process: HashMap<u32, (Timeline, Timeline)>,
     callers: HashMap<u32, Owed>,
-    /// Of what was owed, what was given up.
+    /// Owed bytes that expired.
     given_up: u64,
-    /// When the first request was queued: before, the device was not watched yet.
+    /// Queue time of the first request; the device was not traced before.
     first_ns: Option<i64>,
 }
 
-/// What a process has asked devices for and no request in its name has fetched: below zero for a
-/// while where a call ends after another one to which its requests were given.
+/// Bytes that a process requested from devices and that no request in its name has fetched: temporarily below 0
+/// if a call ends after another call that received its requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Owed {
     bytes: i64,
@@ -78,8 +76,8 @@ struct Owed {
 }
 
 impl Matcher {
-    /// Remembers a request. Requests come about in the order of their ends, and before the calls
-    /// that end after them.
+    /// Remembers a request. Requests arrive in the order of their ends, and before the calls that end after
+    /// them.
     pub(super) fn add(&mut self, request: &BlockRequest) {
         if request.operation != BlockOperation::Read {
             return;
@@ -92,7 +90,7 @@ impl Matcher {
         ends.insert(done, request.bytes);
     }
 
-    /// What was done for a call. Calls come about in the order of their ends.
+    /// Device work for a call. Calls arrive in the order of their ends.
     pub(super) fn serve(&mut self, call: &Call) -> Served {
         let end_ns = call.start_ns.saturating_add(call.latency_ns as i64);
         let mut served = Served::default();
@@ -124,7 +122,8 @@ impl Matcher {
                 served.handed_on = bytes.min(left as u64);
                 left -= served.handed_on as i64;
             }
-            // The device gets known by the first calls on its files. One that asked for as much as it moved waited.
+            // A device becomes known with the first calls on its files. A call that requested as much as it
+            // transferred waited.
             let is_unwatched = self.first_ns.is_none_or(|first| end_ns < first);
             if is_unwatched && fetched > 0 && fetched >= call.bytes() {
                 served.waited += 1;
@@ -135,7 +134,7 @@ impl Matcher {
         served
     }
 
-    /// Bytes that were asked for and that no request is known to have fetched.
+    /// Requested bytes without a known request.
     pub(super) fn owed_bytes(&self) -> u64 {
         let owed = self.callers.values();
         let now = owed.map(|owed| u64::try_from(owed.bytes).unwrap_or(0));
@@ -146,20 +145,12 @@ impl Matcher {
 impl Timeline {
     fn insert(&mut self, at_ns: i64, bytes: u32) {
         while self.0.len() >= MOST_EVENTS
-            || self
-                .0
-                .front()
-                .is_some_and(|event| event.at_ns < at_ns.saturating_sub(MEMORY_NS))
+            || self.0.front().is_some_and(|event| event.at_ns < at_ns.saturating_sub(MEMORY_NS))
         {
             self.0.pop_front();
         }
-        let event = Event {
-            at_ns,
-            bytes,
-            is_taken: false,
-            is_shared: false,
-        };
-        // Nearly in order: the place is close to the end.
+        let event = Event { at_ns, bytes, is_taken: false, is_shared: false };
+        // Events are nearly in order: the place is close to the end.
         let mut place = self.0.len();
         while place > 0 && self.0[place - 1].at_ns > at_ns {
             place -= 1;
@@ -167,8 +158,8 @@ impl Timeline {
         self.0.insert(place, event);
     }
 
-    /// Takes the events from `start_ns` to `end_ns` until they have `wanted` bytes: how many, their
-    /// bytes, and how many that were taken before are found a second time.
+    /// Takes the events from `start_ns` to `end_ns` until they have `wanted` bytes. Returns their number, their
+    /// bytes, and the number of events that were taken before.
     fn take(&mut self, start_ns: i64, end_ns: i64, wanted: i64) -> (u64, u64, u64) {
         let first = self.0.partition_point(|event| event.at_ns < start_ns);
         let (mut count, mut bytes, mut shared) = (0, 0, 0);
@@ -223,12 +214,7 @@ mod tests {
     }
 
     fn served(waited: u64, bytes: u64, shared: u64) -> Served {
-        Served {
-            waited,
-            bytes,
-            shared,
-            handed_on: 0,
-        }
+        Served { waited, bytes, shared, handed_on: 0 }
     }
 
     #[test]
@@ -261,29 +247,18 @@ mod tests {
 
     #[test]
     fn kernel_thread_request_belongs_to_the_call_that_asked_for_it() {
-        let of_kernel = |issue_ns| BlockRequest {
-            process: KERNEL,
-            ..request(issue_ns, 0, 5_000)
-        };
-        let asking = |start_ns, fetched| Call {
-            fetched,
-            ..read(7, start_ns, 50_000)
-        };
+        let of_kernel = |issue_ns| BlockRequest { process: KERNEL, ..request(issue_ns, 0, 5_000) };
+        let asking = |start_ns, fetched| Call { fetched, ..read(7, start_ns, 50_000) };
         let mut matcher = Matcher::default();
         for issue_ns in [30_000, 130_000, 230_000, 330_000] {
             matcher.add(&of_kernel(issue_ns));
         }
-        let held_back = Served {
-            waited: 1,
-            bytes: 4096,
-            shared: 0,
-            handed_on: 4096,
-        };
+        let held_back = Served { waited: 1, bytes: 4096, shared: 0, handed_on: 4096 };
         assert_eq!(matcher.serve(&asking(0, 4096)), held_back);
-        // It asked for nothing, or that is not known: the request is somebody else's.
+        // The call requested nothing, or that is unknown: the request belongs to another process.
         assert_eq!(matcher.serve(&asking(100_000, 0)), served(0, 0, 0));
         assert_eq!(matcher.serve(&asking(200_000, -1)), served(0, 0, 0));
-        // What one call had read ahead is waited for by another.
+        // A call waits for read-ahead of another call.
         assert_eq!(matcher.serve(&asking(250_000, 4096)), served(0, 4096, 0));
         let waited = matcher.serve(&asking(300_000, 0));
         assert_eq!((waited.waited, waited.handed_on), (1, 4096));
@@ -294,10 +269,7 @@ mod tests {
     fn call_before_device_tracing_waited_if_it_fetched_its_bytes() {
         let mut matcher = Matcher::default();
         matcher.add(&request(500_000, 0, 5_000));
-        let asking = |start_ns, fetched| Call {
-            fetched,
-            ..read(7, start_ns, 50_000)
-        };
+        let asking = |start_ns, fetched| Call { fetched, ..read(7, start_ns, 50_000) };
         assert_eq!(matcher.serve(&asking(0, 4096)), served(1, 4096, 0));
         assert_eq!(matcher.serve(&asking(100_000, 0)), served(0, 0, 0));
         assert_eq!(matcher.serve(&asking(600_000, 4096)), served(0, 4096, 0));
@@ -308,20 +280,11 @@ mod tests {
     fn bytes_fetched_in_the_callers_name_leave_no_debt() {
         let mut matcher = Matcher::default();
         matcher.add(&request(10_000, 0, 5_000));
-        matcher.add(&BlockRequest {
-            process: KERNEL,
-            ..request(20_000, 0, 5_000)
-        });
-        let call = Call {
-            fetched: 4096,
-            ..read(7, 0, 50_000)
-        };
+        matcher.add(&BlockRequest { process: KERNEL, ..request(20_000, 0, 5_000) });
+        let call = Call { fetched: 4096, ..read(7, 0, 50_000) };
         assert_eq!(matcher.serve(&call), served(1, 4096, 0));
-        // And what was asked for without a request is told.
-        let unseen = Call {
-            start_ns: 100_000,
-            ..call
-        };
+        // Requested bytes without a request are reported.
+        let unseen = Call { start_ns: 100_000, ..call };
         assert_eq!(matcher.serve(&unseen).waited, 0);
         assert_eq!(matcher.owed_bytes(), 4096);
     }

@@ -1,4 +1,4 @@
-//! What the patterns mean.
+//! Findings from access patterns.
 
 use super::pattern::{AccessPatterns, FilePattern};
 use crate::values::{bytes, number, percent, time, times};
@@ -9,33 +9,33 @@ use dyno_record::io_trace::event::Operation;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Most files that findings are about.
+/// Most files with findings.
 const MOST_FILES: usize = 4;
-/// Fewer calls are no pattern worth a sentence.
+/// Fewest calls of a reported pattern.
 const FEWEST_CALLS: u64 = 64;
-/// Below this share of all bytes of an operation a file is not worth a sentence.
+/// Smallest share of an operation's bytes of a reported file.
 const SMALL_RATIO: f64 = 0.02;
-/// A score up to which order is called random.
+/// Highest score of a random order.
 const RANDOM_SCORE: f64 = 0.3;
-/// Reads of more than this many times the size of a file are worth a word.
+/// Multiple of a file's size from which reads are reported.
 const AMPLIFIED: f64 = 1.5;
-/// Share of requests with a choice from which the device's share is worth a doubt.
+/// Share of ambiguous requests from which the device's share is doubtful.
 const AMBIGUOUS_RATIO: f64 = 0.2;
 
-/// A smaller change of the score is none.
+/// Smallest reported change of the score.
 const NOTABLE_CHANGE: f64 = 0.1;
 
-/// What the traced program did.
+/// Activity of the traced program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// In words, as the subject of a sentence: `index build`, `fio`.
+    /// The subject of a sentence: `index build`, `fio`.
     pub subject: String,
-    /// Whether it goes through a collection record by record, so that random reads of the
-    /// collection's file mean that the file has another order than the records.
+    /// Whether it scans a collection record by record, so that random reads of the collection's file mean that
+    /// the file has another order than the records.
     pub scans_records: bool,
 }
 
-/// Findings about the files with the most bytes, the largest ones first.
+/// Findings about the files with the most bytes, the largest first.
 pub fn findings(patterns: &AccessPatterns, activity: &Activity) -> Vec<Finding> {
     let mut found = Vec::new();
     for operation in [Operation::Read, Operation::Fault, Operation::Write] {
@@ -46,15 +46,14 @@ pub fn findings(patterns: &AccessPatterns, activity: &Activity) -> Vec<Finding> 
             .filter(|file| file.bytes as f64 >= all as f64 * SMALL_RATIO)
             .collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
-        let files = files.into_iter().take(MOST_FILES);
-        found.extend(files.filter_map(|file| order(file, activity)));
+        found.extend(files.into_iter().take(MOST_FILES).filter_map(|file| order(file, activity)));
     }
     found.extend(ambiguous(patterns));
     found.extend(not_watched(patterns));
     found
 }
 
-/// How sequential an order is, by the score.
+/// Name of an order by its score.
 fn order_name(score: f64) -> &'static str {
     match score {
         score if score < 0.1 => "almost_random",
@@ -70,7 +69,7 @@ pub fn order_statement(score: f64) -> Statement {
     statement!("order", order = order_name(score))
 }
 
-/// What became of the order of a file between two traces; `None` where one of them has no score.
+/// Change of a file's order between two traces; `None` if one of them does not have a score.
 pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
     let scores = (before.score?, after.score?);
     if before.operation == Operation::Sync {
@@ -98,16 +97,12 @@ pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
     Some(Finding::found(said, changes(before, after)))
 }
 
-/// What else changed.
+/// Other changes.
 fn changes(before: &FilePattern, after: &FilePattern) -> Vec<Statement> {
     let mut said = Vec::new();
     let seeks = before.median_seek_bytes().zip(after.median_seek_bytes());
     said.extend(seeks.map(|(was, is)| {
-        statement!(
-            "median-seek-changed",
-            before = bytes(was),
-            after = bytes(is)
-        )
+        statement!("median-seek-changed", before = bytes(was), after = bytes(is))
     }));
     said.extend(before.latency.zip(after.latency).map(|(was, is)| {
         let (was, is) = (time(was.mean_ns * 1e-9), time(is.mean_ns * 1e-9));
@@ -142,21 +137,19 @@ fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
         calls = file.calls,
         size = size.map(bytes),
         is_median_size = is_median,
-        amplification = amplification
-            .filter(|&times| is_read && times >= AMPLIFIED)
-            .map(times),
+        amplification = amplification.filter(|&times| is_read && times >= AMPLIFIED).map(times),
         follows_records = is_random && activity.scans_records && is_collection
     );
     Some(Finding::found(said, evidence(file)))
 }
 
-/// What a file holds, where that is not what it is called by, such as `catalog`.
+/// Content of a file, if it differs from its label, such as `catalog`.
 fn content(file: &FilePattern) -> Option<&str> {
     let role = file.role.as_ref().filter(|role| role.namespace.is_none());
     role.and_then(|role| role.words.as_deref())
 }
 
-/// The size of nearly all calls if there is one, else the median; and whether it is the median.
+/// The size of nearly all calls, or else the median; and whether it is the median.
 fn size(file: &FilePattern) -> (Option<f64>, bool) {
     let Some((from, below, count)) = file.size_bytes.buckets().max_by_key(|bucket| bucket.2) else {
         return (None, false);
@@ -215,18 +208,16 @@ fn ambiguous(patterns: &AccessPatterns) -> Option<Finding> {
     })
 }
 
-/// Files with enough calls of whose order nothing is known, as of those with totals alone.
+/// Files with enough calls and an unknown order, such as files with only totals.
 fn not_watched(patterns: &AccessPatterns) -> Option<Finding> {
     let has_no_order = |file: &&FilePattern| {
         file.operation != Operation::Sync && file.calls >= FEWEST_CALLS && file.score.is_none()
     };
-    let calls = patterns.files.iter().filter(has_no_order).map(|file| {
-        statement!(
-            "calls-without-order",
-            file = file.label(),
-            calls = file.calls
-        )
-    });
+    let calls = patterns
+        .files
+        .iter()
+        .filter(has_no_order)
+        .map(|file| statement!("calls-without-order", file = file.label(), calls = file.calls));
     let calls: Vec<Statement> = calls.take(MOST_FILES).collect();
     let figures = vec![statement!("order-of-calls")];
     (!calls.is_empty()).then(|| Finding::found(statement!("not-watched", figures = figures), calls))

@@ -1,46 +1,45 @@
-//! Pictures as counts in a grid of bounded size: its axes grow by doubling, so that neither the
-//! length of the trace nor the size of the file has to be known before.
+//! Pictures as counts in a grid of bounded size: its axes grow by doubling, so that neither the length of the
+//! trace nor the size of the file must be known in advance.
 
 use dyno_record::io_trace::log_histogram::LogHistogram;
 
-/// Cells along the time; between half of them and all are used.
+/// Cells along the time axis; between half of them and all are used.
 const TIME_CELLS: usize = 512;
-/// Cells along the offset; between half of them and all are used.
+/// Cells along the offset axis; between half of them and all are used.
 const OFFSET_CELLS: usize = 256;
-/// Parts of a power of two of the latency, as bits.
+/// Bits of subdivision per power of two of the latency.
 const LATENCY_PART_BITS: u8 = 2;
-/// The shortest and the longest latency that are told apart, as powers of two of nanoseconds.
+/// The shortest and longest distinguished latency, as powers of two of nanoseconds.
 const LATENCY_POWERS: (u32, u32) = (8, 36);
-/// First width of a cell in time.
+/// Initial width of a cell in time.
 const FIRST_TIME_NS: u64 = 1 << 17;
-/// First width of a cell of offsets.
+/// Initial width of a cell of offsets.
 const FIRST_OFFSET_BYTES: u64 = 4096;
 
-/// An axis of equal cells from an origin on.
+/// An axis of equal cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Where it begins.
+    /// Start of the first cell.
     pub origin: i64,
-    /// What a cell covers.
+    /// Width of a cell.
     pub cell: u64,
-    /// Number of cells.
     pub cells: usize,
 }
 
 impl Axis {
-    /// The cell of a value; values before the origin are in the first one.
+    /// The cell of a value; values before the origin belong to the first one.
     fn index(&self, value: i64) -> usize {
         let from_origin = value.saturating_sub(self.origin).max(0) as u64;
         usize::try_from(from_origin / self.cell).unwrap_or(usize::MAX)
     }
 
-    /// Where a cell begins.
+    /// Start of a cell.
     pub fn start_of(&self, index: usize) -> f64 {
         self.origin as f64 + index as f64 * self.cell as f64
     }
 }
 
-/// Counts by two axes, row by row of `y`.
+/// Counts over two axes, row by row of `y`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// The axis from left to right.
@@ -52,11 +51,7 @@ pub struct Grid {
 
 impl Grid {
     fn new(x: Axis, y: Axis) -> Grid {
-        Grid {
-            x,
-            y,
-            counts: vec![0; x.cells * y.cells],
-        }
+        Grid { x, y, counts: vec![0; x.cells * y.cells] }
     }
 
     /// Counts in the cell of column `x` and row `y`.
@@ -64,7 +59,7 @@ impl Grid {
         self.counts[y * self.x.cells + x]
     }
 
-    /// The smallest part from the origins on that holds all counts: columns and rows.
+    /// The smallest part from the origins that contains all counts: columns and rows.
     pub fn used(&self) -> (usize, usize) {
         let (mut columns, mut rows) = (0, 0);
         for (row, counts) in self.counts.chunks(self.x.cells).enumerate() {
@@ -115,32 +110,20 @@ impl Grid {
 /// The pictures of one operation on one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pictures {
-    /// Nanoseconds from the zero of the trace from left to right, bytes from the start of the file
-    /// from bottom to top.
+    /// Nanoseconds from the trace's time zero from left to right, bytes from the start of the file from bottom
+    /// to top.
     pub offset_by_time: Grid,
-    /// Bytes from the start of the file from left to right, and from bottom to top a latency scale
-    /// by parts of powers of two: [`Pictures::latency_of_row`].
+    /// Bytes from the start of the file from left to right, and from bottom to top a latency scale with
+    /// subdivided powers of two: [`Pictures::latency_of_row`].
     pub latency_by_offset: Grid,
 }
 
 impl Pictures {
     pub(super) fn new(start_ns: i64) -> Pictures {
-        let offset = Axis {
-            origin: 0,
-            cell: FIRST_OFFSET_BYTES,
-            cells: OFFSET_CELLS,
-        };
-        let time = Axis {
-            origin: start_ns,
-            cell: FIRST_TIME_NS,
-            cells: TIME_CELLS,
-        };
+        let offset = Axis { origin: 0, cell: FIRST_OFFSET_BYTES, cells: OFFSET_CELLS };
+        let time = Axis { origin: start_ns, cell: FIRST_TIME_NS, cells: TIME_CELLS };
         let rows = (LATENCY_POWERS.1 - LATENCY_POWERS.0) << LATENCY_PART_BITS;
-        let latency = Axis {
-            origin: 0,
-            cell: 1,
-            cells: rows as usize,
-        };
+        let latency = Axis { origin: 0, cell: 1, cells: rows as usize };
         Pictures {
             offset_by_time: Grid::new(time, offset),
             latency_by_offset: Grid::new(offset, latency),
@@ -152,8 +135,8 @@ impl Pictures {
         self.latency_by_offset.add(offset, latency_row(latency_ns));
     }
 
-    /// The smallest latency of a row, in nanoseconds. The first row holds shorter ones too, and the
-    /// last one longer ones.
+    /// The smallest latency of a row, in nanoseconds. The first row also contains shorter ones, and the last
+    /// one longer ones.
     pub fn latency_of_row(row: usize) -> u64 {
         let first = LogHistogram::bucket_of(LATENCY_PART_BITS, 1 << LATENCY_POWERS.0);
         LogHistogram::lower_bound(LATENCY_PART_BITS, first + row)
@@ -186,7 +169,7 @@ mod tests {
                 let count = grid.count(column, row);
                 total += count;
                 if count > 0 {
-                    // 100 bytes for each nanosecond/1000: the diagonal, to a cell.
+                    // 100 bytes for each nanosecond/1000: the diagonal, up to a cell.
                     let bytes = (grid.x.start_of(column) - 1000.0) / 10.0;
                     let slack = (grid.x.cell / 10 + grid.y.cell) as f64;
                     assert!((bytes - grid.y.start_of(row)).abs() <= slack);
@@ -197,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_in_rows_of_their_power_of_two() {
+    fn latencies_are_in_the_rows_of_their_power_of_two() {
         assert_eq!(latency_row(0), 0);
         assert_eq!(latency_row(u64::MAX), 111);
         for latency in [300, 5_000, 123_456, 2_000_000_000] {

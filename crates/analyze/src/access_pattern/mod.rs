@@ -1,8 +1,8 @@
-//! In which order, how often and from where a program reads and writes its files, by a trace of its
-//! calls: one pass over the calls, in memory that does not grow with their number.
+//! The order, frequency and positions of a program's file reads and writes, from a trace of its calls: one pass
+//! over the calls, in memory that does not grow with their number.
 //!
-//! How streams are found and what the score is: `streams`. How calls that the page cache answered
-//! are told from calls that waited for a device: `device`. What is not known is absent.
+//! `streams` finds streams and computes the score. `device` distinguishes calls that the page cache answered
+//! from calls that waited for a device. Unknown values are absent.
 
 mod device;
 mod finding;
@@ -31,28 +31,28 @@ use dyno_record::io_trace::log_histogram::LogHistogram;
 use state::FileState;
 use std::collections::HashSet;
 
-/// Parts of a power of two in the times of requests, as bits.
+/// Bits of subdivision per power of two in request times.
 const BLOCK_PART_BITS: u8 = 4;
-/// Highest number of a file that is looked at; beyond, only totals are.
+/// Highest file number with details; files beyond it have only totals.
 const MOST_FILES: usize = 1 << 20;
 
-/// What is looked at, and how closely.
+/// Scope and detail of an analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Largest distance ahead of a stream at which a call still continues it.
     pub gap_bytes: u64,
-    /// The part of the trace; all of it by default.
+    /// The part of the trace; by default all of it.
     pub window: Option<Window>,
-    /// Pairs of file and operation that are followed call by call, those with the most calls first.
+    /// Number of pairs of file and operation that are followed call by call, those with the most calls first.
     pub followed: usize,
-    /// Of these, how many have pictures.
+    /// Number of followed pairs with pictures.
     pub pictures: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            // What Linux reads ahead by default: a hole that is smaller is read anyway.
+            // Linux's default read-ahead: a smaller hole is read anyway.
             gap_bytes: 128 << 10,
             window: None,
             followed: 1000,
@@ -61,8 +61,8 @@ impl Default for Settings {
     }
 }
 
-/// Analyses a trace. Both kinds of events come in about the order of their ends; an error of either
-/// ends it.
+/// Analyses a trace. Both kinds of events arrive approximately in the order of their ends; an error of either
+/// iterator ends the analysis.
 ///
 /// # Errors
 /// The first error of an iterator.
@@ -77,7 +77,7 @@ pub fn analyze<E>(
     Ok(analysis.finish(document))
 }
 
-/// Analyses several parts of a trace in one pass over it; `settings.window` does not count.
+/// Analyses several parts of a trace in one pass; ignores `settings.window`.
 ///
 /// # Errors
 /// The first error of an iterator.
@@ -98,7 +98,7 @@ pub fn analyze_windows<E>(
     Ok(all.into_iter().map(finish).collect())
 }
 
-/// Shows a trace to analyses, each request before the calls that end after it.
+/// Feeds a trace to analyses, each request before the calls that end after it.
 fn feed<E>(
     all: &mut [Analysis],
     calls: impl IntoIterator<Item = Result<CallBatch, E>>,
@@ -109,14 +109,13 @@ fn feed<E>(
     for batch in calls {
         let batch = batch?;
         let until_ns = last_end(&batch);
-        // What a call waited for has to be known before the call.
+        // Requests that a call waited for must be known before the call.
         while ended_ns <= until_ns {
             let Some(requests) = block.next() else {
                 break;
             };
             let requests = requests?;
-            let ends = requests.iter().map(end_of);
-            ended_ns = ended_ns.max(ends.max().unwrap_or(i64::MIN));
+            ended_ns = ended_ns.max(requests.iter().map(end_of).max().unwrap_or(i64::MIN));
             for analysis in &mut *all {
                 analysis.add_block(&requests);
             }
@@ -139,19 +138,22 @@ fn end_of(request: &BlockRequest) -> i64 {
 }
 
 fn last_end(batch: &CallBatch) -> i64 {
-    let ends = batch.start_ns.iter().zip(&batch.latency_ns);
-    ends.map(|(start, latency)| start.saturating_add(*latency as i64))
+    batch
+        .start_ns
+        .iter()
+        .zip(&batch.latency_ns)
+        .map(|(start, latency)| start.saturating_add(*latency as i64))
         .max()
         .unwrap_or(i64::MIN)
 }
 
-/// An analysis under way.
+/// An analysis in progress.
 pub struct Analysis {
     settings: Settings,
     start_ns: i64,
-    /// Files and operations to follow; all as they come if the totals are not known.
+    /// Files and operations to follow; in order of appearance if the totals are unknown.
     chosen: Option<Chosen>,
-    /// By number of the file, and in it by number of the operation.
+    /// By file number, then by operation number.
     files: Vec<[Option<Box<FileState>>; Operation::ALL.len()]>,
     followed: usize,
     matcher: Matcher,
@@ -163,7 +165,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// An analysis of a trace whose document is known as far as it was written at the start.
+    /// An analysis of a trace with the document as it was written at the start.
     pub fn new(settings: Settings, document: &TraceDocument) -> Analysis {
         let from_ns = settings.window.map(|window| window.from_ns);
         Analysis {
@@ -181,8 +183,7 @@ impl Analysis {
         }
     }
 
-    /// Looks at requests of the block layer. Those that ended before a call did have to come before
-    /// it.
+    /// Adds requests of the block layer. Requests that ended before a call must be added before it.
     pub fn add_block(&mut self, requests: &[BlockRequest]) {
         for request in requests {
             if self.is_outside(request.issue_ns) {
@@ -210,7 +211,7 @@ impl Analysis {
         }
     }
 
-    /// Looks at calls, which come about in the order of their ends.
+    /// Adds calls in the order of their ends.
     pub fn add(&mut self, batch: &CallBatch) {
         for call in batch.iter() {
             if self.is_outside(call.start_ns) {
@@ -222,11 +223,7 @@ impl Analysis {
             let (first, last) = self.span.unwrap_or((call.start_ns, end_ns));
             self.span = Some((first.min(call.start_ns), last.max(end_ns)));
             let is_reading = matches!(call.operation, Operation::Read | Operation::Fault);
-            let served = if is_reading {
-                self.matcher.serve(&call)
-            } else {
-                Served::default()
-            };
+            let served = if is_reading { self.matcher.serve(&call) } else { Served::default() };
             self.block.matched_bytes += served.bytes;
             self.block.handed_on_bytes += served.handed_on;
             match self.state(call.file, call.operation) {
@@ -254,10 +251,9 @@ impl Analysis {
             let key = (file, operation);
             let (is_followed, has_pictures) = match &self.chosen {
                 Some((followed, pictures)) => (followed.contains(&key), pictures.contains(&key)),
-                None => (
-                    self.followed < self.settings.followed,
-                    self.followed < self.settings.pictures,
-                ),
+                None => {
+                    (self.followed < self.settings.followed, self.followed < self.settings.pictures)
+                }
             };
             if !is_followed {
                 return None;
@@ -269,8 +265,8 @@ impl Analysis {
         slot.as_deref_mut()
     }
 
-    /// What follows, with names and sizes of files from the document as it is at the end. Files of
-    /// which there were totals only have what totals tell.
+    /// The result, with names and sizes of files from the document as it is at the end. Files with only totals
+    /// have no details.
     pub fn finish(mut self, document: &TraceDocument) -> AccessPatterns {
         self.block.unseen_bytes = self.matcher.owed_bytes();
         let mut files = Vec::new();
@@ -282,7 +278,7 @@ impl Analysis {
                 }));
             }
         }
-        // Totals are of the whole trace, and say nothing of a part of it.
+        // Totals cover the whole trace and say nothing about a part of it.
         if self.settings.window.is_none() {
             let known: HashSet<_> = files.iter().map(|f| (f.file, f.operation)).collect();
             let totals = document.totals.iter();
@@ -295,16 +291,8 @@ impl Analysis {
         AccessPatterns {
             gap_bytes: self.settings.gap_bytes,
             window: self.settings.window,
-            calls: if from_totals {
-                sum(|f| f.calls)
-            } else {
-                self.calls
-            },
-            bytes: if from_totals {
-                sum(|f| f.bytes)
-            } else {
-                self.bytes
-            },
+            calls: if from_totals { sum(|f| f.calls) } else { self.calls },
+            bytes: if from_totals { sum(|f| f.bytes) } else { self.bytes },
             first_ns: self.span.map(|(first, _)| first),
             last_ns: self.span.map(|(_, last)| last),
             unfollowed_calls: self.unfollowed_calls,
@@ -314,8 +302,8 @@ impl Analysis {
     }
 }
 
-/// The pairs of file and operation with the most calls, and of these the ones with pictures. Syncs
-/// have no place that could be drawn.
+/// The pairs of file and operation with the most calls, and the pairs with pictures. Syncs have no position
+/// that could be drawn.
 type Chosen = (HashSet<(u32, Operation)>, HashSet<(u32, Operation)>);
 
 fn chosen(settings: &Settings, document: &TraceDocument) -> Option<Chosen> {
@@ -325,13 +313,8 @@ fn chosen(settings: &Settings, document: &TraceDocument) -> Option<Chosen> {
     let mut totals: Vec<_> = document.totals.iter().collect();
     totals.sort_by_key(|totals| (std::cmp::Reverse(totals.calls), totals.file));
     let keys = totals.iter().map(|totals| (totals.file, totals.operation));
-    let drawn = keys
-        .clone()
-        .filter(|(_, operation)| *operation != Operation::Sync);
-    Some((
-        keys.take(settings.followed).collect(),
-        drawn.take(settings.pictures).collect(),
-    ))
+    let drawn = keys.clone().filter(|(_, operation)| *operation != Operation::Sync);
+    Some((keys.take(settings.followed).collect(), drawn.take(settings.pictures).collect()))
 }
 
 fn empty_block_summary() -> BlockSummary {

@@ -1,5 +1,5 @@
-//! The set of pages of a file that were touched: a bitmap in pieces, which takes at most one
-//! thirty-thousandth of the size of the file.
+//! The set of touched pages of a file: a bitmap in pieces, which needs at most a thirty-thousandth of the
+//! file's size.
 
 use std::collections::HashMap;
 
@@ -8,23 +8,22 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Words of a piece of the bitmap, which covers 128 MiB of the file with 4 KiB.
 const PIECE_WORDS: usize = 512;
 const PIECE_PAGES: u64 = PIECE_WORDS as u64 * 64;
-/// Most pieces of a file, 128 MiB of bitmap for 4 TiB of touched places. What is beyond is not
-/// followed.
+/// Most pieces of a file, 128 MiB of bitmap for 4 TiB of touched positions. Positions beyond are not tracked.
 const MOST_PIECES: usize = 1 << 15;
 
-/// Pages that were touched.
+/// Set of touched pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PageSet {
     pieces: Vec<Box<[u64; PIECE_WORDS]>>,
     places: HashMap<u64, usize>,
-    /// The piece that was used last: nearly always the next one too.
+    /// The last used piece, which is nearly always also the next one.
     last: Option<(u64, usize)>,
     touched: u64,
     is_full: bool,
 }
 
 impl PageSet {
-    /// Pages that were touched; `None` if there were too many pieces to follow.
+    /// Number of touched pages; `None` if there were too many pieces to track.
     pub(super) fn touched(&self) -> Option<u64> {
         (!self.is_full).then_some(self.touched)
     }

@@ -1,4 +1,4 @@
-//! What is known of the calls of one operation on one file.
+//! Access patterns of the calls of one operation on one file.
 
 use super::grid::Pictures;
 use super::slices::Slices;
@@ -7,28 +7,27 @@ use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use serde::Serialize;
 
-/// Everything that follows from a trace.
+/// Results of a trace analysis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AccessPatterns {
     /// Largest distance ahead of a stream at which a call still continues it.
     pub gap_bytes: u64,
-    /// The part of the trace that was looked at; absent if it was all of it.
+    /// The analysed part of the trace; absent if it is the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// Calls that were looked at, of all files.
+    /// Analysed calls on all files.
     pub calls: u64,
-    /// Bytes that they moved.
+    /// Bytes that these calls moved.
     pub bytes: u64,
-    /// When the first call began; absent without calls.
+    /// Start of the first call; absent without calls.
     pub first_ns: Option<i64>,
-    /// When the last call ended.
+    /// End of the last call.
     pub last_ns: Option<i64>,
-    /// Calls on files beyond the number that is followed one by one, of which the totals are all
-    /// that is known.
+    /// Calls on files beyond the limit of followed files, for which only totals are known.
     pub unfollowed_calls: u64,
     /// Patterns by file and operation, most calls first.
     pub files: Vec<FilePattern>,
-    /// What reached the devices; absent if the block layer was not traced.
+    /// Requests that reached the devices; absent if the block layer was not traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockSummary>,
 }
@@ -36,93 +35,86 @@ pub struct AccessPatterns {
 impl AccessPatterns {
     /// The pattern of an operation on a file.
     pub fn of(&self, file: u32, operation: Operation) -> Option<&FilePattern> {
-        let mut files = self.files.iter();
-        files.find(|pattern| pattern.file == file && pattern.operation == operation)
+        self.files.iter().find(|pattern| pattern.file == file && pattern.operation == operation)
     }
 }
 
-/// A part of a trace, from its zero on.
+/// A part of a trace, relative to the trace's time zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// Its start; calls that begin earlier are left out.
+    /// Start; calls that begin earlier are excluded.
     pub from_ns: i64,
-    /// Its end; calls that begin then or later are left out.
+    /// End; calls that begin then or later are excluded.
     pub to_ns: i64,
 }
 
-/// The calls of one operation on one file. What cannot be known from totals is absent where only
-/// totals were recorded, and so is what needs more calls than there were.
+/// The calls of one operation on one file. Figures are absent if they cannot be computed from recorded totals
+/// or need more calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FilePattern {
     /// Number of the file in the trace.
     pub file: u32,
-    /// The operation.
     pub operation: Operation,
-    /// Name of the file without folders.
+    /// Name of the file without directories.
     pub name: String,
-    /// What it holds.
+    /// Content of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<FileRole>,
     /// Size of the file at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
-    /// Calls, with those that failed.
+    /// Calls, including failed ones.
     pub calls: u64,
-    /// Bytes that were moved.
     pub bytes: u64,
-    /// Calls that failed.
     pub errors: u64,
-    /// Calls that moved something at a place that is known: those that the order rests on.
+    /// Calls that moved bytes at a known position, which define the order.
     pub placed_calls: u64,
-    /// From 0, random, to 1, sequential. Mean over the calls of what each is worth: 1 if it begins
-    /// where a stream of at least four calls ended; if it begins further on, but within the gap, its
-    /// size as a share of the way; half of that if the stream goes backward; else 0. The first call
-    /// and calls at the same place again are not counted.
+    /// Score from 0, random, to 1, sequential. Mean of the calls' values: 1 if a call begins where a stream of
+    /// at least four calls ended; if it begins further on, but within the gap, its size as a share of the
+    /// distance; half of that if the stream goes backward; otherwise 0. The first call and calls at the same
+    /// position again are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Share of the calls that continue a stream within the gap, forward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential_ratio: Option<f64>,
-    /// Share of the calls that begin exactly where a stream ended; of totals, where the call before
-    /// on the same file ended.
+    /// Share of the calls that begin exactly where a stream ended; with only totals, where the previous call on
+    /// the same file ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjacent_ratio: Option<f64>,
-    /// The streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamSummary>,
-    /// Distances between calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeks: Option<SeekDistances>,
-    /// Share of the bytes read whose pages were read before, to a page of 4 KiB.
+    /// Share of the bytes read from pages that were read before, at a page size of 4 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reread_ratio: Option<f64>,
-    /// Bytes of all pages that were touched.
+    /// Bytes of all touched pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Bytes that were moved as multiples of the size of the file.
+    /// Moved bytes as a multiple of the file size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amplification: Option<f64>,
-    /// Bytes moved by a call.
+    /// Bytes per call.
     pub size_bytes: LogHistogram,
     /// Times from entry to exit.
     pub latency_ns: LogHistogram,
-    /// Figures of these times.
+    /// Statistics of the latencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyFigures>,
-    /// What came from the device and what from the page cache; absent if the block layer was not
-    /// traced.
+    /// Shares of device and page cache; absent if the block layer was not traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceShare>,
     /// Counts over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
-    /// Pictures; of the files with the most calls only.
+    /// Pictures; only for the files with the most calls.
     #[serde(skip)]
     pub pictures: Option<Box<Pictures>>,
 }
 
 impl FilePattern {
-    /// What people call it: by what it holds, `sdu.units` or `sdu.units.field_1`, where that is known, else by its name.
+    /// Display name: the content, `sdu.units` or `sdu.units.field_1`, if known, otherwise the file name.
     pub fn label(&self) -> String {
         let role = self.role.as_ref();
         let namespace = role
@@ -134,8 +126,8 @@ impl FilePattern {
         }
     }
 
-    /// The median size of a call. Sizes are mostly round, so that it is the start of its bucket, or the
-    /// mean where one bucket holds all.
+    /// The median size of a call. Sizes are mostly round, so this is the start of its bucket, or the mean if
+    /// one bucket contains all.
     pub fn median_bytes(&self) -> Option<f64> {
         let all = self.size_bytes.count();
         let mut before = 0;
@@ -162,28 +154,28 @@ impl FilePattern {
 pub struct StreamSummary {
     /// Streams of at least four calls.
     pub streams: u64,
-    /// Mean number of calls that continue one.
+    /// Mean number of calls that continue a stream.
     pub mean_calls: f64,
-    /// Share of the calls of streams that continue another one than the call before did: 0 for one
-    /// stream, near 1 for streams that take turns.
+    /// Share of the streams' calls that continue another stream than the previous call: 0 for one stream, near
+    /// 1 for alternating streams.
     pub interleaved_ratio: f64,
     /// Share of the calls that continue a stream backward.
     pub backward_ratio: f64,
-    /// Share of the calls that begin where a recent call began, reading the same again.
+    /// Share of the calls that begin where a recent call began, reading the same bytes again.
     pub repeated_ratio: f64,
 }
 
-/// Distances from the end of the stream that a call continues, or else of the call before it on the
-/// same file, to its start.
+/// Distances to the start of a call from the end of the stream that it continues, or else of the previous call
+/// on the same file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeekDistances {
     /// Calls without a distance.
     pub none: u64,
-    /// Distances of calls further on in the file.
+    /// Distances of calls further ahead in the file.
     pub forward_bytes: LogHistogram,
     /// Distances of calls further back.
     pub backward_bytes: LogHistogram,
-    /// Share of all calls that are further on, or without a distance.
+    /// Share of all calls further ahead, or without a distance.
     pub forward_ratio: f64,
     /// The distance, in either direction, that half of the calls do not exceed.
     pub median_bytes: Option<f64>,
@@ -207,7 +199,7 @@ impl SeekDistances {
     }
 }
 
-/// Figures of times from entry to exit.
+/// Statistics of the times from entry to exit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyFigures {
     /// Arithmetic mean, exact.
@@ -220,7 +212,7 @@ pub struct LatencyFigures {
     pub p99_ns: f64,
     /// 99.9th percentile.
     pub p99_9_ns: f64,
-    /// Largest; of totals, the end of the last bucket.
+    /// Maximum; with only totals, the end of the last bucket.
     pub max_ns: f64,
 }
 
@@ -239,48 +231,46 @@ impl LatencyFigures {
     }
 }
 
-/// What came from the device and what from the page cache, by requests of the same process that
-/// overlap with the calls in time.
+/// Shares of device and page cache, by requests of the same process that overlap with the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DeviceShare {
-    /// Calls during which a request ended that they waited for.
+    /// Calls that waited for a request that ended during the call.
     pub waiting_calls: u64,
-    /// These as a share of the calls that read something.
+    /// Waiting calls as a share of the calls that read something.
     pub waiting_ratio: f64,
-    /// Bytes of the requests that calls set off, read-ahead included.
+    /// Bytes of the requests that calls triggered, including read-ahead.
     pub device_bytes: u64,
-    /// These as a share of the bytes that were read. Above 1 the kernel read more than was asked
-    /// for; 0 means that all came from the page cache.
+    /// These bytes as a share of the bytes that were read. Above 1 the kernel read more than requested; 0 means
+    /// that all came from the page cache.
     pub device_ratio: f64,
-    /// Share of the requests waited for that could belong to another call of the process too.
+    /// Share of the awaited requests that could also belong to another call of the process.
     pub ambiguous_ratio: f64,
 }
 
 /// Requests of the block layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockSummary {
-    /// Requests that read.
+    /// Number of read requests.
     pub reads: u64,
-    /// Bytes of these.
+    /// Bytes of the read requests.
     pub read_bytes: u64,
-    /// Requests that wrote.
+    /// Number of write requests.
     pub writes: u64,
-    /// Bytes of these.
+    /// Bytes of the write requests.
     pub written_bytes: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Times from the queue to the device, of all.
+    /// Times from the queue to the device, of all requests.
     pub queue_ns: LogHistogram,
-    /// Times on the device, of those that read.
+    /// Times of read requests on the device.
     pub read_ns: LogHistogram,
-    /// Times on the device, of those that wrote.
+    /// Times of write requests on the device.
     pub write_ns: LogHistogram,
-    /// Sizes of all that read.
+    /// Sizes of read requests.
     pub read_size_bytes: LogHistogram,
-    /// Bytes read that belong to a call that was traced.
+    /// Bytes of read requests that belong to a traced call.
     pub matched_bytes: u64,
-    /// Of these, bytes of requests that threads of the kernel made for traced calls.
+    /// Bytes of requests that kernel threads made for traced calls, included in the matched bytes.
     pub handed_on_bytes: u64,
-    /// Bytes that traced calls asked devices for and of which no request is known.
+    /// Bytes that traced calls requested from devices without a known request.
     pub unseen_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What is kept of one operation on one file while the calls go by.
+//! State of one operation on one file during the analysis.
 
 use super::Settings;
 use super::device::Served;
@@ -11,13 +11,13 @@ use dyno_record::io_trace::document::FileEntry;
 use dyno_record::io_trace::event::{Call, Operation};
 use dyno_record::io_trace::log_histogram::LogHistogram;
 
-/// Parts of a power of two in latencies, as bits: buckets are 3 % wide.
+/// Bits of subdivision per power of two in latencies: buckets are 3 % wide.
 const LATENCY_PART_BITS: u8 = 5;
-/// The same in sizes.
+/// Bits of subdivision per power of two in sizes.
 const SIZE_PART_BITS: u8 = 3;
-/// The same in distances.
+/// Bits of subdivision per power of two in distances.
 const SEEK_PART_BITS: u8 = 3;
-/// Calls that could continue a stream, below which there is no score.
+/// Fewest calls that could continue a stream for a score.
 const FEWEST_JUDGED: u64 = 8;
 
 /// More than a call can move; a damaged record must not keep the bitmap busy for hours.
@@ -85,12 +85,8 @@ impl FileState {
         if call.returned >= 0 {
             self.size_bytes.add(bytes);
         }
-        let mut slice = Slice {
-            calls: 1,
-            bytes,
-            latency_sum_ns: call.latency_ns,
-            ..Slice::default()
-        };
+        let mut slice =
+            Slice { calls: 1, bytes, latency_sum_ns: call.latency_ns, ..Slice::default() };
         if bytes > 0 {
             self.moving_calls += 1;
             self.waiting_calls += u64::from(served.waited > 0);
@@ -111,7 +107,7 @@ impl FileState {
         let last = offset.saturating_add(bytes - 1) / PAGE_BYTES;
         let again = self.pages.touch(first, last);
         let placed = self.streams.place(call.offset, bytes, again == 0);
-        // A stream of calls smaller than a page touches a page again without reading anything twice.
+        // A stream of calls smaller than a page touches a page repeatedly without rereading anything.
         let goes_on = matches!(placed.relation, Relation::Adjacent | Relation::Near);
         let is_split = goes_on && again > 0 && !offset.is_multiple_of(PAGE_BYTES);
         self.reread_pages += again - u64::from(is_split);
@@ -163,9 +159,7 @@ impl FileState {
             seeks: (placed > 1)
                 .then(|| SeekDistances::new(self.no_seek, self.seek_forward, self.seek_backward)),
             reread_ratio: reread.filter(|_| operation != Operation::Sync),
-            working_set_bytes: touched
-                .filter(|&pages| pages > 0)
-                .map(|pages| pages * PAGE_BYTES),
+            working_set_bytes: touched.filter(|&pages| pages > 0).map(|pages| pages * PAGE_BYTES),
             amplification: amplification(self.bytes, file_bytes),
             latency: LatencyFigures::new(
                 &self.latency_ns,

@@ -1,87 +1,85 @@
-//! Finds sequential streams among the calls on a file, however many of them are interleaved, and
-//! gives each call its share of the score.
+//! Finds interleaved sequential streams among the calls on a file, and gives each call its share of the score.
 //!
-//! A file keeps a bounded number of heads, the places where recent calls ended. A call that begins
-//! at a head, or at most a gap beyond it, continues the head's run. A run counts from its fourth
-//! call on, then from its beginning: among random calls, some begin near a head by chance, and
-//! runs of four hardly ever do. The number of heads is small in a small file for the same reason.
+//! A file keeps a bounded number of heads, the positions where recent calls ended. A call that begins at a
+//! head, or at most a gap beyond it, continues the head's run. A run counts from its fourth call on, then from
+//! its beginning: among random calls, some begin near a head by chance, and runs of four are very rare. The
+//! number of heads is small in a small file for the same reason.
 
-/// Calls that make a run one that is more than chance.
+/// Fewest calls of a run that counts as more than chance.
 const SHORTEST_RUN: u64 = 4;
-/// Most heads of a file: as many interleaved streams are found.
+/// Most heads of a file, and so of interleaved streams.
 const MOST_HEADS: u64 = 32;
-/// Fewest heads of a file, however small it is.
+/// Fewest heads of a file of any size.
 const FEWEST_HEADS: u64 = 2;
-/// There is one head for this many places that a call could begin at, so that a random call begins
-/// near one of all heads with a chance of an eighth at most.
+/// Start positions per head, so that a random call begins near any head with a probability of at most an
+/// eighth.
 const PLACES_PER_HEAD: u64 = 8;
-/// What a call is worth that ends where the run began: its place is foreseeable and near, but
-/// neither the kernel nor a disk reads ahead backwards.
+/// Credit of a call that ends where the run began: its position is predictable and near, but neither the kernel
+/// nor a disk reads ahead backwards.
 pub const BACKWARD_CREDIT: f64 = 0.5;
 
-/// How a call stands to those before it.
+/// Relation of a call to earlier calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// The first one of the file.
+    /// The first call of the file.
     First,
-    /// It begins exactly where a stream ended.
+    /// The call begins exactly at the end of a stream.
     Adjacent,
-    /// It goes on with a stream after a gap, or fills one that was left.
+    /// The call continues a stream after a gap, or fills an earlier gap.
     Near,
-    /// It ends where a stream began.
+    /// The call ends where a stream began.
     Backward,
-    /// It begins where a recent call began: the same place again.
+    /// The call begins where a recent call began: the same position again.
     Repeat,
-    /// None of these.
+    /// No relation.
     Elsewhere,
 }
 
-/// What is known of a call after looking at it.
+/// Result for a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) relation: Relation,
-    /// From the end of the stream that it continues, else of the call before it, to its start.
+    /// Distance to its start from the end of its stream, or else of the call before.
     pub(super) distance: i64,
-    /// What it, and earlier calls of its run that count from now on, add to the score.
+    /// Score of the call, including earlier calls of its run that count from now on.
     pub(super) credit: f64,
 }
 
 /// Counts over the calls so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StreamCounts {
-    /// Calls with a place.
+    /// Calls with a position.
     pub(super) placed: u64,
-    /// Calls at the same place again.
+    /// Calls at the same position again.
     pub(super) repeats: u64,
-    /// Sum of the credits.
     pub(super) credit: f64,
-    /// Calls that continue a run that counts, forward or backward.
+    /// Calls that continue a counted run, forward or backward.
     pub(super) continued: u64,
-    /// Of these, the ones that begin exactly at its end.
+    /// Continuing calls that begin exactly at the run's end.
     pub(super) adjacent: u64,
-    /// Of these, the ones that go backward.
+    /// Continuing calls that go backward.
     pub(super) backward: u64,
-    /// Runs that count.
+    /// Counted runs.
     pub(super) runs: u64,
-    /// Calls that continue another stream than the call before them.
+    /// Calls that continue another stream than the previous call.
     pub(super) switches: u64,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// Where the last call began and ended.
+    /// Start and end of the last call.
     start: i64,
     end: i64,
-    /// Lowest place of a run that goes backward.
+    /// Whether the run goes backward, with its lowest position.
     is_backward: bool,
     calls: u64,
-    /// What counts as soon as the run does.
+    /// Counts that apply as soon as the run counts.
     pending: StreamCounts,
-    /// Bytes that were passed over and not filled, and what this cost.
+    /// Skipped bytes that were not filled, and their cost.
     hole_bytes: u64,
     hole_cost: f64,
-    /// Number of the call that used it last.
+    /// Number of the last call that used it.
     used: u64,
 }
 
@@ -92,7 +90,7 @@ pub(super) struct Streams {
     heads: Vec<Head>,
     last_head: Option<usize>,
     previous_end: Option<i64>,
-    /// End of the file as far as it was seen.
+    /// The highest seen end of the file.
     extent: u64,
     bytes: u64,
     pub(super) counts: StreamCounts,
@@ -101,9 +99,7 @@ pub(super) struct Streams {
 impl Streams {
     pub(super) fn new(gap_bytes: u64) -> Streams {
         Streams {
-            gap: i64::try_from(gap_bytes)
-                .unwrap_or(i64::MAX / 4)
-                .min(i64::MAX / 4),
+            gap: i64::try_from(gap_bytes).unwrap_or(i64::MAX / 4).min(i64::MAX / 4),
             heads: Vec::new(),
             last_head: None,
             previous_end: None,
@@ -113,8 +109,8 @@ impl Streams {
         }
     }
 
-    /// Looks at a call that moved `bytes` from `offset` on, neither of them negative. `is_new` says
-    /// whether none of it was touched before.
+    /// Places a call that moved `bytes` from `offset` on, both not negative. `is_new` says whether none of
+    /// these bytes was touched before.
     pub(super) fn place(&mut self, offset: i64, bytes: u64, is_new: bool) -> Placed {
         let size = i64::try_from(bytes).unwrap_or(i64::MAX / 4).max(1);
         let end = offset.saturating_add(size);
@@ -129,8 +125,7 @@ impl Streams {
         placed
     }
 
-    /// The head that the call continues, the nearest one of several. Of two as near, one that goes on
-    /// comes before one that is at the same place again.
+    /// The nearest head that the call continues. At equal distance, continuing comes before repeating.
     fn find(&self, offset: i64, end: i64, is_new: bool) -> Option<(usize, Step)> {
         let mut best: Option<(usize, Step, (i64, bool))> = None;
         for (number, head) in self.heads.iter().enumerate() {
@@ -156,11 +151,7 @@ impl Streams {
         let distance = offset - head.end;
         if step == Step::Repeat {
             self.counts.repeats += 1;
-            return Placed {
-                relation: Relation::Repeat,
-                distance,
-                credit: 0.0,
-            };
+            return Placed { relation: Relation::Repeat, distance, credit: 0.0 };
         }
         let relation = match step {
             Step::Forward if distance == 0 => Relation::Adjacent,
@@ -181,11 +172,7 @@ impl Streams {
             self.counts.add(&head.pending);
             head.pending = StreamCounts::default();
         }
-        Placed {
-            relation,
-            distance,
-            credit: counted,
-        }
+        Placed { relation, distance, credit: counted }
     }
 
     fn begin(&mut self, offset: i64, end: i64) -> Placed {
@@ -224,12 +211,14 @@ impl Streams {
     }
 
     fn oldest(&self) -> usize {
-        let ages = self.heads.iter().enumerate();
-        ages.min_by_key(|(_, head)| head.used)
+        self.heads
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, head)| head.used)
             .map_or(0, |(number, _)| number)
     }
 
-    /// How many heads the part of the file that was seen has room for.
+    /// Number of heads for the seen part of the file.
     fn room(&self) -> u64 {
         let place = self.bytes / self.counts.placed.max(1) + self.gap as u64;
         let places = self.extent / place.max(1);
@@ -247,7 +236,7 @@ enum Step {
 }
 
 impl Head {
-    /// Whether and how the call from `offset` to `end` continues this run, and how far from it.
+    /// How the call from `offset` to `end` continues this run, if at all, and at which distance.
     fn step(&self, offset: i64, end: i64, gap: i64, is_new: bool) -> Option<(Step, i64)> {
         let ahead = offset - self.end;
         if (0..=gap).contains(&ahead) && !self.is_backward {
@@ -271,8 +260,8 @@ impl Head {
         None
     }
 
-    /// Moves the run on and returns what the call is worth: the share of the bytes passed over that
-    /// it asked for. Bytes that are fetched later are given back what passing over them cost.
+    /// Advances the run and returns the call's credit: the requested share of the skipped bytes. Bytes that are
+    /// fetched later return the cost of skipping them.
     fn advance(&mut self, step: Step, offset: i64, end: i64) -> f64 {
         let size = (end - offset) as f64;
         match step {
@@ -317,7 +306,7 @@ impl StreamCounts {
         self.switches += other.switches;
     }
 
-    /// Calls that could have continued a stream: all but the first and those at the same place.
+    /// Calls that could have continued a stream: all except the first and repeated ones.
     pub(super) fn judged(&self) -> u64 {
         self.placed.saturating_sub(1 + self.repeats)
     }

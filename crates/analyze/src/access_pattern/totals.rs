@@ -1,4 +1,4 @@
-//! The pattern of a file of which only totals were recorded.
+//! The pattern of a file with only recorded totals.
 
 use super::pattern::{FilePattern, LatencyFigures, SeekDistances};
 use super::slices::{Slice, Slices};
@@ -6,7 +6,7 @@ use super::state::amplification;
 use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::io_trace::totals::{FileTotals, TimeSlice};
 
-/// Calls without a place before them: the first one.
+/// Number of calls without a previous position: the first one.
 const UNJUDGED: u64 = 1;
 
 pub(super) fn pattern(totals: &FileTotals, document: &TraceDocument) -> FilePattern {
@@ -18,10 +18,8 @@ pub(super) fn pattern(totals: &FileTotals, document: &TraceDocument) -> FilePatt
     FilePattern {
         file: totals.file,
         operation: totals.operation,
-        name: entry.map_or_else(
-            || format!("file {}", totals.file),
-            |entry| entry.short_name().to_owned(),
-        ),
+        name: entry
+            .map_or_else(|| format!("file {}", totals.file), |entry| entry.short_name().to_owned()),
         role: entry.and_then(|entry| entry.role.clone()),
         file_bytes,
         calls: totals.calls,

@@ -1,4 +1,4 @@
-//! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
+//! Caveats about the load generator: whether it offered the planned load, and whether it was the limit.
 
 use super::facts::{Facts, of_measure, of_phases};
 use crate::values::{exact, number, percent, rate, seconds, us};
@@ -11,32 +11,33 @@ use dyno_record::statement::Statement;
 use dyno_record::verdict::Level;
 use serde_json::Value;
 
-/// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
-/// random arrivals the queue for a server that is 90 % busy is nine times the work in service.
+/// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with random
+/// arrivals the queue for a server that is 90 % busy is nine times the work in service.
 const BUSY_RATIO: f64 = 0.9;
-/// Share of the time that threads wait for a CPU from which on the wait, and not their own work, is the reason.
+/// Share of time waiting for a CPU from which the wait is the reason, instead of the threads' own work.
 const WAIT_RATIO: f64 = 0.2;
-/// Share of the machine's CPUs from which on it has nothing left.
+/// Utilization from which the machine's CPUs are full.
 const FULL_RATIO: f64 = 0.95;
-/// Share of the rate that the selfcheck reached above which the client is the limit. The null
-/// responder answers faster than any database, so its rate is not quite reached with a real one.
+/// Share of the selfcheck rate above which the client is the limit. The null responder answers faster than any
+/// database, so its rate cannot quite be reached with a real one.
 const SELFCHECK_RATIO: f64 = 0.9;
-/// Key of the selfcheck's figure: highest rate that one worker thread reached.
+/// Key of the selfcheck figure: the highest rate of one worker thread.
 const SELFCHECK_RATE: &str = "/max_rate_per_core_per_s";
-/// In a closed loop the start delay is time that the client loses between two operations. From a
-/// tenth of the median service time and the think time on it changes the rate as much as a tenth more work would.
+/// In a closed loop the start delay is time that the client loses between two operations. From a tenth of the
+/// median service time plus think time, it changes the rate as much as a tenth more work.
 const CLOSED_DELAY_RATIO: f64 = 0.1;
-/// Start delays below 100 µs are within what a healthy client does between two system calls.
+/// A healthy client needs up to 100 µs between two system calls.
 const CLOSED_DELAY_FLOOR_US: f64 = 100.0;
-/// Share of arrivals that may start more than 1 ms late. At 1 % they begin to decide the 99th
-/// percentile of the response time.
+/// Share of arrivals that may start more than 1 ms late. At 1 % they begin to decide the 99th percentile of the
+/// response time.
 const LATE_RATIO: f64 = 0.01;
-/// Largest shortfall of the achieved rate against the offered one.
+/// Largest shortfall of the achieved rate below the offered one.
 const RATE_SHORTFALL_RATIO: f64 = 0.01;
 /// Standard deviations by which a random number of starts may fall short: once in 740 runs.
 const DEVIATIONS: f64 = 3.0;
 
-/// No thread of the client ran for a part of the measure phase: the times of the operations in flight are its own.
+/// No client thread ran during a part of the measure phase, so the response times in flight are the client's
+/// own.
 pub(super) fn stood_still(facts: &Facts<'_>) -> Option<Caveat> {
     let stops: Vec<(f64, Statement)> = facts
         .document
@@ -59,11 +60,7 @@ pub(super) fn stood_still(facts: &Facts<'_>) -> Option<Caveat> {
     let total_s: f64 = stops.iter().map(|(length_s, _)| length_s).sum();
     let stops: Vec<Statement> = stops.into_iter().map(|(_, said)| said).collect();
     (!stops.is_empty()).then(|| {
-        let said = statement!(
-            "client-stood-still",
-            stops = stops,
-            total = seconds(total_s)
-        );
+        let said = statement!("client-stood-still", stops = stops, total = seconds(total_s));
         of_measure(CaveatKind::ClientStopped, said)
     })
 }
@@ -86,8 +83,8 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Option<Caveat> {
     })
 }
 
-/// CPU time per worker. One with a schedule or think times spins before each start, so there a busy CPU counts only if
-/// the starts suffered from it.
+/// CPU time per worker. A worker with a schedule or think times spins before each start, so a busy CPU counts
+/// only if the starts were late.
 fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     if phase.duration_s <= 0.0 {
         return None;
@@ -103,12 +100,12 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
         .then(|| statement!("client-cpus-busy", used = number(used), cpus = exact(cpus)))
 }
 
-/// Whether starts have times of their own, and do not follow from the last answer at once.
+/// Whether operations have separate start times, instead of starting directly after the last answer.
 fn is_paced(phase: &PhaseRecord) -> bool {
     phase.offered_rate_per_s.is_some() || phase.mean_think_time_us.is_some()
 }
 
-/// Whether the operations of a phase, or of the `part` of it that an agent has, started when they were due.
+/// Whether the operations of a phase, or of an agent's `part` of it, started on time.
 fn is_on_time(phase: &PhaseRecord, part: &PhaseRecord) -> bool {
     match phase.offered_rate_per_s {
         Some(_) => late_ratio(part) <= LATE_RATIO,
@@ -116,22 +113,19 @@ fn is_on_time(phase: &PhaseRecord, part: &PhaseRecord) -> bool {
     }
 }
 
-/// One host of a fleet that is full is enough: its clients are a part of all figures. The fullest is named.
+/// One full host of a fleet is enough: its clients affect all figures. The fullest is named.
 fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Option<Statement> {
     let schedule_kept = |host: &str| {
         let agents = fleet.agents.iter().filter(|agent| agent.host == host);
-        let mut phases = agents
-            .flat_map(|agent| &agent.phases)
-            .filter(|one| one.name == phase.name);
+        let mut phases =
+            agents.flat_map(|agent| &agent.phases).filter(|one| one.name == phase.name);
         is_paced(phase)
             && phases.all(|one| is_on_time(phase, one))
             && shortfall(facts, phase).is_none()
     };
     let ratio = |host: &FleetHostUse<'_>| host.used / host.cpus as f64;
     let uses = fleet.host_uses(phase.name);
-    let full = uses
-        .iter()
-        .filter(|host| ratio(host) >= BUSY_RATIO && !schedule_kept(host.host));
+    let full = uses.iter().filter(|host| ratio(host) >= BUSY_RATIO && !schedule_kept(host.host));
     let worst = full.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
     Some(statement!(
         "agent-cpus-busy",
@@ -141,13 +135,12 @@ fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Opt
     ))
 }
 
-/// Worker threads that always either ran or waited for a CPU, while other CPUs of the machine were idle: somebody
-/// else has the CPU that they are bound to. Where all CPUs are busy, that is the load of the shared machine and
-/// has a caveat of its own.
+/// Worker threads that always ran or waited for a CPU, while other CPUs of the machine were idle: another
+/// process uses the CPU that they are bound to. If all CPUs are busy, it is the load of the shared machine,
+/// which has its own caveat.
 fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     let used = |kind| {
-        let mut uses = facts.document.resources.iter();
-        uses.find(|one| one.resource == kind && one.phase == phase.name)
+        facts.document.resources.iter().find(|one| one.resource == kind && one.phase == phase.name)
     };
     let wait = used(ResourceKind::ClientCpuWait)?;
     let host_is_full = used(ResourceKind::HostCpu)
@@ -161,28 +154,21 @@ fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
 }
 
 fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
-    // What the machine of the controller can do says nothing about the hosts of a fleet.
+    // The controller's machine says nothing about the hosts of a fleet.
     if facts.document.fleet.is_some() {
         return None;
     }
     let selfcheck = facts.document.selfcheck.as_ref()?;
-    // Others took CPU time from the selfcheck: its figures say little about this machine.
-    let other_load = selfcheck
-        .pointer("/other_load/level")
-        .and_then(Value::as_str);
+    // Other processes took CPU time from the selfcheck: its figures say little about this machine.
+    let other_load = selfcheck.pointer("/other_load/level").and_then(Value::as_str);
     if other_load == Some(Level::Fail.as_str()) {
         return None;
     }
     let per_core = selfcheck.pointer(SELFCHECK_RATE).and_then(Value::as_f64)?;
     let limit = per_core * facts.worker_cpus();
     let ratio = phase.achieved_rate_per_s / limit;
-    (limit > 0.0 && ratio >= SELFCHECK_RATIO).then(|| {
-        statement!(
-            "near-selfcheck",
-            share = percent(ratio),
-            limit = rate(limit)
-        )
-    })
+    (limit > 0.0 && ratio >= SELFCHECK_RATIO)
+        .then(|| statement!("near-selfcheck", share = percent(ratio), limit = rate(limit)))
 }
 
 fn slow_turnaround(phase: &PhaseRecord) -> Option<Statement> {
@@ -255,16 +241,15 @@ pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Option<Caveat> {
     Some(of_measure(CaveatKind::RateNotAchieved, said))
 }
 
-/// The offered rate and the share of it that is missing, if that is too much.
+/// The offered rate and its missing share, if that is too large.
 ///
-/// A phase lasts until its last operation has ended. The answer to the last arrivals takes one service
-/// time with any server, so that much after the schedule's end is no shortfall; a longer queue is one.
+/// A phase lasts until its last operation has ended. The answer to the last arrivals takes one service time
+/// with any server, so that much after the schedule's end is not a shortfall; a longer queue is one.
 fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     let offered = phase.offered_rate_per_s.filter(|rate| *rate > 0.0)?;
     let expected = offered * phase.duration_s;
-    let scheduled_s = phase
-        .arrivals
-        .map_or(phase.duration_s, |arrivals| arrivals.due as f64 / offered);
+    let scheduled_s =
+        phase.arrivals.map_or(phase.duration_s, |arrivals| arrivals.due as f64 / offered);
     let longest_service_s = phase
         .operations
         .values()
@@ -279,16 +264,12 @@ fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     let deviation = if schedule.is_poisson() {
         expected.sqrt()
     } else if schedule.is_throttled() {
-        // The slots of each client begin at random, so that one more or less of each is in the phase.
+        // Each client's slots begin at random, so the phase may contain one more or fewer of each.
         0.5 * (facts.document.clients().unwrap_or(0) as f64).sqrt()
     } else {
         0.0
     };
-    let chance = if expected > 0.0 {
-        DEVIATIONS * deviation / expected
-    } else {
-        0.0
-    };
+    let chance = if expected > 0.0 { DEVIATIONS * deviation / expected } else { 0.0 };
     let missing = 1.0 - phase.achieved_rate_per_s * phase.duration_s / judged_s / offered;
     let shown = 1.0 - phase.achieved_rate_per_s / offered;
     (missing > RATE_SHORTFALL_RATIO.max(chance)).then_some((offered, shown))

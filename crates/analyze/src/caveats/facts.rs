@@ -1,4 +1,4 @@
-//! A run as the caveats look at it.
+//! A run as the caveats see it.
 
 use crate::experiment::outages::outages;
 use crate::windows::{IntervalTotals, join_short};
@@ -6,7 +6,7 @@ use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument
 use dyno_record::plan::RecordedPlan;
 use dyno_record::statement::Statement;
 
-/// The document seen from the caveats' side.
+/// A document with derived facts.
 pub(super) struct Facts<'a> {
     pub(super) document: &'a RunDocument,
     pub(super) plan: RecordedPlan,
@@ -26,7 +26,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Worker threads of the client, but not more than it has CPUs, or than its quota leaves of them.
+    /// Worker threads of the client, limited to its CPUs and its quota.
     pub(super) fn worker_cpus(&self) -> f64 {
         if let Some(fleet) = &self.document.fleet {
             return fleet.usable_cpus() as f64;
@@ -46,23 +46,23 @@ impl<'a> Facts<'a> {
         (usable.max(1) as f64).min(quota.unwrap_or(f64::INFINITY))
     }
 
-    /// Whether no operation succeeded for a part of the measure phase: no other load would have helped.
+    /// Whether no operation succeeded for a part of the measure phase, which no other load would have changed.
     pub(super) fn has_outage(&self) -> bool {
         !outages(self.document, self.intervals, &[]).is_empty()
     }
 
-    /// The window of the measure phase in which most of a time lies.
+    /// The window of the measure phase that covers most of a time.
     pub(super) fn window_at(&self, start_s: f64, end_s: f64) -> Option<&'a IntervalTotals> {
         let overlap_s = |window: &IntervalTotals| {
             (window.start_s + window.duration_s).min(end_s) - window.start_s.max(start_s)
         };
-        let windows = self.intervals.iter();
-        windows
+        self.intervals
+            .iter()
             .filter(|window| window.phase == PhaseKind::Measure && overlap_s(window) > 0.0)
             .max_by(|a, b| overlap_s(a).total_cmp(&overlap_s(b)))
     }
 
-    /// Windows of the measure phase, those that its figures are made of.
+    /// Windows of the measure phase that its figures use.
     pub(super) fn measure_windows(&self) -> Vec<IntervalTotals> {
         let of_phase = self.intervals.iter().copied();
         let of_phase =
@@ -70,7 +70,7 @@ impl<'a> Facts<'a> {
         join_short(of_phase, |one| one.duration_s, IntervalTotals::append)
     }
 
-    /// Logical operations of a phase that ended: succeeded and failed.
+    /// Completed logical operations of a phase: succeeded and failed.
     pub(super) fn finished(&self, phase: PhaseKind) -> (u64, u64) {
         let windows = self.intervals.iter().filter(|window| window.phase == phase);
         windows.fold((0, 0), |(succeeded, failed), window| {
@@ -84,14 +84,16 @@ pub(super) fn of_measure(kind: CaveatKind, said: Statement) -> Caveat {
     Caveat::of_phase(kind, PhaseKind::Measure, said)
 }
 
-/// A caveat of each phase of which there is something to say.
+/// The caveats of all phases that have one.
 pub(super) fn of_phases(
     facts: &Facts<'_>,
     kind: CaveatKind,
     said: impl Fn(&PhaseRecord) -> Option<Statement>,
 ) -> Vec<Caveat> {
-    let phases = facts.document.phases.iter();
-    phases
+    facts
+        .document
+        .phases
+        .iter()
         .filter_map(|phase| Some(Caveat::of_phase(kind, phase.name, said(phase)?)))
         .collect()
 }

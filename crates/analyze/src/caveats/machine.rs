@@ -1,6 +1,6 @@
-//! Doubts about the machine. Settings that concern the server count only if it is on this machine:
-//! of other machines nothing is known. Runs that hold the verdicts of `dyno doctor` are judged by
-//! those; the settings are looked at in the record of older runs.
+//! Caveats about the machine. Settings that affect the server count only if it is on this machine: nothing is
+//! known about other machines. Runs with the results of `dyno doctor` are judged by them; for older runs the
+//! recorded settings are judged.
 
 use super::facts::Facts;
 use crate::values::{bytes, us};
@@ -8,20 +8,16 @@ use dyno_record::model::{Caveat, CaveatKind, Environment};
 use dyno_record::statement;
 use dyno_record::verdict::{CheckName, Level};
 
-/// Clock sources that are read without a system call and count with the CPU. The two of
-/// hypervisors are scaled readings of the same counter.
-const GOOD_CLOCKS: [&str; 4] = [
-    "tsc",
-    "arch_sys_counter",
-    "kvm-clock",
-    "hyperv_clocksource_tsc_page",
-];
-/// A clock that is read without a system call costs 20 to 50 ns; above 100 ns it goes through the
-/// kernel, and two readings are a visible part of a fast operation.
+/// Clock sources that are read without a system call and count with the CPU. The two hypervisor clocks are
+/// scaled readings of the same counter.
+const GOOD_CLOCKS: [&str; 4] =
+    ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
+/// A clock that is read without a system call costs 20 to 50 ns; above 100 ns it goes through the kernel, and
+/// two readings are a visible part of a fast operation.
 const SLOW_CLOCK_NS: f64 = 100.0;
-/// MongoDB's production notes ask for a readahead of 8 to 32 sectors of 512 bytes.
+/// MongoDB's production notes recommend a readahead of 8 to 32 sectors of 512 bytes.
 const MAX_READAHEAD_BYTES: u64 = 32 * 512;
-/// First major version of MongoDB whose allocator wants transparent huge pages.
+/// First major version of MongoDB with an allocator that needs transparent huge pages.
 const THP_WANTED_FROM: u64 = 8;
 
 /// Client and server share the machine.
@@ -33,11 +29,12 @@ pub(super) fn shared_machine(facts: &Facts<'_>) -> Option<Caveat> {
     is_shared.then(|| Caveat::of_run(CaveatKind::SharedMachine, said))
 }
 
-/// Checks of machine and server that failed before the measurement. What client and server take from each
-/// other is said of every run on one machine, and not again for their CPUs.
+/// Checks of machine and server that failed before the measurement. Competition between client and server has
+/// its own caveat for every run on one machine, so it is not repeated for their CPUs.
 pub fn failed_checks(environment: &Environment) -> Vec<Caveat> {
-    let verdicts = environment.doctor.iter();
-    verdicts
+    environment
+        .doctor
+        .iter()
         .filter(|verdict| verdict.level == Level::Fail && verdict.check != CheckName::SharedCores)
         .map(|verdict| Caveat {
             kind: kind_of_check(verdict.check),
@@ -54,10 +51,12 @@ pub fn failed_checks(environment: &Environment) -> Vec<Caveat> {
         .collect()
 }
 
-/// Whether the check of others' work failed.
+/// Whether the check `other_load` failed.
 pub fn has_other_load(environment: &Environment) -> bool {
-    let mut verdicts = environment.doctor.iter();
-    verdicts.any(|one| one.check == CheckName::OtherLoad && one.level == Level::Fail)
+    environment
+        .doctor
+        .iter()
+        .any(|one| one.check == CheckName::OtherLoad && one.level == Level::Fail)
 }
 
 /// The kind of the caveat of a failed check.
@@ -70,7 +69,7 @@ pub fn kind_of_check(check: CheckName) -> CaveatKind {
     }
 }
 
-/// Whether the checks were made: then they say what the settings below mean.
+/// Whether the checks were made: then they judge the settings below.
 fn is_checked(facts: &Facts<'_>) -> bool {
     !facts.document.environment.doctor.is_empty()
 }
@@ -113,50 +112,33 @@ pub(super) fn settings(facts: &Facts<'_>) -> Vec<Caveat> {
     huge_pages(facts).into_iter().chain(swap(facts)).collect()
 }
 
-/// MongoDB's advice on transparent huge pages turned round with version 8.0; other servers give none.
+/// MongoDB's advice on transparent huge pages was reversed in version 8.0; other servers give none.
 fn huge_pages(facts: &Facts<'_>) -> Option<Caveat> {
     let server = &facts.document.server;
-    let mode = facts
-        .document
-        .environment
-        .transparent_hugepages
-        .as_deref()?;
+    let mode = facts.document.environment.transparent_hugepages.as_deref()?;
     if server.kind == "embedded" {
         return None;
     }
     let version = server.version.as_deref()?;
     let major: u64 = version.split('.').next()?.parse().ok()?;
-    let advised = if major >= THP_WANTED_FROM {
-        "always"
-    } else {
-        "never"
-    };
+    let advised = if major >= THP_WANTED_FROM { "always" } else { "never" };
     (mode != advised).then(|| {
         Caveat::of_run(
             CaveatKind::MachineSetting,
-            statement!(
-                "huge-pages",
-                mode = mode,
-                version = version,
-                advised = advised
-            ),
+            statement!("huge-pages", mode = mode, version = version, advised = advised),
         )
     })
 }
 
 fn swap(facts: &Facts<'_>) -> Option<Caveat> {
-    let swap_bytes = facts
-        .document
-        .environment
-        .swap_bytes
-        .filter(|size| *size > 0)?;
+    let swap_bytes = facts.document.environment.swap_bytes.filter(|size| *size > 0)?;
     Some(Caveat::of_run(
         CaveatKind::MachineSetting,
         statement!("has-swap", size = bytes(swap_bytes as f64)),
     ))
 }
 
-/// Settings of the storage that holds the server's data.
+/// Settings of the data storage.
 pub(super) fn storage_settings(facts: &Facts<'_>) -> Option<Caveat> {
     let storage = facts.document.environment.data_storage.as_ref()?;
     let readahead_bytes = storage.readahead_bytes?;

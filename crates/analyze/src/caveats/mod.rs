@@ -1,6 +1,6 @@
-//! Reasons to doubt a run, found in its document and its windows. One function per kind, each with
-//! its threshold and why it is that one. What only the run itself can see (probes that failed,
-//! server settings that differ) is added by those who see it.
+//! Caveats of a run, from its document and its windows. One function per kind, each with its threshold and the
+//! reason for it. Caveats that only the run itself can see (failed probes, differing server settings) are added
+//! by their sources.
 
 mod client;
 mod facts;
@@ -15,8 +15,8 @@ use facts::Facts;
 
 pub use machine::{failed_checks, has_other_load, kind_of_check};
 
-/// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
-/// that the document holds already are not looked at and not repeated.
+/// All caveats of a document and its windows, the most serious first. Existing caveats of the document are
+/// ignored and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
     let facts = &Facts::new(document, intervals);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
+//! Caveats about the figures: too few, unsteady, incomplete, or contradictory.
 
 use super::facts::{Facts, of_measure, of_phases};
 use crate::little;
@@ -7,23 +7,18 @@ use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunStatus};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
-/// result, and the tests for a steady state have nothing to work with.
+/// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the result, and the
+/// steady-state tests do not work.
 const MIN_INTERVALS: usize = 10;
-/// Values that must lie beyond a percentile before it is more than an anecdote: with 10 of them
-/// the relative standard error of their number is 1/√10, a third.
+/// Fewest values beyond a sound percentile: with 10 of them the relative standard error of their number is
+/// 1/√10, a third.
 const VALUES_BEYOND: u64 = 10;
-/// The percentiles shown, from the highest on, with the operations per value beyond them.
-const PERCENTILES: [(&str, u64); 5] = [
-    ("p99.99", 10_000),
-    ("p99.9", 1_000),
-    ("p99", 100),
-    ("p95", 20),
-    ("p90", 10),
-];
-/// Difference of the servers' operations that is told, as a part of their mean.
+/// The displayed percentiles, from the highest on, with the operations per value beyond them.
+const PERCENTILES: [(&str, u64); 5] =
+    [("p99.99", 10_000), ("p99.9", 1_000), ("p99", 100), ("p95", 20), ("p90", 10)];
+/// Largest difference of the servers' operations that is not reported, as a share of their mean.
 const MAX_SHARE_SPREAD: f64 = 0.1;
-/// Kind under which wrong values that were read are counted.
+/// Error kind of wrong values that were read.
 const INTEGRITY: &str = "integrity";
 
 /// The run ended early.
@@ -38,35 +33,28 @@ pub(super) fn partial(facts: &Facts<'_>) -> Option<Caveat> {
     Some(Caveat::of_run(CaveatKind::Partial, statement))
 }
 
-/// Of a number of operations for several servers some did far more than others: the latencies of all
-/// together are mostly those of the fast ones.
+/// With a fixed number of operations for several servers, some did far more than others: the combined latencies
+/// are mostly the fast servers'.
 pub(super) fn uneven_shares(facts: &Facts<'_>) -> Option<Caveat> {
     let limit = facts.plan.phases.operations?;
     let counts: Vec<u64> = facts
         .document
         .instances
         .iter()
-        .filter_map(|instance| {
-            instance
-                .phases
-                .iter()
-                .find(|p| p.name == PhaseKind::Measure)
-        })
+        .filter_map(|instance| instance.phases.iter().find(|p| p.name == PhaseKind::Measure))
         .map(|phase| phase.succeeded.saturating_add(phase.failed))
         .collect();
     let (least, most) = (*counts.iter().min()?, *counts.iter().max()?);
-    let total: u64 = counts
-        .iter()
-        .fold(0, |sum, count| sum.saturating_add(*count));
+    let total: u64 = counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
     let mean = total as f64 / counts.len() as f64;
-    // A phase that its time has ended gives every server the same time.
+    // A phase that ends by time gives every server the same time.
     let is_shared_out = total >= limit.saturating_mul(counts.len() as u64);
     let is_uneven = (most - least) as f64 > MAX_SHARE_SPREAD * mean;
     let said = statement!("uneven-shares", total = total, most = most, least = least);
     (is_shared_out && is_uneven).then(|| of_measure(CaveatKind::UnevenShares, said))
 }
 
-/// Checking values that were read found wrong ones.
+/// Verification of read values found wrong ones.
 pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
     of_phases(facts, CaveatKind::Integrity, |phase| {
         let wrong = *phase.errors.get(INTEGRITY)?;
@@ -74,13 +62,14 @@ pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
     })
 }
 
-/// Operations failed. There is no threshold: a failed operation has no latency, and the slowest
-/// ones are those that fail first.
+/// Operations failed. No threshold applies: a failed operation has no latency, and the slowest ones fail
+/// first.
 pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
     of_phases(facts, CaveatKind::Errors, |phase| {
         let failures: u64 = phase.errors.values().sum();
-        let errors = phase.errors.iter();
-        let kinds: Vec<Statement> = errors
+        let kinds: Vec<Statement> = phase
+            .errors
+            .iter()
             .map(|(kind, count)| {
                 let example = phase.error_examples.get(kind);
                 let name = example.and_then(|example| example.code_name.as_deref());
@@ -91,7 +80,7 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
         let all = Some(succeeded + failed).filter(|all| *all > 0);
         let said = statement!(
             "operations-failed",
-            // Without windows the number by kind is the only one there is.
+            // Without windows only the number by kind is known.
             failed = all.map_or(failures, |_| failed),
             all = all,
             share = all.map(|all| percent(failed as f64 / all as f64)),
@@ -101,7 +90,7 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
     })
 }
 
-/// The measurement disagrees with Little's law.
+/// The measurement contradicts Little's law.
 pub(super) fn little_law(facts: &Facts<'_>) -> Option<Caveat> {
     let ratio = facts.measure?.little_ratio?;
     let said = statement!(
@@ -120,7 +109,7 @@ pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Option<Caveat> {
     are_few.then(|| of_measure(CaveatKind::TooFewIntervals, said))
 }
 
-/// Too few operations for the highest percentiles shown.
+/// Too few operations for the highest displayed percentiles.
 pub(super) fn too_few_operations(facts: &Facts<'_>) -> Option<Caveat> {
     let short: Vec<Statement> = facts
         .measure?
@@ -139,7 +128,7 @@ pub(super) fn too_few_operations(facts: &Facts<'_>) -> Option<Caveat> {
     })
 }
 
-/// The highest percentile that enough of `count` values lie beyond.
+/// The highest percentile with enough of `count` values beyond it.
 fn highest_sound_percentile(count: u64) -> Option<&'static str> {
     PERCENTILES
         .iter()

@@ -1,4 +1,4 @@
-//! Doubts about what the server was asked to do: how much data, from where, and how safely.
+//! Caveats about the server's work: how much data, from where, and how safely.
 
 use super::facts::{Facts, of_measure};
 use crate::costs::CHECKPOINT_INTERVAL_S;
@@ -7,16 +7,12 @@ use dyno_record::model::{Caveat, CaveatKind, RunDocument, ServerRecord};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// The number of documents differs from what the plan assumes. There is no threshold: keys are
-/// drawn from exactly the documents that the plan names.
+/// The number of documents differs from the plan's. No threshold applies: keys are drawn from exactly the
+/// documents that the plan names.
 pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
     let found = facts.document.server.documents?;
-    let planned = facts
-        .plan
-        .data
-        .records?
-        .saturating_mul(data_sets(facts.document));
-    // A warm-up with inserts or deletes may have changed the number before it was taken.
+    let planned = facts.plan.data.records?.saturating_mul(data_sets(facts.document));
+    // A warm-up with inserts or deletes may have changed the number before it was read.
     let may_be_more = weight(facts, "insert") > 0.0;
     let may_be_fewer = weight(facts, "delete") > 0.0;
     let differs = (found > planned && !may_be_more) || (found < planned && !may_be_fewer);
@@ -24,20 +20,16 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
     differs.then(|| Caveat::of_run(CaveatKind::DocumentCount, said))
 }
 
-/// Independent servers, each with the data set of the plan.
+/// Number of independent servers, each with the plan's data set.
 fn data_sets(document: &RunDocument) -> u64 {
-    // The servers of one deployment share one.
-    let independent = document
-        .fleet
-        .as_ref()
-        .filter(|fleet| fleet.mapping != "deployment");
+    // The servers of one deployment share a data set.
+    let independent = document.fleet.as_ref().filter(|fleet| fleet.mapping != "deployment");
     let of_fleet = independent.map_or(0, |fleet| fleet.servers.len());
     document.instances.len().max(of_fleet).max(1) as u64
 }
 
-/// The data set fits into the server's cache: uncompressed data and cache are compared, because
-/// the cache holds pages uncompressed. Indexes are left out, so a set of nearly the cache's size
-/// may still be read from storage.
+/// The data set fits into the server's cache: uncompressed data and cache are compared, because the cache holds
+/// pages uncompressed. Indexes are ignored, so a set of nearly the cache's size may still be read from storage.
 pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Option<Caveat> {
     let server = &facts.document.server;
     let (data_bytes, cache_bytes) = (server.data_bytes?, server.cache_bytes?);
@@ -50,8 +42,8 @@ pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Option<Caveat> {
     fits.then(|| of_measure(CaveatKind::FitsInCache, said))
 }
 
-/// Writes are acknowledged before they are durable. Stated, not judged: it is a choice, but results
-/// that differ in it cannot be compared.
+/// Writes are acknowledged before they are durable. This is stated, not judged: it is a choice, but results
+/// with different choices cannot be compared.
 pub(super) fn durability(facts: &Facts<'_>) -> Option<Caveat> {
     const WRITES: [&str; 4] = ["update", "insert", "read_modify_write", "delete"];
     if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
@@ -73,7 +65,7 @@ pub(super) fn durability(facts: &Facts<'_>) -> Option<Caveat> {
     Some(Caveat::of_run(CaveatKind::Durability, statement))
 }
 
-/// Time between checkpoints of a server without a journal; `None` if it has one, or does not report that.
+/// Time between checkpoints of a server without a journal; `None` if it has one, or does not report it.
 fn unjournaled_checkpoint_s(server: &ServerRecord) -> Option<f64> {
     let own = |name: &str| server.settings.get(name);
     let of_members = |name: &str| {
@@ -90,7 +82,7 @@ fn unjournaled_checkpoint_s(server: &ServerRecord) -> Option<f64> {
 
 const NOT_ACKNOWLEDGED: &str = "writes-not-acknowledged";
 
-/// The code of how writes are acknowledged before they are on the disk, if they are.
+/// Code for writes that are acknowledged before they are on disk, if any.
 fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     let server = &facts.document.server;
     let concern: String = server
@@ -107,8 +99,8 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     let is_durable = facts.plan.server.durable_writes == Some(true);
     let waits_for_journal = has("j=true") || has("journal=true") || is_durable;
     let is_standalone = matches!(server.topology.as_deref(), Some("standalone") | None);
-    // A majority in a replica set waits for the journal by default
-    // (`writeConcernMajorityJournalDefault`), and it is the default write concern there.
+    // A majority in a replica set waits for the journal by default (`writeConcernMajorityJournalDefault`), and
+    // it is the default write concern there.
     let is_majority = has("w=majority") || has("majority") || concern == "serverdefault";
     if waits_for_journal || (is_majority && !is_standalone) {
         return None;
@@ -116,7 +108,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     Some("writes-not-durable")
 }
 
-/// Options of a connection string that take a check of the certificate away, with the name that old drivers have.
+/// Connection string options that disable a certificate check, including the names of old drivers.
 const WEAKENS_TLS: [&str; 5] = [
     "tlsInsecure",
     "tlsAllowInvalidCertificates",
@@ -125,18 +117,15 @@ const WEAKENS_TLS: [&str; 5] = [
     "sslInvalidHostNameAllowed",
 ];
 
-/// TLS without a check of the certificate or of its name encrypts, but whoever is on the way may have answered.
+/// TLS without verification of the certificate or of its name encrypts, but anyone on the network may have
+/// answered.
 pub(super) fn unverified_tls(facts: &Facts<'_>) -> Option<Caveat> {
     let (_, options) = facts.plan.server.uri.as_deref()?.split_once('?')?;
     let given: Vec<String> = options
         .split('&')
         .filter_map(|option| option.split_once('='))
         .filter(|(_, value)| *value == "true")
-        .filter_map(|(name, _)| {
-            WEAKENS_TLS
-                .iter()
-                .find(|one| one.eq_ignore_ascii_case(name))
-        })
+        .filter_map(|(name, _)| WEAKENS_TLS.iter().find(|one| one.eq_ignore_ascii_case(name)))
         .map(|name| format!("`{name}`"))
         .collect();
     let number = given.len();

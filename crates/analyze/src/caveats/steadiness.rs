@@ -1,4 +1,4 @@
-//! Whether what was measured is a steady state, and how much of it was still a warm-up.
+//! Whether the measurement is a steady state, and how much of it was still a warm-up.
 
 use super::facts::{Facts, of_measure};
 use crate::experiment::figures::is_open;
@@ -9,8 +9,8 @@ use crate::windows::IntervalTotals;
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::statement;
 
-/// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
-/// the intervals of a run is told there anyway.
+/// Smallest reported change of the mean rate or mean response time by a warm-up: a run reports the windows that
+/// its intervals exclude anyway.
 const RELEVANT_WARM_UP_RATIO: f64 = 0.02;
 
 /// The measure phase has no steady state.
@@ -31,10 +31,7 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
             let change = percent(of_first(change_ratio));
             statement!("step", subject = subject, change = change)
         }
-        SteadyState::Shift {
-            position,
-            change_ratio,
-        } => {
+        SteadyState::Shift { position, change_ratio } => {
             let (before, after) = windows.split_at(position);
             let mean = match found.subject {
                 Subject::ResponseTime => mean_response,
@@ -52,14 +49,11 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
     Some(of_measure(CaveatKind::NotSteady, statement))
 }
 
-/// A change between the two ends, or the two halves, as a share of the first instead of the mean: nothing falls by more than all of it.
+/// A change between the two ends, or the two halves, as a share of the first value instead of the mean, so that
+/// nothing falls by more than 100 %.
 fn of_first(change_ratio: f64) -> f64 {
     let first = 1.0 - change_ratio / 2.0;
-    if first > 0.0 {
-        change_ratio / first
-    } else {
-        change_ratio
-    }
+    if first > 0.0 { change_ratio / first } else { change_ratio }
 }
 
 /// The start of the measure phase was still a warm-up.
@@ -85,10 +79,8 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Option<Caveat> {
 }
 
 fn stationarity(facts: &Facts<'_>, windows: &[IntervalTotals]) -> Stationarity {
-    let rates: Vec<f64> = windows
-        .iter()
-        .map(|window| window.succeeded as f64 / window.duration_s)
-        .collect();
+    let rates: Vec<f64> =
+        windows.iter().map(|window| window.succeeded as f64 / window.duration_s).collect();
     let responses: Option<Vec<f64>> = windows
         .iter()
         .map(|window| window.response_mean_us)

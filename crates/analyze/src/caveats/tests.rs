@@ -10,7 +10,7 @@ use dyno_record::model::{
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
 
-/// A run without any caveat: a remote server that is larger than its cache, and a fixed CPU.
+/// A run without any caveat: a remote server with more data than cache, and a fixed CPU.
 fn sound() -> (RunDocument, Vec<IntervalTotals>) {
     let latency = |value: f64| LatencySummary {
         mean: value,
@@ -114,27 +114,21 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
 }
 
 fn kinds(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<CaveatKind> {
-    caveats(document, intervals)
-        .iter()
-        .map(|caveat| caveat.kind)
-        .collect()
+    caveats(document, intervals).iter().map(|caveat| caveat.kind).collect()
 }
 
-/// Kinds of the sound run after a change.
+/// Caveat kinds of the sound run after a change.
 fn after(change: impl FnOnce(&mut RunDocument)) -> Vec<CaveatKind> {
     let (mut document, intervals) = sound();
     change(&mut document);
     kinds(&document, &intervals)
 }
 
-/// What is said of the sound run after a change.
+/// Caveat messages of the sound run after a change.
 fn messages(change: impl FnOnce(&mut RunDocument)) -> Vec<String> {
     let (mut document, intervals) = sound();
     change(&mut document);
-    caveats(&document, &intervals)
-        .into_iter()
-        .map(|caveat| caveat.statement.to_string())
-        .collect()
+    caveats(&document, &intervals).into_iter().map(|caveat| caveat.statement.to_string()).collect()
 }
 
 fn measure(document: &mut RunDocument) -> &mut PhaseRecord {
@@ -166,7 +160,7 @@ fn uneven_server_shares_of_fixed_operations_are_a_caveat() {
     assert!(shares(Some(20_000), [37_426, 2_574]));
     assert!(shares(Some(20_000), [21_100, 18_900]));
     assert!(!shares(Some(20_000), [20_900, 19_100]));
-    // Ended by time: what they did is what they can do.
+    // Ended by time: their work is what they could do.
     assert!(!shares(Some(20_000), [37_000, 2_000]));
     assert!(!shares(None, [37_426, 2_574]));
 }
@@ -176,12 +170,7 @@ fn open_loop(document: &mut RunDocument, rate_per_s: f64, kind: &str) {
     document.plan["schedule"] = json!({"kind": kind, "rate_per_s": rate_per_s});
     let phase = measure(document);
     phase.offered_rate_per_s = Some(rate_per_s);
-    phase.arrivals = Some(Arrivals {
-        due: 300_000,
-        started: 300_000,
-        dropped: 0,
-        late: 0,
-    });
+    phase.arrivals = Some(Arrivals { due: 300_000, started: 300_000, dropped: 0, late: 0 });
 }
 
 const NONE: [CaveatKind; 0] = [];
@@ -205,10 +194,7 @@ fn run_without_phases_has_only_the_partial_caveat() {
 fn a_busy_client_is_the_bottleneck_of_a_closed_loop() {
     // 30 s on one worker: 27 s of CPU time are 90 %.
     assert_eq!(after(|d| measure(d).client.cpu_user_s = 14.99), NONE);
-    assert_eq!(
-        after(|d| measure(d).client.cpu_user_s = 15.0),
-        [CaveatKind::GeneratorBottleneck]
-    );
+    assert_eq!(after(|d| measure(d).client.cpu_user_s = 15.0), [CaveatKind::GeneratorBottleneck]);
     // Two workers can fill two CPUs, but not on a machine with one.
     let two = |cpus: u64| {
         after(|d| {
@@ -250,30 +236,19 @@ fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
     };
     let message = |agents: Vec<FleetAgentRecord>| {
         let (mut document, intervals) = sound();
-        document.fleet = Some(FleetRecord {
-            agents,
-            ..FleetRecord::default()
-        });
+        document.fleet = Some(FleetRecord { agents, ..FleetRecord::default() });
         let found = caveats(&document, &intervals);
-        let mut found = found.into_iter();
         found
+            .into_iter()
             .find(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
             .map(|caveat| caveat.statement.to_string())
     };
     // 30 s: one host of three is full, although all together are not.
-    let three = |used_s| {
-        message(vec![
-            agent("a", 4, 10.0),
-            agent("b", 4, used_s),
-            agent("c", 4, 10.0),
-        ])
-    };
+    let three =
+        |used_s| message(vec![agent("a", 4, 10.0), agent("b", 4, used_s), agent("c", 4, 10.0)]);
     assert_eq!(three(107.0), None);
     let found = three(109.0).unwrap_or_default();
-    assert!(
-        found.contains("agent-cpus-busy (cpus: 4, host: b, used: 3.63)"),
-        "{found}"
-    );
+    assert!(found.contains("agent-cpus-busy (cpus: 4, host: b, used: 3.63)"), "{found}");
     // The CPUs of a host count once, and a thread fills one.
     let four = vec![agent("a", 4, 28.0); 4];
     assert!(message(four).is_some());
@@ -282,7 +257,7 @@ fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
 }
 
 #[test]
-fn a_busy_client_that_keeps_its_schedule_is_spinning() {
+fn busy_client_that_keeps_its_schedule_is_spinning() {
     let busy = |late: u64| {
         after(|d| {
             open_loop(d, 10_000.0, "constant");
@@ -291,10 +266,7 @@ fn a_busy_client_that_keeps_its_schedule_is_spinning() {
         })
     };
     assert_eq!(busy(3_000), NONE);
-    assert_eq!(
-        busy(3_001),
-        [CaveatKind::GeneratorBottleneck, CaveatKind::LateStarts]
-    );
+    assert_eq!(busy(3_001), [CaveatKind::GeneratorBottleneck, CaveatKind::LateStarts]);
 }
 
 #[test]
@@ -318,7 +290,7 @@ fn client_short_of_cpu_is_the_bottleneck_beside_idle_cpus() {
             ];
         })
     };
-    // Together with what the client uses itself (17 s, see the sound run): 90 % of 30 s on one worker.
+    // Together with the client's own use (17 s, see the sound run): 90 % of 30 s on one worker.
     let own_s = 5.0 + 12.0;
     assert_eq!(with(27.0 - own_s - 0.1, 40.0), NONE);
     assert_eq!(with(27.1 - own_s, 40.0), [CaveatKind::GeneratorBottleneck]);
@@ -337,15 +309,11 @@ fn rate_near_the_selfcheck_rate_is_limited_by_the_client() {
         after(|d| d.selfcheck = Some(check))
     };
     assert_eq!(beside("warn"), [CaveatKind::GeneratorBottleneck]);
-    assert_eq!(
-        beside("fail"),
-        NONE,
-        "others took the CPU time that was measured"
-    );
+    assert_eq!(beside("fail"), NONE, "others took the CPU time that was measured");
 }
 
 #[test]
-fn a_slow_turnaround_in_a_closed_loop_is_the_clients_own() {
+fn slow_closed_loop_turnaround_blames_the_client() {
     let with = |delay_us: f64, service_us: f64| {
         after(|d| {
             read(d).start_delay_us.p99 = delay_us;
@@ -368,10 +336,7 @@ fn one_dropped_arrival_is_reported() {
         open_loop(d, 10_000.0, "constant");
         measure(d).arrivals.as_mut().unwrap().dropped = 1;
     });
-    assert_eq!(
-        found,
-        ["arrivals-never-sent (dropped: 1, due: 300,000, share: less than 0.1 %)"]
-    );
+    assert_eq!(found, ["arrivals-never-sent (dropped: 1, due: 300,000, share: less than 0.1 %)"]);
 }
 
 #[test]
@@ -484,10 +449,7 @@ fn a_collapse_is_named_with_its_place() {
     }
     let found = caveats(&document, &intervals);
     assert_eq!(found[0].kind, CaveatKind::NotSteady);
-    assert!(
-        found[0].statement.to_string().contains("after: 24 s"),
-        "{found:?}"
-    );
+    assert!(found[0].statement.to_string().contains("after: 24 s"), "{found:?}");
     assert_eq!(found[0].statement.number("change"), Some(-0.5));
 }
 
@@ -510,20 +472,12 @@ fn windows_of_other_phases_and_cut_ones_do_not_count() {
         windows.push(extra);
         kinds(&document, &windows)
     };
-    let cut = IntervalTotals {
-        duration_s: 0.2,
-        succeeded: 100,
-        ..intervals[0]
-    };
-    let load = IntervalTotals {
-        phase: PhaseKind::Load,
-        succeeded: 5,
-        ..intervals[0]
-    };
+    let cut = IntervalTotals { duration_s: 0.2, succeeded: 100, ..intervals[0] };
+    let load = IntervalTotals { phase: PhaseKind::Load, succeeded: 5, ..intervals[0] };
     assert_eq!(with(10, cut), NONE);
     assert_eq!(with(9, cut), [CaveatKind::TooFewIntervals]);
     assert_eq!(with(9, load), [CaveatKind::TooFewIntervals]);
-    // One that goes on while operations end counts, and does not make the others short.
+    // A stall with completed operations counts, and does not shorten the others.
     let long = IntervalTotals {
         duration_s: 2.0 * intervals[0].duration_s,
         succeeded: 2 * intervals[0].succeeded,
@@ -546,14 +500,8 @@ fn a_percentile_needs_ten_values_beyond_it() {
 fn ratios_beyond_two_percent_break_littles_law() {
     assert_eq!(after(|d| measure(d).little_ratio = Some(1.0199)), NONE);
     assert_eq!(after(|d| measure(d).little_ratio = Some(0.9801)), NONE);
-    assert_eq!(
-        after(|d| measure(d).little_ratio = Some(1.0201)),
-        [CaveatKind::LittleLaw]
-    );
-    assert_eq!(
-        after(|d| measure(d).little_ratio = Some(0.9799)),
-        [CaveatKind::LittleLaw]
-    );
+    assert_eq!(after(|d| measure(d).little_ratio = Some(1.0201)), [CaveatKind::LittleLaw]);
+    assert_eq!(after(|d| measure(d).little_ratio = Some(0.9799)), [CaveatKind::LittleLaw]);
     assert_eq!(after(|d| measure(d).little_ratio = None), NONE);
 }
 
@@ -565,10 +513,7 @@ fn failures_are_reported_with_their_kinds_and_share() {
     intervals[3].failed = 6;
     let found = caveats(&document, &intervals);
     assert_eq!(found.len(), 1);
-    assert_eq!(
-        (found[0].kind, found[0].phase),
-        (CaveatKind::Errors, Some(PhaseKind::Measure))
-    );
+    assert_eq!((found[0].kind, found[0].phase), (CaveatKind::Errors, Some(PhaseKind::Measure)));
     assert_eq!(
         found[0].statement.to_string(),
         "operations-failed (all: 300,006, failed: 6, kinds: [errors-of-kind (count: 2, kind: server_11000), \
@@ -577,7 +522,7 @@ fn failures_are_reported_with_their_kinds_and_share() {
 }
 
 #[test]
-fn failures_have_the_servers_name_of_their_code() {
+fn failures_have_the_servers_error_name() {
     let (mut document, mut intervals) = sound();
     let phase = measure(&mut document);
     phase.errors = [("server_13".to_owned(), 6)].into();
@@ -597,14 +542,8 @@ fn wrong_values_are_reported_apart_from_other_failures() {
 #[test]
 fn single_unexpected_events_are_reported() {
     assert_eq!(after(|d| read(d).clamped = 1), [CaveatKind::ClampedValues]);
-    assert_eq!(
-        after(|d| measure(d).reconnects = 1),
-        [CaveatKind::Reconnects]
-    );
-    assert_eq!(
-        after(|d| d.status = RunStatus::Partial),
-        [CaveatKind::Partial]
-    );
+    assert_eq!(after(|d| measure(d).reconnects = 1), [CaveatKind::Reconnects]);
+    assert_eq!(after(|d| d.status = RunStatus::Partial), [CaveatKind::Partial]);
     let running = messages(|d| {
         d.status = RunStatus::Running;
         d.status_reason = Some("killed".to_owned());
@@ -630,10 +569,7 @@ fn the_number_of_documents_must_be_the_planned_one() {
 
 #[test]
 fn data_up_to_the_size_of_the_cache_fits() {
-    assert_eq!(
-        after(|d| d.server.data_bytes = Some(1 << 30)),
-        [CaveatKind::FitsInCache]
-    );
+    assert_eq!(after(|d| d.server.data_bytes = Some(1 << 30)), [CaveatKind::FitsInCache]);
     assert_eq!(after(|d| d.server.data_bytes = None), NONE);
 }
 
@@ -666,8 +602,8 @@ fn unjournaled_writes_are_durable_only_at_checkpoints() {
         messages(|d| {
             d.server.write_concern = concern.to_owned();
             d.server.topology = Some("standalone".to_owned());
-            let settings = settings.iter();
             d.server.settings = settings
+                .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
             d.plan["operations"] = json!({"update": 1.0});
@@ -675,10 +611,7 @@ fn unjournaled_writes_are_durable_only_at_checkpoints() {
     };
     let off = ("storage.journal.enabled", "false");
     let usual = with("w=1", &[off]);
-    assert!(
-        usual[0].starts_with("writes-without-journal (interval: 60"),
-        "{usual:?}"
-    );
+    assert!(usual[0].starts_with("writes-without-journal (interval: 60"), "{usual:?}");
     let shorter = with("w=1", &[off, ("parameter.syncdelay", "20.0")]);
     assert!(shorter[0].contains("interval: 20"), "{shorter:?}");
     assert!(with("w=1", &[("journal", "false")])[0].starts_with("writes-without-journal"));
@@ -691,12 +624,9 @@ fn tls_without_verification_is_reported() {
     let with = |options: &str| {
         messages(|d| d.plan["server"] = json!({"uri": format!("mongodb://***@h/db{options}")}))
     };
-    for sound in [
-        "",
-        "?tls=true",
-        "?tls=true&tlsAllowInvalidHostnames=false",
-        "?appName=tlsInsecure",
-    ] {
+    for sound in
+        ["", "?tls=true", "?tls=true&tlsAllowInvalidHostnames=false", "?appName=tlsInsecure"]
+    {
         assert_eq!(with(sound), NO_MESSAGES, "{sound}");
     }
     let weak = with("?tls=true&tlsinsecure=true&w=1");
@@ -718,10 +648,7 @@ fn the_machine_is_doubted_for_its_settings() {
     assert_eq!(clock("hpet"), [CaveatKind::ClockCoarse]);
     assert_eq!(clock("arch_sys_counter"), NONE);
     assert_eq!(after(|d| d.environment.clock_read_ns = Some(100.0)), NONE);
-    assert_eq!(
-        after(|d| d.environment.clock_read_ns = Some(100.1)),
-        [CaveatKind::ClockCoarse]
-    );
+    assert_eq!(after(|d| d.environment.clock_read_ns = Some(100.1)), [CaveatKind::ClockCoarse]);
 }
 
 #[test]
@@ -766,10 +693,7 @@ fn verdict(check: CheckName, level: Level) -> Verdict {
         found: "60".to_owned(),
         advised: "0 or 1".to_owned(),
         why: "it is slow".to_owned(),
-        change: Some(Change {
-            command: "sysctl".to_owned(),
-            actions: Vec::new(),
-        }),
+        change: Some(Change { command: "sysctl".to_owned(), actions: Vec::new() }),
     }
 }
 
@@ -794,7 +718,7 @@ fn failed_checks_are_reported_once_and_others_are_not() {
 }
 
 #[test]
-fn settings_that_were_checked_are_not_judged_again() {
+fn checked_settings_are_not_judged_again() {
     let kinds = after(|d| {
         d.server.local = true;
         d.server.kind = "mongod".to_owned();
@@ -803,26 +727,19 @@ fn settings_that_were_checked_are_not_judged_again() {
         d.environment.clock_source = Some("hpet".to_owned());
         d.environment.transparent_hugepages = Some("always".to_owned());
         d.environment.swap_bytes = Some(1);
-        d.environment.data_storage = Some(StorageRecord {
-            readahead_bytes: Some(1 << 20),
-            ..StorageRecord::default()
-        });
+        d.environment.data_storage =
+            Some(StorageRecord { readahead_bytes: Some(1 << 20), ..StorageRecord::default() });
     });
     assert_eq!(kinds, [CaveatKind::SharedMachine]);
 }
 
 #[test]
-fn a_client_that_stood_still_in_the_measure_phase_is_named() {
-    let stop = |at_s| EventRecord {
-        at_s,
-        event: Event::ClientStopped { length_s: 2.0 },
-    };
+fn client_stopped_in_the_measure_phase_is_reported() {
+    let stop = |at_s| EventRecord { at_s, event: Event::ClientStopped { length_s: 2.0 } };
     let (mut document, intervals) = sound();
     document.events = vec![stop(12.1), stop(20.0)];
     let found = caveats(&document, &intervals);
-    let [one] = found.as_slice() else {
-        panic!("{found:?}")
-    };
+    let [one] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(one.kind, CaveatKind::ClientStopped);
     assert_eq!(one.statement.number("total"), Some(4.0));
     let said = one.statement.to_string();
@@ -838,15 +755,11 @@ fn missed_rate_names_the_outage_when_it_held_operations_back() {
     open_loop(&mut document, 12_000.0, "constant");
     let is_marked = |document: &RunDocument, intervals: &[IntervalTotals]| {
         let found = caveats(document, intervals);
-        let missed = found
-            .iter()
-            .find(|one| one.kind == CaveatKind::RateNotAchieved);
-        let missed = missed.expect("it is less than offered");
+        let missed = found.iter().find(|one| one.kind == CaveatKind::RateNotAchieved);
+        let missed = missed.expect("a shortfall");
         missed.statement.values.contains_key("outage")
     };
     assert!(!is_marked(&document, &intervals));
-    intervals[10..15]
-        .iter_mut()
-        .for_each(|one| one.succeeded = 0);
+    intervals[10..15].iter_mut().for_each(|one| one.succeeded = 0);
     assert!(is_marked(&document, &intervals));
 }

@@ -3,24 +3,15 @@ use dyno_testkit::simulate::{autoregressive, normal};
 use proptest::prelude::*;
 
 fn settings(seed: u64) -> ChangePointSettings {
-    ChangePointSettings {
-        permutations: 199,
-        ..ChangePointSettings::seeded(seed)
-    }
+    ChangePointSettings { permutations: 199, ..ChangePointSettings::seeded(seed) }
 }
 
-/// Rates around levels, each held for a number of results, with noise of 2 %.
+/// Rates around levels, each for a number of results, with noise of 2 %.
 fn history(seed: u64, levels: &[(f64, usize)]) -> Vec<f64> {
-    let levels = levels
-        .iter()
-        .flat_map(|(level, count)| vec![*level; *count]);
+    let levels = levels.iter().flat_map(|(level, count)| vec![*level; *count]);
     let levels: Vec<f64> = levels.collect();
     let noise = normal(seed, levels.len());
-    levels
-        .iter()
-        .zip(noise)
-        .map(|(level, e)| level * (1.0 + 0.02 * e))
-        .collect()
+    levels.iter().zip(noise).map(|(level, e)| level * (1.0 + 0.02 * e)).collect()
 }
 
 #[test]
@@ -31,10 +22,7 @@ fn a_drop_is_found_with_its_place_and_its_size() {
         let found = change_points(&series, settings(seed));
         assert_eq!(found.len(), 1, "{seed}: {found:?}");
         assert!((28..=32).contains(&found[0].position), "{seed}: {found:?}");
-        assert!(
-            (found[0].change_ratio + 0.07).abs() < 0.03,
-            "{seed}: {found:?}"
-        );
+        assert!((found[0].change_ratio + 0.07).abs() < 0.03, "{seed}: {found:?}");
         assert!(found[0].p_value_ratio <= 0.01);
         exact += usize::from(found[0].position == 30);
     }
@@ -69,27 +57,20 @@ fn false_alarm_rate_matches_the_significance() {
     assert!(quiet <= 11, "{quiet} of 500");
     let loud = alarms(0.05, |seed| normal(seed, 30));
     assert!((13..=37).contains(&loud), "{loud} of 500");
-    // Outliers are no change of level.
-    let heavy = alarms(0.05, |seed| {
-        normal(seed, 30).iter().map(|e| e.powi(5)).collect()
-    });
+    // Outliers are not a change of level.
+    let heavy = alarms(0.05, |seed| normal(seed, 30).iter().map(|e| e.powi(5)).collect());
     assert!(heavy <= 37, "{heavy} of 500");
 }
 
 #[test]
-fn memory_raises_more_alarms_as_the_header_warns() {
+fn autocorrelation_raises_more_alarms() {
     let found = alarms(0.05, |seed| autoregressive(seed, 30, 0.7));
     assert!(found > 50, "{found} of 500");
 }
 
 #[test]
 fn short_constant_and_broken_series_have_no_changes() {
-    for series in [
-        vec![],
-        vec![1.0, 2.0, 3.0, 9.0, 9.0],
-        vec![5.0; 40],
-        vec![f64::NAN; 10],
-    ] {
+    for series in [vec![], vec![1.0, 2.0, 3.0, 9.0, 9.0], vec![5.0; 40], vec![f64::NAN; 10]] {
         assert_eq!(change_points(&series, settings(1)), [], "{series:?}");
     }
 }
@@ -125,23 +106,16 @@ proptest! {
 
 #[test]
 fn clearest_change_is_found_only_in_a_long_enough_series() {
-    let settings = ChangePointSettings {
-        permutations: 4_999,
-        ..ChangePointSettings::seeded(1)
-    };
+    let settings = ChangePointSettings { permutations: 4_999, ..ChangePointSettings::seeded(1) };
     let fewest = settings.fewest_results();
     assert_eq!(fewest, 10);
     let found = |n: usize| {
-        // Distinct values, so that no two orders are alike.
-        let series: Vec<f64> = (0..n)
-            .map(|place| f64::from(place >= n / 2) * 1e3 + place as f64 * 1e-3)
-            .collect();
+        // Distinct values, so that no two orders are equal.
+        let series: Vec<f64> =
+            (0..n).map(|place| f64::from(place >= n / 2) * 1e3 + place as f64 * 1e-3).collect();
         change_points(&series, settings).len()
     };
     assert_eq!((found(fewest - 2), found(fewest)), (0, 1));
-    let strict = ChangePointSettings {
-        significance_ratio: 0.001,
-        ..settings
-    };
+    let strict = ChangePointSettings { significance_ratio: 0.001, ..settings };
     assert!(strict.fewest_results() > fewest);
 }

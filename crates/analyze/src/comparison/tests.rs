@@ -1,4 +1,4 @@
-//! Comparisons of simulated runs, whose true ratio is known.
+//! Comparisons of simulated runs with a known ratio.
 
 use super::*;
 use crate::uncertainty::histogram::SparseHistogram;
@@ -7,7 +7,7 @@ use dyno_testkit::simulate::{autoregressive, normal};
 
 const P50: Statistic = Statistic::Percentile { percent: 50.0 };
 
-/// How simulated runs vary.
+/// Variation of simulated runs.
 #[derive(Clone, Copy)]
 struct Bench {
     /// True ratio of the rates of candidate and baseline.
@@ -18,14 +18,10 @@ struct Bench {
     drift_ratio: f64,
 }
 
-const EQUAL: Bench = Bench {
-    ratio: 1.0,
-    between_ratio: 0.01,
-    drift_ratio: 0.0,
-};
+const EQUAL: Bench = Bench { ratio: 1.0, between_ratio: 0.01, drift_ratio: 0.0 };
 
 impl Bench {
-    /// A run of 30 s: rates with memory, and times that are longer where the rate is lower.
+    /// A run of 30 s: autocorrelated rates, and times that are longer at lower rates.
     fn run(&self, seed: u64, number: u64, speed: f64) -> Series {
         let level = normal(seed * 104_729 + number, 1)[0];
         let drift = 1.0 - self.drift_ratio * number as f64;
@@ -65,10 +61,7 @@ impl Bench {
 }
 
 fn quick(seed: u64) -> Resampling {
-    Resampling {
-        draws: 60,
-        ..Resampling::seeded(seed)
-    }
+    Resampling { draws: 60, ..Resampling::seeded(seed) }
 }
 
 /// Number of 200 comparisons with each verdict: faster, slower, no difference, not enough.
@@ -96,7 +89,7 @@ fn equal_sides_are_found_to_be_equal() {
     }
 }
 
-/// Number of 200 comparisons whose interval does not hold the true ratio.
+/// Number of 200 comparisons with an interval that excludes the true ratio.
 fn misses(bench: Bench, count: usize) -> usize {
     let misses = |seed: &u64| {
         let ratio = bench.compare(*seed, count, Statistic::Rate).ratio;
@@ -106,7 +99,7 @@ fn misses(bench: Bench, count: usize) -> usize {
 }
 
 #[test]
-fn intervals_hold_the_true_ratio_at_their_stated_level() {
+fn intervals_have_their_stated_coverage() {
     for count in [2, 3, 5, 10] {
         let ratio = if count % 2 == 0 { 1.0 } else { 0.8 };
         let missed = misses(Bench { ratio, ..EQUAL }, count);
@@ -117,35 +110,23 @@ fn intervals_hold_the_true_ratio_at_their_stated_level() {
 
 #[test]
 fn single_pair_respects_run_memory_and_states_within_run_basis() {
-    let still = Bench {
-        between_ratio: 0.0,
-        ..EQUAL
-    };
+    let still = Bench { between_ratio: 0.0, ..EQUAL };
     let missed = misses(still, 1);
     assert!(missed <= 20, "{missed} of 200");
     let basis = still.compare(1, 1, Statistic::Rate).basis;
     assert_eq!(basis, Basis::WithinRun);
-    assert_eq!(
-        still.compare(1, 2, Statistic::Rate).basis,
-        Basis::BetweenRuns
-    );
+    assert_eq!(still.compare(1, 2, Statistic::Rate).basis, Basis::BetweenRuns);
 }
 
 #[test]
 fn a_slower_candidate_is_found_by_its_rate_and_by_its_times() {
-    let slower = Bench {
-        ratio: 0.9,
-        ..EQUAL
-    };
+    let slower = Bench { ratio: 0.9, ..EQUAL };
     for statistic in [Statistic::Rate, P50] {
         let counts = verdicts(|seed| slower.compare(seed, 6, statistic));
         assert!(counts[1] >= 190, "{statistic:?}: {counts:?}");
         assert_eq!(counts[0], 0, "{statistic:?}: {counts:?}");
     }
-    let faster = Bench {
-        ratio: 1.2,
-        ..EQUAL
-    };
+    let faster = Bench { ratio: 1.2, ..EQUAL };
     let found = faster.compare(1, 6, P50);
     assert_eq!(found.verdict, ComparisonVerdict::Faster);
     assert!((found.ratio.value * 1.2 - 1.0).abs() < 0.03, "{found:?}");
@@ -153,33 +134,16 @@ fn a_slower_candidate_is_found_by_its_rate_and_by_its_times() {
 
 #[test]
 fn a_drift_is_not_taken_for_a_difference() {
-    let drifting = Bench {
-        drift_ratio: 0.01,
-        between_ratio: 0.005,
-        ..EQUAL
-    };
+    let drifting = Bench { drift_ratio: 0.01, between_ratio: 0.005, ..EQUAL };
     let counts = verdicts(|seed| drifting.compare(seed, 8, Statistic::Rate));
     assert!(counts[2] >= 190, "{counts:?}");
-    let effect = |seed| {
-        drifting
-            .compare(seed, 8, Statistic::Rate)
-            .order_effect_ratio
-            .unwrap()
-    };
+    let effect = |seed| drifting.compare(seed, 8, Statistic::Rate).order_effect_ratio.unwrap();
     let mean = (0..50).map(effect).sum::<f64>() / 50.0;
     assert!((mean - 0.99).abs() < 0.004, "{mean}");
-    // With the effect of the order left in, the intervals would be half as wide again.
+    // Without removing the effect of the order, the intervals would be half as wide again.
     let mean_width = |drift_ratio| {
-        let bench = Bench {
-            drift_ratio,
-            ..drifting
-        };
-        let width = |seed| {
-            bench
-                .compare(seed, 8, Statistic::Rate)
-                .ratio
-                .half_width_ratio()
-        };
+        let bench = Bench { drift_ratio, ..drifting };
+        let width = |seed| bench.compare(seed, 8, Statistic::Rate).ratio.half_width_ratio();
         (0..50).map(width).sum::<f64>() / 50.0
     };
     assert!(mean_width(0.03) < 1.2 * mean_width(0.0));
@@ -188,7 +152,7 @@ fn a_drift_is_not_taken_for_a_difference() {
 }
 
 #[test]
-fn pairs_added_until_the_interval_is_narrow_keep_the_promise() {
+fn adding_pairs_until_precise_keeps_the_coverage() {
     let until_precise = |seed: u64| {
         let pairs = EQUAL.pairs(seed, 20);
         let at =
@@ -202,10 +166,7 @@ fn pairs_added_until_the_interval_is_narrow_keep_the_promise() {
 
 #[test]
 fn too_few_pairs_are_not_enough_data() {
-    let noisy = Bench {
-        between_ratio: 0.1,
-        ..EQUAL
-    };
+    let noisy = Bench { between_ratio: 0.1, ..EQUAL };
     let counts = verdicts(|seed| noisy.compare(seed, 3, Statistic::Rate));
     assert!(counts[3] >= 180 && counts[2] <= 4, "{counts:?}");
 }
@@ -228,12 +189,7 @@ fn the_number_of_pairs_needed_follows_the_deviation() {
 #[test]
 fn the_verdict_follows_from_the_interval() {
     let judged = |low: f64, high: f64| {
-        let ratio = Estimate {
-            value: (low * high).sqrt(),
-            low,
-            high,
-            confidence_ratio: 0.95,
-        };
+        let ratio = Estimate { value: (low * high).sqrt(), low, high, confidence_ratio: 0.95 };
         verdict(Statistic::Rate, &ratio, 0.05)
     };
     let equal = ComparisonVerdict::NoDifferenceLargerThan { margin_ratio: 0.05 };
@@ -247,11 +203,8 @@ fn the_verdict_follows_from_the_interval() {
 
 #[test]
 fn missing_or_empty_pairs_give_no_comparison() {
-    let idle = Pair {
-        baseline: Series::new(&[]),
-        candidate: EQUAL.run(1, 1, 1.0),
-        baseline_first: true,
-    };
+    let idle =
+        Pair { baseline: Series::new(&[]), candidate: EQUAL.run(1, 1, 1.0), baseline_first: true };
     assert_eq!(compare(&[], Statistic::Rate, 0.05, quick(1)), None);
     assert_eq!(compare(&[idle], Statistic::Rate, 0.05, quick(1)), None);
 }
@@ -263,15 +216,13 @@ fn percentile_with_under_ten_values_beyond_is_not_compared() {
         let percentile = Statistic::Percentile { percent: 99.99 };
         compare(&pairs, percentile, 0.05, Resampling::seeded(1))
     };
-    let beyond = EQUAL.pairs(1, 1)[0]
-        .baseline
-        .beyond(Statistic::Percentile { percent: 99.99 });
+    let beyond = EQUAL.pairs(1, 1)[0].baseline.beyond(Statistic::Percentile { percent: 99.99 });
     let enough = (MIN_BEYOND_PERCENTILE / beyond).ceil() as usize;
     assert!(few(enough - 1).is_none() && enough > 2, "{enough}");
     assert!(few(enough).is_some());
 }
 
-/// Repetitions of a side, whose true level is `speed`.
+/// Repetitions of a side with the true level `speed`.
 fn side(bench: Bench, seed: u64, first: u64, count: u64, speed: f64) -> Runs {
     let run = |number: u64| {
         let level = normal(seed * 104_729 + first + number, 1)[0];
@@ -290,26 +241,17 @@ fn side(bench: Bench, seed: u64, first: u64, count: u64, speed: f64) -> Runs {
 fn of_sides(bench: Bench, seed: u64, counts: [u64; 2]) -> Comparison {
     let a = side(bench, seed, 0, counts[0], 1.0);
     let b = side(bench, seed, 1_000, counts[1], bench.ratio);
-    let resampling = Resampling {
-        draws: 200,
-        ..Resampling::seeded(seed)
-    };
-    compare_sides([&a, &b], Statistic::Rate, 0.05, resampling).expect("both did something")
+    let resampling = Resampling { draws: 200, ..Resampling::seeded(seed) };
+    compare_sides([&a, &b], Statistic::Rate, 0.05, resampling).expect("a comparison")
 }
 
 #[test]
 fn runs_of_two_sides_differ_by_chance_in_few_comparisons() {
-    let noisy = Bench {
-        between_ratio: 0.1,
-        ..EQUAL
-    };
+    let noisy = Bench { between_ratio: 0.1, ..EQUAL };
     for counts in [[5, 5], [3, 8], [5, 1]] {
         let claims = (0..200).filter(|seed| {
             let verdict = of_sides(noisy, *seed, counts).verdict;
-            matches!(
-                verdict,
-                ComparisonVerdict::Faster | ComparisonVerdict::Slower
-            )
+            matches!(verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
         });
         // 5 % of 200 are 10; more than 20 have a probability of 0.1 % then.
         let claims = claims.count();
@@ -319,11 +261,7 @@ fn runs_of_two_sides_differ_by_chance_in_few_comparisons() {
 
 #[test]
 fn enough_runs_of_two_sides_show_a_slower_one() {
-    let slower = Bench {
-        ratio: 0.85,
-        between_ratio: 0.02,
-        ..EQUAL
-    };
+    let slower = Bench { ratio: 0.85, between_ratio: 0.02, ..EQUAL };
     for counts in [[5, 5], [5, 1]] {
         let found = of_sides(slower, 1, counts);
         assert_eq!(found.verdict, ComparisonVerdict::Slower, "{found:?}");

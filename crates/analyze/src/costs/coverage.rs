@@ -1,55 +1,55 @@
-//! How much of a phase lies between the two readings of a counter.
+//! The share of a phase between two readings of a counter.
 //!
-//! A counter is never read at the very instant at which a phase starts or ends, and a busy server answers late. What it grew by
-//! is therefore scaled to the length of the phase, as if its rate had been even, and its interval holds all that this may be
-//! wrong by: in the time that was missed nothing may have been counted, or twice the mean.
+//! A counter is never read exactly at the start or end of a phase, and a busy server answers late. So its
+//! growth is scaled to the length of the phase, as if its rate had been even. The interval covers the possible
+//! error: during the missed time, the counter may have stood still or grown at twice the mean rate.
 
 use dyno_record::consumption::{Consumption, ReadTime};
 use dyno_record::experiment::Figure;
 use dyno_record::model::{PhaseRecord, RunDocument};
 
-/// Phases are one load without a gap if no more than this lies between them.
+/// Longest time between phases that form one load without a gap.
 const NO_GAP_S: f64 = 1e-3;
 
-/// Least share of a phase from which the whole is known.
+/// Smallest share of a phase that allows an extrapolation to the whole.
 const LEAST_RATIO: f64 = 0.5;
 
-/// A phase with what comes before and after it.
+/// A phase with its neighbours.
 pub(super) struct Span {
     start_s: f64,
     end_s: f64,
-    /// The load of another phase goes on into this one.
+    /// Whether another phase's load continues into this one.
     is_led: bool,
-    /// Its load goes on into another phase.
+    /// Whether this phase's load continues into another one.
     is_followed: bool,
-    /// Operations of the phase before that end in this one, and are counted in neither, for each one that is counted.
+    /// Operations of the previous phase that end in this one and are counted in neither, per counted operation.
     carried_ratio: f64,
 }
 
-/// What two readings hold of a phase.
+/// The part of a phase that two readings cover.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coverage {
-    /// What a counter grew by times this is what it grew by in the phase.
+    /// Factor from the counter's growth to its growth within the phase.
     pub(super) factor: f64,
-    /// That may be too high by this share of it.
+    /// Share by which the result may be too high.
     pub(super) surplus_ratio: f64,
-    /// It may be too low by this share.
+    /// Share by which the result may be too low.
     pub(super) missing_ratio: f64,
 }
 
-/// What one end of a phase contributes, in seconds.
+/// Effect of one end of a phase, in seconds.
 struct End {
-    /// Time under load that the readings hold beyond the phase; negative where they miss some of it.
+    /// Time under load that the readings cover beyond the phase; negative if they miss some of it.
     extra_s: f64,
-    /// Most time under load that they may miss or hold in addition.
+    /// Longest time under load that they may miss or cover in addition.
     loaded_s: f64,
-    /// Time without load that they hold.
+    /// Time without load that they cover.
     idle_s: f64,
 }
 
 impl Coverage {
-    /// What is counted between the readings, as that of the phase. By itself it is known up to `error`; a count that nothing is
-    /// wrong with has no interval.
+    /// The phase's count from the count between the readings. The count itself may be wrong by `error`; an
+    /// exact count has no interval.
     pub(super) fn figure(&self, counted: f64, error: f64) -> Figure {
         let is_exact = self.surplus_ratio == 0.0 && self.missing_ratio == 0.0 && error == 0.0;
         let low = (counted - error) * self.factor * (1.0 - self.surplus_ratio);
@@ -81,7 +81,7 @@ impl Span {
         }
     }
 
-    /// Of work by itself, which begins at 0.
+    /// Coverage of work by itself, which begins at 0.
     pub(super) fn alone(duration_s: f64) -> Self {
         Span {
             start_s: 0.0,
@@ -92,15 +92,13 @@ impl Span {
         }
     }
 
-    /// `None` if the readings hold too little of the phase.
+    /// `None` if the readings cover too little of the phase.
     fn between(&self, first: ReadTime, last: ReadTime) -> Option<Coverage> {
         // Mirrored, the start is like the end.
-        let mirrored = ReadTime {
-            from_s: -first.until_s,
-            until_s: -first.from_s,
-        };
+        let mirrored = ReadTime { from_s: -first.until_s, until_s: -first.from_s };
         let start = End::new(-self.start_s, self.is_led, mirrored);
-        // The last phase is read when its last operation has ended: before its planned end, if nothing more was due.
+        // The last phase is read when its last operation has ended: before its planned end, if nothing more was
+        // due.
         let last = match self.is_followed {
             true => last,
             false => ReadTime {
@@ -112,11 +110,12 @@ impl Span {
         self.coverage(&start, &end)
     }
 
-    /// Of a counter that was read every so often, with the growth around both ends in proportion; `None` for a phase that is
-    /// too short for that.
+    /// Coverage of a counter with regular readings, with proportional growth around both ends; `None` if the
+    /// phase is too short.
     fn in_proportion(&self, every_s: f64) -> Option<Coverage> {
-        // Where the load begins or ends after the share f of the time between two readings, f (1 - f) ≤ 1/4 of what is used in such
-        // a time is on the wrong side. And the last reading may be missing, and be nothing or twice the mean.
+        // If the load begins or ends after the share f of the time between two readings, f (1 - f) ≤ 1/4 of the
+        // use in this time is on the wrong side. Also, the last reading may be missing, with no use or twice
+        // the mean.
         const MOST_WRONG: f64 = 1.25;
         let length_s = self.end_s - self.start_s;
         let ratio = every_s * MOST_WRONG / length_s;
@@ -127,12 +126,9 @@ impl Span {
         })
     }
 
-    /// The same of a counter that was followed until all that the phase caused was counted.
+    /// Coverage of a counter that was read until it included everything that the phase caused.
     fn since(&self, first: ReadTime) -> Option<Coverage> {
-        let at_end = ReadTime {
-            from_s: self.end_s,
-            until_s: self.end_s,
-        };
+        let at_end = ReadTime { from_s: self.end_s, until_s: self.end_s };
         self.between(first, at_end)
     }
 
@@ -169,7 +165,7 @@ impl End {
     }
 }
 
-/// What the readings of the kernel's counters hold of a phase.
+/// Coverage of a phase by the kernel's counters.
 pub(super) fn of_kernel(used: &Consumption, span: &Span) -> Option<Coverage> {
     if let Some(every_s) = used.every_s {
         return span.in_proportion(every_s);
@@ -178,7 +174,7 @@ pub(super) fn of_kernel(used: &Consumption, span: &Span) -> Option<Coverage> {
     span.between(first, last)
 }
 
-/// The same of what servers tell of themselves, and of context switches.
+/// Coverage by the servers' own counters, and by context switches.
 pub(super) fn of_servers(used: &Consumption, span: &Span) -> Option<Coverage> {
     let [first, last] = match used.read {
         Some(read) => [read.servers_at_start, read.servers_at_end],
@@ -187,7 +183,7 @@ pub(super) fn of_servers(used: &Consumption, span: &Span) -> Option<Coverage> {
     span.between(first, last)
 }
 
-/// The same of a counter that was followed until all that the phase caused was counted.
+/// Coverage by a counter that was read until it included everything that the phase caused.
 pub(super) fn since(used: &Consumption, span: &Span) -> Option<Coverage> {
     let [first, _] = kernel_read(used);
     span.since(first)
@@ -200,10 +196,7 @@ fn kernel_read(used: &Consumption) -> [ReadTime; 2] {
     }
 }
 
-/// Records of earlier versions know one instant at each end.
+/// Records of earlier versions have one instant at each end.
 fn of_old_record(used: &Consumption) -> [ReadTime; 2] {
-    [used.start_s, used.end_s].map(|at_s| ReadTime {
-        from_s: at_s,
-        until_s: at_s,
-    })
+    [used.start_s, used.end_s].map(|at_s| ReadTime { from_s: at_s, until_s: at_s })
 }

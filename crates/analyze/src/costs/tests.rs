@@ -27,12 +27,7 @@ fn operation(count: u64) -> OperationRecord {
 
 /// 60,000 reads, 30,000 updates, 9,000 inserts, 500 deletes and 500 failures.
 fn phase() -> PhaseRecord {
-    let operations = [
-        ("read", 60_000),
-        ("update", 30_000),
-        ("insert", 9_000),
-        ("delete", 500),
-    ];
+    let operations = [("read", 60_000), ("update", 30_000), ("insert", 9_000), ("delete", 500)];
     PhaseRecord {
         name: PhaseKind::Measure,
         start_s: 1.0,
@@ -41,18 +36,12 @@ fn phase() -> PhaseRecord {
         achieved_rate_per_s: 4_975.0,
         succeeded: OPERATIONS - 500,
         failed: 500,
-        operations: operations
-            .map(|(name, count)| (name.to_owned(), operation(count)))
-            .into(),
+        operations: operations.map(|(name, count)| (name.to_owned(), operation(count))).into(),
         errors: Default::default(),
         error_examples: Default::default(),
         arrivals: None,
         mean_think_time_us: None,
-        client: ClientUsage {
-            cpu_user_s: 1.0,
-            cpu_system_s: 3.0,
-            ..ClientUsage::default()
-        },
+        client: ClientUsage { cpu_user_s: 1.0, cpu_system_s: 3.0, ..ClientUsage::default() },
         mean_in_flight: 1.0,
         little_ratio: None,
         keys: None,
@@ -87,18 +76,12 @@ fn used() -> Consumption {
             flushes: Some(400),
             deferred_bytes: None,
         }),
-        network: Some(NetworkUse {
-            received_bytes: 20_000_000,
-            sent_bytes: 80_000_000,
-        }),
+        network: Some(NetworkUse { received_bytes: 20_000_000, sent_bytes: 80_000_000 }),
         cache_misses: Some(25_000),
         journal_sync_s: Some(2.0),
         dirty_at_start_bytes: Some(0),
         dirty_at_end_bytes: Some(0),
-        energy: Some(EnergyUse {
-            energy_joules: 450.0,
-            domains: vec!["package-0".into()],
-        }),
+        energy: Some(EnergyUse { energy_joules: 450.0, domains: vec!["package-0".into()] }),
         unknown: Vec::new(),
     }
 }
@@ -107,16 +90,12 @@ fn read(from_s: f64, until_s: f64) -> ReadTime {
     ReadTime { from_s, until_s }
 }
 
-/// With a warm-up until the measure phase begins at 1 s, and readings at these times.
+/// A record with a warm-up until the measure phase begins at 1 s, and readings at these times.
 fn read_at(kernel: [ReadTime; 2], servers: [ReadTime; 2], is_led: bool) -> RunDocument {
     let mut document = document();
     if is_led {
-        let warmup = PhaseRecord {
-            name: PhaseKind::Warmup,
-            start_s: 0.0,
-            duration_s: 1.0,
-            ..phase()
-        };
+        let warmup =
+            PhaseRecord { name: PhaseKind::Warmup, start_s: 0.0, duration_s: 1.0, ..phase() };
         document.phases.insert(0, warmup);
     }
     document.consumption[0].read = Some(ReadTimes {
@@ -157,7 +136,7 @@ fn document() -> RunDocument {
         "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
         "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
     });
-    let document: RunDocument = serde_json::from_value(bare).expect("it has what it needs");
+    let document: RunDocument = serde_json::from_value(bare).expect("a run document");
     assert_eq!(document.status, RunStatus::Complete);
     RunDocument {
         phases: vec![phase()],
@@ -171,7 +150,7 @@ fn document() -> RunDocument {
 }
 
 fn costs(document: &RunDocument) -> Costs {
-    of_measure(document).expect("something was counted")
+    of_measure(document).expect("counters")
 }
 
 fn value(costs: &Costs, kind: CostKind) -> Option<f64> {
@@ -181,10 +160,7 @@ fn value(costs: &Costs, kind: CostKind) -> Option<f64> {
 #[test]
 fn counters_are_divided_by_all_operations_that_finished() {
     let costs = costs(&document());
-    assert_eq!(
-        (costs.basis, costs.basis_count),
-        (CostBasis::Operation, OPERATIONS)
-    );
+    assert_eq!((costs.basis, costs.basis_count), (CostBasis::Operation, OPERATIONS));
     let expected = [
         (CostKind::ServerCpu, 50.0),
         (CostKind::ClientCpu, 40.0),
@@ -200,15 +176,12 @@ fn counters_are_divided_by_all_operations_that_finished() {
         (CostKind::Energy, 4_500.0),
     ];
     for (kind, expected) in expected {
-        let found = value(&costs, kind).expect("it was counted");
+        let found = value(&costs, kind).expect("a counted figure");
         assert!((found - expected).abs() < 1e-9, "{kind:?}: {found}");
     }
-    let cpu = costs.of(CostKind::ServerCpu).expect("it was counted");
+    let cpu = costs.of(CostKind::ServerCpu).expect("a counted figure");
     let (low, high) = cpu.low.zip(cpu.high).expect("ticks have an error");
-    assert!(
-        (low - 49.8).abs() < 1e-9 && (high - 50.2).abs() < 1e-9,
-        "{cpu:?}"
-    );
+    assert!((low - 49.8).abs() < 1e-9 && (high - 50.2).abs() < 1e-9, "{cpu:?}");
     let kinds: Vec<CostKind> = costs.values.iter().map(|cost| cost.kind).collect();
     assert!(kinds.is_sorted(), "{kinds:?}");
     assert_eq!(value(&costs, CostKind::Price), None);
@@ -221,23 +194,17 @@ fn amplification_is_relative_to_inserted_and_updated_documents() {
     // 39,000 documents of 1,000 bytes.
     assert_eq!(value(&found, CostKind::WriteAmplification), Some(3.0));
     assert_eq!(value(&found, CostKind::SpaceAmplification), Some(1.0));
-    let changed = found.changed.expect("documents were changed");
-    assert_eq!(
-        (changed.documents, changed.mean_document_bytes),
-        (39_000, 1_000.0)
-    );
-    // What was written after the phase belongs to it.
-    let device = document.consumption[0]
-        .device
-        .as_mut()
-        .expect("it is there");
+    let changed = found.changed.expect("changed documents");
+    assert_eq!((changed.documents, changed.mean_document_bytes), (39_000, 1_000.0));
+    // Writes after the phase belong to it.
+    let device = document.consumption[0].device.as_mut().expect("a value");
     device.deferred_bytes = Some(39_000_000);
     let found = costs(&document);
     assert_eq!(value(&found, CostKind::WriteAmplification), Some(4.0));
     assert_eq!(value(&found, CostKind::WrittenBytes), Some(1_170.0));
 }
 
-/// Changes a record, expects these costs to be absent, and returns the names of all that is unknown.
+/// Changes a record, asserts that these costs are absent, and returns the names of all unknown counters.
 fn absent(kinds: &[CostKind], change: impl FnOnce(&mut RunDocument)) -> Vec<Counted> {
     let mut changed = document();
     changed.consumption[0].server_written_bytes = Some(110_000_000);
@@ -255,18 +222,13 @@ fn write_amplification_is_absent_when_its_premise_fails() {
     use Counted::{DeviceWrites, WriteAmplification};
     let kinds = [CostKind::WriteAmplification];
     fn device(document: &mut RunDocument) -> &mut DeviceUse {
-        document.consumption[0]
-            .device
-            .as_mut()
-            .expect("it is there")
+        document.consumption[0].device.as_mut().expect("a value")
     }
     let dirty_before = absent(&kinds, |one| {
         one.consumption[0].dirty_at_start_bytes = Some(100 << 20);
         device(one).deferred_bytes = Some(1_000);
     });
-    let not_written = absent(&kinds, |one| {
-        one.consumption[0].dirty_at_end_bytes = Some(100 << 20)
-    });
+    let not_written = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = Some(100 << 20));
     let no_checkpoint = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = None);
     let few_bytes = absent(&kinds, |one| {
         one.phases[0].operations = [("update".to_owned(), operation(1_000))].into();
@@ -282,18 +244,14 @@ fn write_amplification_is_absent_when_its_premise_fails() {
         CostKind::WriteRequests,
         CostKind::Flushes,
     ];
-    let others = absent(&writes, |one| {
-        one.consumption[0].server_written_bytes = Some(1 << 20)
-    });
+    let others = absent(&writes, |one| one.consumption[0].server_written_bytes = Some(1 << 20));
     assert_eq!(others, [DeviceWrites, WriteAmplification]);
 }
 
 #[test]
 fn space_amplification_is_absent_when_files_lack_documents() {
     let kinds = [CostKind::SpaceAmplification];
-    let not_written = absent(&kinds, |one| {
-        one.consumption[0].dirty_at_end_bytes = Some(90 << 20)
-    });
+    let not_written = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = Some(90 << 20));
     let unknown = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = None);
     for found in [not_written, unknown] {
         assert!(found.contains(&Counted::SpaceAmplification), "{found:?}");
@@ -306,7 +264,7 @@ fn reads_of_others_are_not_the_servers() {
     let found = absent(&kinds, |one| {
         let used = &mut one.consumption[0];
         used.server_read_bytes = Some(4096);
-        used.device.as_mut().expect("it is there").read_bytes = 5 << 20;
+        used.device.as_mut().expect("a value").read_bytes = 5 << 20;
     });
     assert_eq!(found, [Counted::DeviceReads]);
 }
@@ -368,14 +326,11 @@ fn a_load_is_divided_by_its_documents() {
     };
     document.consumption[0].phase = PhaseKind::Load;
     document.plan = json!({"price": {"per_h": 0.36}});
-    let found = of_phase(&document, &phase, Figure::bare(5.0)).expect("it was counted");
-    assert_eq!(
-        (found.basis, found.basis_count),
-        (CostBasis::Document, 10_000)
-    );
+    let found = of_phase(&document, &phase, Figure::bare(5.0)).expect("a counted figure");
+    assert_eq!((found.basis, found.basis_count), (CostBasis::Document, 10_000));
     assert_eq!(value(&found, CostKind::ServerCpu), Some(500.0));
     // 0.0001 a second, and 500 documents.
-    let price = value(&found, CostKind::Price).expect("it is named");
+    let price = value(&found, CostKind::Price).expect("a price");
     assert!((price - 0.2).abs() < 1e-12, "{price}");
 }
 
@@ -383,24 +338,18 @@ fn a_load_is_divided_by_its_documents() {
 fn price_is_the_hourly_price_by_the_rate_with_its_interval() {
     let mut document = document();
     document.plan = json!({"price": {"per_h": 0.504, "currency": "USD"}});
-    let rate = Figure {
-        value: 10_000.0,
-        low: Some(8_000.0),
-        high: Some(14_000.0),
+    let rate = Figure { value: 10_000.0, low: Some(8_000.0), high: Some(14_000.0) };
+    let found = of_phase(&document, &phase(), rate).expect("a counted figure");
+    let price = found.of(CostKind::Price).expect("a price");
+    let near = |found: Option<f64>, expected: f64| {
+        (found.expect("a known value") - expected).abs() < 1e-12
     };
-    let found = of_phase(&document, &phase(), rate).expect("it was counted");
-    let price = found.of(CostKind::Price).expect("it is named");
-    let near =
-        |found: Option<f64>, expected: f64| (found.expect("it is known") - expected).abs() < 1e-12;
     assert!(near(Some(price.value), 0.014), "{price:?}");
-    assert!(
-        near(price.low, 0.01) && near(price.high, 0.0175),
-        "{price:?}"
-    );
+    assert!(near(price.low, 0.01) && near(price.high, 0.0175), "{price:?}");
     assert_eq!(found.currency.as_deref(), Some("USD"));
-    // A price is known where nothing was counted.
+    // A price is known even without counters.
     document.consumption.clear();
-    let found = of_phase(&document, &phase(), rate).expect("it has a price");
+    let found = of_phase(&document, &phase(), rate).expect("a price");
     let kinds: Vec<CostKind> = found.values.iter().map(|cost| cost.kind).collect();
     assert_eq!(kinds, [CostKind::ClientCpu, CostKind::Price]);
     assert_eq!(found.unknown[0].what, Counted::ServerCpu);
@@ -415,10 +364,7 @@ fn records_without_counters_have_no_costs() {
 
 fn of_cpu(us: f64) -> Costs {
     let mut found = costs(&document());
-    found.values = vec![Cost {
-        kind: CostKind::ServerCpu,
-        value: Figure::bare(us),
-    }];
+    found.values = vec![Cost { kind: CostKind::ServerCpu, value: Figure::bare(us) }];
     found
 }
 
@@ -427,22 +373,18 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
     let sides = [(50.0, 100.0), (40.0, 88.0), (60.0, 108.0)].map(|(a, b)| [of_cpu(a), of_cpu(b)]);
     let pairs: Vec<[&Costs; 2]> = sides.iter().map(|[a, b]| [a, b]).collect();
     let found = ratios(&pairs);
-    let one = found.first().expect("both sides know it");
+    let one = found.first().expect("a ratio");
     // t with two degrees of freedom is 4.303; the logarithms of 2, 2.2 and 1.8 deviate by 0.1005.
     assert!((one.ratio.value - 1.9933).abs() < 1e-3, "{one:?}");
     let factor = (4.303 * 0.1005 / 3.0_f64.sqrt()).exp();
-    let (low, high) = one
-        .ratio
-        .low
-        .zip(one.ratio.high)
-        .expect("there are three pairs");
+    let (low, high) = one.ratio.low.zip(one.ratio.high).expect("three pairs");
     assert!(
         (low - 1.9933 / factor).abs() < 2e-3 && (high - 1.9933 * factor).abs() < 2e-3,
         "{one:?}"
     );
     assert!((one.baseline - 49.32).abs() < 0.01, "{one:?}");
     assert_eq!(one.currency, None);
-    // What cost nothing before has no ratio; what costs nothing in any run after has one, and no interval.
+    // A cost of 0 before has no ratio; a cost of 0 in all runs after has one, without an interval.
     let (none, some) = (of_cpu(0.0), of_cpu(2.0));
     assert_eq!(ratios(&[[&none, &some]]), []);
     assert_eq!(ratios(&[[&none, &none]]), []);
@@ -453,22 +395,16 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
     // Prices compare in one currency only.
     let priced = |currency: &str| Costs {
         currency: Some(currency.to_owned()),
-        values: vec![Cost {
-            kind: CostKind::Price,
-            value: Figure::bare(2.0),
-        }],
+        values: vec![Cost { kind: CostKind::Price, value: Figure::bare(2.0) }],
         ..of_cpu(1.0)
     };
     let (dollars, euros) = (priced("USD"), priced("EUR"));
     assert_eq!(ratios(&[[&dollars, &euros]]), []);
     let one = &ratios(&[[&dollars, &dollars]])[0];
     assert_eq!(one.currency.as_deref(), Some("USD"));
-    // A single pair knows nothing of the next.
+    // A single pair does not show the variation.
     let alone = ratios(&pairs[..1]);
-    assert!(
-        (alone[0].ratio.value - 2.0).abs() < 1e-9 && alone[0].ratio.low.is_none(),
-        "{alone:?}"
-    );
+    assert!((alone[0].ratio.value - 2.0).abs() < 1e-9 && alone[0].ratio.low.is_none(), "{alone:?}");
 }
 
 #[test]
@@ -484,10 +420,10 @@ fn ratios_of_independent_runs_use_all_runs_and_welchs_interval() {
     let compared = |a: &[f64], b: &[f64]| {
         let found = ratios_of_runs([&runs(a), &runs(b)]).into_iter();
         let mut found = found.filter(|one| one.kind == CostKind::ServerCpu);
-        found.next().expect("all runs know it")
+        found.next().expect("a ratio")
     };
     let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-3;
-    // The logarithms of A deviate by ln 1.25, those of B do not: t with two degrees of freedom is 4.303.
+    // The logarithms of A deviate by ln 1.25, those in B do not: t with two degrees of freedom is 4.303.
     let one = compared(&[4.0, 6.25, 5.0], &[10.0, 10.0]);
     assert!(near(one.baseline, 50.0), "{one:?}");
     assert!(near(one.ratio.value, 2.0), "{one:?}");
@@ -495,7 +431,7 @@ fn ratios_of_independent_runs_use_all_runs_and_welchs_interval() {
     let (low, high) = one.ratio.low.zip(one.ratio.high).expect("A has three runs");
     assert!(near(low, 2.0 / factor), "{one:?}");
     assert!(near(high, 2.0 * factor), "{one:?}");
-    // A single run varies as those of the other side do.
+    // A single run is assumed to vary like the other side's runs.
     let one = compared(&[4.0, 5.0, 6.25], &[10.0]);
     let deviation = 1.25_f64.ln() * (1.0 / 3.0 + 1.0_f64).sqrt();
     let high = one.ratio.high.expect("A has three runs");
@@ -503,30 +439,17 @@ fn ratios_of_independent_runs_use_all_runs_and_welchs_interval() {
     assert_eq!(compared(&[5.0], &[10.0]).ratio.high, None);
 }
 
-/// A recorded run, with this CPU time of the servers and as much to each side.
+/// A recorded run with this CPU time of the servers, uncertain by `error_us` to each side.
 fn run_with(us: f64, error_us: f64) -> Figures {
     let golden = include_str!("../../../record/tests/golden/experiments/xmax.json");
     let experiment: dyno_record::experiment::Experiment =
-        serde_json::from_str(golden).expect("it is an experiment");
-    let mut recorded = experiment
-        .points
-        .into_iter()
-        .filter_map(|point| point.figures);
-    let figures = recorded.next().expect("it has a run");
-    let value = Figure {
-        value: us,
-        low: Some(us - error_us),
-        high: Some(us + error_us),
-    };
+        serde_json::from_str(golden).expect("an experiment");
+    let mut recorded = experiment.points.into_iter().filter_map(|point| point.figures);
+    let figures = recorded.next().expect("a run");
+    let value = Figure { value: us, low: Some(us - error_us), high: Some(us + error_us) };
     let kind = CostKind::ServerCpu;
-    let costs = Costs {
-        values: vec![Cost { kind, value }],
-        ..of_cpu(us)
-    };
-    Figures {
-        costs: Some(costs),
-        ..figures
-    }
+    let costs = Costs { values: vec![Cost { kind, value }], ..of_cpu(us) };
+    Figures { costs: Some(costs), ..figures }
 }
 
 #[test]
@@ -534,24 +457,18 @@ fn students_interval_of_runs_is_at_least_their_own_uncertainty() {
     let of = |us: [f64; 2], error_us: f64| {
         let runs = us.map(|us| run_with(us, error_us));
         let found = of_runs(&[&runs[0], &runs[1]]);
-        let one = found.first().expect("both know it").value;
-        let half = |end: Option<f64>| (end.expect("there are two") - one.value).abs();
+        let one = found.first().expect("a cost").value;
+        let half = |end: Option<f64>| (end.expect("two ends") - one.value).abs();
         (one.value, half(one.low), half(one.high))
     };
-    // Alike: by the mean of both errors, which may have the same direction.
+    // If equal: the mean of both errors, which may have the same direction.
     let (mean, below, above) = of([50.0, 50.0], 10.0);
     assert_eq!(mean, 50.0);
-    assert!(
-        (below - 10.0).abs() < 1e-9 && (above - below).abs() < 1e-9,
-        "{below}"
-    );
-    // Apart by 2: t with one degree of freedom is 12.706, and the mean deviates by 1.
+    assert!((below - 10.0).abs() < 1e-9 && (above - below).abs() < 1e-9, "{below}");
+    // If they differ by 2: t with one degree of freedom is 12.706, and the mean deviates by 1.
     let (mean, below, _) = of([49.0, 51.0], 0.1);
-    assert!(
-        (mean - 50.0).abs() < 1e-9 && (below - 12.706).abs() < 1e-2,
-        "{below}"
-    );
-    // What only some know is not told.
+    assert!((mean - 50.0).abs() < 1e-9 && (below - 12.706).abs() < 1e-2, "{below}");
+    // Costs that only some runs know are not reported.
     let (known, mut other) = (run_with(50.0, 1.0), run_with(50.0, 1.0));
     other.costs = None;
     assert_eq!(of_runs(&[&known, &other]), []);

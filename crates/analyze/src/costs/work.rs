@@ -1,4 +1,4 @@
-//! What work costs that is no phase of a run: an index build for each document, and messages for each that was received.
+//! Costs of work outside run phases: index builds per document and messages per received message.
 
 use super::coverage::Span;
 use super::{Tally, mean_of};
@@ -10,17 +10,16 @@ use dyno_record::plan::RecordedPrice;
 use dyno_record::tail::{Cell, CellStatus, Measured, Settings, TailDocument};
 use serde::Serialize;
 
-/// What one of several costs.
+/// Costs with a name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NamedCosts {
-    /// The index build, or the cell of messages.
+    /// The index build or the message cell.
     pub name: String,
-    /// What it cost.
     #[serde(flatten)]
     pub costs: Costs,
 }
 
-/// Some work as far as its costs go.
+/// The cost-related part of some work.
 struct Work<'a> {
     basis: CostBasis,
     count: u64,
@@ -29,10 +28,12 @@ struct Work<'a> {
     price: Option<RecordedPrice>,
 }
 
-/// What an index build cost for each document of its collection; `None` if its record counts nothing and names no price.
+/// Costs of an index build per document of its collection; `None` if its record has no counters and no price.
 pub fn of_build(document: &IndexBuildDocument, build: &BuildRecord) -> Option<Costs> {
-    let mut configurations = document.configurations.iter();
-    let found = configurations.find(|one| build.configuration.as_ref() == Some(&one.topology));
+    let found = document
+        .configurations
+        .iter()
+        .find(|one| build.configuration.as_ref() == Some(&one.topology));
     let collection = found.map_or(&document.collection, |found| &found.collection);
     let work = Work {
         basis: CostBasis::Document,
@@ -44,19 +45,16 @@ pub fn of_build(document: &IndexBuildDocument, build: &BuildRecord) -> Option<Co
     Some(work.tally()?.finished())
 }
 
-/// What each index build cost.
+/// Costs of each index build.
 pub fn of_builds(document: &IndexBuildDocument) -> Vec<NamedCosts> {
     let of_one = |build: &BuildRecord| {
-        Some(NamedCosts {
-            name: build.name.clone(),
-            costs: of_build(document, build)?,
-        })
+        Some(NamedCosts { name: build.name.clone(), costs: of_build(document, build)? })
     };
     document.builds.iter().filter_map(of_one).collect()
 }
 
-/// What the messages of a cell cost, for each one that a consumer received; `None` if its record counts nothing and names no
-/// price, or if none was received.
+/// Costs of a cell's messages, per message that a consumer received; `None` if its record has no counters and
+/// no price, or no message was received.
 pub fn of_messages(document: &TailDocument, measured: &Measured) -> Option<Costs> {
     let received = || measured.consumers.iter().map(|one| one.sum.received);
     let work = Work {
@@ -72,15 +70,13 @@ pub fn of_messages(document: &TailDocument, measured: &Measured) -> Option<Costs
     let client_s: Option<f64> = producers.chain(consumers).map(|used| used.cpu_s).sum();
     match client_s {
         Some(client_s) => tally.put_each(CostKind::ClientCpu, Some(client_s * 1e6)),
-        None => tally.unknown(
-            Counted::ClientCpu,
-            "a driver's process ended before it was looked at",
-        ),
+        None => tally
+            .unknown(Counted::ClientCpu, "a driver process ended before its counters were read"),
     }
     Some(tally.finished())
 }
 
-/// What each cell cost of which messages were received.
+/// Costs of each cell with received messages.
 pub fn of_cells(document: &TailDocument) -> Vec<NamedCosts> {
     let of_one = |cell: &Cell| {
         Some(NamedCosts {
@@ -91,7 +87,7 @@ pub fn of_cells(document: &TailDocument) -> Vec<NamedCosts> {
     document.cells.iter().filter_map(of_one).collect()
 }
 
-/// What each combination of messages cost, over the complete cells of its repetitions.
+/// Costs of each message combination, over the complete cells of its repetitions.
 pub fn of_combinations(document: &TailDocument) -> Vec<(String, Vec<Cost>)> {
     let mut groups: Vec<(&Settings, String, Vec<Costs>)> = Vec::new();
     let complete = |cell: &&Cell| cell.status == CellStatus::Complete;
@@ -112,7 +108,7 @@ pub fn of_combinations(document: &TailDocument) -> Vec<(String, Vec<Cost>)> {
     groups.into_iter().map(mean).collect()
 }
 
-/// From the first send until the last message was received.
+/// Time from the first send until the last message was received.
 pub fn delivering_s(measured: &Measured) -> Option<f64> {
     let of_one = measured.consumers.iter().filter_map(|one| {
         let rate_per_s = one.received_per_s.filter(|rate_per_s| *rate_per_s > 0.0)?;

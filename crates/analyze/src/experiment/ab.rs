@@ -1,4 +1,4 @@
-//! What a comparison of two plans says.
+//! Results of a comparison of two plans.
 
 use super::comparable::{Difference, differences};
 use super::demands;
@@ -20,18 +20,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which figure decides.
+/// The deciding figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deciding {
-    /// The rate: with a closed loop.
+    /// The rate, in a closed loop.
     Rate,
-    /// The 99th percentile: where the rate is given.
+    /// The 99th percentile, at an offered rate.
     P99,
-    /// The mean response time: of one operation among several, whose share of the rate is that of the plan.
+    /// The mean response time, for one of several operations, whose share of the rate is set by the plan.
     MeanTime,
 }
 
-/// What is compared, the one that decides first.
+/// The compared figures, the deciding one first.
 pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
     let percentile = |percent| Statistic::Percentile { percent };
     match deciding {
@@ -59,22 +59,22 @@ pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
     }
 }
 
-/// Most pairs that are set aside, as a part of those that may be run: where the hypervisor always takes CPU time, that is
-/// the machine to be measured.
+/// Divisor for the most pairs that are set aside among the pairs that may be run: if the hypervisor always
+/// takes CPU time, this is the machine to be measured.
 const SET_ASIDE_PART: usize = 2;
 
-/// How many of so many pairs, or runs, may be set aside.
+/// Most pairs, or runs, that may be set aside.
 pub(super) fn most_set_aside(most: usize) -> usize {
     most / SET_ASIDE_PART
 }
 
-/// Whether the hypervisor took more of the CPU time than is accepted; never without a limit.
+/// Whether the hypervisor took more CPU time than accepted; `false` without a limit.
 pub(super) fn is_disturbed(stolen_ratio: f64, max_steal_ratio: Option<f64>) -> bool {
     stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY)
 }
 
-/// The pairs of an experiment that do not count: more than `max_steal_ratio` of the CPU time was taken during one of their
-/// runs. At most half of `most` pairs, the first ones; none without a limit.
+/// The pairs of an experiment that do not count: the hypervisor took more than `max_steal_ratio` of the CPU
+/// time during one of their runs. At most half of `most` pairs, the first ones; none without a limit.
 pub fn disturbed(
     experiment: &Experiment,
     max_steal_ratio: Option<f64>,
@@ -97,7 +97,7 @@ pub fn disturbed(
         .collect()
 }
 
-/// The pairs of an experiment whose two runs are done, without those that were set aside. Runs 2k and 2k + 1 are pair k.
+/// The completed pairs of an experiment, without those set aside. Runs 2k and 2k + 1 are pair k.
 pub fn pairs(
     experiment: &Experiment,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
@@ -118,16 +118,12 @@ pub fn pairs(
                 (Side::B, Side::A) => (other, one),
                 _ => return None,
             };
-            Some(Pair {
-                baseline,
-                candidate,
-                baseline_first: first == Side::A,
-            })
+            Some(Pair { baseline, candidate, baseline_first: first == Side::A })
         })
         .collect()
 }
 
-/// The same pairs by their figures, A first.
+/// The figures of these pairs, A first.
 pub(super) fn figures_of_pairs<'a>(
     experiment: &'a Experiment,
     set_aside: &[DisturbedPair],
@@ -144,7 +140,7 @@ pub(super) fn figures_of_pairs<'a>(
         .collect()
 }
 
-/// Servers of A and B as they report their version.
+/// Reported server versions of A and B.
 pub fn servers(experiment: &Experiment) -> [Option<String>; 2] {
     [Side::A, Side::B].map(|side| {
         let own = experiment.points.iter();
@@ -153,7 +149,7 @@ pub fn servers(experiment: &Experiment) -> [Option<String>; 2] {
     })
 }
 
-/// The servers of runs that should have the same one; all of them where they do not.
+/// The server of runs that should have the same one, or all of them if they differ.
 pub(super) fn servers_of<'a>(runs: impl Iterator<Item = &'a Figures>) -> Option<String> {
     let mut all: Vec<&str> = Vec::new();
     for server in runs.filter_map(|run| run.server.as_deref()) {
@@ -164,7 +160,7 @@ pub(super) fn servers_of<'a>(runs: impl Iterator<Item = &'a Figures>) -> Option<
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
-/// `A` and `B`, with their servers where these differ: `B (mongod 6.0.27)`.
+/// `A` and `B`, with their servers if they differ: `B (mongod 6.0.27)`.
 pub fn labels(experiment: &Experiment) -> [String; 2] {
     let both = servers(experiment);
     let differ = both[0] != both[1];
@@ -175,7 +171,7 @@ pub fn labels(experiment: &Experiment) -> [String; 2] {
     [label("A", &both[0]), label("B", &both[1])]
 }
 
-/// Runs that exist already, one or several of each side, with what differs between them.
+/// Existing runs, one or several per side, with their differences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunComparison {
     /// Directory of A, the baseline.
@@ -184,17 +180,18 @@ pub struct RunComparison {
     pub b: String,
     /// Number of runs of A and of B.
     pub runs: [usize; 2],
-    /// What differs besides the result.
+    /// Differences other than the result.
     pub differences: Vec<Difference>,
-    /// Whether nothing forbids the comparison.
+    /// Whether no difference forbids the comparison.
     pub comparable: bool,
-    /// The comparison; absent where the runs are too short.
+    /// The comparison; absent if the runs are too short.
     pub answer: Option<AbAnswer>,
 }
 
 impl RunComparison {
-    /// Compares the runs of two sides, at least one each, by the windows of their measure phases. With `of_operation` the
-    /// windows contain a single kind of operation. `allowed` names differences that do not forbid the comparison.
+    /// Compares the runs of two sides, at least one each, by the windows of their measure phases. With
+    /// `of_operation` the windows contain a single kind of operation. `allowed` names differences that do not
+    /// forbid the comparison.
     pub fn new(
         names: [String; 2],
         documents: [&[RunDocument]; 2],
@@ -227,27 +224,22 @@ impl RunComparison {
         if let Some(answer) = &mut answer {
             answer.costs = costs::ratios_of_runs(documents);
             if !comparable {
-                let rows = answer.comparisons.iter_mut();
-                rows.for_each(|row| row.verdict = ComparisonVerdict::NotComparable);
+                answer
+                    .comparisons
+                    .iter_mut()
+                    .for_each(|row| row.verdict = ComparisonVerdict::NotComparable);
             }
         }
-        RunComparison {
-            a,
-            b,
-            runs: sides.map(Runs::len),
-            comparable,
-            differences,
-            answer,
-        }
+        RunComparison { a, b, runs: sides.map(Runs::len), comparable, differences, answer }
     }
 
-    /// Whether the sides have one run each, so that nothing is known of how much runs vary.
+    /// Whether each side has one run, so that the variation of runs is unknown.
     pub fn is_of_single_runs(&self) -> bool {
         self.runs.iter().all(|runs| *runs < 2)
     }
 
-    /// Whether B is slower in the statistic that decides, by more than this share: its interval does not hold 1,
-    /// and the ratio itself is beyond the share.
+    /// Whether B is slower than A in the deciding statistic by more than this share: its interval excludes 1,
+    /// and the ratio itself exceeds the share.
     pub fn is_slower_by(&self, share: f64) -> bool {
         let first = self.answer.as_ref().and_then(AbAnswer::decision);
         first.is_some_and(|first| {
@@ -261,17 +253,16 @@ impl RunComparison {
     }
 }
 
-/// Differences between A and B, and those within a side, which are called `A: NAME`. No run speaks for the others of its side.
+/// Differences between A and B, and differences within a side, named `A: NAME`. No run represents the others of
+/// its side.
 fn differences_of_sides([a, b]: [&[RunDocument]; 2]) -> Vec<Difference> {
     let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
         return Vec::new();
     };
     let within = |name: &'static str, first: &RunDocument, rest: &[RunDocument]| {
         let found = rest.iter().flat_map(|one| differences(first, one));
-        let renamed = found.map(move |one| Difference {
-            what: format!("{name}: {}", one.what),
-            ..one
-        });
+        let renamed =
+            found.map(move |one| Difference { what: format!("{name}: {}", one.what), ..one });
         renamed.collect::<Vec<_>>()
     };
     let across_b = b.iter().flat_map(|one| differences(first_a, one));
@@ -285,30 +276,26 @@ fn differences_of_sides([a, b]: [&[RunDocument]; 2]) -> Vec<Difference> {
     all
 }
 
-/// Compares the pairs; `None` if there is nothing to compare. `margin_ratio` is the difference that is of no
-/// interest.
+/// Compares the pairs; `None` without comparable pairs. `margin_ratio` is the largest irrelevant
+/// difference.
 pub fn analyze(
     pairs: &[Pair],
     deciding: Deciding,
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<AbAnswer> {
-    answer(deciding, |statistic| {
-        compare(pairs, statistic, margin_ratio, resampling)
-    })
+    answer(deciding, |statistic| compare(pairs, statistic, margin_ratio, resampling))
 }
 
-/// The answer by a way to compare.
+/// The answer by a comparison method.
 fn answer(
     deciding: Deciding,
     compared: impl Fn(Statistic) -> Option<Comparison>,
 ) -> Option<AbAnswer> {
     let statistics = statistics(deciding);
     let mut comparisons: Vec<Comparison> = statistics.into_iter().filter_map(compared).collect();
-    // One run of each says nothing about how much runs vary.
-    let of_one_run = comparisons
-        .iter_mut()
-        .filter(|row| row.basis == Basis::WithinRun);
+    // One run per side does not show the variation of runs.
+    let of_one_run = comparisons.iter_mut().filter(|row| row.basis == Basis::WithinRun);
     of_one_run.for_each(|row| row.verdict = ComparisonVerdict::NotEnoughData);
     if comparisons.is_empty() {
         return None;
@@ -334,7 +321,7 @@ fn answer(
     Some(answer)
 }
 
-/// A figure.
+/// Name of a figure.
 pub(super) fn name(statistic: Statistic) -> Statement {
     match statistic {
         Statistic::Rate => statement!("rate"),
@@ -345,36 +332,28 @@ pub(super) fn name(statistic: Statistic) -> Statement {
     }
 }
 
-/// Why nothing is decided; `None` if something is.
+/// Why a comparison is undecided; `None` if it is decided.
 pub fn undecided(answer: &AbAnswer) -> Option<Statement> {
     let operations = match answer.deciding {
-        Statistic::Percentile { percent } => Some(exact(
-            (MIN_BEYOND_PERCENTILE / (1.0 - percent / 100.0)).round(),
-        )),
+        Statistic::Percentile { percent } => {
+            Some(exact((MIN_BEYOND_PERCENTILE / (1.0 - percent / 100.0)).round()))
+        }
         Statistic::Rate | Statistic::MeanTime => None,
     };
     let deciding = name(answer.deciding);
     answer.decision().is_none().then(|| {
-        statement!(
-            "deciding-has-no-interval",
-            statistic = deciding,
-            operations = operations
-        )
+        statement!("deciding-has-no-interval", statistic = deciding, operations = operations)
     })
 }
 
-/// An answer with the demands of the pairs that count, and with the one that explains the difference.
+/// An answer with the demands of the counted pairs, and with the one that explains the difference.
 pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
     let pairs = figures_of_pairs(experiment, &answer.set_aside);
     answer.demands = demands::ratios(&pairs);
-    let costs = pairs
-        .iter()
-        .map(|[a, b]| Some([a.costs.as_ref()?, b.costs.as_ref()?]));
+    let costs = pairs.iter().map(|[a, b]| Some([a.costs.as_ref()?, b.costs.as_ref()?]));
     answer.costs = costs::ratios(&costs.collect::<Option<Vec<_>>>().unwrap_or_default());
     let mean_us = |side: usize| {
-        let logs = pairs
-            .iter()
-            .map(|pair| pair[side].response_mean_us.value.ln());
+        let logs = pairs.iter().map(|pair| pair[side].response_mean_us.value.ln());
         (logs.sum::<f64>() / pairs.len() as f64).exp()
     };
     let clients = pairs.iter().flatten().map(|run| run.clients).max();
@@ -385,14 +364,11 @@ pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
     answer
 }
 
-/// Side of run `number`: AB, BA, BA, AB and so on, so that drifts of first and second order meet both alike.
+/// Side of run `number`: AB, BA, BA, AB and so on, so that first- and second-order drifts affect both sides
+/// equally.
 pub fn side(number: usize) -> Side {
     let pair_is_swapped = matches!((number / 2) % 4, 1 | 2);
-    if number.is_multiple_of(2) ^ pair_is_swapped {
-        Side::A
-    } else {
-        Side::B
-    }
+    if number.is_multiple_of(2) ^ pair_is_swapped { Side::A } else { Side::B }
 }
 
 #[cfg(test)]
@@ -421,13 +397,7 @@ mod tests {
             baseline_first: true,
         };
         let p99 = |per_window| {
-            analyze(
-                &[pair(per_window)],
-                Deciding::P99,
-                0.05,
-                Resampling::seeded(1),
-            )
-            .unwrap()
+            analyze(&[pair(per_window)], Deciding::P99, 0.05, Resampling::seeded(1)).unwrap()
         };
         let few = p99(20);
         assert!(!few.comparisons.is_empty());
@@ -444,11 +414,7 @@ mod tests {
 
     #[test]
     fn single_operation_is_decided_by_its_time_and_not_the_rate() {
-        let pair = Pair {
-            baseline: run(30, 2000),
-            candidate: run(30, 2000),
-            baseline_first: true,
-        };
+        let pair = Pair { baseline: run(30, 2000), candidate: run(30, 2000), baseline_first: true };
         let found = analyze(&[pair], Deciding::MeanTime, 0.05, Resampling::seeded(1)).unwrap();
         assert_eq!(found.decision().unwrap().statistic, Statistic::MeanTime);
     }

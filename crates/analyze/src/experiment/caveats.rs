@@ -1,54 +1,44 @@
-//! Doubts of an experiment: those that its runs have, each once.
+//! Caveats of an experiment: the caveats of its runs, each once.
 
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
 use dyno_record::statement;
 
-/// A doubt and the runs that have it.
+/// A caveat with its runs.
 struct Group<'a> {
     first: &'a Caveat,
-    /// The name of the run that `first` is from.
+    /// The name of the run with the `first` caveat.
     run: &'a str,
-    /// Number of runs that have it.
+    /// Number of runs with the caveat.
     runs: usize,
-    /// Whether all of them say the same, figures included.
+    /// Whether all runs have the same figures as well.
     alike: bool,
 }
 
-/// The caveats of all runs, each with its name; alike ones become one that says how many runs have it. They are
-/// alike if only their figures differ.
+/// The caveats of all named runs; equal ones are merged into one with the number of runs. Caveats are equal if
+/// only their figures differ.
 pub fn of_runs(runs: &[(String, Vec<Caveat>)]) -> Vec<Caveat> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (run, caveats) in runs {
         let mut seen: Vec<usize> = Vec::new();
         for caveat in caveats {
-            let known = groups
-                .iter()
-                .position(|group| key(group.first) == key(caveat));
+            let known = groups.iter().position(|group| key(group.first) == key(caveat));
             let place = known.unwrap_or(groups.len());
             match groups.get_mut(place) {
-                None => groups.push(Group {
-                    first: caveat,
-                    run,
-                    runs: 1,
-                    alike: true,
-                }),
+                None => groups.push(Group { first: caveat, run, runs: 1, alike: true }),
                 Some(group) => {
                     group.alike &= group.first.statement == caveat.statement;
-                    // A run may say the same of two phases.
+                    // A run may have the same caveat for two phases.
                     group.runs += usize::from(!seen.contains(&place));
                 }
             }
             seen.push(place);
         }
     }
-    groups
-        .iter()
-        .map(|group| group.caveat(runs.len()))
-        .collect()
+    groups.iter().map(|group| group.caveat(runs.len())).collect()
 }
 
-/// What is the same in alike doubts: what they say but for its figures, and of whatever has the same code for several
-/// things, which of them.
+/// The common part of equal caveats: their code without figures, and the names that distinguish several things
+/// with one code.
 fn key(caveat: &Caveat) -> (CaveatKind, &str, [Option<&str>; 4], Option<PhaseKind>) {
     let said = &caveat.statement;
     let which = ["hint", "check", "trace", "source"].map(|name| said.text(name));
@@ -61,12 +51,7 @@ impl Group<'_> {
         let statement = match (self.alike, runs == all) {
             (true, true) => caveat.clone(),
             (true, false) => {
-                statement!(
-                    "caveat-of-some-runs",
-                    caveat = caveat,
-                    runs = runs,
-                    all = all
-                )
+                statement!("caveat-of-some-runs", caveat = caveat, runs = runs, all = all)
             }
             (false, _) => statement!(
                 "caveat-like-run",
@@ -76,10 +61,7 @@ impl Group<'_> {
                 all = all
             ),
         };
-        Caveat {
-            statement,
-            ..self.first.clone()
-        }
+        Caveat { statement, ..self.first.clone() }
     }
 }
 
@@ -93,8 +75,8 @@ mod tests {
     }
 
     fn runs(all: &[&[Caveat]]) -> Vec<(String, Vec<Caveat>)> {
-        let named = all.iter().enumerate();
-        named
+        all.iter()
+            .enumerate()
             .map(|(number, caveats)| (format!("runs/{number}"), caveats.to_vec()))
             .collect()
     }
@@ -120,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_differ_are_those_of_a_run_that_is_named() {
+    fn differing_figures_come_from_a_named_run() {
         let few = |windows: u32| {
             let said = statement!("few-windows", windows = windows);
             caveat(CaveatKind::TooFewIntervals, said)

@@ -1,4 +1,4 @@
-//! Whether two runs measured the same thing: what is different between them besides the result.
+//! Whether two runs measured the same thing: their differences other than the result.
 
 use crate::caveats::has_other_load;
 use dyno_record::model::{CaveatKind, IdleState, PhaseKind, RunDocument, RunStatus};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Caveats after which a run's figures are not a result of its server.
+/// Caveats that make a run's figures invalid for its server.
 const SPOILING: [CaveatKind; 8] = [
     CaveatKind::ClientStopped,
     CaveatKind::Fleet,
@@ -19,7 +19,7 @@ const SPOILING: [CaveatKind; 8] = [
     CaveatKind::RecordChanged,
 ];
 
-/// Caveats that touch a comparison only if one of the runs has them.
+/// Caveats that affect a comparison only if exactly one run has them.
 const ONE_SIDED: [CaveatKind; 6] = [
     CaveatKind::NotSteady,
     CaveatKind::Errors,
@@ -29,35 +29,30 @@ const ONE_SIDED: [CaveatKind; 6] = [
     CaveatKind::SharedMachine,
 ];
 
-/// Parts of the plan that make a workload; what may differ on purpose (the server, the threads of the client) is told as
-/// a difference as well, but is no reason against the comparison.
+/// Plan parts that define the workload. Parts that may differ on purpose (the server, the client's threads) are
+/// listed as differences but do not forbid the comparison.
 const WORKLOAD: [&str; 4] = ["data", "operations", "keys", "access"];
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// What differs, such as `data.records`.
+    /// Name of the difference, such as `data.records`.
     pub what: String,
-    /// In the first run.
+    /// Value in the first run.
     pub a: String,
-    /// In the second run.
+    /// Value in the second run.
     pub b: String,
-    /// Whether it forbids the comparison: the runs did other work, with other promises, or one of them is no
-    /// result.
+    /// Whether it forbids the comparison: the runs did other work, with other guarantees, or one of them is
+    /// invalid.
     pub forbids: bool,
 }
 
-/// All differences between two runs, those that forbid a comparison first.
+/// All differences between two runs, forbidding ones first.
 pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |what: &str, a: String, b: String, forbids: bool| {
         if a != b {
-            found.push(Difference {
-                what: what.to_owned(),
-                a,
-                b,
-                forbids,
-            });
+            found.push(Difference { what: what.to_owned(), a, b, forbids });
         }
     };
     let of_plan = |section: &str, note: &mut dyn FnMut(&str, String, String)| {
@@ -70,7 +65,8 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         let kind = document.recorded_plan().schedule.kind;
         kind.unwrap_or_else(|| text(None))
     };
-    // In a closed loop each client waits for its own operation: with more of them the times are longer for that alone.
+    // In a closed loop each client waits for its own operation, so more clients alone make response times
+    // longer.
     let is_closed = |kind: &str| kind == "closed" || kind == "throttled";
     let are_closed = is_closed(&schedule(a)) && is_closed(&schedule(b));
     note("schedule.kind", schedule(a), schedule(b), true);
@@ -84,7 +80,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     }
     of_plan("server", &mut |what, a, b| {
         if what != "server.uri" {
-            // A write that waits for the disk is another promise.
+            // A write that waits for the disk is another guarantee.
             note(what, a, b, what == "server.durable_writes");
         }
     });
@@ -99,7 +95,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     }
     let (settings_a, settings_b) = (machine_settings(a), machine_settings(b));
     for ((what, a), (_, b)) in settings_a.into_iter().zip(settings_b) {
-        // Many machines show few of them, and older records have none: what one side does not know differs from nothing.
+        // Many machines show few settings, and older records have none: a missing value is not a difference.
         if let (Some(a), Some(b)) = (a, b) {
             note(what, a, b, false);
         }
@@ -109,10 +105,10 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     found
 }
 
-/// What is, and whether another value forbids a comparison.
+/// Name, value, and whether another value forbids a comparison.
 type Fact = (&'static str, String, bool);
 
-/// What is promised about a write decides what it costs.
+/// Guarantees of reads and writes, which decide what they cost.
 fn promises(run: &RunDocument) -> [Fact; 2] {
     [
         ("write concern", run.server.write_concern.clone(), true),
@@ -135,10 +131,10 @@ fn surroundings(run: &RunDocument) -> [Fact; 6] {
     ]
 }
 
-/// Settings of the client's machine by their names; absent where the machine does not show one.
+/// Settings of the client's machine by name; absent if the machine does not show them.
 type MachineSettings = [(&'static str, Option<String>); 13];
 
-/// Settings of CPUs and firmware: a change of one alone makes another machine of the same one.
+/// CPU and firmware settings: a single change makes it another machine.
 fn machine_settings(run: &RunDocument) -> MachineSettings {
     let machine = &run.environment;
     let cpus = &machine.cpu_settings;
@@ -156,10 +152,7 @@ fn machine_settings(run: &RunDocument) -> MachineSettings {
         ("CPU idle driver", cpus.idle_driver.clone()),
         ("CPU idle states", idle_states(&cpus.idle_states)),
         ("SMT", cpus.smt.clone()),
-        (
-            "NUMA nodes per socket",
-            cpus.nodes_per_socket.map(|nodes| nodes.to_string()),
-        ),
+        ("NUMA nodes per socket", cpus.nodes_per_socket.map(|nodes| nodes.to_string())),
         ("prefetchers that are off", prefetchers),
         ("microcode", cpus.microcode.clone()),
         ("BIOS", cpus.bios.clone()),
@@ -167,54 +160,45 @@ fn machine_settings(run: &RunDocument) -> MachineSettings {
     ]
 }
 
-/// Those that may be used, by their names.
+/// Names of the enabled idle states.
 fn idle_states(states: &[IdleState]) -> Option<String> {
     let usable = states.iter().filter(|state| state.enabled);
     let usable: Vec<&str> = usable.map(|state| state.name.as_str()).collect();
-    let text = if usable.is_empty() {
-        "none".to_owned()
-    } else {
-        usable.join(", ")
-    };
+    let text = if usable.is_empty() { "none".to_owned() } else { usable.join(", ") };
     (!states.is_empty()).then_some(text)
 }
 
-/// The hosts of a fleet with their agents.
+/// The fleet's hosts with their agents.
 pub(super) fn client_hosts(run: &RunDocument) -> String {
     let Some(fleet) = &run.fleet else {
-        return "none but this machine".into();
+        return "only this machine".into();
     };
     let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for agent in &fleet.agents {
         *hosts.entry(&agent.host).or_default() += 1;
     }
-    let hosts: Vec<String> = hosts
-        .iter()
-        .map(|(host, agents)| format!("{host} with {agents} agents"))
-        .collect();
+    let hosts: Vec<String> =
+        hosts.iter().map(|(host, agents)| format!("{host} with {agents} agents")).collect();
     hosts.join(", ")
 }
 
 const UNKNOWN: &str = "unknown";
 
-/// How the runs ended and what they say against themselves.
+/// Compares how the runs ended and their caveats.
 fn compare_states(
     a: &RunDocument,
     b: &RunDocument,
     note: &mut impl FnMut(&str, String, String, bool),
 ) {
     let has_measured = |document: &RunDocument| {
-        document
-            .phases
-            .iter()
-            .any(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
+        document.phases.iter().any(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
     };
     let state = |document: &RunDocument| match (document.status, has_measured(document)) {
         (RunStatus::Complete, true) => "complete",
         (_, false) => "nothing measured",
         _ => "not complete",
     };
-    // Two runs that are both no result differ from what a comparison needs.
+    // Two invalid runs both differ from what a comparison needs.
     if state(a) != "complete" || state(b) != "complete" {
         let of = |document, letter: &str| format!("{} ({letter})", state(document));
         note("status", of(a, "A"), of(b, "B"), true);
@@ -231,42 +215,28 @@ fn compare_states(
         if in_a || in_b {
             let name = text(serde_json::to_value(kind).ok().as_ref());
             let word = |has: bool| if has { "yes" } else { "no" };
-            // Both having it is no difference, and still a reason.
+            // A caveat of both runs is not a difference, but still a reason.
             let mark = |has: bool, letter: &str| format!("{} ({letter})", word(has));
-            note(
-                &format!("caveat {name}"),
-                mark(in_a, "A"),
-                mark(in_b, "B"),
-                true,
-            );
+            note(&format!("caveat {name}"), mark(in_a, "A"), mark(in_b, "B"), true);
         }
     }
     let join = |set: BTreeSet<String>| {
         let all: Vec<String> = set.into_iter().collect();
-        if all.is_empty() {
-            "none".into()
-        } else {
-            all.join(", ")
-        }
+        if all.is_empty() { "none".into() } else { all.join(", ") }
     };
     let busy = [a, b].map(|document| has_other_load(&document.environment));
     if busy.contains(&true) {
-        // A failure on both sides is a reason as well.
+        // A failure on both sides is also a reason.
         let [in_a, in_b] = busy.map(|fails| if fails { "fails" } else { "no failure" });
         let what = "check other_load";
         note(what, format!("{in_a} (A)"), format!("{in_b} (B)"), false);
     }
     let promise = |document| join(caveats(document, &[CaveatKind::Durability]));
     note("caveat durability", promise(a), promise(b), true);
-    note(
-        "other caveats",
-        join(caveats(a, &ONE_SIDED)),
-        join(caveats(b, &ONE_SIDED)),
-        false,
-    );
+    note("other caveats", join(caveats(a, &ONE_SIDED)), join(caveats(b, &ONE_SIDED)), false);
 }
 
-/// Goes through two values side by side, down to the keys.
+/// Compares two values recursively, down to the keys.
 fn compare_values(
     name: &str,
     a: Option<&Value>,

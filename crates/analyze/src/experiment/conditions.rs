@@ -1,5 +1,5 @@
-//! What must be the same in all runs of an experiment: client, machine, and of runs with the same plan of the server also the
-//! server.
+//! Conditions that must be equal in all runs of an experiment: client and machine, and the server in runs with
+//! the same server plan.
 
 use super::comparable::client_hosts;
 use dyno_record::experiment::Side;
@@ -8,49 +8,50 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values by what they are of.
+/// Values by the name of the fact.
 type Facts = BTreeMap<String, String>;
 
-/// The value of what one of the runs does not know.
+/// Value of a fact that one of the runs does not know.
 const UNKNOWN: &str = "unknown";
 
-/// What may change when an experiment is resumed, as a server may have moved.
+/// May change when an experiment is resumed, as a server may have moved.
 const ADDRESS: &str = "server address";
 
-/// Facts with this prefix are sizes of memory in bytes.
+/// Facts with this prefix are memory sizes in bytes.
 const MEMORY: &str = "memory of ";
 
-/// Sizes that servers derive from the memory of their machine. Where a plan sets them, the plans must be the same.
+/// Sizes that servers derive from the machine's memory. If a plan sets them, the plans must be equal.
 const CACHE: [&str; 2] = ["cache", "cache_bytes"];
 
-/// Memory that differs by less than this share is the same: balloons of virtual machines and updates of kernels change it.
+/// Memory sizes that differ by less than this share are equal: balloons of virtual machines and kernel updates
+/// change them.
 const SAME_MEMORY_RATIO: f64 = 0.05;
 
-/// Follows the value that a run has set, in [`changed_setting`].
+/// Separates the initial and the final value in [`changed_setting`].
 const AT_FIRST: &str = " at first, ";
 
 /// The conditions of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Which of two plans, and what it says of the server: runs of one experiment may have several servers on purpose.
+    /// Which of two plans, and its server part: runs of one experiment may have several servers on purpose.
     server_plan: String,
     client: Facts,
     server: Facts,
 }
 
-/// A fact that is not the same in two runs.
+/// A fact that differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherFact {
-    /// What it is, such as `server version`.
+    /// Name of the fact, such as `server version`.
     pub what: String,
-    /// In the earlier run.
+    /// Value in the earlier run.
     pub before: String,
-    /// In the later run.
+    /// Value in the later run.
     pub now: String,
 }
 
 impl Conditions {
-    /// Those of a run of one of the plans of an experiment, as far as its record has them.
+    /// Conditions that are recorded in a run of one of the experiment's plans.
     pub fn of_run(run: &RunDocument, side: Option<Side>) -> Conditions {
         let mut plan = run.plan["server"].clone();
         if let Some(plan) = plan.as_object_mut() {
@@ -63,7 +64,7 @@ impl Conditions {
         }
     }
 
-    /// What both runs know and should be the same, and is not.
+    /// Facts that both runs know and that differ although they must not.
     pub fn differing(&self, later: &Conditions) -> Vec<OtherFact> {
         let has_same_server = self.server_plan == later.server_plan;
         let servers = self.server.iter();
@@ -91,10 +92,7 @@ fn client(run: &RunDocument) -> Facts {
         ("CPU model", machine.cpu_model.clone()),
         ("CPUs", machine.cpus.map(|cpus| cpus.to_string())),
         ("kernel", machine.kernel.clone()),
-        (
-            "client hosts",
-            run.fleet.as_ref().map(|_| client_hosts(run)),
-        ),
+        ("client hosts", run.fleet.as_ref().map(|_| client_hosts(run))),
     ];
     facts(known)
 }
@@ -108,7 +106,7 @@ fn server(run: &RunDocument) -> Facts {
         ("storage engine", server.storage_engine.clone()),
         ("topology", server.topology.clone()),
         ("cache", server.cache_bytes.map(|bytes| bytes.to_string())),
-        // Servers that are started get any free port.
+        // Servers that the run starts get any free port.
         (ADDRESS, is_elsewhere.then(|| server.address.clone())),
     ];
     let mut all = facts(known);
@@ -118,14 +116,12 @@ fn server(run: &RunDocument) -> Facts {
             ("host", machine.hostname.clone()),
             ("CPU model", machine.cpu_model.clone()),
             ("CPUs", machine.cpus.map(|cpus| cpus.to_string())),
-            (
-                "memory",
-                machine.memory_bytes.map(|bytes| bytes.to_string()),
-            ),
+            ("memory", machine.memory_bytes.map(|bytes| bytes.to_string())),
         ];
-        let own = facts(known).into_iter();
         all.extend(
-            own.map(|(what, value)| (format!("{what} of the machine of server {number}"), value)),
+            facts(known)
+                .into_iter()
+                .map(|(what, value)| (format!("{what} of the machine of server {number}"), value)),
         );
     }
     all.extend(settings(server, is_elsewhere));
@@ -133,13 +129,10 @@ fn server(run: &RunDocument) -> Facts {
 }
 
 fn facts<const COUNT: usize>(known: [(&str, Option<String>); COUNT]) -> Facts {
-    let known = known.into_iter();
-    known
-        .filter_map(|(what, value)| Some((what.to_owned(), value?)))
-        .collect()
+    known.into_iter().filter_map(|(what, value)| Some((what.to_owned(), value?))).collect()
 }
 
-/// What the places and caches of the servers were computed from.
+/// Machine properties that the placement and cache sizes of the servers are based on.
 fn assumed(run: &RunDocument) -> Facts {
     let placement = run.placement.as_ref();
     let Some(machine) = placement.and_then(|placement| placement.machine.as_ref()) else {
@@ -148,9 +141,7 @@ fn assumed(run: &RunDocument) -> Facts {
     let nodes = machine.nodes.iter();
     let nodes = nodes.map(|node| format!("node {} with CPUs {}", node.number, node.cpus));
     let limit = machine.memory_limit_bytes;
-    let parts: Vec<String> = nodes
-        .chain(limit.map(|_| "a limit of memory".to_owned()))
-        .collect();
+    let parts: Vec<String> = nodes.chain(limit.map(|_| "a memory limit".to_owned())).collect();
     let shown = format!("CPUs {}: {}", machine.cpus, parts.join(", "));
     let mut all = Facts::from([("assumed machine".to_owned(), shown)]);
     for node in &machine.nodes {
@@ -163,7 +154,7 @@ fn assumed(run: &RunDocument) -> Facts {
     all
 }
 
-/// Whether a fact is the same in two runs.
+/// Whether a fact is equal in two runs.
 fn is_same(what: &str, before: &str, now: &str) -> bool {
     let subject = what.split(" of ").next().unwrap_or(what);
     let is_memory = what.starts_with(MEMORY) || CACHE.contains(&subject);
@@ -175,19 +166,19 @@ fn is_same(what: &str, before: &str, now: &str) -> bool {
     }
 }
 
-/// A setting that somebody changed during a run, as its record has it.
+/// Recorded text for a setting that changed during a run.
 pub fn changed_setting(set: &str, found: &str) -> String {
     format!("{set}{AT_FIRST}{found} at the end")
 }
 
-/// The value of a setting that the run began with, which later runs begin with as well.
+/// The initial value of a setting, which later runs also start with.
 fn set_first(value: &str) -> String {
     let (first, _) = value.split_once(AT_FIRST).unwrap_or((value, ""));
     first.to_owned()
 }
 
 fn settings(server: &ServerRecord, is_elsewhere: bool) -> Facts {
-    // Folders and ports of servers that are started are those of one start.
+    // Directories and ports of started servers differ with each start.
     let stays = |(name, value): &(&String, &String)| {
         is_elsewhere || !(value.contains('/') || name.ends_with("port"))
     };
@@ -203,10 +194,10 @@ fn settings(server: &ServerRecord, is_elsewhere: bool) -> Facts {
     all
 }
 
-/// A fact and the runs by its values, those of the first run first.
+/// A fact with the runs by its values, the first run's value first.
 type Division<'a> = Vec<(&'a str, Vec<usize>)>;
 
-/// The caveats of an experiment whose runs, each with its name, differ in what should be the same: one for each way in which the
+/// The caveats of an experiment with named runs whose conditions differ: one caveat for each way in which the
 /// runs are divided.
 pub fn caveats(runs: &[(String, Conditions)]) -> Vec<Caveat> {
     let all: Vec<usize> = (0..runs.len()).collect();
@@ -218,10 +209,7 @@ pub fn caveats(runs: &[(String, Conditions)]) -> Vec<Caveat> {
             let mut values: Division<'_> = Vec::new();
             for place in places {
                 let value = own(place).get(what).map_or(UNKNOWN, String::as_str);
-                match values
-                    .iter_mut()
-                    .find(|(known, _)| is_same(what, known, value))
-                {
+                match values.iter_mut().find(|(known, _)| is_same(what, known, value)) {
                     Some((_, runs)) => runs.push(*place),
                     None => values.push((value, vec![*place])),
                 }
@@ -268,15 +256,9 @@ mod tests {
 
     fn run(plan: &str, client: &[(&str, &str)], server: &[(&str, &str)]) -> Conditions {
         let facts = |all: &[(&str, &str)]| {
-            let all = all.iter();
-            all.map(|(what, value)| ((*what).to_owned(), (*value).to_owned()))
-                .collect()
+            all.iter().map(|(what, value)| ((*what).to_owned(), (*value).to_owned())).collect()
         };
-        Conditions {
-            server_plan: plan.to_owned(),
-            client: facts(client),
-            server: facts(server),
-        }
+        Conditions { server_plan: plan.to_owned(), client: facts(client), server: facts(server) }
     }
 
     fn server_with(set: &str) -> ServerRecord {
@@ -284,22 +266,16 @@ mod tests {
             "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local",
             "settings": {"parameter.a": set},
         });
-        serde_json::from_value(server).expect("it has what it needs")
+        serde_json::from_value(server).expect("a server record")
     }
 
     fn named(runs: Vec<Conditions>) -> Vec<(String, Conditions)> {
-        let runs = runs.into_iter().enumerate();
-        runs.map(|(number, run)| (format!("runs/{number}"), run))
-            .collect()
+        runs.into_iter().enumerate().map(|(number, run)| (format!("runs/{number}"), run)).collect()
     }
 
     #[test]
     fn facts_that_divide_runs_alike_are_one_caveat() {
-        let old = run(
-            "p",
-            &[("host", "vm")],
-            &[("server version", "6"), ("cache", "1")],
-        );
+        let old = run("p", &[("host", "vm")], &[("server version", "6"), ("cache", "1")]);
         let new = run("p", &[("host", "vm")], &[("server version", "7")]);
         let found = caveats(&named(vec![old.clone(), old, new]));
         let [only] = &found[..] else {
@@ -320,11 +296,8 @@ mod tests {
         assert!(one.differing(&other).is_empty());
         let moved = run("q", &[("host", "other")], &[("server version", "7")]);
         assert_eq!(caveats(&named(vec![one.clone(), moved.clone()])).len(), 1);
-        let expected = OtherFact {
-            what: "host".to_owned(),
-            before: "vm".to_owned(),
-            now: "other".to_owned(),
-        };
+        let expected =
+            OtherFact { what: "host".to_owned(), before: "vm".to_owned(), now: "other".to_owned() };
         assert_eq!(one.differing(&moved), [expected]);
     }
 
@@ -338,7 +311,7 @@ mod tests {
             let divided = |bytes| caveats(&named(vec![before.clone(), with(bytes)])).len();
             assert_eq!((divided("1040000"), divided("2000000")), (0, 1), "{what}");
         }
-        // Other numbers are compared exactly.
+        // Other numbers must be equal.
         let with = |cpus| run("p", &[], &[("CPUs of the machine of server 0", cpus)]);
         assert_eq!(with("100").differing(&with("101")).len(), 1);
     }
@@ -348,7 +321,7 @@ mod tests {
         let changed = changed_setting("20", "33");
         assert_eq!(set_first(&changed), "20");
         assert!(changed.contains("33"), "{changed}");
-        // Records hold this text.
+        // Records contain this text.
         assert_eq!(set_first("20 at first, 33 at the end"), "20");
         assert_eq!(set_first("20"), "20");
         let with = |set: &str| Conditions {
@@ -362,11 +335,7 @@ mod tests {
 
     #[test]
     fn facts_that_a_run_does_not_know_yet_are_not_refused() {
-        let known = run(
-            "p",
-            &[],
-            &[("assumed machine", "x"), ("server version", "6")],
-        );
+        let known = run("p", &[], &[("assumed machine", "x"), ("server version", "6")]);
         let begun = run("p", &[], &[("server version", "6")]);
         assert!(known.differing(&begun).is_empty());
     }

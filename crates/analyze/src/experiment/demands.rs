@@ -1,13 +1,13 @@
-//! What an operation needs of each resource over repeated runs, with an error that holds the next run as well.
+//! Service demands over repeated runs, with an error that covers the next run as well.
 //!
-//! A run counts busy time and operations in the same phase, so that its own error is the resolution of the counters; how
-//! much an operation needs differs from run to run beyond that. Runs that were repeated show it: Student's interval over
-//! their demands. A few runs may agree by chance, so that what each leaves open by itself is the least.
+//! A run counts busy time and operations in the same phase, so its own error is the resolution of the counters;
+//! demands vary from run to run beyond that. Repeated runs show this variation: Student's interval over their
+//! demands. A few runs may agree by chance, so each run's own uncertainty is the lower limit.
 //!
-//! A run alone shows the variation inside of it only. Where a resource is the limit its busy time per second is given, and a
-//! demand varies as the rate does: `D = U / X`. A rate that was offered and kept says nothing of the demand; there the time
-//! that an operation occupies a resource is a part of its response time, so that no more than what this one is unsure of, in
-//! seconds, can be wrong with it.
+//! A single run shows only the variation within it. If a resource is the limit, its busy time per second is
+//! fixed, and a demand varies with the rate: `D = U / X`. An offered rate that was achieved says nothing about
+//! the demand; then the time that an operation occupies a resource is a part of its response time, so the
+//! demand's error is at most the response time's uncertainty in seconds.
 
 use super::disks::is_one_server;
 use super::figures::resource_name;
@@ -21,19 +21,20 @@ use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Demand, DemandRatio, Figure, Figures};
 use dyno_record::model::ResourceKind;
 
-/// Error of what is not known, as a share: that of a figure without an interval.
+/// Error of an unknown value, as a share: the error of a figure without an interval.
 const UNKNOWN: f64 = 1.0;
 
-/// The demands of candidates relative to those of baselines, of pairs of runs: the geometric mean over the pairs with
-/// Student's interval of its logarithm, never narrower than what the runs leave open by themselves. Without what the whole
-/// machine did, which is also that of others, without what one of the two does not need at all, and without the busy time of disks
-/// that serve several requests at once: where they always have one it is the inverse of the rate, and would explain any difference.
+/// Demands of candidates relative to baselines, for pairs of runs: the geometric mean over the pairs with
+/// Student's interval of its logarithm, never narrower than the runs' own uncertainty. Excluded are
+/// whole-machine figures, which include other processes, resources that one side does not need, and the busy
+/// time of disks that serve several requests at once: if they always have a request it is the inverse of the
+/// rate, and would explain any difference.
 pub(super) fn ratios(pairs: &[[&Figures; 2]]) -> Vec<DemandRatio> {
     let whole = resource_name(ResourceKind::HostCpu);
     let known = pairs.first().map_or(&[][..], |[first, _]| &first.demands);
     let of_processes = resource_name(ResourceKind::ServerCpu);
     let knows_processes = known.iter().any(|demand| demand.name == of_processes);
-    // Of a server elsewhere, of which no process is known, all that its machine did is what there is.
+    // For a remote server without process data, the whole machine is all there is.
     let is_whole = |name: &str| {
         name == whole || knows_processes && is_of_kind(name, ResourceKind::ServerHostCpu)
     };
@@ -50,23 +51,16 @@ fn ratio(name: &str, pairs: &[[&Figures; 2]]) -> Option<DemandRatio> {
     let of_pair = |pair: &[&Figures; 2]| -> Option<[Demand; 2]> {
         let [one, other] = pair.map(|run| demand_of(run, name).cloned());
         let both = [one?, other?];
-        both.iter()
-            .all(|demand| demand.demand_s > 0.0)
-            .then_some(both)
+        both.iter().all(|demand| demand.demand_s > 0.0).then_some(both)
     };
-    let all: Vec<_> = pairs
-        .iter()
-        .filter_map(|pair| Some((pair, of_pair(pair)?)))
-        .collect();
+    let all: Vec<_> = pairs.iter().filter_map(|pair| Some((pair, of_pair(pair)?))).collect();
     let count = all.len() as f64;
     let mean_log = |side: usize| {
         let logs = all.iter().map(|(_, both)| both[side].demand_s.ln());
         logs.sum::<f64>() / count
     };
-    let differences: Vec<f64> = all
-        .iter()
-        .map(|(_, [one, other])| (other.demand_s / one.demand_s).ln())
-        .collect();
+    let differences: Vec<f64> =
+        all.iter().map(|(_, [one, other])| (other.demand_s / one.demand_s).ln()).collect();
     let between = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
     let own = match between {
         Some(_) => least,
@@ -94,12 +88,12 @@ fn ratio(name: &str, pairs: &[[&Figures; 2]]) -> Option<DemandRatio> {
     })
 }
 
-/// The mean demands over runs with the same settings; of resources that the first of them has.
+/// The mean demands over runs with the same settings, for the resources of the first run.
 pub(super) fn of_runs(runs: &[&Figures]) -> Vec<Demand> {
     of_levels(&[runs.to_vec()]).remove(0)
 }
 
-/// The same of each level of a sweep. How much a demand differs from run to run is learned from all of them together
+/// The mean demands of each level of a sweep. All levels together give the variation from run to run
 /// ([`with_pooled`]).
 pub(super) fn of_levels(levels: &[Vec<&Figures>]) -> Vec<Vec<Demand>> {
     let resources =
@@ -115,7 +109,7 @@ pub(super) fn of_levels(levels: &[Vec<&Figures>]) -> Vec<Vec<Demand>> {
     levels.iter().enumerate().map(of_level).collect()
 }
 
-/// How much the demand for a resource differs from run to run, relative to it; `None` unless the runs are several.
+/// Relative variation of a demand from run to run; `None` unless there are several runs.
 fn spread(name: &str, runs: &[&Figures]) -> Option<Spread> {
     let found = runs.iter().filter_map(|run| demand_of(run, name));
     let values: Vec<f64> = found.map(|demand| demand.demand_s).collect();
@@ -128,10 +122,8 @@ fn spread(name: &str, runs: &[&Figures]) -> Option<Spread> {
 }
 
 fn of_resource(first: Demand, runs: &[&Figures], run_to_run: Option<Spread>) -> Demand {
-    let all: Vec<(&Figures, &Demand)> = runs
-        .iter()
-        .filter_map(|run| Some((*run, demand_of(run, &first.name)?)))
-        .collect();
+    let all: Vec<(&Figures, &Demand)> =
+        runs.iter().filter_map(|run| Some((*run, demand_of(run, &first.name)?))).collect();
     let demand_s = all.iter().map(|(_, demand)| demand.demand_s).sum::<f64>() / all.len() as f64;
     let uncertainty_ratio = match run_to_run {
         Some(run_to_run) => {
@@ -142,39 +134,32 @@ fn of_resource(first: Demand, runs: &[&Figures], run_to_run: Option<Spread>) -> 
         }
         None => alone(all[0].0, all[0].1),
     };
-    Demand {
-        demand_s,
-        uncertainty_ratio,
-        ..first
-    }
+    Demand { demand_s, uncertainty_ratio, ..first }
 }
 
 fn demand_of<'a>(run: &'a Figures, name: &str) -> Option<&'a Demand> {
     run.demands.iter().find(|demand| demand.name == name)
 }
 
-/// What one of several runs leaves open at least: the resolution of its counters, and its rate as far as that is known.
+/// Minimum uncertainty of one of several runs: the resolution of its counters and the known part of its rate's
+/// uncertainty.
 fn least(run: &Figures, demand: &Demand) -> f64 {
     let rate = Some(run.rate_per_s.quantity().uncertainty_ratio);
     let rate = rate.filter(|rate| *rate < UNKNOWN).unwrap_or(0.0);
     combined(&[demand.uncertainty_ratio, rate])
 }
 
-/// What a run that was not repeated leaves open; from 1 on it is not known.
+/// Uncertainty of a run without repetitions; unknown from 1 on.
 fn alone(run: &Figures, demand: &Demand) -> f64 {
     let of_rate = run.rate_per_s.quantity().uncertainty_ratio;
     let is_kept = run
         .offered_rate_per_s
         .is_some_and(|offered| is_sustained(run.rate_per_s.value, offered, run.succeeded));
-    let spread = if is_kept {
-        of_response(run, demand)
-    } else {
-        of_rate
-    };
+    let spread = if is_kept { of_response(run, demand) } else { of_rate };
     combined(&[demand.uncertainty_ratio, spread])
 }
 
-/// The error of the mean response time as a share of a demand that is a part of it.
+/// The error of the mean response time as a share of a demand within it.
 fn of_response(run: &Figures, demand: &Demand) -> f64 {
     let response: Quantity = run.response_mean_us.quantity();
     if response.uncertainty_ratio < UNKNOWN && demand.demand_s > 0.0 {

@@ -1,5 +1,5 @@
-//! What one run says, with its uncertainty: the measure phase of a run directory as figures that
-//! experiments compare, fit and check against the operational laws.
+//! Figures of one run with their uncertainty: the measure phase of a run directory, for experiments to compare,
+//! fit and check against the operational laws.
 
 use super::disks;
 use super::machines;
@@ -22,26 +22,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How the record names a place that is left to the system.
+/// Record name of a placement that is left to the system.
 const ANYWHERE: &str = "any@";
 
-/// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the
-/// error of both ends is below this.
+/// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the error
+/// of both ends is below this.
 const CPU_TIME_UNCERTAINTY_S: f64 = 0.04;
 
 /// Rate and response time of operations in the measure phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationFigures {
-    /// Operations that succeeded per second.
+    /// Successful operations per second.
     pub rate_per_s: Figure,
-    /// Mean response time.
     pub response_mean_us: Figure,
-    /// Percentiles of the response time, by their names in [`PERCENTILES`].
+    /// Percentiles of the response time, by name from [`PERCENTILES`].
     pub response_us: BTreeMap<String, Figure>,
 }
 
 impl OperationFigures {
-    /// The figures of recording windows with their intervals, where they have some; `None` if nothing was done.
+    /// The figures of recording windows with their intervals, if they have any; `None` without operations.
     pub(super) fn of(windows: &[IntervalSample], resampling: Resampling) -> Option<Self> {
         const US_PER_NS: f64 = 1e-3;
         let series = Series::new(windows);
@@ -68,40 +67,33 @@ impl OperationFigures {
 #[error("the run has measured nothing")]
 pub struct NothingMeasured;
 
-/// The part of a phase that its figures are from.
+/// The part of a phase that its figures come from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The recording windows, ready for statistics: those of the stationary part, or all where there is none.
+    /// The recording windows: the stationary part if it exists, otherwise all.
     pub samples: Vec<IntervalSample>,
-    /// Number of windows at the start that were left out as a warm-up.
+    /// Number of windows at the start that were excluded as a warm-up.
     pub warm_up_windows: usize,
-    /// Their length.
+    /// Length of the warm-up.
     pub warm_up_s: f64,
-    /// Whether the samples are a steady state; `None` if there are too few to tell.
+    /// Whether the samples are a steady state; `None` if there are too few samples.
     pub steady: Option<bool>,
 }
 
-/// Finds the stationary part of a phase, by the rates of its windows and, at an offered rate, by their mean response
+/// Finds the stationary part of a phase, by its windows' rates and, at an offered rate, by their mean response
 /// times.
 pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
     let mut samples = samples(windows);
-    let rates: Vec<f64> = samples
-        .iter()
-        .map(|window| window.operations as f64 / window.duration_s)
-        .collect();
-    let responses: Option<Vec<f64>> = samples
-        .iter()
-        .map(|window| window.times.mean())
-        .collect::<Option<_>>()
-        .filter(|_| is_open);
+    let rates: Vec<f64> =
+        samples.iter().map(|window| window.operations as f64 / window.duration_s).collect();
+    let responses: Option<Vec<f64>> =
+        samples.iter().map(|window| window.times.mean()).collect::<Option<_>>().filter(|_| is_open);
     let found = judge(&rates, responses.as_deref());
     let warm_up: Vec<IntervalSample> = samples.drain(..found.part.start).collect();
     Measured {
         samples,
         warm_up_windows: warm_up.len(),
-        warm_up_s: warm_up
-            .iter()
-            .fold(0.0, |length_s, window| length_s + window.duration_s),
+        warm_up_s: warm_up.iter().fold(0.0, |length_s, window| length_s + window.duration_s),
         steady: match found.verdict {
             SteadyState::Undecided => None,
             verdict => Some(verdict == SteadyState::Steady),
@@ -109,7 +101,7 @@ pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
     }
 }
 
-/// A whole phase with its warm-up and its rest: what its counters and laws are about.
+/// A whole phase including its warm-up, which counters and laws refer to.
 pub(super) fn whole(windows: &[WindowResponses]) -> Series {
     Series::new(&of_windows(windows))
 }
@@ -119,15 +111,11 @@ pub(super) fn of_windows(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     windows.iter().map(sample).collect()
 }
 
-/// The recording windows of a phase, without those in which not all of a fleet measured. A short rest at the end is a
-/// part of the window before it, so that no operation of the phase is left out.
+/// The recording windows of a phase, without windows that not all of a fleet measured. A short rest at the end
+/// is merged into the window before, so that no operation is lost.
 pub(super) fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     let inside = windows.iter().filter(|window| !window.is_outside);
-    let joined = join_short(
-        inside.cloned(),
-        |one| one.duration_s,
-        WindowResponses::append,
-    );
+    let joined = join_short(inside.cloned(), |one| one.duration_s, WindowResponses::append);
     joined.iter().map(sample).collect()
 }
 
@@ -140,8 +128,8 @@ fn sample(window: &WindowResponses) -> IntervalSample {
     }
 }
 
-/// The figures of a run. `windows` are those of its measure phase with all operations together. The same
-/// `seed` gives the same intervals.
+/// The figures of a run. `windows` cover all operations of its measure phase. The same `seed` gives the same
+/// intervals.
 ///
 /// # Errors
 /// [`NothingMeasured`] if no operation succeeded in the measure phase.
@@ -154,7 +142,7 @@ pub fn of_run(
     of_measured(document, &measured, &whole(windows), seed)
 }
 
-/// [`of_run`] for windows that are looked at already: their stationary part, and all of them.
+/// [`of_run`] for prepared windows: their stationary part, and all of them.
 pub(super) fn of_measured(
     document: &RunDocument,
     measured: &Measured,
@@ -162,25 +150,18 @@ pub(super) fn of_measured(
     seed: u64,
 ) -> Result<Figures, NothingMeasured> {
     let phase = measure_phase(document).ok_or(NothingMeasured)?;
-    let OperationFigures {
-        rate_per_s,
-        response_mean_us,
-        response_us,
-    } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
+    let OperationFigures { rate_per_s, response_mean_us, response_us } =
+        OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
     let threads = document.client_threads().unwrap_or(0);
     let disks = disks::of_run(document);
     let resources = resources(document, phase, threads, &disks);
     let (shares_cpus, shared_cpus) = shared_cpus(document, &resources);
-    // Busy times are those of the whole phase, and so is the rate that they are divided by.
+    // Busy times cover the whole phase, so they are divided by its rate.
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
-    let demands = resources
-        .iter()
-        .filter_map(|resource| demand(resource, whole_rate_per_s))
-        .collect();
+    let demands =
+        resources.iter().filter_map(|resource| demand(resource, whole_rate_per_s)).collect();
     let mut figures = Figures {
-        clients: document
-            .clients()
-            .map_or(0, |clients| u32::try_from(clients).unwrap_or(u32::MAX)),
+        clients: document.clients().map_or(0, |clients| u32::try_from(clients).unwrap_or(u32::MAX)),
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         offered_rate_per_s: phase.offered_rate_per_s,
         rate_per_s,
@@ -191,9 +172,7 @@ pub(super) fn of_measured(
         mean_in_flight: phase.mean_in_flight,
         succeeded: phase.succeeded,
         failed_ratio: ratio(phase.failed, phase.failed + phase.succeeded),
-        dropped_ratio: phase
-            .arrivals
-            .map_or(0.0, |arrivals| ratio(arrivals.dropped, arrivals.due)),
+        dropped_ratio: phase.arrivals.map_or(0.0, |arrivals| ratio(arrivals.dropped, arrivals.due)),
         duration_s: phase.duration_s,
         warm_up_s: measured.warm_up_s,
         steady: measured.steady,
@@ -230,10 +209,7 @@ pub fn is_open(document: &RunDocument) -> bool {
 }
 
 fn measure_phase(document: &RunDocument) -> Option<&PhaseRecord> {
-    document
-        .phases
-        .iter()
-        .find(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
+    document.phases.iter().find(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -243,35 +219,33 @@ fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// Operations of a phase, each operation of the database once: a read-modify-write is its read and its update.
+/// Operations of a phase, each database operation once: a read-modify-write appears as its read and its update.
 fn of_database(phase: &PhaseRecord) -> impl Iterator<Item = &OperationRecord> {
-    phase
-        .operations
-        .iter()
-        .filter(|(name, _)| *name != READ_MODIFY_WRITE)
-        .map(|(_, record)| record)
+    phase.operations.iter().filter(|(name, _)| *name != READ_MODIFY_WRITE).map(|(_, record)| record)
 }
 
-/// The CPUs of the servers on this machine and of the client, where the record has both.
+/// The CPUs of the servers on this machine and of the client, if the record has both.
 fn allowed(document: &RunDocument) -> Option<[AllowedCpus; 2]> {
     let of = |kind| {
-        let mut uses = document.resources.iter();
-        let found = uses.find(|one| one.resource == kind && one.phase == PhaseKind::Measure);
+        let found = document
+            .resources
+            .iter()
+            .find(|one| one.resource == kind && one.phase == PhaseKind::Measure);
         found.and_then(|one| one.allowed.clone())
     };
     let server = of(ResourceKind::ServerCpu)?;
-    // Worker threads may have places of their own.
+    // Worker threads may have a separate placement.
     let workers = of(ResourceKind::ClientCpuWait);
     let client = workers.or_else(|| document.environment.allowed_cpus.clone())?;
     Some([server, client])
 }
 
-/// The least of a number of CPUs and a quota, if the quota is less.
+/// A number of CPUs, reduced to the quota if the quota is smaller.
 fn less_by_quota(cpus: u64, quota: Option<f64>) -> Option<f64> {
     quota.filter(|quota| *quota < cpus as f64)
 }
 
-/// Whether server and client compete for CPUs or for the time of one quota, and for how much of both.
+/// Whether server and client compete for CPUs or for the time of one quota, and the total of both.
 fn shared_cpus(document: &RunDocument, resources: &[Resource]) -> (bool, Option<SharedCpus>) {
     let Some([server, client]) = allowed(document) else {
         return (shares_cpus(document, resources), None);
@@ -287,8 +261,8 @@ fn shared_cpus(document: &RunDocument, resources: &[Resource]) -> (bool, Option<
     (true, Some(shared))
 }
 
-/// The same by numbers of CPUs, for records that do not have the sets: they are on one machine, and none of them is kept to a part
-/// of it.
+/// Whether they share CPUs by numbers, for records without the sets: both on one machine, and neither
+/// restricted to a part of it.
 fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
     let of = |kind| {
         let name = resource_name(kind);
@@ -297,8 +271,11 @@ fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
     let on_one_machine = of(ResourceKind::HostCpu).is_some();
     let cpus = document.environment.cpus.unwrap_or(1);
     let is_placed = document.placement.as_ref().is_some_and(|placement| {
-        let mut places = placement.instances.iter().chain(&placement.clients);
-        places.any(|place| !place.starts_with(ANYWHERE))
+        placement
+            .instances
+            .iter()
+            .chain(&placement.clients)
+            .any(|place| !place.starts_with(ANYWHERE))
     });
     !is_placed
         && on_one_machine
@@ -307,16 +284,13 @@ fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
 
 fn mean_us(phase: &PhaseRecord, mean: impl Fn(&OperationRecord) -> f64) -> f64 {
     let (sum, count) = of_database(phase).fold((0.0, 0), |(sum, count), operation| {
-        (
-            sum + mean(operation) * operation.count as f64,
-            count + operation.count,
-        )
+        (sum + mean(operation) * operation.count as f64, count + operation.count)
     });
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// Mean response time and mean service time of all operations of the whole measure phase, in microseconds; `None` if nothing
-/// succeeded.
+/// Mean response time and mean service time of all operations in the whole measure phase, in microseconds;
+/// `None` without successful operations.
 pub(super) fn means_of_whole_phase_us(document: &RunDocument) -> Option<(f64, f64)> {
     let phase = measure_phase(document)?;
     let response_us = mean_us(phase, |operation| operation.response_time_us.mean);
@@ -324,7 +298,7 @@ pub(super) fn means_of_whole_phase_us(document: &RunDocument) -> Option<(f64, f6
     Some((response_us, service_us))
 }
 
-/// Name of a resource in tables and sentences.
+/// Display name of a resource.
 pub const fn resource_name(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::ServerCpu => "server CPU",
@@ -351,18 +325,14 @@ fn resources(
             servers: u32::try_from(units).unwrap_or(u32::MAX),
             quota,
             busy_ratio: busy_s / duration_s / quota.unwrap_or(units as f64),
-            uncertainty_ratio: if busy_s > 0.0 {
-                CPU_TIME_UNCERTAINTY_S / busy_s
-            } else {
-                1.0
-            },
+            uncertainty_ratio: if busy_s > 0.0 { CPU_TIME_UNCERTAINTY_S / busy_s } else { 1.0 },
         }
     };
     let recorded = machines::of_measure_phase(document)
         .into_iter()
         .filter(|one| one.kind != ResourceKind::ClientCpuWait)
         .map(|one| match disks::busiest(disks) {
-            // Nobody balances between devices: the one that is used most limits first.
+            // Devices are not balanced: the most used one limits first.
             Some(disk) if one.kind == ResourceKind::Disk => {
                 let busy_s = disk.busy_ratio * one.duration_s;
                 resource(one.name, 1, None, [busy_s, one.duration_s])
@@ -373,18 +343,14 @@ fn resources(
     let allowed = allowed(document).map(|[_, client]| client);
     let allowed = allowed.or_else(|| document.environment.allowed_cpus.clone());
     let own_cpus = allowed.as_ref().and_then(AllowedCpus::set);
-    let own_cpus = own_cpus
-        .map(|set| set.len() as u64)
-        .or(document.environment.cpus);
+    let own_cpus = own_cpus.map(|set| set.len() as u64).or(document.environment.cpus);
     let usable = match &document.fleet {
         Some(fleet) => fleet.usable_cpus(),
         // A worker thread is never on two CPUs at once.
         None => own_cpus.unwrap_or(1).min(threads.max(1)),
     };
     let is_here = document.fleet.is_none();
-    let quota = allowed
-        .filter(|_| is_here)
-        .and_then(|allowed| allowed.quota());
+    let quota = allowed.filter(|_| is_here).and_then(|allowed| allowed.quota());
     let client = (phase.duration_s > 0.0).then(|| {
         let name = resource_name(ResourceKind::ClientCpu).to_owned();
         resource(name, usable, quota, [client_s, phase.duration_s])
@@ -394,7 +360,7 @@ fn resources(
 
 fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
     let mut checks = Vec::new();
-    // All three are counted over the same operations, so that they have no statistical error.
+    // All three cover the same operations, so the statistical error is 0.
     if let Some(ratio) = phase.little_ratio.filter(|ratio| *ratio > 0.0) {
         let predicted = phase.mean_in_flight / ratio;
         checks.extend(laws::little(
@@ -408,20 +374,19 @@ fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) ->
     checks
 }
 
-/// The response time law, where clients wait between their operations: without waits it is Little's law again. The waits
-/// end with a send, so that the response time is what follows: the service time. The times of failed operations are not
-/// known.
+/// The response time law for clients with think time; without think time it equals Little's law. The wait ends
+/// with a send, so the response time in the law is the service time. Times of failed operations are unknown.
 fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
     let think_us = figures.think_mean_us.filter(|_| phase.failed == 0)?;
     let finished: u64 = of_database(phase).map(|operation| operation.count).sum();
     let finished = finished as f64;
-    // A read-modify-write has one wait for two operations of the database.
+    // A read-modify-write has one wait for two database operations.
     let waits_per_operation = phase.succeeded as f64 / finished;
     let longest_us = of_database(phase).map(|operation| operation.service_time_us.max);
     let longest_us = longest_us.fold(figures.service_mean_us, f64::max);
     let service = Quantity {
         value: figures.service_mean_us * 1e-6,
-        // Of what is in flight at an end of the phase a part is outside of it: no more than the longest operation took.
+        // Operations in flight at an end of the phase lie partly outside it, by at most the longest operation.
         uncertainty_ratio: (phase.mean_in_flight + 1.0) * longest_us
             / (finished * figures.service_mean_us),
     };
@@ -433,14 +398,14 @@ fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
     )
 }
 
-/// Forced flow: each kind of operation has its share of the rate.
+/// Forced flow law: each kind of operation has its share of the rate.
 fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
     let weights = document.recorded_plan().operations;
     let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
     let whole: f64 = weights.values().sum();
     let rate = phase.succeeded as f64 / phase.duration_s;
     if weight(READ_MODIFY_WRITE) > 0.0 || whole <= 0.0 {
-        // The parts are counted besides the whole.
+        // The parts are counted in addition to the whole.
         return Vec::new();
     }
     phase
@@ -449,8 +414,8 @@ fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
         .filter_map(|(name, operation)| {
             let share = weight(name) / whole;
             let drawn = phase.succeeded as f64;
-            // The kinds are drawn at random: a binomial number. Four deviations, because an experiment has hundreds of
-            // these checks, and one false alarm in 16,000 is enough.
+            // The kinds are drawn at random, so the count is binomial. Four deviations, because an experiment
+            // has hundreds of these checks, and one false alarm in 16,000 is enough.
             let spread = 4.0 * (share * (1.0 - share) / drawn).sqrt() / share;
             laws::forced_flow(
                 name,

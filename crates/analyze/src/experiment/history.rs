@@ -1,6 +1,6 @@
-//! A series of runs of the same plan, such as every night: where its level changed, and whether the present level
-//! is worse than the best one before it. A small change after a large loss does not hide the loss: what has not
-//! fully recovered is compared with the level that was lost.
+//! A series of runs of the same plan, such as nightly runs: its level changes, and whether the present level is
+//! worse than the best one before it. A small change after a large loss does not hide the loss: a level that
+//! has not fully recovered is compared with the lost level.
 
 use crate::change_point::{ChangePoint, ChangePointSettings, change_points};
 use dyno_record::experiment::{Cost, CostKind, Figure};
@@ -10,32 +10,32 @@ use serde::{Deserialize, Serialize};
 /// One run of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryRun {
-    /// Its folder, relative to that of the series.
+    /// Directory, relative to the series directory.
     pub directory: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
     /// Values by the name of the statistic, in the order of [`STATISTICS`].
     pub values: Vec<f64>,
-    /// What an operation cost, where it was counted. It is shown and not judged.
+    /// Costs per operation, if counted; displayed but not judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<Cost>,
-    /// Others used so much of the machine that the check `other_load` fails.
+    /// Whether the check `other_load` fails because others used too much of the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_load: bool,
-    /// Currency of the price, where the plan names one.
+    /// Currency of the price, if the plan names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }
 
 impl HistoryRun {
-    /// One of the costs.
+    /// The cost of one kind.
     pub fn cost(&self, kind: CostKind) -> Option<Figure> {
         let found = self.costs.iter().find(|cost| cost.kind == kind);
         found.map(|cost| cost.value)
     }
 }
 
-/// What is followed: name, unit, and whether more is better.
+/// The tracked statistics: name, unit, and whether more is better.
 pub const STATISTICS: [(&str, &str, bool); 4] = [
     ("rate", "operations per second", true),
     ("mean response", "µs", false),
@@ -48,7 +48,6 @@ pub const STATISTICS: [(&str, &str, bool); 4] = [
 pub struct HistoryStatistic {
     /// Name, from [`STATISTICS`].
     pub name: String,
-    /// Unit.
     pub unit: String,
     /// Whether more is better.
     pub larger_is_better: bool,
@@ -57,14 +56,14 @@ pub struct HistoryStatistic {
     /// The loss, if the present level is worse than the best one before it by more than the margin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<HistoryLoss>,
-    /// Whether there is one.
+    /// Whether there is a loss.
     pub regression: bool,
 }
 
-/// A level that was reached once and is not reached any more.
+/// A level that was reached once and is no longer reached.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryLoss {
-    /// The best level before the present one, in the unit of the statistic; the latest of equals.
+    /// The best level before the present one, in the unit of the statistic; the latest if equal.
     pub best_mean: f64,
     /// Position of the first run after that level, from 0.
     pub position: usize,
@@ -74,32 +73,30 @@ pub struct HistoryLoss {
     pub change_ratio: f64,
 }
 
-/// The series and what is found in it.
+/// A series with its changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
-    /// Name of the workload.
     pub name: String,
     /// The runs in the order of time.
     pub runs: Vec<HistoryRun>,
     /// Runs that were left out, with the reason.
     pub left_out: Vec<String>,
-    /// What was followed.
     pub statistics: Vec<HistoryStatistic>,
     /// Probability of a false alarm in a series without a change, for each statistic.
     pub significance_ratio: f64,
-    /// Fewest runs in which a change can be told from chance.
+    /// Fewest runs in which a change can be distinguished from chance.
     #[serde(default)]
     pub fewest_runs: usize,
-    /// Change that is of no interest, as a share.
+    /// Largest irrelevant change, as a share.
     pub margin_ratio: f64,
-    /// Position of the run since which levels are judged, from 0; absent where all are.
+    /// Position of the run from which levels are judged, from 0; absent if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<usize>,
 }
 
 impl History {
-    /// The same with the levels since a run as all that the present one is compared with: what was lost before was
-    /// accepted. A level that reaches beyond that run is one of them.
+    /// The history with the levels since a run as the only reference: earlier losses were accepted. A level
+    /// that extends beyond that run counts.
     pub fn judged_since(mut self, position: usize) -> History {
         self.since = Some(position);
         for one in &mut self.statistics {
@@ -111,18 +108,18 @@ impl History {
         self
     }
 
-    /// Whether there are so few runs that no change could be found.
+    /// Whether there are too few runs to find any change.
     pub fn is_too_short(&self) -> bool {
         self.runs.len() < self.fewest_runs
     }
 
-    /// Whether a statistic has got worse and has not recovered.
+    /// Whether a statistic got worse without recovering.
     pub fn has_regression(&self) -> bool {
         self.statistics.iter().any(|one| one.regression)
     }
 }
 
-/// Looks for changes in a series of runs in the order of time.
+/// Finds changes in a series of runs in time order.
 pub fn analyze(
     name: &str,
     runs: Vec<HistoryRun>,
@@ -159,10 +156,10 @@ pub fn analyze(
     }
 }
 
-/// Compares the present level with the best one before it. Changes have the levels on both of their sides.
+/// Compares the present level with the best one before it. Each change has the levels on both sides.
 fn loss(changes: &[ChangePoint], larger_is_better: bool, margin_ratio: f64) -> Option<HistoryLoss> {
     let present_mean = changes.last()?.after_mean;
-    // The latest of equals, so that the loss is told where it happened.
+    // The latest if equal, so that the loss is reported where it happened.
     let best = changes.iter().reduce(|best, change| {
         let is_as_good = if larger_is_better {
             change.before_mean >= best.before_mean
@@ -172,11 +169,8 @@ fn loss(changes: &[ChangePoint], larger_is_better: bool, margin_ratio: f64) -> O
         if is_as_good { change } else { best }
     })?;
     let change_ratio = present_mean / best.before_mean - 1.0;
-    let is_worse = if larger_is_better {
-        change_ratio < -margin_ratio
-    } else {
-        change_ratio > margin_ratio
-    };
+    let is_worse =
+        if larger_is_better { change_ratio < -margin_ratio } else { change_ratio > margin_ratio };
     is_worse.then_some(HistoryLoss {
         best_mean: best.before_mean,
         position: best.position,
@@ -190,7 +184,7 @@ mod tests {
     use super::*;
 
     fn run(place: usize, rate: f64) -> HistoryRun {
-        // Some noise that repeats nowhere.
+        // Noise without repetitions.
         let noise = 1.0 + 0.01 * ((place * 7919) % 13) as f64 / 13.0;
         let us = 1e6 / rate;
         HistoryRun {
@@ -204,16 +198,12 @@ mod tests {
     }
 
     fn history(rates: &[f64]) -> History {
-        let runs = rates
-            .iter()
-            .enumerate()
-            .map(|(at, rate)| run(at, *rate))
-            .collect();
+        let runs = rates.iter().enumerate().map(|(at, rate)| run(at, *rate)).collect();
         analyze("a", runs, Vec::new(), 0.05, ChangePointSettings::seeded(1))
     }
 
     #[test]
-    fn a_lasting_loss_is_a_regression_and_a_recovered_one_is_not() {
+    fn lasting_loss_is_a_regression_and_recovered_one_is_not() {
         let steady = vec![1000.0; 12];
         assert!(!history(&steady).has_regression());
         let mut worse = steady.clone();
@@ -230,26 +220,23 @@ mod tests {
     }
 
     #[test]
-    fn a_series_in_which_no_change_could_be_found_is_too_short() {
+    fn series_that_could_show_no_change_is_too_short() {
         assert!(history(&[1000.0, 1000.0, 1000.0, 500.0, 500.0]).is_too_short());
         assert!(!history(&[1000.0; 12]).is_too_short());
     }
 
     fn levels(parts: &[(f64, usize)]) -> Vec<f64> {
-        let parts = parts.iter();
-        parts
-            .flat_map(|(rate, count)| vec![*rate; *count])
-            .collect()
+        parts.iter().flat_map(|(rate, count)| vec![*rate; *count]).collect()
     }
 
     #[test]
-    fn a_loss_that_was_accepted_is_shown_and_not_judged() {
+    fn accepted_loss_is_shown_but_not_judged() {
         let found = history(&levels(&[(1000.0, 14), (800.0, 14)]));
         assert!(found.has_regression());
         let accepted = found.clone().judged_since(16);
         assert!(!accepted.has_regression());
         assert_eq!(accepted.statistics[0].changes.len(), 1);
-        // One since then is a loss as ever, from the level that was accepted.
+        // A later loss from the accepted level counts as usual.
         assert!(found.judged_since(10).has_regression());
         let again = history(&levels(&[(1000.0, 14), (800.0, 14), (600.0, 14)])).judged_since(16);
         let loss = again.statistics[0].loss.unwrap();
@@ -258,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_after_a_loss_does_not_hide_it() {
+    fn small_change_after_a_loss_does_not_hide_it() {
         for later in [830.0, 776.0] {
             let found = history(&levels(&[(1000.0, 14), (800.0, 14), (later, 14)]));
             for one in &found.statistics {
@@ -270,10 +257,10 @@ mod tests {
             let ratio = found.statistics[0].loss.unwrap().change_ratio;
             assert!((ratio - (later / 1000.0 - 1.0)).abs() < 0.01, "{ratio}");
         }
-        // Nor do small losses add up unseen.
+        // Small losses add up.
         let steps = levels(&[(1000.0, 14), (965.0, 14), (930.0, 14)]);
         assert!(history(&steps).has_regression());
-        // A loss from a level that was better for a while only is one, too.
+        // A loss from a temporarily better level is also a loss.
         let gained = levels(&[(1000.0, 14), (1300.0, 14), (1100.0, 14)]);
         assert!(history(&gained).has_regression());
         let recovered = levels(&[(1000.0, 14), (800.0, 14), (980.0, 14)]);

@@ -1,17 +1,17 @@
-//! The resources of servers on several machines: each machine has CPUs of its own, which are full by themselves, and all
-//! together are what the servers of a deployment need.
+//! Resources of servers on several machines: each machine's CPUs can be full on their own, and their total is
+//! the demand of the deployment's servers.
 
 use super::figures::resource_name;
 use dyno_record::experiment::Demand;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse, RunDocument};
 
-/// Between the name of a resource and that of its machine.
+/// Separates the name of a resource from the name of its machine.
 const OF: &str = " of ";
 
-/// CPUs of servers; what their processes used goes before all that their machines did.
+/// CPUs of servers; process figures take precedence over whole machines.
 const CPUS: [ResourceKind; 2] = [ResourceKind::ServerCpu, ResourceKind::ServerHostCpu];
 
-/// How a resource of one of several machines begins.
+/// Prefix of a resource of one of several machines.
 const fn each_begins(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::ServerHostCpu => "all CPUs",
@@ -19,12 +19,12 @@ const fn each_begins(kind: ResourceKind) -> &'static str {
     }
 }
 
-/// How long a resource was busy, under the name that it has in tables and sentences.
+/// Busy time of a resource, with its display name.
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) kind: ResourceKind,
     pub(super) units: u64,
-    /// What quotas leave of the CPUs, where all uses have some.
+    /// The CPUs within the quotas, if all uses have one.
     pub(super) quota: Option<f64>,
     pub(super) busy_s: f64,
     pub(super) duration_s: f64,
@@ -37,17 +37,15 @@ impl Named {
             name,
             kind: first.resource,
             units: uses.iter().map(|one| one.units).sum(),
-            quota: uses
-                .iter()
-                .map(|one| one.allowed.as_ref()?.quota())
-                .sum::<Option<f64>>(),
+            quota: uses.iter().map(|one| one.allowed.as_ref()?.quota()).sum::<Option<f64>>(),
             busy_s: uses.iter().map(|one| one.busy_s).sum(),
             duration_s: first.duration_s,
         })
     }
 }
 
-/// The resources of the measure phase, each kind once: those of several machines together, and the CPUs of each after that.
+/// The resources of the measure phase, each kind once: the total of several machines, followed by the CPUs of
+/// each.
 pub(super) fn of_measure_phase(document: &RunDocument) -> Vec<Named> {
     let measured = |one: &&ResourceUse| one.phase == PhaseKind::Measure && one.duration_s > 0.0;
     let mut kinds: Vec<ResourceKind> = Vec::new();
@@ -58,8 +56,8 @@ pub(super) fn of_measure_phase(document: &RunDocument) -> Vec<Named> {
     }
     let mut found = Vec::new();
     for kind in kinds {
-        let of_kind = document.resources.iter().filter(measured);
-        let uses: Vec<&ResourceUse> = of_kind.filter(|one| one.resource == kind).collect();
+        let uses: Vec<&ResourceUse> =
+            document.resources.iter().filter(measured).filter(|one| one.resource == kind).collect();
         found.extend(Named::of(resource_name(kind).to_owned(), &uses));
         if uses.len() > 1 && CPUS.contains(&kind) {
             found.extend(uses.iter().filter_map(|one| {
@@ -71,27 +69,27 @@ pub(super) fn of_measure_phase(document: &RunDocument) -> Vec<Named> {
     found
 }
 
-/// Whether a name is that of a resource of this kind, of all machines or of one.
+/// Whether a name belongs to a resource of this kind, of all machines or of one.
 pub fn is_of_kind(name: &str, kind: ResourceKind) -> bool {
     name == resource_name(kind) || is_one_of(name, kind)
 }
 
-/// Whether a name is that of the CPUs of one of several machines.
+/// Whether a name belongs to the CPUs of one of several machines.
 pub fn is_of_one_machine(name: &str) -> bool {
-    let mut kinds = CPUS.into_iter();
-    kinds.any(|kind| is_one_of(name, kind))
+    CPUS.into_iter().any(|kind| is_one_of(name, kind))
 }
 
 fn is_one_of(name: &str, kind: ResourceKind) -> bool {
     let rest = name.strip_prefix(each_begins(kind));
-    // The names of the resources of whole machines have an ` of ` themselves.
-    let mut whole = [ResourceKind::HostCpu, ResourceKind::ServerHostCpu].into_iter();
-    let is_whole = whole.any(|kind| name == resource_name(kind));
+    // The names of whole-machine resources contain ` of ` themselves.
+    let is_whole = [ResourceKind::HostCpu, ResourceKind::ServerHostCpu]
+        .into_iter()
+        .any(|kind| name == resource_name(kind));
     CPUS.contains(&kind) && !is_whole && rest.is_some_and(|rest| rest.starts_with(OF))
 }
 
-/// The CPUs that the servers wait for, as stations: those of each machine, if there are several; those that their processes
-/// used, and where that is not known all that was used on their machines.
+/// The CPUs that the servers wait for, as stations: one for each of several machines; by process use or, if
+/// that is unknown, by machine use.
 pub(super) fn server_cpus(demands: &[Demand]) -> Vec<&Demand> {
     let of_kind = |kind: ResourceKind| -> Vec<&Demand> {
         let of_machines = demands.iter().filter(|one| is_one_of(&one.name, kind));
@@ -102,10 +100,7 @@ pub(super) fn server_cpus(demands: &[Demand]) -> Vec<&Demand> {
         }
         each
     };
-    let mut found = CPUS.into_iter().map(of_kind);
-    found
-        .find(|stations| !stations.is_empty())
-        .unwrap_or_default()
+    CPUS.into_iter().map(of_kind).find(|stations| !stations.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -123,18 +118,11 @@ mod tests {
         assert_eq!(kinds("server CPU of db1"), process);
         assert_eq!(kinds("all CPUs of the server's machine"), machine);
         assert_eq!(kinds("all CPUs of db1"), machine);
-        assert_eq!(
-            kinds("all CPUs of the machine"),
-            [false, false, true, false]
-        );
+        assert_eq!(kinds("all CPUs of the machine"), [false, false, true, false]);
         assert_eq!(kinds("disk"), [false, false, false, true]);
         let several = ["server CPU of db1", "all CPUs of 10.0.0.2"];
         assert!(several.into_iter().all(is_of_one_machine));
-        let all = [
-            "server CPU",
-            "all CPUs of the machine",
-            "all CPUs of the server's machine",
-        ];
+        let all = ["server CPU", "all CPUs of the machine", "all CPUs of the server's machine"];
         assert!(!all.into_iter().any(is_of_one_machine));
     }
 }

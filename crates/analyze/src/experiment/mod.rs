@@ -1,5 +1,5 @@
-//! What several runs say together that answer one question: the answers of [`dyno_record::experiment`] and the findings
-//! that follow from them.
+//! Combined results of several runs that answer one question: the answers of [`dyno_record::experiment`] and
+//! the findings from them.
 
 pub mod ab;
 pub mod blocks;

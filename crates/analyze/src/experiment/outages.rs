@@ -1,7 +1,7 @@
-//! Times in which no operation succeeded although the load went on, and what happened to servers and client then.
+//! Outages: times without a successful operation under load, and their causes.
 //!
-//! The windows show the times to a second, and the hundredths of a second of the first minute show them better. The cause
-//! is an event of the record; without one, the errors of the phase are named.
+//! The windows show the times to a second; the first minute is recorded in hundredths of a second. The cause is
+//! a recorded event or, without one, the errors of the phase.
 
 use crate::robust::median;
 use crate::values::{exact, seconds, time};
@@ -18,30 +18,30 @@ use serde::{Deserialize, Serialize};
 
 /// A shorter time without success is a stall.
 const SHORTEST_S: f64 = 1.0;
-/// Mean distances of successes that the time is as long as: random arrivals leave such a gap once in 10⁸ operations.
+/// Shortest outage in mean distances between successes: random arrivals leave such a gap once in 10⁸
+/// operations.
 const MEAN_DISTANCES: f64 = 20.0;
-/// Usual response times that it is as long as: clients may all wait for answers at once.
+/// Shortest outage in usual response times: clients may all wait for answers at once.
 const RESPONSES: f64 = 4.0;
-/// An event may be noticed after the successes begin again, or before they end, by so much.
+/// Longest time between an event and the start or end of the outage.
 const NOTICED_WITHIN_S: f64 = 1.0;
-/// Share of an outage in which the client stood still from which on that is its cause.
+/// Share of an outage from which a stopped client is its cause.
 const STOPPED_RATIO: f64 = 0.5;
-/// Length of a point of the fine series.
+/// Length of a point of the sub-second series.
 const POINT_S: f64 = FINE_NS as f64 / 1e9;
 
-/// A time of the measure phase in which no operation succeeded.
+/// A time of the measure phase without successful operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outage {
     /// Start, from the start of the run.
     pub start_s: f64,
-    /// End; the end of the phase if no operation succeeded any more.
+    /// End; the end of the phase if no further operation succeeded.
     pub end_s: f64,
-    /// Why.
     pub cause: Statement,
 }
 
 impl Outage {
-    /// How long it was.
+    /// Length in seconds.
     pub fn length_s(&self) -> f64 {
         self.end_s - self.start_s
     }
@@ -70,16 +70,14 @@ impl Outage {
     }
 }
 
-/// The outages of the measure phase of a run, in the order of time.
+/// The outages of the measure phase of a run, in order of time.
 pub fn outages(
     document: &RunDocument,
     windows: &[IntervalTotals],
     sub_second: &[SubSecondPoint],
 ) -> Vec<Outage> {
-    let windows: Vec<&IntervalTotals> = windows
-        .iter()
-        .filter(|window| window.phase == PhaseKind::Measure)
-        .collect();
+    let windows: Vec<&IntervalTotals> =
+        windows.iter().filter(|window| window.phase == PhaseKind::Measure).collect();
     let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
         return Vec::new();
     };
@@ -87,32 +85,24 @@ pub fn outages(
         return Vec::new();
     };
     let end_s = last.start_s + last.duration_s;
-    // What is sent then is waited for afterwards, and nothing else is sent.
+    // After the planned end the run only waits for answers.
     let planned_end_s = planned_end_s(document, first.start_s).unwrap_or(end_s);
-    let sub_second_end_s = sub_second
-        .last()
-        .map_or(0.0, |point| point.start_s + POINT_S);
-    let busy: Vec<(f64, f64)> = windows
-        .iter()
-        .flat_map(|one| successes(one, sub_second, sub_second_end_s))
-        .collect();
+    let sub_second_end_s = sub_second.last().map_or(0.0, |point| point.start_s + POINT_S);
+    let busy: Vec<(f64, f64)> =
+        windows.iter().flat_map(|one| successes(one, sub_second, sub_second_end_s)).collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
-    // With a number of operations the load is over with the last one.
+    // With a number of operations the load ends with the last one.
     let is_timed = document.recorded_plan().phases.operations.is_none();
     let ends = busy.iter().map(|span| span.0);
     let ends = ends.chain(is_timed.then_some(end_s));
     starts
         .zip(ends)
         .filter(|(start_s, end_s)| end_s.min(planned_end_s) - start_s >= shortest_s)
-        .map(|(start_s, end_s)| Outage {
-            start_s,
-            end_s,
-            cause: cause(document, start_s, end_s),
-        })
+        .map(|(start_s, end_s)| Outage { start_s, end_s, cause: cause(document, start_s, end_s) })
         .collect()
 }
 
-/// From which length on a time without success is an outage; `None` if nothing succeeded at all.
+/// Length from which a time without success is an outage; `None` without any success.
 fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
     let busy = || windows.iter().filter(|window| window.succeeded > 0);
     let succeeded: u64 = busy().map(|window| window.succeeded).sum();
@@ -120,21 +110,19 @@ fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
     let usual_us = median(busy().filter_map(|window| window.response_mean_us));
     let distance_s = length_s / succeeded as f64;
     (succeeded > 0).then(|| {
-        SHORTEST_S
-            .max(MEAN_DISTANCES * distance_s)
-            .max(RESPONSES * usual_us.unwrap_or(0.0) / 1e6)
+        SHORTEST_S.max(MEAN_DISTANCES * distance_s).max(RESPONSES * usual_us.unwrap_or(0.0) / 1e6)
     })
 }
 
-/// When the load of the measure phase was to end; `None` if its length was not planned.
+/// Planned end of the measure phase's load; `None` if its length was not planned.
 fn planned_end_s(document: &RunDocument, start_s: f64) -> Option<f64> {
     let phases = document.recorded_plan().phases;
     let duration_s = phases.duration_s().filter(|_| phases.operations.is_none());
     duration_s.map(|duration_s| start_s + duration_s)
 }
 
-/// The times of a window in which operations succeeded, as far as they are known: all of it, or its points with a success, if
-/// these reach to its end.
+/// The known times of a window with successful operations: all of it, or its points with a success if they
+/// cover it to its end.
 fn successes(
     window: &IntervalTotals,
     sub_second: &[SubSecondPoint],
@@ -147,10 +135,7 @@ fn successes(
     if end_s > sub_second_end_s + POINT_S {
         let (gap_start_s, gap_end_s) = window.gap_s.unwrap_or((end_s, end_s));
         let spans = [(start_s, gap_start_s), (gap_end_s, end_s)];
-        return spans
-            .into_iter()
-            .filter(|(start_s, end_s)| end_s > start_s)
-            .collect();
+        return spans.into_iter().filter(|(start_s, end_s)| end_s > start_s).collect();
     }
     let inside =
         |point: &&SubSecondPoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
@@ -163,8 +148,7 @@ fn successes(
     if points.is_empty() {
         return vec![(start_s, end_s)];
     }
-    let spans = points.into_iter();
-    spans.map(|start_s| (start_s, start_s + POINT_S)).collect()
+    points.into_iter().map(|start_s| (start_s, start_s + POINT_S)).collect()
 }
 
 fn events_within(
@@ -199,16 +183,12 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
     }
     let of_servers = |rank: u8| {
         events().find_map(move |event| match (event, rank) {
-            (Event::ServerEnded { server, status }, 0) => Some(statement!(
-                "outage-cause.server-ended",
-                server = server,
-                status = status
-            )),
-            (Event::PrimaryChanged { from, to }, 1) => Some(statement!(
-                "outage-cause.primary-changed",
-                from = from,
-                to = to
-            )),
+            (Event::ServerEnded { server, status }, 0) => {
+                Some(statement!("outage-cause.server-ended", server = server, status = status))
+            }
+            (Event::PrimaryChanged { from, to }, 1) => {
+                Some(statement!("outage-cause.primary-changed", from = from, to = to))
+            }
             (Event::Unreachable { reason, refused }, 2) => Some(statement!(
                 "outage-cause.unreachable",
                 refused = refused.then_some(true),
@@ -226,29 +206,20 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
 }
 
 fn measured(document: &RunDocument) -> Option<&PhaseRecord> {
-    let mut phases = document.phases.iter();
-    phases.find(|phase| phase.name == PhaseKind::Measure)
+    document.phases.iter().find(|phase| phase.name == PhaseKind::Measure)
 }
 
-/// The failures of the measure phase by kind, the most frequent ones first.
+/// The failures of the measure phase by kind, the most frequent first.
 fn failures(document: &RunDocument) -> Option<Statement> {
     let phase = measured(document)?;
-    let mut kinds: Vec<(&String, u64)> = phase
-        .errors
-        .iter()
-        .map(|(kind, count)| (kind, *count))
-        .collect();
+    let mut kinds: Vec<(&String, u64)> =
+        phase.errors.iter().map(|(kind, count)| (kind, *count)).collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let kinds: Vec<Statement> = kinds
         .into_iter()
         .map(|(kind, count)| {
             let name = None::<&str>;
-            statement!(
-                "errors-of-kind",
-                kind = kind,
-                name = name,
-                count = exact(count as f64)
-            )
+            statement!("errors-of-kind", kind = kind, name = name, count = exact(count as f64))
         })
         .collect();
     (!kinds.is_empty()).then(|| statement!("outage-failures", kinds = kinds))
@@ -264,12 +235,7 @@ fn noticed(event: &EventRecord) -> Statement {
             statement!("event.unreachable", at = at, reason = reason)
         }
         Event::ServerEnded { server, status } => {
-            statement!(
-                "event.server-ended",
-                at = at,
-                server = server,
-                status = status
-            )
+            statement!("event.server-ended", at = at, server = server, status = status)
         }
         Event::ClientStopped { length_s } => {
             statement!("event.client-stopped", at = at, length = seconds(*length_s))
@@ -277,31 +243,25 @@ fn noticed(event: &EventRecord) -> Statement {
     }
 }
 
-/// Findings and verdict of a run beside its outages, which come first: more load does not help against one.
+/// Findings and verdict of a run with its outages, which come first: more load does not help against an outage.
 pub(crate) fn with_outages(
     document: &RunDocument,
     outages: &[Outage],
     findings: Vec<Finding>,
     verdict: Option<Verdict>,
 ) -> (Vec<Finding>, Option<Verdict>) {
-    let longest = outages
-        .iter()
-        .max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
+    let longest = outages.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
     let Some(longest) = longest else {
         return (findings, verdict);
     };
     let mut all: Vec<Finding> = outages.iter().map(|one| one.finding(document)).collect();
     let wants_load = ["more-clients-could-raise"];
     all.extend(
-        findings
-            .into_iter()
-            .filter(|one| !wants_load.contains(&one.statement.code.as_str())),
+        findings.into_iter().filter(|one| !wants_load.contains(&one.statement.code.as_str())),
     );
     let is_known = longest.cause.code != "outage-cause.unknown";
     let verdict = verdict.map(|mut verdict| {
-        verdict
-            .causes
-            .retain(|one| one.cause != Cause::TooFewClients);
+        verdict.causes.retain(|one| one.cause != Cause::TooFewClients);
         if is_known || verdict.causes.is_empty() {
             let number = outages.len();
             let others = (number > 1).then(|| exact((number - 1) as f64));

@@ -1,8 +1,8 @@
-//! A sweep relative to one of its values: how much faster or slower each level is than the one with the base, and which
-//! service demand explains it.
+//! A sweep relative to one of its values: how much faster or slower each level is than its base, and which
+//! service demand explains the difference.
 //!
-//! A level and its base differ in the swept key alone. Runs of the same round are a pair, as in a comparison of two plans
-//! ([`crate::comparison`]): they lie near each other in time, and a drift of the machine meets both.
+//! A level and its base differ only in the swept key. Runs of the same round are a pair, as in a comparison of
+//! two plans ([`crate::comparison`]): they are close in time, and a drift of the machine affects both.
 
 use super::ab::{Deciding, statistics};
 use super::demands;
@@ -17,27 +17,23 @@ use dyno_record::experiment::{
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
 
-/// Any difference is of interest: a sweep decides nothing by it.
+/// Any difference is relevant: a sweep makes no decision based on it.
 const NO_MARGIN: f64 = 0.0;
 
-/// A demand explains a difference if all clients waiting for it in turn could lose or win this share of it.
+/// Smallest share of a difference that a demand must cover to explain it, if all clients wait for it in turn.
 const LEAST_EXPLAINED_RATIO: f64 = 0.5;
 
-/// The comparison that decides: of the rate in a closed loop, of the 99th percentile at an offered rate.
+/// The deciding comparison: the rate in a closed loop, the 99th percentile at an offered rate.
 pub fn decision(level: &AgainstBase, is_open: bool) -> Option<&Comparison> {
     let first = level.comparisons.first()?;
     (first.statistic == statistics(deciding(is_open))[0]).then_some(first)
 }
 
 fn deciding(is_open: bool) -> Deciding {
-    if is_open {
-        Deciding::P99
-    } else {
-        Deciding::Rate
-    }
+    if is_open { Deciding::P99 } else { Deciding::Rate }
 }
 
-/// Compares the levels with their base; `None` if the experiment has none, or no level has it.
+/// Compares the levels with their base; `None` if the experiment does not have a base, or no level matches it.
 pub(super) fn relative(
     experiment: &Experiment,
     levels: &[Level],
@@ -80,7 +76,7 @@ pub(super) fn relative(
     (!rows.is_empty()).then_some(Relative { base, levels: rows })
 }
 
-/// A run of the base and one of another level, of the same round, by their places.
+/// Numbers of the runs of the base and of another level in the same round.
 struct Runs<'a> {
     places: [usize; 2],
     figures: [&'a Figures; 2],
@@ -95,14 +91,11 @@ impl<'a> Runs<'a> {
 fn pairs<'a>(experiment: &'a Experiment, base: &Level, level: &Level) -> Vec<Runs<'a>> {
     let points = |level: &Level| -> Vec<(usize, &'a Point)> {
         let places = level.runs.iter().map(|place| *place as usize);
-        places
-            .filter_map(|place| Some((place, experiment.points.get(place)?)))
-            .collect()
+        places.filter_map(|place| Some((place, experiment.points.get(place)?))).collect()
     };
     let others = points(level);
     let pair = |(place, point): (usize, &'a Point)| {
-        let mut others = others.iter();
-        let (other_place, other) = others.find(|(_, other)| other.repeat == point.repeat)?;
+        let (other_place, other) = others.iter().find(|(_, other)| other.repeat == point.repeat)?;
         Some(Runs {
             places: [place, *other_place],
             figures: [point.figures.as_ref()?, other.figures.as_ref()?],
@@ -133,9 +126,9 @@ fn comparisons(
         .collect()
 }
 
-/// The demand that explains a difference: it changed for certain, to the side that makes operations slower where they are
-/// slower, and by enough. With `clients` that wait for a resource one after the other, each loses as many times the change at
-/// most. Of several it is the largest change. `times_us` are the mean response times of the baseline and the candidate.
+/// The demand that explains a difference: it changed certainly, in the direction of the difference, and by
+/// enough. If `clients` wait for a resource in turn, each loses at most that multiple of the change. Of several
+/// demands the largest change counts. `times_us` are the mean response times of the baseline and the candidate.
 pub(super) fn explanation(
     decision: &Comparison,
     demands: &[DemandRatio],
@@ -166,9 +159,7 @@ pub(super) fn explanation(
             .any(|kind| is_of_kind(&demand.name, *kind))
     };
     Some(match largest {
-        Some(demand) => Explanation::Demand {
-            name: demand.name.clone(),
-        },
+        Some(demand) => Explanation::Demand { name: demand.name.clone() },
         None if demands.iter().any(is_server) => Explanation::NoDemand,
         None => Explanation::NotWatched,
     })

@@ -1,5 +1,5 @@
-//! What one run says by itself: its figures with their intervals, what an operation needs of each resource, what
-//! that bounds, the laws, and what follows in sentences.
+//! Analysis of a single run: figures with their intervals, service demands, bounds from them, laws, and
+//! findings.
 
 pub use super::figures::OperationFigures;
 use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
@@ -23,53 +23,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one run says.
+/// Analysis of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunAnalysis {
-    /// Recording windows of the measure phase that the intervals rest on.
+    /// Recording windows of the measure phase that the intervals are based on.
     pub windows: u32,
     /// All operations together.
     pub figures: Figures,
-    /// Each operation by its name.
     pub operations: BTreeMap<String, OperationFigures>,
-    /// Figures that have no interval, and why.
+    /// Figures without an interval, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_interval: Vec<WithoutInterval>,
-    /// What an operation of this run needed of each resource that operations wait for. As with the demands of
-    /// `figures`, the uncertainty is that of the counters.
+    /// Demands of this run's operations for each resource that they wait for. As in `figures`, the uncertainty
+    /// is the counters'.
     pub stations: Vec<Demand>,
-    /// What the devices with the data allow; absent where no disk was watched.
+    /// Limits by the data devices; absent if no disk was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskLimits>,
-    /// The resource that saturates first, of those whose limit is known; absent where the server was not watched, as it may be any other then.
+    /// The resource that saturates first, among the known limits; absent if the server was not watched, as it
+    /// may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
-    /// Times in which no operation succeeded.
+    /// Times without a successful operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// What changed over the measured time.
+    /// Changes over the measured time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// What held the run up, as far as it was watched.
+    /// Causes that limited the run, among the watched ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// What follows, in sentences.
     pub findings: Vec<Finding>,
 }
 
-/// A figure that has no interval.
+/// A figure without an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WithoutInterval {
-    /// The operation; absent for all together.
+    /// The operation; absent for all operations together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// `rate`, `mean` or the name of a percentile.
     pub figure: String,
-    /// Why.
     pub reason: NoInterval,
-    /// Number of independent windows that the windows are worth.
+    /// Effective number of independent windows.
     pub independent_windows: f64,
-    /// Measured time that would probably give it one; absent where the windows do not tell.
+    /// Measured time that would probably give it an interval; absent if the windows do not allow an estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_s: Option<f64>,
 }
@@ -77,26 +75,26 @@ pub struct WithoutInterval {
 /// The resource that saturates first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// What an operation needs of it.
+    /// Demand of an operation for this resource.
     pub demand: Demand,
     /// The rate at which it is always busy: no run can be faster.
     pub bound_per_s: f64,
-    /// The measured rate as a share of that.
+    /// The measured rate as a share of the bound.
     pub reached_ratio: f64,
 }
 
 impl RunAnalysis {
-    /// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
+    /// Whether the servers' CPU time is known, without which their limits are unknown.
     pub fn knows_server(&self) -> bool {
         knows_server(&self.figures.demands)
     }
 
-    /// The resources that were close to saturation.
+    /// The resources close to saturation.
     pub(super) fn used_up(&self) -> Vec<UsedUp> {
         saturation::of_run(&self.figures, &self.stations)
     }
 
-    /// The same with what was watched over the time of the run. No finding contradicts the verdict.
+    /// The analysis with the observations over the run's time. No finding contradicts the verdict.
     pub fn concluded(
         self,
         document: &RunDocument,
@@ -111,17 +109,12 @@ impl RunAnalysis {
             None => self.findings,
         };
         let (findings, verdict) = with_outages(document, &outages, findings, verdict);
-        RunAnalysis {
-            outages,
-            timeline: Some(timeline),
-            verdict,
-            findings,
-            ..self
-        }
+        RunAnalysis { outages, timeline: Some(timeline), verdict, findings, ..self }
     }
 }
 
-/// Analyses a run. `responses` are those of its measure phase. The same `seed` gives the same intervals.
+/// Analyses a run. `responses` are the responses of its measure phase. The same `seed` gives the same
+/// intervals.
 ///
 /// # Errors
 /// [`NothingMeasured`] if no operation succeeded in the measure phase.
@@ -133,16 +126,12 @@ pub fn analyze(
     let measured = measured(&responses.all, is_open(document));
     let whole = whole(&responses.all);
     let mut figures = of_measured(document, &measured, &whole, seed)?;
-    let Measured {
-        samples: windows,
-        warm_up_windows,
-        ..
-    } = measured;
+    let Measured { samples: windows, warm_up_windows, .. } = measured;
     let resampling = Resampling::seeded(seed);
     let mut without_interval = reasons(None, &windows, resampling);
     let mut operations = BTreeMap::new();
     for (name, of_one) in &responses.operations {
-        // The same part of the phase as that of all together.
+        // The same part of the phase as for all operations together.
         let windows: Vec<IntervalSample> =
             samples(of_one).into_iter().skip(warm_up_windows).collect();
         let Some(found) = OperationFigures::of(&windows, resampling) else {
@@ -185,14 +174,14 @@ fn bottleneck(stations: &[Demand], rate_per_s: f64) -> Option<Bottleneck> {
     })
 }
 
-/// Busy times that are longer than the phase would be counters that do not belong together.
+/// Busy times longer than the phase mean that the counters do not belong together.
 fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<dyno_record::experiment::LawCheck> {
     let demand = demand::bottleneck(stations)?;
     laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
 }
 
-/// Measured time that would probably give all these figures an interval, in steps that people use; `None` if one of them
-/// does not tell.
+/// Measured time that would probably give all these figures an interval, in rounded steps; `None` if it is
+/// unknown for one of them.
 pub fn longest_needed_s<'a>(missing: impl Iterator<Item = &'a WithoutInterval>) -> Option<f64> {
     let needed: Option<Vec<f64>> = missing.map(|one| one.needed_s).collect();
     let longest_s = needed?.into_iter().reduce(f64::max)?;
@@ -200,7 +189,7 @@ pub fn longest_needed_s<'a>(missing: impl Iterator<Item = &'a WithoutInterval>) 
     Some((longest_s / step_s).ceil() * step_s)
 }
 
-/// Why figures have no interval, of those that have none.
+/// Reasons for the figures without an interval.
 fn reasons(
     operation: Option<&String>,
     windows: &[IntervalSample],

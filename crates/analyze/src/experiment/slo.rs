@@ -1,4 +1,4 @@
-//! What a search for an objective says: the highest offered rate that keeps it, with its interval.
+//! Results of a search for an objective: the highest offered rate that meets it, with its interval.
 
 use super::queueing::is_sustained;
 use crate::uncertainty::series::{IntervalSample, Series};
@@ -7,13 +7,13 @@ use dyno_record::experiment::{Attempt, Figure, Figures, Objective, Objectives, S
 /// Microseconds in a nanosecond.
 const US_PER_NS: f64 = 1e-3;
 
-/// Whether a limit is about a percentile that figures do not have by themselves.
+/// Whether a limit refers to a percentile that the figures do not include.
 pub fn need_more(responses: &[Objective], figures: &Figures) -> bool {
     responses.iter().any(|one| one.value_us(figures).is_none())
 }
 
-/// Adds the percentiles that the limits are about and that are missing. `samples` are the windows of the stationary
-/// part of the same run, whose histograms are merged.
+/// Adds missing percentiles that limits refer to. `samples` are the windows of the stationary part of the same
+/// run, whose histograms are merged.
 pub fn complete(responses: &[Objective], figures: &mut Figures, samples: &[IntervalSample]) {
     let series = Series::new(samples);
     for one in responses {
@@ -28,20 +28,18 @@ pub fn complete(responses: &[Objective], figures: &mut Figures, samples: &[Inter
     }
 }
 
-/// Whether a run keeps all of them. Arrivals that were never sent waited longer than any limit; and where fewer
-/// operations ended than were offered, a queue grew, which is only short because the run was.
+/// Whether a run meets all objectives. Unsent arrivals waited longer than any limit; and if fewer operations
+/// ended than were offered, a queue grew, which is short only because the run was.
 pub fn are_kept(objectives: &Objectives, figures: &Figures) -> bool {
-    let response = |one: &Objective| {
-        one.value_us(figures)
-            .is_some_and(|value| value <= one.limit_us)
-    };
+    let response =
+        |one: &Objective| one.value_us(figures).is_some_and(|value| value <= one.limit_us);
     objectives.responses.iter().all(response)
         && figures.failed_ratio <= objectives.failed_ratio
         && figures.dropped_ratio == 0.0
         && missing_rate(figures).is_none()
 }
 
-/// The rate of ended operations, failed ones included, if it is less than the offered one.
+/// The rate of ended operations, including failed ones, if it is below the offered rate.
 fn missing_rate(figures: &Figures) -> Option<f64> {
     let offered = figures.offered_rate_per_s?;
     let ended = figures.rate_per_s.value / (1.0 - figures.failed_ratio);
@@ -52,11 +50,7 @@ fn missing_rate(figures: &Figures) -> Option<f64> {
 pub fn attempt(rate_per_s: f64, objectives: &Objectives, figures: &Figures) -> Attempt {
     Attempt {
         rate_per_s,
-        values_us: objectives
-            .responses
-            .iter()
-            .filter_map(|one| one.value_us(figures))
-            .collect(),
+        values_us: objectives.responses.iter().filter_map(|one| one.value_us(figures)).collect(),
         failed_ratio: figures.failed_ratio,
         dropped_ratio: figures.dropped_ratio,
         ended_rate_per_s: missing_rate(figures),
@@ -124,16 +118,14 @@ mod tests {
         };
         let mut figures = figures();
         assert!(need_more(&objectives.responses, &figures));
-        // Times of 1 to 100 µs, the shorter half in one window: no mean of two percentiles gives 75.
-        let windows = [
-            window((1..=50).map(|us| us * 1000)),
-            window((51..=100).map(|us| us * 1000)),
-        ];
+        // Times of 1 to 100 µs, the shorter half in one window: no mean of two percentiles is 75.
+        let windows =
+            [window((1..=50).map(|us| us * 1000)), window((51..=100).map(|us| us * 1000))];
         complete(&objectives.responses, &mut figures, &windows);
         let value = |name: &str| figures.percentile(name).unwrap().value;
         assert!((value("p75") - 75.0).abs() < 1.5, "{}", value("p75"));
         assert!((value("p99_95") - 100.0).abs() < 1.5);
-        // What is known stays.
+        // Known percentiles are kept.
         assert_eq!(value("p99"), 99.5);
         assert!(!need_more(&objectives.responses, &figures));
         assert_eq!(attempt(100.0, &objectives, &figures).values_us.len(), 3);
@@ -142,24 +134,15 @@ mod tests {
 
     #[test]
     fn failures_alone_can_be_the_objective() {
-        let objectives = Objectives {
-            responses: Vec::new(),
-            failed_ratio: 0.01,
-        };
-        let failing = |failed_ratio| Figures {
-            failed_ratio,
-            ..figures()
-        };
+        let objectives = Objectives { responses: Vec::new(), failed_ratio: 0.01 };
+        let failing = |failed_ratio| Figures { failed_ratio, ..figures() };
         assert!(are_kept(&objectives, &failing(0.01)));
         assert!(!are_kept(&objectives, &failing(0.02)));
     }
 
     #[test]
     fn unsustained_offered_rate_does_not_keep_the_objective() {
-        let objectives = Objectives {
-            responses: Vec::new(),
-            failed_ratio: 0.2,
-        };
+        let objectives = Objectives { responses: Vec::new(), failed_ratio: 0.2 };
         let run = |rate, failed_ratio| Figures {
             rate_per_s: Figure::bare(rate),
             succeeded: 100_000,
@@ -169,13 +152,10 @@ mod tests {
         assert!(are_kept(&objectives, &run(99.5, 0.0)));
         let slow = attempt(100.0, &objectives, &run(90.0, 0.0));
         assert_eq!((slow.kept, slow.ended_rate_per_s), (false, Some(90.0)));
-        // What fails has ended, too.
+        // Failed operations have also ended.
         assert!(are_kept(&objectives, &run(90.0, 0.1)));
-        // Few random arrivals may be that many fewer by chance.
-        let few = Figures {
-            succeeded: 90,
-            ..run(90.0, 0.0)
-        };
+        // With few random arrivals this shortfall may be chance.
+        let few = Figures { succeeded: 90, ..run(90.0, 0.0) };
         assert!(are_kept(&objectives, &few));
     }
 }

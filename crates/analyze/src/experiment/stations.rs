@@ -1,4 +1,4 @@
-//! What operations wait for: CPUs of server and client, and a disk whose limit is known.
+//! Stations that operations wait for: CPUs of server and client, and a disk with a known limit.
 
 use super::machines;
 use dyno_record::experiment::{Demand, DiskLimits, Figures, Level, SharedCpus};
@@ -6,7 +6,7 @@ use dyno_record::experiment::{Demand, DiskLimits, Figures, Level, SharedCpus};
 /// Name of the CPUs that server and client share.
 pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
-/// Whether server and client compete for CPUs, and for how many where that is known.
+/// Whether server and client compete for CPUs, and for how many if known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     is_shared: bool,
@@ -16,34 +16,25 @@ pub(super) struct Sharing {
 #[cfg(test)]
 impl Sharing {
     /// Server and client may use the same CPUs.
-    pub(super) const SAME: Sharing = Sharing {
-        is_shared: true,
-        together: None,
-    };
+    pub(super) const SAME: Sharing = Sharing { is_shared: true, together: None };
 }
 
 impl From<&Figures> for Sharing {
     fn from(figures: &Figures) -> Sharing {
-        Sharing {
-            is_shared: figures.shares_cpus,
-            together: figures.shared_cpus,
-        }
+        Sharing { is_shared: figures.shares_cpus, together: figures.shared_cpus }
     }
 }
 
 impl From<&Level> for Sharing {
     fn from(level: &Level) -> Sharing {
-        Sharing {
-            is_shared: level.shares_cpus,
-            together: level.shared_cpus,
-        }
+        Sharing { is_shared: level.shares_cpus, together: level.shared_cpus }
     }
 }
 
-/// The CPUs that operations wait for. Where server and client compete for CPUs, these are one station, unless what one of the two
-/// may use by itself is used up before: the threads of the client, which may be fewer, its own CPUs, or a quota. Both are then
-/// stations of their own: the shared CPUs never saturate, and an operation's time at the client counts once. What other
-/// processes use is not theirs.
+/// The CPUs that operations wait for. If server and client compete for CPUs, these are one station, unless one
+/// side's own limit is used up first: the client's threads, which may be fewer, its own CPUs, or a quota. Then
+/// both are separate stations: the shared CPUs never saturate, and an operation's time at the client counts
+/// once. Use by other processes is not included.
 pub(super) fn cpus(demands: &[Demand], sharing: Sharing) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let servers = machines::server_cpus(demands);
@@ -69,8 +60,8 @@ pub(super) fn cpus(demands: &[Demand], sharing: Sharing) -> Vec<Demand> {
     }
 }
 
-/// The stations that operations wait for: CPUs, and the disk if its limit is known. What an operation waits for at any other
-/// disk is a delay.
+/// The stations that operations wait for: CPUs, and the disk if its limit is known. The wait for any other disk
+/// is a delay.
 pub(super) fn stations(
     demands: &[Demand],
     sharing: Sharing,
@@ -82,7 +73,7 @@ pub(super) fn stations(
     stations
 }
 
-/// Whether the CPU time of the servers or that of their machines is known, without which nothing can be said about their limits.
+/// Whether the CPU time of the servers or of their machines is known, without which their limits are unknown.
 pub(super) fn knows_server(demands: &[Demand]) -> bool {
     !machines::server_cpus(demands).is_empty()
 }

@@ -1,5 +1,5 @@
-//! What a suite says: each workload with each setting as a row, with every kind of operation, the load phases before them,
-//! and what the settings change.
+//! Results of a suite: each workload with each setting as a row, with all kinds of operations, the load phases
+//! before them, and the effects of the settings.
 
 use super::figures::{OperationFigures, is_open, measured, of_windows, samples};
 use super::relative;
@@ -16,12 +16,12 @@ use dyno_record::model::{OperationRecord, PhaseKind, RunDocument};
 use dyno_record::responses::{PhaseResponses, WindowResponses};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one run of a suite recorded.
+/// Recorded data of one suite run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SuiteRun {
     /// The windows of the stationary part of the measure phase.
     windows: Vec<IntervalSample>,
-    /// The same by the kind of operation.
+    /// The windows by kind of operation.
     operations: BTreeMap<String, OperationRun>,
     /// `None` if nothing was loaded.
     load: Option<LoadRun>,
@@ -55,16 +55,15 @@ impl OperationRun {
 }
 
 impl SuiteRun {
-    /// Takes the responses of the measure phase and of the load phase of a run.
+    /// Collects the responses of the measure phase and of the load phase of a run.
     pub fn new(document: &RunDocument, measure: &PhaseResponses, load: &PhaseResponses) -> Self {
         let records = |kind: PhaseKind| {
-            let mut phases = document.phases.iter();
-            let phase = phases.find(|phase| phase.name == kind);
+            let phase = document.phases.iter().find(|phase| phase.name == kind);
             phase.map(|phase| &phase.operations)
         };
         let all = measured(&measure.all, is_open(document));
         let of_measure = |(name, windows): (&String, &Vec<WindowResponses>)| {
-            // The same part of the phase as that of all together.
+            // The same part of the phase as for all operations together.
             let windows = samples(windows).into_iter().skip(all.warm_up_windows);
             let record = records(PhaseKind::Measure)?.get(name)?;
             Some((name.clone(), OperationRun::new(windows.collect(), record)))
@@ -86,25 +85,21 @@ impl SuiteRun {
     }
 }
 
-/// Analyses the points of a suite that were run. `runs` is what they recorded, by their places. `None` if no point was run.
+/// Analyses the measured points of a suite. `runs` are their recorded data by point number. `None` if no point
+/// was run.
 pub fn analyze(
     experiment: &Experiment,
     runs: &BTreeMap<usize, SuiteRun>,
     resampling: Resampling,
 ) -> Option<SuiteAnswer> {
-    let windows: BTreeMap<usize, Vec<IntervalSample>> = runs
-        .iter()
-        .map(|(place, run)| (*place, run.windows.clone()))
-        .collect();
+    let windows: BTreeMap<usize, Vec<IntervalSample>> =
+        runs.iter().map(|(place, run)| (*place, run.windows.clone())).collect();
     let mut levels = levels(experiment, None, &windows, resampling);
     levels.sort_by_key(|level| places(experiment, level));
     if levels.is_empty() {
         return None;
     }
-    let below_us = experiment
-        .options
-        .get(BELOW_US)
-        .and_then(|value| value.as_f64());
+    let below_us = experiment.options.get(BELOW_US).and_then(|value| value.as_f64());
     let mut operations = vec![BTreeMap::new(); levels.len()];
     for name in names(runs) {
         let of_level = |level: &Level| {
@@ -136,7 +131,7 @@ fn names(runs: &BTreeMap<usize, SuiteRun>) -> BTreeSet<String> {
     names.cloned().collect()
 }
 
-/// Places of a level's workload and settings among those of their axes: the order of the table.
+/// Positions of a level's workload and settings on their axes: the order of the table.
 fn places(experiment: &Experiment, level: &Level) -> Vec<usize> {
     let place = |(number, values): (usize, &Vec<String>)| {
         let value = match number {
@@ -150,16 +145,14 @@ fn places(experiment: &Experiment, level: &Level) -> Vec<usize> {
     axes.enumerate().map(place).collect()
 }
 
-/// One kind of operation at each level, with its rate; `None` where there was none of it.
+/// One kind of operation at each level, with its rate; `None` without such operations.
 fn of_operation(
     levels: &[Vec<&OperationRun>],
     below_us: Option<f64>,
     resampling: Resampling,
 ) -> Vec<Option<(SuiteOperation, Figure)>> {
-    let windows: Vec<Vec<Vec<IntervalSample>>> = levels
-        .iter()
-        .map(|runs| runs.iter().map(|run| run.windows.clone()).collect())
-        .collect();
+    let windows: Vec<Vec<Vec<IntervalSample>>> =
+        levels.iter().map(|runs| runs.iter().map(|run| run.windows.clone()).collect()).collect();
     let figures = figures(&windows, resampling);
     let shares = match below_us {
         Some(limit_us) => shares(&windows, limit_us, resampling),
@@ -178,12 +171,7 @@ fn of_operation(
         };
         Some((operation, figures.rate_per_s))
     };
-    levels
-        .iter()
-        .zip(figures)
-        .zip(shares)
-        .map(of_level)
-        .collect()
+    levels.iter().zip(figures).zip(shares).map(of_level).collect()
 }
 
 /// Rate, mean and percentiles at each level.
@@ -209,7 +197,7 @@ fn figures(
     levels.iter().zip(&merged).map(of_level).collect()
 }
 
-/// Shares of the operations that took less than a time, at each level: counted in the histograms, with the interval of a
+/// Shares of operations below a time limit at each level, counted in the histograms, with the interval of a
 /// mean of ones and zeros.
 fn shares(
     levels: &[Vec<Vec<IntervalSample>>],
@@ -220,10 +208,7 @@ fn shares(
     let ones = |window: &IntervalSample| {
         let below = window.times.below(limit_ns);
         let times = [(1, below), (0, window.times.total() - below)];
-        IntervalSample {
-            times: SparseHistogram::from_counts(times),
-            ..window.clone()
-        }
+        IntervalSample { times: SparseHistogram::from_counts(times), ..window.clone() }
     };
     let runs: Vec<Runs> = levels
         .iter()
@@ -232,31 +217,25 @@ fn shares(
             Runs::new(&runs.collect::<Vec<_>>())
         })
         .collect();
-    let estimates = estimate_levels(
-        &runs.iter().collect::<Vec<_>>(),
-        Statistic::MeanTime,
-        resampling,
-    );
+    let estimates =
+        estimate_levels(&runs.iter().collect::<Vec<_>>(), Statistic::MeanTime, resampling);
     let figure = |(runs, estimate): (&Vec<Vec<IntervalSample>>, _)| {
         let times = || runs.iter().flatten().map(|window| &window.times);
         let total: u64 = times().map(SparseHistogram::total).sum();
         let below: u64 = times().map(|times| times.below(limit_ns)).sum();
         let value = below as f64 / total as f64;
-        // As with percentiles: resampling cannot show what was hardly ever seen.
+        // As with percentiles: resampling cannot show very rare events.
         let fewest = below.min(total - below) as f64;
         let estimate: Option<Figure> = estimate;
         let estimate = estimate.filter(|_| fewest >= MIN_BEYOND_PERCENTILE);
         (total > 0).then(|| Figure {
             value,
             low: estimate.and_then(|figure| figure.low),
-            high: estimate
-                .and_then(|figure| figure.high)
-                .map(|high| high.min(1.0)),
+            high: estimate.and_then(|figure| figure.high).map(|high| high.min(1.0)),
         })
     };
-    let estimates = estimates
-        .into_iter()
-        .map(|found| found.map(|found| Figure::from(found.estimate)));
+    let estimates =
+        estimates.into_iter().map(|found| found.map(|found| Figure::from(found.estimate)));
     levels.iter().zip(estimates).map(figure).collect()
 }
 
@@ -286,33 +265,31 @@ fn loads(
             .collect()
     };
     let found: Vec<_> = settings.iter().map(of_setting).collect();
-    let commands: Vec<Vec<&OperationRun>> = found
-        .iter()
-        .map(|loads| loads.iter().map(|(_, load)| &load.commands).collect())
-        .collect();
+    let commands: Vec<Vec<&OperationRun>> =
+        found.iter().map(|loads| loads.iter().map(|(_, load)| &load.commands).collect()).collect();
     let figures = of_operation(&commands, below_us, resampling);
-    let rows = settings.into_iter().zip(found).zip(figures);
-    rows.filter_map(|((settings, loads), figures)| {
-        let (commands, rate_per_s) = figures?;
-        let documents: u64 = loads.iter().map(|(_, load)| load.documents).sum();
-        let documents_per_command = documents as f64 / commands.count as f64;
-        let scaled = |value: f64| value * documents_per_command;
-        Some(SuiteLoad {
-            settings: settings.clone(),
-            runs: loads
-                .iter()
-                .filter_map(|(place, _)| u32::try_from(*place).ok())
-                .collect(),
-            documents_per_command,
-            documents_per_s: Figure {
-                value: scaled(rate_per_s.value),
-                low: rate_per_s.low.map(scaled),
-                high: rate_per_s.high.map(scaled),
-            },
-            commands,
+    settings
+        .into_iter()
+        .zip(found)
+        .zip(figures)
+        .filter_map(|((settings, loads), figures)| {
+            let (commands, rate_per_s) = figures?;
+            let documents: u64 = loads.iter().map(|(_, load)| load.documents).sum();
+            let documents_per_command = documents as f64 / commands.count as f64;
+            let scaled = |value: f64| value * documents_per_command;
+            Some(SuiteLoad {
+                settings: settings.clone(),
+                runs: loads.iter().filter_map(|(place, _)| u32::try_from(*place).ok()).collect(),
+                documents_per_command,
+                documents_per_s: Figure {
+                    value: scaled(rate_per_s.value),
+                    low: rate_per_s.low.map(scaled),
+                    high: rate_per_s.high.map(scaled),
+                },
+                commands,
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 #[cfg(test)]

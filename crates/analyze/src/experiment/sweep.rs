@@ -1,5 +1,5 @@
-//! What a sweep says: the points with their intervals, the service demands and the bounds that follow from
-//! them, the scalability law, and every law checked at every point.
+//! Analysis of a sweep: the points with their intervals, the service demands and the bounds from them, the
+//! scalability law, and all laws checked at every point.
 
 use super::ab::servers_of;
 use super::demands;
@@ -26,13 +26,13 @@ use dyno_record::experiment::{
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
 
-/// Points of a curve for a picture between two measured ones.
+/// Curve points for a chart between two measured points.
 const CURVE_STEPS: u32 = 60;
 
-/// Key of the plan that says how a rate is offered.
+/// Plan key of the schedule.
 const SCHEDULE_KIND: &str = "schedule.kind";
 
-/// The server of one of the levels by its program and version, where programs are swept and it tells each from the others.
+/// The server of a level by program and version, if programs are swept and these names distinguish them.
 pub fn version<'a, 'b>(
     levels: impl Iterator<Item = &'b Level> + Clone,
     level: &'a Level,
@@ -49,22 +49,21 @@ pub fn version<'a, 'b>(
         .flatten()
 }
 
-/// The highest offered rate that the bench kept up with.
+/// The highest offered rate that was achieved.
 pub fn kept_rate_per_s(answer: &SweepAnswer) -> Option<f64> {
     let kept = answer.levels.iter().filter(|level| !is_missed(level));
-    kept.filter_map(|level| level.offered_rate_per_s)
-        .reduce(f64::max)
+    kept.filter_map(|level| level.offered_rate_per_s).reduce(f64::max)
 }
 
-/// Whether the rates were offered by clients that wait for their own answers, as YCSB's threads do, and not by an open loop.
+/// Whether clients that wait for their own answers offered the rates, like YCSB's threads, instead of an open
+/// loop.
 pub fn is_throttled(answer: &SweepAnswer) -> bool {
     let kind = |level: &Level| level.settings.get(SCHEDULE_KIND).cloned();
-    let mut levels = answer.levels.iter();
-    levels.all(|level| kind(level).as_deref() == Some("throttled"))
+    answer.levels.iter().all(|level| kind(level).as_deref() == Some("throttled"))
 }
 
-/// Analyses the points that were run of a sweep without blocks. `windows` are the recording windows of each point's measure phase, by its
-/// place. `None` if no point was run.
+/// Analyses the measured points of a sweep without blocks. `windows` are the recording windows of each point's
+/// measure phase, by point number. `None` if no point was run.
 pub fn analyze(
     experiment: &Experiment,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
@@ -73,7 +72,7 @@ pub fn analyze(
     analyze_block(experiment, None, windows, resampling)
 }
 
-/// The same of the points of a block.
+/// Analyses the measured points of a block.
 pub(super) fn analyze_block(
     experiment: &Experiment,
     block: Option<Block>,
@@ -94,20 +93,14 @@ pub(super) fn analyze_block(
         let rate = |place: &usize| levels[*place].rate_per_s.value;
         rate(a).total_cmp(&rate(b))
     })?;
-    let is_closed = levels
-        .iter()
-        .all(|level| level.offered_rate_per_s.is_none());
+    let is_closed = levels.iter().all(|level| level.offered_rate_per_s.is_none());
     let over_clients = axis == Some(CLIENTS) && is_closed;
-    let lone = levels
-        .iter()
-        .position(|level| over_clients && level.clients == 1);
-    // Levels of another setting may have another disk.
+    let lone = levels.iter().position(|level| over_clients && level.clients == 1);
+    // Levels with other settings may have another disk.
     let alike = axis.map_or(&levels[best..=best], |_| &levels[..]);
     let disk = disk_limits(&levels[best], alike);
     let system = system(&levels, best, lone, disk.as_ref());
-    let bottleneck = system
-        .as_ref()
-        .and_then(|system| bottleneck(&system.demands).cloned());
+    let bottleneck = system.as_ref().and_then(|system| bottleneck(&system.demands).cloned());
     let mut answer = SweepAnswer {
         block,
         axis: axis.map(str::to_owned),
@@ -119,7 +112,7 @@ pub(super) fn analyze_block(
             .as_ref()
             .zip(lone)
             .and_then(|(system, lone)| saturation_clients(system, &levels[lone])),
-        // Without a lone client the delay that no demand explains is not known, and with it neither bound nor curve.
+        // Without a lone client the delay that no demand explains is unknown, so there is no bound or curve.
         bounds: match (&system, lone) {
             (Some(system), Some(_)) => bounds(system, &levels),
             _ => Vec::new(),
@@ -132,7 +125,7 @@ pub(super) fn analyze_block(
         usl: None,
         usl_problem: None,
         usl_curve: Vec::new(),
-        // At an offered rate clients are connections and no load.
+        // At an offered rate clients are connections, not load.
         knee: axis
             .filter(|axis| *axis == RATE || over_clients)
             .map(|axis| knee(&load_points(&levels, axis))),
@@ -152,7 +145,7 @@ pub(super) fn analyze_block(
     Some(answer)
 }
 
-/// The axis if exactly one is swept and it has an order.
+/// The axis, if exactly one with an order is swept.
 fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str> {
     let swept: Vec<&str> = experiment
         .axes_of(block)
@@ -166,7 +159,7 @@ fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str
     }
 }
 
-/// Whether all arrivals were random, as a queue with Poisson arrivals has them.
+/// Whether all arrivals were random, as in a queue with Poisson arrivals.
 fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
     let planned = experiment.recorded_plan().schedule.kind;
     levels.iter().all(|level| {
@@ -175,7 +168,7 @@ fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
     })
 }
 
-/// The points that were run by their settings and, of a suite, their workload, in the order of the first of each.
+/// The measured points by setting and, in a suite, by workload, in order of first appearance.
 pub(super) fn levels(
     experiment: &Experiment,
     block: Option<Block>,
@@ -207,33 +200,32 @@ pub(super) fn levels(
     });
     let merged = merged(&samples.collect::<Vec<_>>(), resampling);
     let demands = demands::of_levels(&figures);
-    let levels = order.iter().zip(&figures).zip(merged.iter().zip(demands));
-    levels
+    order
+        .iter()
+        .zip(&figures)
+        .zip(merged.iter().zip(demands))
         .filter_map(|(((first, places), figures), (merged, demands))| {
             level(first, places, figures, merged, demands)
         })
         .collect()
 }
 
-/// What the windows of repeated runs say together, in the order of [`statistics`].
+/// Statistics of the pooled windows of repeated runs, in the order of [`statistics`].
 pub(super) type Merged = Vec<Option<Figure>>;
 
 /// Rate, mean and percentiles.
 fn statistics() -> impl Iterator<Item = Statistic> {
     let percentiles = PERCENTILES.iter();
     let percentiles = percentiles.map(|(_, percent)| Statistic::Percentile { percent: *percent });
-    [Statistic::Rate, Statistic::MeanTime]
-        .into_iter()
-        .chain(percentiles)
+    [Statistic::Rate, Statistic::MeanTime].into_iter().chain(percentiles)
 }
 
-/// The figures of the levels that were run more than once, from the windows of their runs; nothing for the others.
+/// Statistics of the levels with several runs, from the pooled windows; empty for the others.
 pub(super) fn merged(levels: &[Vec<Vec<IntervalSample>>], resampling: Resampling) -> Vec<Merged> {
     const US_PER_NS: f64 = 1e-3;
     let levels_of_several = levels.iter().enumerate().filter(|(_, runs)| runs.len() > 1);
-    let repeated: Vec<(usize, Runs)> = levels_of_several
-        .map(|(place, runs)| (place, Runs::new(runs)))
-        .collect();
+    let repeated: Vec<(usize, Runs)> =
+        levels_of_several.map(|(place, runs)| (place, Runs::new(runs))).collect();
     let runs: Vec<&Runs> = repeated.iter().map(|(_, runs)| runs).collect();
     let mut merged = vec![Merged::new(); levels.len()];
     for statistic in statistics() {
@@ -245,10 +237,8 @@ pub(super) fn merged(levels: &[Vec<Vec<IntervalSample>>], resampling: Resampling
         for ((place, runs), found) in repeated.iter().zip(estimates) {
             merged[*place].push(match found {
                 Some(found) => Some(Estimate::scaled(&found.estimate, unit).into()),
-                // Too little for an interval is still that of all runs.
-                None => runs
-                    .value(statistic)
-                    .map(|value| Figure::bare(value * unit)),
+                // Too few windows for an interval still give the value over all runs.
+                None => runs.value(statistic).map(|value| Figure::bare(value * unit)),
             });
         }
     }
@@ -264,7 +254,7 @@ fn level(
 ) -> Option<Level> {
     let first = figures.first()?;
     let mut merged = merged.iter().copied();
-    // A level that was run once has the figures of its run.
+    // A level with one run keeps the figures of its run.
     let mut figure = |alone: Figure| merged.next().flatten().unwrap_or(alone);
     let finished: u64 = figures.iter().map(|one| one.succeeded).sum();
     let mean = |of: fn(&Figures) -> f64| {
@@ -273,10 +263,7 @@ fn level(
     let mut level = Level {
         settings: point.settings.clone(),
         workload: point.workload.clone(),
-        runs: places
-            .iter()
-            .filter_map(|place| u32::try_from(*place).ok())
-            .collect(),
+        runs: places.iter().filter_map(|place| u32::try_from(*place).ok()).collect(),
         clients: first.clients,
         offered_rate_per_s: first.offered_rate_per_s,
         rate_per_s: figure(first.rate_per_s),
@@ -292,10 +279,9 @@ fn level(
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
         shares_cpus: figures.iter().all(|one| one.shares_cpus),
-        shared_cpus: first.shared_cpus.filter(|shared| {
-            let mut all = figures.iter();
-            all.all(|one| one.shared_cpus == Some(*shared))
-        }),
+        shared_cpus: first
+            .shared_cpus
+            .filter(|shared| figures.iter().all(|one| one.shared_cpus == Some(*shared))),
         server: servers_of(figures.iter().copied()),
         generator_bound: figures.iter().any(|one| one.is_generator_bound()),
         unsteady: figures.iter().any(|one| one.steady == Some(false)),
@@ -313,7 +299,7 @@ fn level(
     Some(level)
 }
 
-/// The mean over the runs, if clients waited in all of them.
+/// The mean think time over the runs, if clients waited in all of them.
 fn think_mean_us(figures: &[&Figures]) -> Option<f64> {
     let all = figures.iter().map(|one| one.think_mean_us);
     let all: Vec<f64> = all.collect::<Option<_>>()?;
@@ -327,17 +313,15 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
         own.push(resource.busy_ratio);
     }
     let mean = |own: Vec<f64>| own.iter().sum::<f64>() / own.len() as f64;
-    all.into_iter()
-        .map(|(name, own)| (name, mean(own)))
-        .collect()
+    all.into_iter().map(|(name, own)| (name, mean(own))).collect()
 }
 
-/// What the disks allow by runs with the same settings.
+/// The disk limits by runs with the same settings.
 pub fn disk_limits_of(runs: &[&Figures]) -> Option<DiskLimits> {
     disk_limits_of_runs(runs, &demands::of_runs(runs), &[])
 }
 
-/// What the disks allow by runs with the same settings, and by what they did at several loads.
+/// The disk limits by runs with the same settings and by the device figures at several loads.
 pub(super) fn disk_limits_of_runs(
     runs: &[&Figures],
     demands: &[Demand],
@@ -353,7 +337,7 @@ pub(super) fn disk_limits_of_runs(
     disks::limits(&at, loads)
 }
 
-/// What the disks allow at a level, by all levels of the sweep.
+/// The disk limits at a level, by all levels of the sweep.
 pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits> {
     let at = disks::At {
         rate_per_s: level.rate_per_s.value,
@@ -364,20 +348,22 @@ pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits>
     disks::limits(&at, &Loaded::of_levels(levels))
 }
 
-/// The mean time from an answer to the intended start of the client's next operation, by the response time law N / X − R; `None`
-/// where nothing makes clients wait. It is not the wait that was measured: that ends with the send, so that it contains how
-/// late the client was. The response time contains that as well, and both together are longer than a cycle.
+/// The mean time from an answer to the intended start of the client's next operation, by the response time law
+/// N / X − R; `None` if no think time is set. The measured wait differs: it ends with the send and so includes
+/// the client's start delay. The response time includes this delay as well, and both together are longer than a
+/// cycle.
 fn think_time_s(level: &Level) -> Option<f64> {
     level.think_mean_us?;
     let cycle_s = f64::from(level.clients) / level.rate_per_s.value;
     Some((cycle_s - level.response_mean_us.value * 1e-6).max(0.0))
 }
 
-/// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and
-/// nobody would know. R(1) and Z are both of the lone client where there is one, so that N of them cannot exceed N / (R(1) + Z)
-/// = N · X(1): the client is often the limit at the best level, and what it adds there to the time between two operations would
-/// lower the bounds of all levels. Without a lone client Z is that of the best level, and no bound is made of it; nor is one made in
-/// a throttled loop, whose waits depend on the level: its rate is offered, so that none of its clients counts as a lone one.
+/// The bench as a queueing system; `None` if the server was not watched, because it may be the unseen
+/// bottleneck. R(1) and Z both come from the lone client, if there is one, so that N clients cannot exceed N /
+/// (R(1) + Z) = N · X(1): the client is often the limit at the best level, and the time that it adds between
+/// two operations there would lower the bounds of all levels. Without a lone client Z comes from the best
+/// level, and there is no bound; nor is there one in a throttled loop, where waits depend on the level: its
+/// rate is offered, so none of its levels counts as a lone client.
 fn system(
     levels: &[Level],
     best: usize,
@@ -397,8 +383,9 @@ fn system(
     })
 }
 
-/// N* with its error: the cycle of a lone client, thinking included, divided by the largest demand, from different runs but
-/// where the lone client is the best level. The cycle is its response time or, where it thinks, 1 / X(1).
+/// N* with its error: the cycle of a lone client, including think time, divided by the largest demand. They
+/// come from different runs unless the lone client is the best level. The cycle is the response time or, with
+/// think time, 1 / X(1).
 fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
     let cycle = match lone.think_mean_us {
         Some(_) => &lone.rate_per_s,
@@ -421,10 +408,7 @@ fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
     numbers.extend(levels.iter().map(|level| level.clients));
     numbers.sort_unstable();
     numbers.dedup();
-    numbers
-        .into_iter()
-        .filter_map(|clients| bounds::bounds(system, clients))
-        .collect()
+    numbers.into_iter().filter_map(|clients| bounds::bounds(system, clients)).collect()
 }
 
 fn load_points(levels: &[Level], axis: &str) -> Vec<LoadPoint> {
@@ -438,10 +422,7 @@ fn load_points(levels: &[Level], axis: &str) -> Vec<LoadPoint> {
                     _ => f64::from(level.clients),
                 },
                 rate_per_s: level.rate_per_s.quantity(),
-                response_s: Quantity {
-                    value: response.value * 1e-6,
-                    ..response
-                },
+                response_s: Quantity { value: response.value * 1e-6, ..response },
             }
         })
         .collect()
@@ -451,10 +432,7 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
     let points: Vec<UslPoint> = answer
         .levels
         .iter()
-        .map(|level| UslPoint {
-            clients: level.clients,
-            rate_per_s: level.rate_per_s.quantity(),
-        })
+        .map(|level| UslPoint { clients: level.clients, rate_per_s: level.rate_per_s.quantity() })
         .collect();
     match usl::fit(&points, resampling) {
         Ok(fit) => {
@@ -463,10 +441,7 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
             answer.usl_curve = (0..=CURVE_STEPS)
                 .map(|step| {
                     let clients = f64::from(low) + span * f64::from(step) / f64::from(CURVE_STEPS);
-                    CurvePoint {
-                        clients,
-                        rate_per_s: usl::predict(&fit, clients).rate_per_s,
-                    }
+                    CurvePoint { clients, rate_per_s: usl::predict(&fit, clients).rate_per_s }
                 })
                 .collect();
             answer.usl = Some(fit);
@@ -475,13 +450,14 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
     }
 }
 
-/// A resource that is busy for less than this share of the time is not checked: what its demand does changes no bound.
+/// Resources with less utilization are not checked: their demands change no bound.
 const LEAST_BUSY_RATIO: f64 = 0.2;
 
-/// The utilization law at each level, with the demands of the best one: a demand that depends on the load shows there.
+/// The utilization law at each level, with the demands of the best level: it shows demands that depend on the
+/// load.
 fn check_demands(answer: &mut SweepAnswer) {
     let best = answer.best as usize;
-    // What the whole machine did is not that of the operations alone.
+    // Whole-machine figures include more than the operations.
     let is_whole = |demand: &Demand| {
         [ResourceKind::HostCpu, ResourceKind::ServerHostCpu]
             .iter()
@@ -489,7 +465,7 @@ fn check_demands(answer: &mut SweepAnswer) {
     };
     let mut known: Vec<Demand> = answer.levels[best].demands.clone();
     known.retain(|demand| !is_whole(demand));
-    // A disk that serves several requests at once has one for a shorter time per operation the more of them there are.
+    // The more concurrent requests a disk serves, the shorter its busy time per operation.
     if !disks::is_one_server(&answer.levels[best].disks) {
         known.retain(|demand| demand.name != resource_name(ResourceKind::Disk));
     }
@@ -510,7 +486,7 @@ fn check_demands(answer: &mut SweepAnswer) {
                 busy_ratio,
                 uncertainty_ratio: own.uncertainty_ratio,
             };
-            // Both are counted in the same phase, so that the rate has no error here.
+            // Both are counted in the same phase, so the rate has no error here.
             let rate = resource.busy_servers().value / own.demand_s;
             laws::utilization(&resource, Quantity::exact(rate), demand)
         });
@@ -519,24 +495,23 @@ fn check_demands(answer: &mut SweepAnswer) {
     }
 }
 
-/// No rate is above and no response time below what the demands of the best level and the lone client allow. The lone
-/// client is left out, as it would be compared with itself. So is, at the best level, the bound by its own demands: there
-/// the lone client alone is the bound. Without a lone client nothing is left that could be broken: no rate is above the
-/// highest one, and that is below its own demands allow. A figure without an interval leaves its check too uncertain.
+/// Checks that no rate exceeds, and no response time undercuts, the bounds from the best level's demands and
+/// the lone client. The lone client is skipped, as it would be compared with itself. At the best level, the
+/// bound by its own demands is skipped, and the lone client alone is the bound. Without a lone client no check
+/// remains: no rate exceeds the highest, which is within its own demands. A figure without an interval makes
+/// its check too uncertain.
 fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
     let (Some(system), Some(lone)) = (&answer.system, lone) else {
         return;
     };
     let best = answer.best as usize;
-    let lone_uncertainty_ratio = answer.levels[lone]
-        .response_mean_us
-        .quantity()
-        .uncertainty_ratio;
+    let lone_uncertainty_ratio = answer.levels[lone].response_mean_us.quantity().uncertainty_ratio;
     for (place, level) in answer.levels.iter_mut().enumerate() {
         if place == lone {
             continue;
         }
-        // Each level has its own, by the clocks of the clients: by the law it would say again that R is at least R(1).
+        // Each level uses its own think time, by the clients' clocks: the law would only repeat that R is at
+        // least R(1).
         let mut system = system.clone();
         if let Some(think_us) = level.think_mean_us {
             system.think_time_s = think_us * 1e-6;
@@ -550,14 +525,9 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         let rate = level.rate_per_s.quantity();
         level.laws.extend(laws::rate_within_bound(rate, bound));
         let response = level.response_mean_us.quantity();
-        let response = Quantity {
-            value: response.value * 1e-6,
-            ..response
-        };
+        let response = Quantity { value: response.value * 1e-6, ..response };
         // N / X − Z, as the rate is at most the bound.
         let low = laws::less_think_time(level.clients, bound, system.think_time_s);
-        level
-            .laws
-            .extend(laws::response_within_bound(response, low));
+        level.laws.extend(laws::response_within_bound(response, low));
     }
 }

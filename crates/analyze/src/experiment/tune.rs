@@ -1,5 +1,5 @@
-//! A search for better settings, run by run: which run is next, what a finished one says, and the answer of those that are
-//! done. The same figures give the same course, so that a search that was interrupted goes on where it stopped.
+//! A search for better settings, run by run: chooses the next run, evaluates finished runs and computes the
+//! answer. The same figures give the same sequence, so an interrupted search continues where it stopped.
 
 use crate::experiment::ab::{is_disturbed, most_set_aside};
 use crate::search::tuning::space::{Parameter, Setting};
@@ -26,68 +26,65 @@ pub use noise::noise_reported;
 pub use visible::visible_ratio;
 use visible::{Confirmed, visible_beyond};
 
-/// Pairs of a comparison of the search.
+/// Pairs of a search comparison.
 const SEARCH_PAIRS: usize = 2;
-/// Fewest pairs of a comparison that an answer rests on.
+/// Fewest pairs of a comparison that supports an answer.
 pub const LEAST_PAIRS: usize = 4;
-/// Confidence with which a setting is worse that is given up after its first pair.
+/// Confidence at which a worse setting is dropped after its first pair.
 const CERTAINLY_WORSE_RATIO: f64 = 0.99;
-/// Runs of a comparison that may go wrong, where one may be chance.
+/// Failed runs that a comparison forgives, because one may be chance.
 const FORGIVEN: usize = 1;
-/// Confidence of all intervals.
+/// Confidence level of all intervals.
 const CONFIDENCE_RATIO: f64 = 0.95;
 
-/// Why a run is of no use.
-const NOT_TOLD: &str = "a run does not tell the goal";
+/// Error of a run without the goal figure.
+const NOT_TOLD: &str = "a run did not report the goal";
 
-/// Keys of the plan with their values.
+/// Plan keys with their values.
 pub type Keys = BTreeMap<String, String>;
 
-/// What comes next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuneNext {
     /// A run with these keys set.
     Run {
-        /// The keys.
         keys: Keys,
-        /// Whether it is of what is tried; else of what that is measured beside.
+        /// Whether the run uses the candidate (otherwise the reference).
         is_tried: bool,
-        /// Whether it may end as soon as it is certain what it says: of what the search tries.
+        /// Whether the run may end as soon as its outcome is certain; for candidates of the search.
         may_end_early: bool,
-        /// Whether servers that were started for the search are started anew before it.
+        /// Whether to restart servers that were started for the search before the run.
         on_new_servers: bool,
     },
     /// The search is over.
     Done,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum RunOutcome<'a> {
-    /// It was measured.
     Measured(&'a Figures),
-    /// It did harm and was ended.
+    /// The run was ended because it did harm.
     Harmful {
-        /// Why.
         reason: &'a str,
-        /// Share of the CPU time that the hypervisor took meanwhile, if that is known.
+        /// Share of CPU time that the hypervisor took during the run, if known.
         stolen_ratio: Option<f64>,
-        /// Whether a server that was started for it ended, or did not start: that is no chance.
+        /// Whether a server of this run ended or failed to start, which is never chance.
         server_ended: bool,
     },
-    /// The server refused to set it.
+    /// The server refused a value.
     Refused {
-        /// What it said.
+        /// The server's message.
         reason: &'a str,
-        /// The key of the plan whose value it refused.
+        /// Plan key with the refused value.
         key: &'a str,
     },
 }
 
-/// What is known of the variation between pairs.
+/// Estimate of the variation between pairs.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
-    /// Sum of the squared deviations of the logarithms of pairs.
+    /// Sum of the squared deviations of the pairs' logarithms.
     squares: f64,
     degrees_of_freedom: f64,
 }
@@ -98,7 +95,7 @@ impl Noise {
     }
 }
 
-/// See the module.
+/// Progress of a search; see the module.
 #[derive(Clone, Debug)]
 pub struct TuneProgress {
     options: TuneOptions,
@@ -106,22 +103,22 @@ pub struct TuneProgress {
     search: Tuning,
     noise: Noise,
     baseline: Figure,
-    /// Runs before any change that do not count.
+    /// Baseline runs that do not count.
     first_set_aside: Vec<RunsSetAside>,
     max_pairs: usize,
-    /// The same for the candidate that is confirmed, once the time that is left for it is known.
+    /// Most pairs for the candidate in confirmation, once its remaining time is known.
     confirmation_pairs: Option<usize>,
-    /// Place of the next run in the experiment.
+    /// Number of the next run in the experiment.
     place: usize,
     trials: Vec<TuneTrial>,
-    /// How each of them went.
+    /// Outcomes of the comparisons.
     outcomes: Vec<Outcome>,
-    /// The last confirmation in which both sides were measured.
+    /// The last confirmation with measurements of both sides.
     confirmed: Option<Confirmed>,
     under_way: Option<UnderWay>,
 }
 
-/// The goal of a run: operations per second, or microseconds. `None` if it does not tell.
+/// The goal figure of a run: operations per second or microseconds. `None` if the run did not report it.
 pub fn goal_of(goal: TuneGoal, figures: &Figures) -> Option<f64> {
     let value = match goal {
         TuneGoal::Rate => figures.rate_per_s.value,
@@ -131,20 +128,16 @@ pub fn goal_of(goal: TuneGoal, figures: &Figures) -> Option<f64> {
     Some(value).filter(|value| *value > 0.0)
 }
 
-/// Why a run does harm, by its figures with all percentiles that have limits; `None` if it does none.
+/// Why a run does harm, by its figures with all limited percentiles; `None` if it is harmless.
 pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
     if figures.failed_ratio > options.failed_ratio {
-        return Some(format!(
-            "{:.3} % of the operations failed",
-            figures.failed_ratio * 100.0
-        ));
+        return Some(format!("{:.3} % of the operations failed", figures.failed_ratio * 100.0));
     }
-    let mut responses = options.responses.iter();
-    let broken = responses.find_map(|one| match one.value_us(figures) {
+    let broken = options.responses.iter().find_map(|one| match one.value_us(figures) {
         Some(value_us) if value_us <= one.limit_us => None,
         Some(value_us) => Some(format!("{} was {:.3} ms", one.name(), value_us / 1e3)),
-        // As in `dyno slo`: what is not known keeps no limit.
-        None => Some(format!("{} is not known", one.name())),
+        // As in `dyno slo`: an unknown value does not meet a limit.
+        None => Some(format!("{} is unknown", one.name())),
     });
     if broken.is_some() {
         return broken;
@@ -153,19 +146,19 @@ pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
     let offered = figures.offered_rate_per_s?;
     let is_kept = super::queueing::is_sustained(ended, offered, figures.succeeded)
         && figures.dropped_ratio == 0.0;
-    (!is_kept).then(|| format!("{ended:.0} of {offered:.0} operations per second were done"))
+    (!is_kept).then(|| format!("achieved {ended:.0} of {offered:.0} offered operations per second"))
 }
 
-/// Part of the time that is for the search.
+/// Share of the time for the search.
 pub const SEARCH_PART: f64 = 0.6;
 
-/// Most pairs of a comparison that an answer rests on.
+/// Most pairs of a comparison that supports an answer.
 const MOST_PAIRS: f64 = 24.0;
 
-/// How many comparisons and pairs a time allows: comparisons of the search, and the most pairs of each that an answer rests on.
-/// `None` if the time is too short for a search and a confirmation.
+/// Search comparisons, and the most pairs per final comparison, that fit into a time. `None` if the time is too
+/// short for a search and a confirmation.
 pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
-    /// Comparisons that an answer rests on, as a rule: the candidate, four changes, and what is left of them.
+    /// Usual number of final comparisons: the candidate, four changes and the remainder.
     const CONFIRMATIONS: u32 = 6;
     let runs = (budget_s / run_s).floor() - BASELINE_RUNS as f64;
     let trials = (runs * SEARCH_PART / (2 * SEARCH_PAIRS) as f64).floor();
@@ -174,47 +167,41 @@ pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
     is_enough.then(|| (trials.min(400.0) as u32, pairs_in(rest, 2.0, CONFIRMATIONS)))
 }
 
-/// Most pairs of each of so many comparisons in a time, when a pair takes this long; an even number.
+/// Most pairs per comparison for this time, pair duration and number of comparisons; an even number.
 fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
     let twos = (time_s / pair_s / f64::from(comparisons.max(1)) / 2.0).floor();
     (twos * 2.0).clamp(LEAST_PAIRS as f64, MOST_PAIRS) as u32
 }
 
-/// A candidate whose confirmation would begin with the next run.
+/// A candidate that the next run would begin to confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToConfirm {
-    /// Candidates that were given up before it.
+    /// Number of candidates that were dropped before.
     pub before: usize,
-    /// How many comparisons it takes: its confirmation, each of its changes, and what is left of them; or other candidates, if
-    /// it is not confirmed.
+    /// Number of comparisons: the confirmation, each change and the remainder; or other candidates if the
+    /// confirmation fails.
     pub comparisons: u32,
 }
 
 impl ToConfirm {
-    /// Most pairs of each of its comparisons in a time, when a pair takes this long. 0 if the candidate is not the first one, and
-    /// the time is too short to confirm it.
+    /// Most pairs per comparison for this time and pair duration. 0 if this is not the first candidate and the
+    /// time is too short to confirm it.
     pub fn pairs_in(self, time_s: f64, pair_s: f64) -> u32 {
         let is_too_late = time_s < LEAST_PAIRS as f64 * pair_s;
-        if self.before > 0 && is_too_late {
-            0
-        } else {
-            pairs_in(time_s, pair_s, self.comparisons)
-        }
+        if self.before > 0 && is_too_late { 0 } else { pairs_in(time_s, pair_s, self.comparisons) }
     }
 }
 
 impl TuneProgress {
-    /// Begins after the runs with the defaults.
+    /// Starts a search after the baseline runs.
     ///
     /// # Errors
-    /// In words, why no search can follow: a run that does not tell the goal, or does harm without any change.
+    /// The reason why the search cannot start: a baseline run does not report the goal, or does harm.
     pub fn new(options: &TuneOptions, baseline: &Baseline) -> Result<TuneProgress, String> {
         let mut logs = Vec::new();
         for figures in baseline.counted() {
             if let Some(reason) = harm(options, figures) {
-                return Err(format!(
-                    "it does not keep the limits without any change: {reason}"
-                ));
+                return Err(format!("the current settings do not meet the limits: {reason}"));
             }
             let goal = goal_of(options.goal, figures).ok_or(NOT_TOLD)?;
             logs.push(goal.ln());
@@ -223,7 +210,7 @@ impl TuneProgress {
         let mean = logs.iter().sum::<f64>() / count;
         let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
         let freedom = (count - 1.0).max(1.0);
-        // A count is known to one operation, however equal those of a few short runs are.
+        // A count is accurate to one operation, however equal the counts of a few short runs are.
         let counted = baseline.counted().iter();
         let counted = counted.map(|figures| figures.succeeded.max(1));
         let resolution = 1.0 / counted.min().unwrap_or(1) as f64;
@@ -238,20 +225,15 @@ impl TuneProgress {
         };
         Ok(TuneProgress {
             search: Tuning::new(parameters, settings),
-            // A pair differs by the noise of both of its runs.
-            noise: Noise {
-                squares: 2.0 * squares,
-                degrees_of_freedom: freedom,
-            },
+            // A pair has the noise of both runs.
+            noise: Noise { squares: 2.0 * squares, degrees_of_freedom: freedom },
             baseline: Figure {
                 value: mean.exp(),
                 low: Some((mean - half).exp()),
                 high: Some((mean + half).exp()),
             },
             first_set_aside: baseline.set_aside().to_vec(),
-            max_pairs: options
-                .max_pairs
-                .map_or(LEAST_PAIRS, |pairs| pairs as usize),
+            max_pairs: options.max_pairs.map_or(LEAST_PAIRS, |pairs| pairs as usize),
             confirmation_pairs: None,
             place: baseline.end(),
             options: options.clone(),
@@ -263,32 +245,24 @@ impl TuneProgress {
         })
     }
 
-    /// Standard deviation of the logarithm of a run, by all pairs so far.
+    /// Standard deviation of a run's logarithm, by all pairs so far.
     pub fn noise_ratio(&self) -> f64 {
         (self.noise.pair_variance() / 2.0).sqrt()
     }
 
-    /// Comparisons of the search so far, if the next run would begin another one.
+    /// Number of search comparisons so far, if the next run would begin another one.
     pub fn searched(&self) -> Option<u32> {
-        let is_search = |step| {
-            matches!(
-                step,
-                TuningStep::Compare {
-                    purpose: Purpose::Search,
-                    ..
-                }
-            )
-        };
+        let is_search = |step| matches!(step, TuningStep::Compare { purpose: Purpose::Search, .. });
         let begins = self.under_way.is_none() && is_search(self.search.step());
         begins.then_some(self.trials.len() as u32)
     }
 
-    /// Ends the search itself: what it has found until now is confirmed next.
+    /// Ends the search phase; the best setting so far is confirmed next.
     pub fn end_search(&mut self) {
         self.search.end_search();
     }
 
-    /// The candidate whose confirmation the next run would begin.
+    /// The candidate that the next run would begin to confirm.
     pub fn to_confirm(&self) -> Option<ToConfirm> {
         let begins = self.under_way.is_none();
         let (before, candidate) = self.search.to_confirm().filter(|_| begins)?;
@@ -296,14 +270,10 @@ impl TuneProgress {
             1 => 2,
             changes => changes + 2,
         };
-        Some(ToConfirm {
-            before,
-            comparisons,
-        })
+        Some(ToConfirm { before, comparisons })
     }
 
-    /// Sets how many pairs a comparison has at most for the candidate that is next; with 0 of them it is not begun, and the
-    /// search is over.
+    /// Sets the most pairs per comparison for the next candidate; 0 ends the search without confirming it.
     pub fn set_confirmation_pairs(&mut self, pairs: u32) {
         if pairs == 0 {
             self.search.end_confirmations();
@@ -312,15 +282,10 @@ impl TuneProgress {
         }
     }
 
-    /// What comes next.
+    /// The next action.
     pub fn next_run(&mut self) -> TuneNext {
         if self.under_way.is_none() {
-            let TuningStep::Compare {
-                purpose,
-                one,
-                other,
-            } = self.search.step()
-            else {
+            let TuningStep::Compare { purpose, one, other } = self.search.step() else {
                 return TuneNext::Done;
             };
             let (purpose, knob) = match purpose {
@@ -328,10 +293,7 @@ impl TuneProgress {
                 Purpose::Confirm => (TunePurpose::Confirm, None),
                 Purpose::Ablate { parameter } => (TunePurpose::Ablate, Some(parameter)),
             };
-            self.under_way = Some(UnderWay {
-                knob,
-                ..UnderWay::new(purpose, one, other)
-            });
+            self.under_way = Some(UnderWay { knob, ..UnderWay::new(purpose, one, other) });
         }
         let Some(now) = &self.under_way else {
             return TuneNext::Done;
@@ -347,11 +309,11 @@ impl TuneProgress {
         }
     }
 
-    /// Takes the end of the run that was next; the share of the CPU time that the hypervisor took, if that is why its pair
-    /// is set aside and made again.
+    /// Records the end of the requested run. Returns the stolen share of CPU time if the pair is set aside and
+    /// repeated because of it.
     ///
     /// # Errors
-    /// In words, why the search cannot go on: what it compares with went wrong, or does not tell the goal.
+    /// The reason why the search cannot continue: a reference run failed or did not report the goal.
     pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
         let Some(mut now) = self.under_way.take() else {
             return Ok(None);
@@ -365,7 +327,7 @@ impl TuneProgress {
             RunOutcome::Refused { .. } => None,
         };
         if self.is_disturbed(&now, stolen_ratio) {
-            // How it went says nothing of the settings.
+            // This run says nothing about the settings.
             now.begin_pair_again(stolen_ratio);
             self.under_way = Some(now);
             return Ok(stolen_ratio);
@@ -381,11 +343,10 @@ impl TuneProgress {
                 self.finish(&now, outcome, Some(reason.to_owned()), false);
                 Ok(None)
             }
-            // What did no harm before may do some by chance; twice it counts.
-            RunOutcome::Harmful {
-                server_ended: false,
-                ..
-            } if now.may_be_chance(is_tried) && now.forgiven() < FORGIVEN => {
+            // One harmful run of settings that were harmless before may be chance; two count.
+            RunOutcome::Harmful { server_ended: false, .. }
+                if now.may_be_chance(is_tried) && now.forgiven() < FORGIVEN =>
+            {
                 now.begin_pair_again(None);
                 self.under_way = Some(now);
                 Ok(None)
@@ -399,9 +360,9 @@ impl TuneProgress {
                 self.finish(&now, Outcome::BesideViolated, reason, false);
                 Ok(None)
             }
-            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => Err(
-                format!("the settings that others are compared with failed: {reason}"),
-            ),
+            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => {
+                Err(format!("the reference settings failed: {reason}"))
+            }
         }
     }
 
@@ -409,14 +370,15 @@ impl TuneProgress {
         self.changed(setting).next().is_some()
     }
 
-    /// Whether the pair that goes on does not count, as the hypervisor took this share of the CPU time during its last run.
+    /// Whether the current pair does not count, because the hypervisor took too much CPU time during its last
+    /// run.
     fn is_disturbed(&self, now: &UnderWay, stolen_ratio: Option<f64>) -> bool {
         let limit = self.options.max_steal_ratio;
         stolen_ratio.is_some_and(|stolen_ratio| is_disturbed(stolen_ratio, limit))
             && now.disturbed() < most_set_aside(self.most_pairs(now))
     }
 
-    /// Takes a run that was measured, and ends the comparison if that is enough.
+    /// Records a measured run, and ends the comparison if it is decided.
     fn measured(&mut self, mut now: UnderWay, figures: &Figures) -> Result<(), String> {
         let is_tried = now.is_tried_next();
         let harmful = harm(&self.options, figures).filter(|_| is_tried);
@@ -435,11 +397,7 @@ impl TuneProgress {
         if is_tried {
             now.harm = harmful;
         }
-        let log = if self.options.goal.larger_is_better() {
-            goal.ln()
-        } else {
-            -goal.ln()
-        };
+        let log = if self.options.goal.larger_is_better() { goal.ln() } else { -goal.ln() };
         now.half[usize::from(!is_tried)] = Some(log);
         if let [Some(one), Some(other)] = now.half {
             now.half = [None; 2];
@@ -459,16 +417,15 @@ impl TuneProgress {
         Ok(())
     }
 
-    /// Whether the servers are started anew between the two runs of a pair.
+    /// Whether servers restart between the two runs of a pair.
     fn needs_start(&self, now: &UnderWay) -> bool {
         let values = now.one.iter().zip(&now.other);
-        let mut knobs = self.knobs.iter().zip(values);
-        knobs.any(|(knob, (one, other))| {
+        self.knobs.iter().zip(values).any(|(knob, (one, other))| {
             one != other && (knob.needs_start || knob.reach == KnobReach::Restart)
         })
     }
 
-    /// Most pairs of a comparison that count.
+    /// Most counted pairs of a comparison.
     fn most_pairs(&self, now: &UnderWay) -> usize {
         match now.purpose {
             TunePurpose::Search => SEARCH_PAIRS,
@@ -479,18 +436,14 @@ impl TuneProgress {
         }
     }
 
-    /// The parameter whose value was refused: the only one that changes this key.
+    /// The parameter with the refused value, if only one parameter changes this key.
     fn refused_parameter(&self, setting: &Setting, key: &str) -> Option<usize> {
-        let mut own = self
-            .knobs
-            .iter()
-            .enumerate()
-            .filter(|(_, knob)| knob.key == key);
+        let mut own = self.knobs.iter().enumerate().filter(|(_, knob)| knob.key == key);
         let (place, knob) = own.next()?;
         (own.next().is_none() && setting[place] != knob.default).then_some(place)
     }
 
-    /// What a comparison says, once it has enough pairs, and whether it was given up before it had.
+    /// The result of a comparison, once it has enough pairs, and whether it ended early.
     fn judged(&self, now: &UnderWay) -> Option<(Comparison, bool)> {
         let count = now.ratios.len() as f64;
         let mean = now.ratios.iter().sum::<f64>() / count;
@@ -499,7 +452,7 @@ impl TuneProgress {
             let freedom = self.noise.degrees_of_freedom;
             let certain = two_sided(CERTAINLY_WORSE_RATIO, freedom);
             let is_worse = mean < -certain * (pooled / count).sqrt();
-            // In the first pair what is tried begins on new servers, and what it is compared with may have warm ones.
+            // In the first pair the candidate starts on fresh servers, and the reference may have warm ones.
             let is_dropped = is_worse && !self.needs_start(now);
             let is_over = now.ratios.len() >= SEARCH_PAIRS;
             let found = Comparison {
@@ -509,19 +462,19 @@ impl TuneProgress {
             };
             return (is_over || is_dropped).then_some((found, is_dropped && !is_over));
         }
-        // As often in one order as in the other, so that a drift is in none.
+        // Both orders must be equally frequent, so that a drift cancels out.
         if now.ratios.len() < LEAST_PAIRS || !now.ratios.len().is_multiple_of(2) {
             return None;
         }
         let own = now.mean()?;
         let freedom = own.spread.degrees_of_freedom;
-        // Few pairs may agree by chance.
+        // A few pairs may agree by chance.
         let found = Comparison {
             log_ratio: own.value,
             error: own.spread.deviation.max((pooled / 2.0 / count).sqrt()),
             degrees_of_freedom: freedom,
         };
-        // By the width alone, which says nothing about the side.
+        // Only by the width, which does not favour a side.
         let half = two_sided(CONFIDENCE_RATIO, freedom) * found.error;
         let is_over = now.ratios.len() >= self.most_pairs(now);
         (is_over || half <= self.options.margin_ratio.ln_1p() / 2.0).then_some((found, false))
@@ -549,7 +502,7 @@ impl TuneProgress {
                 confidence_ratio: self.search.confidence_ratio(),
             });
         }
-        // Of what is compared after the search it takes no notice.
+        // It ignores comparisons after the search phase.
         self.search.record(outcome);
         let best = self.search.gain(self.search.best());
         self.outcomes.push(outcome);
@@ -569,7 +522,7 @@ impl TuneProgress {
         });
     }
 
-    /// The answer, once the search is over; what is known until then before.
+    /// The answer, final once the search is over and provisional before.
     pub fn answer(&self) -> TuneAnswer {
         let result = match self.search.step() {
             TuningStep::Done(result) => Some(result),
@@ -577,14 +530,10 @@ impl TuneProgress {
         };
         let none = Setting::new();
         let (setting, gain, ablation, candidate) = match &result {
-            Some(TuningResult::Better {
-                setting,
-                gain,
-                ablation,
-            }) => (setting, Some(*gain), ablation.as_slice(), None),
-            Some(TuningResult::Nothing {
-                candidate: Some((candidate, outcome)),
-            }) => {
+            Some(TuningResult::Better { setting, gain, ablation }) => {
+                (setting, Some(*gain), ablation.as_slice(), None)
+            }
+            Some(TuningResult::Nothing { candidate: Some((candidate, outcome)) }) => {
                 let gain = outcome.compared().copied();
                 (&none, gain, [].as_slice(), Some(self.named(candidate)))
             }
@@ -595,9 +544,7 @@ impl TuneProgress {
         let proven = proven(ablation);
         let of_one_change = |(place, outcome): &(usize, Outcome)| {
             let knob = &self.knobs[*place];
-            let stays = setting
-                .get(*place)
-                .is_some_and(|value| *value != knob.default);
+            let stays = setting.get(*place).is_some_and(|value| *value != knob.default);
             let trial = self.trials.iter().rev();
             let mut trials = trial.filter(|trial| trial.knob.as_ref() == Some(&knob.name));
             let trial = trials.next();
@@ -630,11 +577,7 @@ impl TuneProgress {
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
         let defaults: Setting = self.knobs.iter().map(|knob| knob.default).collect();
-        let base = if setting.is_empty() {
-            &defaults
-        } else {
-            setting
-        };
+        let base = if setting.is_empty() { &defaults } else { setting };
         let of_knob = |(place, knob): (usize, &Knob)| {
             let of_value = |value: usize| {
                 let mut other = base.clone();
@@ -649,25 +592,25 @@ impl TuneProgress {
         self.knobs.iter().enumerate().map(of_knob).collect()
     }
 
-    /// The keys of the plan that a setting changes.
+    /// Plan keys that a setting changes.
     fn keys(&self, setting: &Setting) -> Keys {
         keys_of(self.changed(setting))
     }
 
     fn named(&self, setting: &Setting) -> BTreeMap<String, String> {
         let changed = self.changed(setting);
-        changed
-            .map(|(knob, value)| (knob.name.clone(), value.to_owned()))
-            .collect()
+        changed.map(|(knob, value)| (knob.name.clone(), value.to_owned())).collect()
     }
 
     fn changed<'a>(&'a self, setting: &'a Setting) -> impl Iterator<Item = (&'a Knob, &'a str)> {
-        let all = self.knobs.iter().zip(setting);
-        all.filter(|(knob, value)| **value != knob.default)
+        self.knobs
+            .iter()
+            .zip(setting)
+            .filter(|(knob, value)| **value != knob.default)
             .map(|(knob, value)| (knob, knob.values[*value].as_str()))
     }
 
-    /// The goal of one setting divided by that of another, from the logarithm by which it is better.
+    /// Ratio of two settings' goals, from the logarithm of the improvement.
     fn ratio(&self, found: &Comparison) -> Figure {
         let half = two_sided(CONFIDENCE_RATIO, found.degrees_of_freedom) * found.error;
         self.of_logs(found.log_ratio, half)
@@ -678,20 +621,12 @@ impl TuneProgress {
     }
 
     fn of_logs(&self, better: f64, half: f64) -> Figure {
-        let log = if self.options.goal.larger_is_better() {
-            better
-        } else {
-            -better
-        };
-        Figure {
-            value: log.exp(),
-            low: Some((log - half).exp()),
-            high: Some((log + half).exp()),
-        }
+        let log = if self.options.goal.larger_is_better() { better } else { -better };
+        Figure { value: log.exp(), low: Some((log - half).exp()), high: Some((log + half).exp()) }
     }
 }
 
-/// A knob as the search knows it: its values by their numbers.
+/// The search parameter of a knob: its values by number.
 fn parameter(knob: &Knob) -> Parameter {
     if knob.ordered {
         Parameter::ordered(knob.values.len(), knob.default)

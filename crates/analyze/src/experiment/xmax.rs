@@ -1,5 +1,5 @@
-//! What a search for the highest rate says: the closed-loop maximum, whether it is the server's, and the
-//! highest open-loop rate just below it that the server keeps up with.
+//! Results of a search for the highest rate: the closed-loop maximum, whether it is the server's, and the
+//! highest open-loop rate just below it that the server achieves.
 
 use super::demands;
 use super::disks::Loaded;
@@ -9,10 +9,10 @@ use crate::laws::demand::bottleneck;
 use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
 use dyno_record::statement::Statement;
 
-/// Share of the offered rate that must be achieved for a confirmation.
+/// Share of the offered rate that confirms it.
 pub const KEPT_RATIO: f64 = 0.99;
 
-/// Shares of the closed-loop maximum that are offered, one after the other, until one is kept.
+/// Shares of the closed-loop maximum that are offered in turn until one is achieved.
 pub const CONFIRMATION_RATIOS: [f64; 6] = [0.98, 0.95, 0.9, 0.85, 0.8, 0.7];
 
 /// Judges an open-loop run.
@@ -41,8 +41,8 @@ pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
     }
 }
 
-/// Puts the answer together. `best` are the figures of the runs with the best number of clients in their order, of which
-/// the last ones count, `all` those of all runs, and `reasons` why their client was the limit.
+/// Builds the answer. `best` are the figures of the runs with the best number of clients in order, of which the
+/// last ones count, `all` the figures of all runs, and `reasons` why their client was the limit.
 pub fn answer(
     search: ClientsResult,
     best: &[&Figures],
@@ -55,10 +55,8 @@ pub fn answer(
     let last = best.last();
     let needed = demands::of_runs(counted);
     let disk = disk_limits_of_runs(counted, &needed, &Loaded::of_runs(all));
-    let demands = last.map_or(Vec::new(), |last| {
-        stations(&needed, (*last).into(), disk.as_ref())
-    });
-    // A server that was not watched may be the bottleneck, and nobody would know.
+    let demands = last.map_or(Vec::new(), |last| stations(&needed, (*last).into(), disk.as_ref()));
+    // An unwatched server may be the unseen bottleneck.
     let bottleneck = last
         .filter(|figures| knows_server(&figures.demands))
         .and_then(|_| bottleneck(&demands).cloned());
@@ -82,10 +80,10 @@ pub fn answer(
     }
 }
 
-/// The maximum with its interval: between the runs that count, or inside of a single one.
+/// The maximum with its interval: between the counted runs, or within a single one.
 fn maximum(search: &ClientsResult, counted: &[&Figures]) -> Figure {
     let of_one = match counted {
-        // One that measured nothing is not among them, and the rate is not that of the other.
+        // A run that measured nothing is left out, and the rate may belong to the other run.
         [one] if one.rate_per_s.value == search.rate_per_s => one.rate_per_s,
         _ => Figure::bare(search.rate_per_s),
     };

@@ -3,37 +3,20 @@ use dyno_testkit::simulate::{Service, Source, Station, System, simulate};
 use proptest::prelude::*;
 
 fn point(load: f64, rate: f64, response: f64) -> LoadPoint {
-    let quantity = |value| Quantity {
-        value,
-        uncertainty_ratio: 0.02,
-    };
-    LoadPoint {
-        load,
-        rate_per_s: quantity(rate),
-        response_s: quantity(response),
-    }
+    let quantity = |value| Quantity { value, uncertainty_ratio: 0.02 };
+    LoadPoint { load, rate_per_s: quantity(rate), response_s: quantity(response) }
 }
 
-/// One exponential server of 1 ms at these rates.
+/// One exponential server with 1 ms at these rates.
 fn one_server(rates: &[f64]) -> Vec<LoadPoint> {
     let response = |rate: f64| 0.001 / (1.0 - rate * 0.001);
-    rates
-        .iter()
-        .map(|rate| point(*rate, *rate, response(*rate)))
-        .collect()
+    rates.iter().map(|rate| point(*rate, *rate, response(*rate))).collect()
 }
 
 #[test]
 fn one_server_bends_at_half_of_its_capacity() {
     let points = one_server(&[100.0, 200.0, 300.0, 450.0, 600.0, 800.0, 900.0, 950.0]);
-    let Knee::Found {
-        load,
-        low,
-        high,
-        rate_per_s,
-        response_s,
-    } = knee(&points)
-    else {
+    let Knee::Found { load, low, high, rate_per_s, response_s } = knee(&points) else {
         panic!("{:?}", knee(&points));
     };
     assert!((load / 500.0 - 1.0).abs() < 0.05, "{load}");
@@ -43,7 +26,7 @@ fn one_server_bends_at_half_of_its_capacity() {
 }
 
 #[test]
-fn how_far_the_measurements_reach_does_not_move_it() {
+fn measured_range_does_not_move_the_knee() {
     let near = one_server(&[300.0, 450.0, 600.0, 700.0]);
     let far = one_server(&[10.0, 100.0, 300.0, 450.0, 600.0, 700.0, 900.0, 990.0, 999.0]);
     let load = |points: &[LoadPoint]| match knee(points) {
@@ -62,23 +45,16 @@ fn simulated_servers_bend_where_theory_predicts() {
             let rate_per_s = share * capacity;
             let system = System {
                 source: Source::Open { rate_per_s },
-                stations: vec![Station {
-                    servers,
-                    service: Service::Exponential(0.001),
-                }],
+                stations: vec![Station { servers, service: Service::Exponential(0.001) }],
                 warm_up_s: 5.0,
                 window_s: 60.0,
             };
             let seen = simulate(&system, (share * 1e4) as u64);
             point(rate_per_s, seen.rate_per_s(), seen.mean_response_s())
         };
-        let points: Vec<LoadPoint> = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-            .map(measure)
-            .to_vec();
-        let Knee::Found {
-            load, low, high, ..
-        } = knee(&points)
-        else {
+        let points: Vec<LoadPoint> =
+            [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9].map(measure).to_vec();
+        let Knee::Found { load, low, high, .. } = knee(&points) else {
             panic!("{:?}", knee(&points));
         };
         assert!((load / expected - 1.0).abs() < 0.1, "{servers}: {load}");
@@ -94,9 +70,7 @@ fn clients_bend_where_the_rate_stops_growing() {
         point(f64::from(n), rate, f64::from(n) / rate)
     });
     match knee(&points) {
-        Knee::Found {
-            load, low, high, ..
-        } => {
+        Knee::Found { load, low, high, .. } => {
             assert!((load / 8.0 - 1.0).abs() < 0.01, "{load}");
             assert_eq!((low, high), (4.0, 16.0));
         }
@@ -105,16 +79,11 @@ fn clients_bend_where_the_rate_stops_growing() {
 }
 
 #[test]
-fn a_knee_outside_of_the_measured_loads_is_not_guessed() {
+fn knee_outside_the_measured_loads_is_not_guessed() {
     let below = one_server(&[600.0, 700.0, 800.0, 900.0]);
     assert_eq!(knee(&below), Knee::BelowMeasured { lowest_load: 600.0 });
     let above = one_server(&[100.0, 200.0, 300.0, 400.0]);
-    assert_eq!(
-        knee(&above),
-        Knee::AboveMeasured {
-            highest_load: 400.0
-        }
-    );
+    assert_eq!(knee(&above), Knee::AboveMeasured { highest_load: 400.0 });
     assert_eq!(knee(&above[1..]), Knee::TooFewLoads);
     let mut broken = above.clone();
     broken[0].response_s.value = 0.0;

@@ -4,22 +4,21 @@
 //! chapter 5; J. Zahorjan, K. C. Sevcik, D. L. Eager and B. Galler, "Balanced Job Bound Analysis of
 //! Queueing Networks", *Communications of the ACM* 25 (1982).
 //!
-//! Both are stated there for single servers. A resource of `m` servers with demand `D` saturates at
-//! `m / D` and delays a lone operation by `D`. For the pessimistic side it is replaced by one server
-//! of demand `D / m` and a delay of `D (m − 1) / m` (A. Seidmann, P. Schweitzer and S.
-//! Shalev-Oren, "Computerized Closed Queueing Network Models of Flexible Manufacturing Systems",
-//! *Large Scale Systems* 12 (1987)), which is never faster; for the optimistic balanced bound by a
-//! delay of `D`, which is never slower.
+//! Both are stated there for single servers. A resource with `m` servers and demand `D` saturates at `m / D`
+//! and delays a lone operation by `D`. For the pessimistic side it is replaced by one server with demand `D /
+//! m` and a delay of `D (m − 1) / m` (A. Seidmann, P. Schweitzer and S. Shalev-Oren, "Computerized Closed
+//! Queueing Network Models of Flexible Manufacturing Systems", *Large Scale Systems* 12 (1987)), which is never
+//! faster; for the optimistic balanced bound by a delay of `D`, which is never slower.
 //!
-//! The asymptotic bounds need only that operations do not depend on each other; the balanced ones
-//! assume exponential service or processor sharing (a separable network).
+//! The asymptotic bounds require only that operations do not depend on each other; the balanced ones assume
+//! exponential service or processor sharing (a separable network).
 
 use super::demand::bottleneck;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Bounds, ClosedSystem};
 
-/// The rate that no number of clients exceeds, with the uncertainty of the largest demand;
-/// infinite if nothing is demanded.
+/// The rate that no number of clients exceeds, with the uncertainty of the largest demand; infinite without
+/// demands.
 pub fn saturation_rate_per_s(system: &ClosedSystem) -> Quantity {
     match bottleneck(&system.demands) {
         Some(demand) => demand.saturation_rate_per_s(),
@@ -27,15 +26,15 @@ pub fn saturation_rate_per_s(system: &ClosedSystem) -> Quantity {
     }
 }
 
-/// N*: number of clients where the two upper bounds of the rate meet. Beyond it, operations
-/// certainly wait for each other. `None` if nothing is demanded.
+/// N*: number of clients where the two upper bounds of the rate meet. Beyond it, operations certainly wait for
+/// each other. `None` without demands.
 pub fn saturation_clients(system: &ClosedSystem) -> Option<f64> {
     let largest = bottleneck(&system.demands)?.per_server_s();
     Some((system.lone_response_s() + system.think_time_s) / largest)
 }
 
-/// The rate of this many clients that never wait for each other, with the uncertainty that the lone response time (a share
-/// of it) leaves.
+/// The rate of this many clients that never wait for each other, with the uncertainty of the lone response time
+/// (a share of it).
 pub fn rate_without_waiting_per_s(
     system: &ClosedSystem,
     clients: u32,
@@ -49,8 +48,8 @@ pub fn rate_without_waiting_per_s(
     }
 }
 
-/// The upper bound of the rate at this many clients, with its uncertainty: that of the largest
-/// demand where it binds, and that of the lone response time elsewhere.
+/// The upper bound of the rate at this many clients, with the uncertainty of the largest demand if it binds,
+/// otherwise of the lone response time.
 pub fn rate_bound_per_s(
     system: &ClosedSystem,
     clients: u32,
@@ -58,14 +57,10 @@ pub fn rate_bound_per_s(
 ) -> Quantity {
     let light = rate_without_waiting_per_s(system, clients, lone_uncertainty_ratio);
     let heavy = saturation_rate_per_s(system);
-    if light.value < heavy.value {
-        light
-    } else {
-        heavy
-    }
+    if light.value < heavy.value { light } else { heavy }
 }
 
-/// All bounds at this many clients; `None` without a client, or if an operation takes no time.
+/// All bounds at this many clients; `None` without clients, or if an operation takes no time.
 pub fn bounds(system: &ClosedSystem, clients: u32) -> Option<Bounds> {
     let n = f64::from(clients);
     let rate_high = rate_bound_per_s(system, clients, 0.0).value;
@@ -115,7 +110,7 @@ fn optimistic(system: &ClosedSystem) -> SingleServers {
     SingleServers::new(&queues, delay_s)
 }
 
-/// Single servers in a row with a delay, the thinking included.
+/// Single servers in a row with a delay that includes think time.
 struct SingleServers {
     demand_s: f64,
     largest_s: f64,
@@ -125,12 +120,8 @@ struct SingleServers {
 
 impl SingleServers {
     fn new(queues: &[f64], delay_s: f64) -> Self {
-        // A resource without demand is no station: it would lower the mean, and loosen the bound.
-        let used: Vec<f64> = queues
-            .iter()
-            .copied()
-            .filter(|demand| *demand > 0.0)
-            .collect();
+        // A resource without demand is not a station: it would lower the mean and loosen the bound.
+        let used: Vec<f64> = queues.iter().copied().filter(|demand| *demand > 0.0).collect();
         let demand_s: f64 = used.iter().sum();
         Self {
             demand_s,
@@ -179,30 +170,23 @@ mod tests {
 
     #[test]
     fn single_servers_give_the_numbers_of_the_formulas() {
-        // Demands 5, 4 and 3 s, 15 s of thinking, 3 clients.
+        // Demands 5, 4 and 3 s, 15 s of think time, 3 clients.
         let bounds = bounds(&system(&[(1, 5.0), (1, 4.0), (1, 3.0)], 15.0), 3).unwrap();
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
         near(bounds.rate_high_per_s, 3.0 / 27.0);
         near(bounds.rate_low_per_s, 3.0 / 51.0);
         near(bounds.response_low_s, 12.0);
         near(bounds.response_high_s, 36.0);
-        near(
-            bounds.balanced_response_low_s,
-            12.0 + 2.0 * 4.0 / (1.0 + 15.0 / 12.0),
-        );
-        near(
-            bounds.balanced_response_high_s,
-            12.0 + 2.0 * 5.0 / (1.0 + 15.0 / 36.0),
-        );
+        near(bounds.balanced_response_low_s, 12.0 + 2.0 * 4.0 / (1.0 + 15.0 / 12.0));
+        near(bounds.balanced_response_high_s, 12.0 + 2.0 * 5.0 / (1.0 + 15.0 / 36.0));
     }
 
     #[test]
     fn the_asymptotes_meet_at_the_saturation_point() {
         let system = system(&[(2, 4.0), (1, 1.0)], 5.0);
         assert_eq!(saturation_clients(&system), Some(5.0));
-        let rates: Vec<f64> = (4..=6)
-            .map(|n| bounds(&system, n).unwrap().rate_high_per_s)
-            .collect();
+        let rates: Vec<f64> =
+            (4..=6).map(|n| bounds(&system, n).unwrap().rate_high_per_s).collect();
         assert_eq!(rates, [0.4, 0.5, 0.5]);
     }
 
@@ -224,7 +208,7 @@ mod tests {
     fn bound_has_the_uncertainty_of_the_binding_side() {
         let mut system = system(&[(1, 1.0)], 9.0);
         system.demands[0].uncertainty_ratio = 0.1;
-        // Of ten seconds of a cycle one is uncertain.
+        // One of the ten seconds of a cycle is uncertain.
         let light = rate_bound_per_s(&system, 5, 0.02).uncertainty_ratio;
         assert!((light - 0.002).abs() < 1e-12, "{light}");
         assert_eq!(rate_bound_per_s(&system, 50, 0.02).uncertainty_ratio, 0.1);
@@ -235,12 +219,7 @@ mod tests {
         assert_eq!(bounds(&system(&[], 0.0), 3), None);
         assert_eq!(bounds(&system(&[(1, 1.0)], 0.0), 0), None);
         assert_eq!(saturation_clients(&system(&[], 1.0)), None);
-        assert_eq!(
-            bounds(&system(&[(1, 0.0)], 2.0), 4)
-                .unwrap()
-                .balanced_rate_high_per_s,
-            2.0
-        );
+        assert_eq!(bounds(&system(&[(1, 0.0)], 2.0), 4).unwrap().balanced_rate_high_per_s, 2.0);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Service demand: the time that an operation needs of a resource, whoever it waits for.
+//! Service demand: the time for which an operation occupies a resource, in any position of the queue.
 //!
 //! Lazowska et al., *Quantitative System Performance* (1984), section 3.4: `D = U / X`, with the
 //! utilization `U` of a resource of several servers counted in busy servers.
@@ -7,7 +7,7 @@ use crate::estimate::combined;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Demand, Resource};
 
-/// What one operation needed of a resource at this rate; `None` if nothing was done.
+/// Demand of one operation for this resource at this rate; `None` without operations.
 pub fn demand(resource: &Resource, rate_per_s: Quantity) -> Option<Demand> {
     let demand_s = resource.busy_servers().value / rate_per_s.value;
     (demand_s.is_finite() && demand_s >= 0.0).then(|| Demand {
@@ -19,8 +19,8 @@ pub fn demand(resource: &Resource, rate_per_s: Quantity) -> Option<Demand> {
     })
 }
 
-/// The resource that saturates first: the one with the largest demand per server. `None` if no
-/// demand is above 0.
+/// The resource that saturates first: the one with the largest demand per server. `None` if no demand is above
+/// 0.
 pub fn bottleneck(demands: &[Demand]) -> Option<&Demand> {
     let needed = demands.iter().filter(|demand| demand.demand_s > 0.0);
     needed.max_by(|a, b| a.per_server_s().total_cmp(&b.per_server_s()))
@@ -42,10 +42,7 @@ mod tests {
 
     #[test]
     fn the_demand_of_two_cpus_counts_both() {
-        let rate = Quantity {
-            value: 10_000.0,
-            uncertainty_ratio: 0.04,
-        };
+        let rate = Quantity { value: 10_000.0, uncertainty_ratio: 0.04 };
         let demand = demand(&resource("server CPU", 2, 0.24), rate).unwrap();
         assert!((demand.demand_s - 48e-6).abs() < 1e-12);
         assert!((demand.uncertainty_ratio - 0.05).abs() < 1e-12);

@@ -1,7 +1,7 @@
-//! The operational laws: relations between counts and times that hold in every system that is
-//! watched long enough, whatever its distributions. Each check compares what was measured with what
-//! the law makes of other measurements; a difference beyond the uncertainty of both is an error of
-//! measurement, not a property of the server.
+//! The operational laws: relations between counts and times that hold in every system over a long enough time,
+//! whatever its distributions. Each check compares a measurement with the law's prediction from other
+//! measurements; a difference beyond the uncertainty of both is a measurement error, not a property of the
+//! server.
 //!
 //! P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing Network Models", *ACM
 //! Computing Surveys* 10 (1978); E. D. Lazowska, J. Zahorjan, G. S. Graham and K. C. Sevcik,
@@ -15,12 +15,12 @@ use crate::little::LITTLE_TOLERANCE_RATIO;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Demand, Law, LawCheck, LawVerdict, Resource};
 
-/// From this relative uncertainty on a check is not worth its name: a law "confirmed" to a third
-/// of the value would hide most errors that it is there to find.
+/// Relative uncertainty from which a check is meaningless: a law "confirmed" to a third of the value would hide
+/// most errors that it should find.
 pub const MOST_UNCERTAINTY_RATIO: f64 = 1.0 / 3.0;
 
-/// Difference that is never called broken, however small the statistical uncertainty: what the
-/// edges of a phase and the counters of the system can do to an honest measurement.
+/// Difference that is never called broken, however small the statistical uncertainty: the possible effect of
+/// phase edges and system counters on a correct measurement.
 pub fn tolerance_ratio(law: Law) -> f64 {
     match law {
         // CPU time is counted in ticks of up to 10 ms, and other processes share the counters.
@@ -68,24 +68,19 @@ fn verdict(law: Law, difference_ratio: f64, uncertainty_ratio: f64) -> LawVerdic
     }
 }
 
-/// Little's law: mean operations in flight against the rate (per second) times the time of each
-/// (seconds). In flight from intended start to end goes with response time, from send to end with
-/// service time. `None` if one of them is not a positive number.
+/// Little's law: mean operations in flight against the rate (per second) times the time of each (seconds). In
+/// flight from intended start to end belongs to response time, from send to end to service time. `None` if one
+/// of them is not a positive number.
 pub fn little(in_flight: Quantity, rate_per_s: Quantity, time_s: Quantity) -> Option<LawCheck> {
     check(Law::Little, None, [in_flight, product(rate_per_s, time_s)])
 }
 
-/// The utilization law: busy servers of a resource against the rate times a demand that was
-/// measured elsewhere, such as at a low load or by another counter. `None` if one of them is not
-/// a positive number.
+/// The utilization law: busy servers of a resource against the rate times a demand from another measurement,
+/// such as a low load or another counter. `None` if one of them is not a positive number.
 pub fn utilization(resource: &Resource, rate_per_s: Quantity, demand: &Demand) -> Option<LawCheck> {
     let predicted = product(rate_per_s, demand.quantity());
     let subject = Some(resource.name.as_str());
-    check(
-        Law::Utilization,
-        subject,
-        [resource.busy_servers(), predicted],
-    )
+    check(Law::Utilization, subject, [resource.busy_servers(), predicted])
 }
 
 /// The response time law of a closed loop: measured response time against `N / X − Z`. `None` if
@@ -104,15 +99,12 @@ pub fn response_time(
 pub fn less_think_time(clients: u32, rate_per_s: Quantity, think_time_s: f64) -> Quantity {
     let cycle_s = f64::from(clients) / rate_per_s.value;
     let value = cycle_s - think_time_s;
-    Quantity {
-        value,
-        uncertainty_ratio: rate_per_s.uncertainty_ratio * cycle_s / value,
-    }
+    Quantity { value, uncertainty_ratio: rate_per_s.uncertainty_ratio * cycle_s / value }
 }
 
-/// The forced flow law: measured rate of a part (per second) against its visits per operation times
-/// the rate of the whole, such as commands of the server against operations of the client. `None`
-/// if one of them is not a positive number.
+/// The forced flow law: measured rate of a part (per second) against its visits per operation times the rate of
+/// the whole, such as server commands against client operations. `None` if one of them is not a positive
+/// number.
 pub fn forced_flow(
     part: &str,
     flow_per_s: Quantity,
@@ -123,12 +115,12 @@ pub fn forced_flow(
     check(Law::ForcedFlow, Some(part), [flow_per_s, predicted])
 }
 
-/// A measured rate against an upper bound of it, both per second.
+/// A measured rate against its upper bound, both per second.
 pub fn rate_within_bound(rate_per_s: Quantity, bound_per_s: Quantity) -> Option<LawCheck> {
     check(Law::RateBound, None, [rate_per_s, bound_per_s])
 }
 
-/// A measured response time against a lower bound of it, both in seconds.
+/// A measured response time against its lower bound, both in seconds.
 pub fn response_within_bound(response_s: Quantity, bound_s: Quantity) -> Option<LawCheck> {
     check(Law::ResponseBound, None, [response_s, bound_s])
 }

@@ -1,34 +1,22 @@
-//! The laws on simulated systems, whose every count is independent of the others.
+//! The laws on simulated systems with independent counts.
 
 use super::*;
 use dyno_record::experiment::ClosedSystem;
 use dyno_testkit::simulate::{Observation, Service, Source, Station, System, simulate};
 
-/// Two CPUs of 4 ms, a disk of 1.5 ms and a network delay of 1 ms.
+/// Two CPUs with 4 ms, a disk with 1.5 ms and a network delay of 1 ms.
 const CPU: usize = 0;
 const DISK: usize = 1;
 const STATIONS: [Station; 3] = [
-    Station {
-        servers: 2,
-        service: Service::Exponential(0.004),
-    },
-    Station {
-        servers: 1,
-        service: Service::Exponential(0.0015),
-    },
-    Station {
-        servers: u32::MAX,
-        service: Service::Constant(0.001),
-    },
+    Station { servers: 2, service: Service::Exponential(0.004) },
+    Station { servers: 1, service: Service::Exponential(0.0015) },
+    Station { servers: u32::MAX, service: Service::Constant(0.001) },
 ];
 const THINK_TIME_S: f64 = 0.02;
 
 fn closed(clients: u32, seed: u64) -> Observation {
     let system = System {
-        source: Source::Closed {
-            clients,
-            think: Service::Exponential(THINK_TIME_S),
-        },
+        source: Source::Closed { clients, think: Service::Exponential(THINK_TIME_S) },
         stations: STATIONS.to_vec(),
         warm_up_s: 5.0,
         window_s: 200.0,
@@ -48,10 +36,7 @@ fn resource(seen: &Observation, station: usize) -> Resource {
 }
 
 fn measured(value: f64) -> Quantity {
-    Quantity {
-        value,
-        uncertainty_ratio: 0.01,
-    }
+    Quantity { value, uncertainty_ratio: 0.01 }
 }
 
 fn true_system() -> ClosedSystem {
@@ -91,10 +76,7 @@ fn every_law_holds_in_a_closed_system_at_every_load() {
         let fastest = Quantity::exact(bounds.response_low_s);
         assert_holds(response_within_bound(response, fastest));
         let inside = bounds.balanced_rate_low_per_s * 0.98..=bounds.balanced_rate_high_per_s * 1.02;
-        assert!(
-            inside.contains(&rate.value),
-            "{clients}: {rate:?}, {bounds:?}"
-        );
+        assert!(inside.contains(&rate.value), "{clients}: {rate:?}, {bounds:?}");
     }
 }
 
@@ -113,7 +95,7 @@ fn little_and_utilization_hold_under_open_load() {
         assert_holds(little(measured(seen.mean_in_flight), rate, response));
         let demand = &true_system().demands[CPU];
         assert_holds(utilization(&resource(&seen, CPU), rate, demand));
-        // Each operation visits each station once, and the station counts for itself.
+        // Each operation visits each station once, and the station counts separately.
         for served in &seen.served {
             let flow = measured(*served as f64 / seen.window_s);
             assert_holds(forced_flow("visits", flow, Quantity::exact(1.0), rate));
@@ -125,7 +107,7 @@ fn little_and_utilization_hold_under_open_load() {
 }
 
 #[test]
-fn demands_are_found_again_and_name_the_bottleneck() {
+fn demands_are_recovered_and_name_the_bottleneck() {
     let seen = closed(30, 9);
     let rate = measured(seen.rate_per_s());
     let demands: Vec<Demand> = [CPU, DISK]
@@ -143,37 +125,21 @@ fn demands_are_found_again_and_name_the_bottleneck() {
 }
 
 #[test]
-fn wrong_counts_break_the_law_that_they_belong_to() {
+fn wrong_counts_break_their_law() {
     let seen = closed(16, 5);
     let rate = measured(seen.rate_per_s());
     let response = measured(seen.mean_response_s());
     let broken = |check: Option<LawCheck>| check.unwrap().verdict == LawVerdict::Broken;
     let lost = measured(seen.rate_per_s() * 0.95);
-    assert!(broken(little(
-        measured(seen.mean_in_flight),
-        lost,
-        response
-    )));
+    assert!(broken(little(measured(seen.mean_in_flight), lost, response)));
     assert!(broken(response_time(17, rate, THINK_TIME_S, response)));
     assert!(broken(response_time(16, rate, 0.0, response)));
     let mut overstated = true_system().demands[CPU].clone();
     overstated.demand_s *= 1.2;
-    assert!(broken(utilization(
-        &resource(&seen, CPU),
-        rate,
-        &overstated
-    )));
-    assert!(broken(forced_flow(
-        "commands",
-        rate,
-        Quantity::exact(1.1),
-        rate
-    )));
+    assert!(broken(utilization(&resource(&seen, CPU), rate, &overstated)));
+    assert!(broken(forced_flow("commands", rate, Quantity::exact(1.1), rate)));
     assert!(broken(rate_within_bound(rate, measured(rate.value * 0.9))));
-    assert!(broken(response_within_bound(
-        response,
-        measured(response.value * 1.1)
-    )));
+    assert!(broken(response_within_bound(response, measured(response.value * 1.1))));
 }
 
 #[test]
@@ -187,10 +153,7 @@ fn bounds_are_broken_from_one_side_only() {
 
 #[test]
 fn agreement_of_vague_numbers_does_not_confirm_a_law() {
-    let vague = Quantity {
-        value: 1.0,
-        uncertainty_ratio: 0.4,
-    };
+    let vague = Quantity { value: 1.0, uncertainty_ratio: 0.4 };
     let check = little(vague, Quantity::exact(1.0), Quantity::exact(1.0)).unwrap();
     assert_eq!(check.verdict, LawVerdict::TooUncertain);
     let check = little(vague, Quantity::exact(1.0), Quantity::exact(5.0)).unwrap();
@@ -198,7 +161,7 @@ fn agreement_of_vague_numbers_does_not_confirm_a_law() {
 }
 
 #[test]
-fn the_uncertainty_of_a_short_response_grows_with_the_thinking() {
+fn uncertainty_of_short_responses_grows_with_think_time() {
     let check = response_time(10, measured(10.0), 0.9, measured(0.1)).unwrap();
     assert!((check.predicted - 0.1).abs() < 1e-9);
     assert!((check.uncertainty_ratio - (0.1f64 * 0.1 + 0.01 * 0.01).sqrt()).abs() < 1e-9);

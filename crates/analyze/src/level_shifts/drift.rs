@@ -1,16 +1,16 @@
-//! A slope within the levels, and whether it is more than chance.
+//! The slope within the levels, and its significance.
 //!
 //! Slope: H. Theil, "A rank-invariant method of linear and polynomial regression analysis", *Indagationes
-//! Mathematicae* 12 (1950), and P. K. Sen, *Journal of the American Statistical Association* 63 (1968): the median of
-//! the slopes of all pairs, here of pairs within a level. Significance: H. B. Mann, *Econometrica* 13 (1945), and M. G.
-//! Kendall, *Rank Correlation Methods* (1975), the number of pairs that rise without that of pairs that fall, added up
-//! over the levels. Windows that resemble their neighbours make its variance larger: K. H. Hamed and A. R. Rao, "A
-//! modified Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add the
-//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, and
-//! Student's distribution replaces the normal one, with the degrees of freedom of the effective number of blocks: in
-//! short series the memory is as uncertain as the drift.
+//! Mathematicae* 12 (1950), and P. K. Sen, *Journal of the American Statistical Association* 63 (1968): the
+//! median of the slopes of all pairs, here of pairs within a level. Significance: H. B. Mann, *Econometrica* 13
+//! (1945), and M. G. Kendall, *Rank Correlation Methods* (1975): the number of rising pairs minus the number of
+//! falling pairs, added up over the levels. Autocorrelation increases its variance: K. H. Hamed and A. R. Rao,
+//! "A modified Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add
+//! the significant autocorrelations of the ranks; here all up to the first that is not positive count, and
+//! Student's distribution replaces the normal one, with the degrees of freedom of the effective number of
+//! blocks: in short series the memory is as uncertain as the drift.
 //!
-//! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
+//! Long levels are reduced to the medians of blocks of equal length. O(b²) for b ≤ 300 blocks.
 
 use super::scores::Scale;
 use crate::robust::{median, ordered_pairs, ranks};
@@ -22,19 +22,19 @@ use std::ops::Range;
 /// Most blocks of a series.
 const MOST_BLOCKS: usize = 300;
 
-/// Fewest blocks of a level that tell of a drift.
+/// Fewest blocks of a level that can show a drift.
 const FEWEST_BLOCKS: usize = 8;
 
-/// What a drift by a constant amount leaves of the level, at least.
+/// Smallest share of the level that remains after a drift by a constant amount.
 const LEAST_REMAINDER: f64 = 0.05;
 
 /// A change in one direction, on the scale of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Slope {
-    /// Change from the first window to the next.
+    /// Change per window.
     per_window: f64,
-    /// Whether the amount is the same from each window to the next where values are logarithms, so that their
-    /// difference is not.
+    /// Whether the change per window is a constant amount although the values are logarithms, so that their
+    /// difference is not constant.
     is_amount: bool,
 }
 
@@ -51,13 +51,10 @@ impl Slope {
                 }
             }
         }
-        Slope {
-            per_window: median(slopes).unwrap_or_default(),
-            is_amount: false,
-        }
+        Slope { per_window: median(slopes).unwrap_or_default(), is_amount: false }
     }
 
-    /// The slopes of the whole series: by a constant difference on its scale, and on that of logarithms also by a
+    /// The slopes of the whole series: by a constant difference on its scale, and for logarithms also by a
     /// constant amount.
     pub(super) fn of_whole(values: &[f64], scale: Scale) -> Vec<Slope> {
         let whole = 0..values.len();
@@ -65,15 +62,13 @@ impl Slope {
         if scale != Scale::Linear {
             let amounts: Vec<f64> = values.iter().map(|value| value.exp()).collect();
             let slope = Slope::within(&amounts, &[whole]).per_window;
-            let starts = amounts.iter().enumerate();
-            let start = median(starts.map(|(place, amount)| amount - slope * place as f64));
+            let start = median(
+                amounts.iter().enumerate().map(|(place, amount)| amount - slope * place as f64),
+            );
             let per_window = slope / start.unwrap_or(1.0);
-            // A line that reaches 0 within the series describes none of positive values.
+            // A line that reaches 0 within the series cannot describe positive values.
             let is_positive = 1.0 + per_window * values.len() as f64 > LEAST_REMAINDER;
-            slopes.extend(is_positive.then_some(Slope {
-                per_window,
-                is_amount: true,
-            }));
+            slopes.extend(is_positive.then_some(Slope { per_window, is_amount: true }));
         }
         slopes
     }
@@ -94,8 +89,8 @@ impl Slope {
     }
 }
 
-/// The probability of as many pairs in one order in parts of a stationary series, with the memory that is left without
-/// the slope; `None` if all parts are too short.
+/// The probability of at least as many pairs in one order in parts of a stationary series, with the memory that
+/// remains without the slope; `None` if all parts are too short.
 pub(super) fn p_value(values: &[f64], parts: &[Range<usize>], slope: Slope) -> Option<f64> {
     let flat = slope.removed_from(values);
     let (mut score, mut variance, mut effective) = (0.0, 0.0, 0.0);
@@ -125,27 +120,27 @@ impl Blocks {
         let medians = values[part].chunks_exact(length);
         Blocks {
             length,
-            medians: medians
-                .filter_map(|block| median(block.iter().copied()))
-                .collect(),
+            medians: medians.filter_map(|block| median(block.iter().copied())).collect(),
         }
     }
 }
 
-/// Variance of that number for independent values.
+/// Variance of the pair count for independent values.
 fn independent_variance(count: usize) -> f64 {
     let n = count as f64;
     n * (n - 1.0) * (2.0 * n + 5.0) / 18.0
 }
 
-/// What the memory of a series without drift makes of that variance, 1 without any. `None` for a series without
-/// variation.
+/// Factor of the memory on this variance, for a series without drift; 1 without memory. `None` for a series
+/// without variation.
 fn memory_factor(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let ranks = ranks(values);
     let covariances = autocovariances(&ranks, values.len() / 2);
-    let terms = covariances.iter().enumerate().skip(1);
-    let remembered: f64 = terms
+    let remembered: f64 = covariances
+        .iter()
+        .enumerate()
+        .skip(1)
         .take_while(|(_, covariance)| **covariance > 0.0)
         .map(|(lag, covariance)| {
             let left = n - lag as f64;

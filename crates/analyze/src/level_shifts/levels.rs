@@ -1,4 +1,5 @@
-//! The levels of a series: found by splitting, moved to their exact places, and merged where they hardly differ.
+//! The levels of a series: found by splitting, moved to their exact positions, and merged if they hardly
+//! differ.
 
 use super::LevelShiftSettings;
 use super::drift::Slope;
@@ -10,27 +11,27 @@ use crate::resampling::Resampling;
 use crate::robust::median;
 use std::ops::Range;
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 11;
 
-/// A place is likely if the log-likelihood there is lower than at the best one by less than this, which holds
-/// for nearly all true places.
+/// A position is likely if its log-likelihood is lower than the best one's by less than this, which holds for
+/// nearly all true positions.
 const LIKELY_LOSS: f64 = 4.0;
 
-/// Effective windows from which on the memory of a series is known well enough.
+/// Effective windows from which the memory of a series is known well enough.
 const WELL_KNOWN_WINDOWS: f64 = 40.0;
 
-/// Times that the places are moved; they stay where they are after two or three.
+/// Number of times that the positions are moved; they are stable after two or three.
 const MOST_MOVES: usize = 5;
 
 /// A change between two levels, on the scale of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Change {
-    /// Number of windows before it.
+    /// Number of windows before the change.
     pub(super) index: usize,
-    /// First likely place.
+    /// First likely position.
     pub(super) earliest: usize,
-    /// Last likely place.
+    /// Last likely position.
     pub(super) latest: usize,
     /// Median of the level before.
     pub(super) before: f64,
@@ -50,11 +51,11 @@ pub(super) struct Levels {
     memory_time: f64,
 }
 
-/// A place to split at, with its p value.
+/// A position of a split, with its p value.
 type Place = (usize, f64);
 
 impl Levels {
-    /// Finds the levels of values that are left without a slope.
+    /// Finds the levels of values without a slope.
     pub(super) fn found(
         values: &[f64],
         slope: Slope,
@@ -108,12 +109,7 @@ impl Levels {
                 p_value: *p_value,
             }
         });
-        Levels {
-            changes: changes.collect(),
-            windows: values.len(),
-            deviations,
-            memory_time,
-        }
+        Levels { changes: changes.collect(), windows: values.len(), deviations, memory_time }
     }
 
     pub(super) fn changes(&self) -> &[Change] {
@@ -126,13 +122,13 @@ impl Levels {
         ranges(&places, self.windows)
     }
 
-    /// Windows that are worth one independent window, between the changes.
+    /// Number of windows that are worth one independent window, between the changes.
     pub(super) fn memory_time(&self) -> f64 {
         self.memory_time
     }
 
-    /// What this description leaves unexplained and what it asks for: the information criterion of G. Schwarz,
-    /// *Annals of Statistics* 6 (1978), for Laplace's distribution and the effective number of windows.
+    /// Cost of the unexplained rest and of the parameters: the information criterion of G. Schwarz, *Annals of
+    /// Statistics* 6 (1978), for Laplace's distribution and the effective number of windows.
     pub(super) fn cost(&self, has_slope: bool, memory_time: f64) -> f64 {
         let windows = self.windows as f64;
         let effective = (windows / memory_time).max(2.0);
@@ -155,8 +151,8 @@ fn medians(values: &[f64], places: &[Place]) -> Vec<f64> {
         .collect()
 }
 
-/// Splits a part of the series at its clearest place if that is significant, and then both sides. A part has the
-/// share of the false alarms that it has of the windows.
+/// Splits a part of the series at its clearest position if that is significant, and then both sides. A part's
+/// share of the false alarms is its share of the windows.
 fn split(
     values: &[f64],
     part: Range<usize>,
@@ -170,7 +166,7 @@ fn split(
     };
     let memory = Memory::of(inside, least);
     let limit = limit(part.len(), memory, settings) * part.len() as f64 / values.len() as f64;
-    // The same part draws the same numbers, whatever was looked at before.
+    // The same part draws the same numbers, independent of earlier parts.
     let seed = settings.seed ^ ((part.start as u64) << 32) ^ part.end as u64;
     let mut rng = Resampling::seeded(seed).rng(STREAM);
     let p_value = p_value(found.size, inside.len(), least, memory, limit, &mut rng);
@@ -183,16 +179,16 @@ fn split(
     split(values, index..part.end, settings, places);
 }
 
-/// The probability of a false alarm that is allowed: less than asked for where so few windows are independent
-/// that their memory is not well known.
+/// The allowed probability of a false alarm: lower than requested if so few windows are independent that their
+/// memory is poorly known.
 fn limit(windows: usize, memory: Memory, settings: LevelShiftSettings) -> f64 {
     let effective = windows as f64 / memory.time();
     settings.false_alarm_ratio * (effective / WELL_KNOWN_WINDOWS).min(1.0).powi(2)
 }
 
-/// The best place near a split that was found on a coarse grid, relative to the start of the part.
+/// The best position near a split from a coarse grid, relative to the start of the part.
 fn best_place(values: &[f64], part: Range<usize>, near: usize, least: usize) -> usize {
-    // A level further away is none of the two that this split separates.
+    // A level further away is not one of the two that this split separates.
     let reach = (part.len() / 32).max(2 * least);
     let around = near.saturating_sub(reach).max(part.start)..(near + reach).min(part.end);
     let before = median(values[around.start..near].iter().copied());
@@ -200,12 +196,12 @@ fn best_place(values: &[f64], part: Range<usize>, near: usize, least: usize) -> 
     let levels = before.zip(after);
     let best = levels
         .and_then(|(before, after)| Profile::of(values, around, before, after, least / 2).best());
-    // Sides keep the least length.
+    // Both sides keep the minimum length.
     let place = best.unwrap_or(near);
     place.clamp(part.start + least, part.end - least) - part.start
 }
 
-/// Moves each change to where the deviations from the medians of its two levels are smallest.
+/// Moves each change to the position with the smallest deviations from the medians of its two levels.
 fn move_to_best(values: &[f64], places: &mut [Place], least: usize) {
     for _ in 0..MOST_MOVES {
         let mut has_moved = false;
@@ -225,7 +221,7 @@ fn move_to_best(values: &[f64], places: &mut [Place], least: usize) {
     }
 }
 
-/// Sums of absolute deviations from two levels, for each place of the change between them.
+/// Sums of absolute deviations from two levels, for each position of the change between them.
 struct Profile {
     first_place: usize,
     sums: Vec<f64>,
@@ -248,18 +244,16 @@ impl Profile {
         Profile { first_place, sums }
     }
 
-    /// The first of the best places; `None` if there is none.
+    /// The first of the best positions; `None` if there is none.
     fn best(&self) -> Option<usize> {
-        let sums = self.sums.iter().enumerate();
-        let best = sums.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        let best = self.sums.iter().enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
         best.map(|(offset, _)| self.first_place + offset)
     }
 
-    /// First and last place whose sum is larger than that at `index` by less than this.
+    /// First and last position with a sum that exceeds the sum at `index` by less than this.
     fn within(&self, index: usize, allowance: f64) -> (usize, usize) {
-        let Some(least) = index
-            .checked_sub(self.first_place)
-            .and_then(|offset| self.sums.get(offset))
+        let Some(least) =
+            index.checked_sub(self.first_place).and_then(|offset| self.sums.get(offset))
         else {
             return (index, index);
         };

@@ -1,53 +1,54 @@
-//! How windows resemble their neighbours, estimated so that changes of level do not count as memory.
+//! The autocorrelation of windows, estimated so that level changes do not count as memory.
 //!
-//! Model: independent noise, an autoregression of first order, or both, with a share of the variance for the second.
-//! Half the mean square of the differences over a distance `h` is then `variance · (1 − share · correlationʰ)`. A step
-//! touches only the `h` pairs that lie across it. Pairs across the clearest splits are left out, if these splits
-//! explain more than an autoregression does, and so is the largest fifth of the other differences, at every distance.
-//! The model whose ratios to distance 1 are closest to the observed ones is taken, where noise on top has to earn its
-//! place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)), after the ratios were raised by about their
-//! standard error: too little memory raises false alarms, too much only costs power. Idea of differences at two
-//! distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin, "A robust approach for estimating change-points in
-//! the mean of an AR(1) process", *Bernoulli* 23 (2017).
+//! Model: independent noise, a first-order autoregression, or both; `share` is the autoregression's share of
+//! the variance. Half the mean square of the differences over a distance `h` is then `variance · (1 − share ·
+//! correlationʰ)`. A step affects only the `h` pairs across it. Pairs across the clearest splits are left out
+//! if these splits explain more than an autoregression does, and so is the largest fifth of the other
+//! differences, at every distance. The model whose ratios to distance 1 are closest to the observed ones is
+//! chosen, with a penalty for additional noise (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)).
+//! The ratios are first raised by about their standard error: too little memory raises false alarms, too much
+//! only costs power. Idea of differences at two distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin,
+//! "A robust approach for estimating change-points in the mean of an AR(1) process", *Bernoulli* 23 (2017).
 
 use super::scan::clearest_split;
 use super::scores::scores;
 
-/// Share of the differences that counts, the smaller ones.
+/// Share of the differences that count, the smaller ones.
 const COUNTED_RATIO: f64 = 0.8;
 
-/// Distances that are compared with distance 1, as far as the series is long enough.
+/// Distances that are compared with distance 1, if the series is long enough.
 const DISTANCES: [usize; 10] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 
 /// Windows per window of distance.
 const WINDOWS_PER_DISTANCE: usize = 15;
 
-/// Ratios are raised by this over the root of the number of windows, and by this over their number: a short series
-/// hides the slow part of its memory.
+/// Ratios are raised by this over the root of the number of windows, and by this over their number: a short
+/// series hides the slow part of its memory.
 const SAFETY: f64 = 1.5;
 const SHORT_SAFETY: f64 = 8.0;
 
 /// Variance of the logarithm of a ratio, times the number of windows.
 const RATIO_VARIANCE: f64 = 2.0;
 
-/// Windows for each split whose pairs are left out, and most of those splits.
+/// Windows per split with excluded pairs, and the most such splits.
 const WINDOWS_PER_SPLIT: usize = 60;
 const MOST_SPLITS: usize = 16;
 
-/// What a split costs, in parameters: two for its place and its level, and three as it is the clearest of many.
+/// Cost of a split, in parameters: two for its position and its level, and three because it is the clearest of
+/// many.
 const PARAMETERS_PER_SPLIT: f64 = 5.0;
 
 /// The memory of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Memory {
-    /// Correlation of neighbours in the part that has memory, from 0 to below 1.
+    /// Correlation of neighbours in the autoregressive part, from 0 to below 1.
     pub(super) correlation: f64,
-    /// Share of the variance that this part has, from 0 to 1.
+    /// Share of the variance in the autoregressive part, from 0 to 1.
     pub(super) share: f64,
 }
 
 impl Memory {
-    /// Estimates the memory of values that may change their level a few times, to levels of at least `least` windows.
+    /// Estimates the memory of values with a few level changes, with levels of at least `least` windows.
     pub(super) fn of(values: &[f64], least: usize) -> Memory {
         let observed = observed_ratios(values, &levels(values, least));
         let precision = values.len() as f64 / RATIO_VARIANCE;
@@ -59,43 +60,35 @@ impl Memory {
     }
 
     fn none() -> Memory {
-        Memory {
-            correlation: 0.0,
-            share: 0.0,
-        }
+        Memory { correlation: 0.0, share: 0.0 }
     }
 
-    /// How many windows in a row are worth one independent window, for a mean over many.
+    /// Number of consecutive windows that are worth one independent window, for a mean over many.
     pub(super) fn time(self) -> f64 {
         1.0 + 2.0 * self.share * self.correlation / (1.0 - self.correlation)
     }
 
-    /// Windows after which the part with memory has forgotten most; beside noise that cannot be seen over shorter
+    /// Windows after which the autoregressive part is mostly decorrelated; noise hides this at shorter
     /// distances.
     fn reach(self) -> f64 {
         1.0 / (1.0 - self.correlation)
     }
 
-    /// What noise on top costs. An autoregression alone costs nothing, as the raised ratios ask for one.
+    /// Penalty for additional noise. A pure autoregression costs nothing, as the raised ratios favour it.
     fn price(self) -> f64 {
-        if self.share > 0.0 && self.share < 1.0 {
-            2.0
-        } else {
-            0.0
-        }
+        if self.share > 0.0 && self.share < 1.0 { 2.0 } else { 0.0 }
     }
 
     /// Sum of squared differences of the logarithms of the ratios.
     fn error(self, observed: &[(usize, f64)]) -> f64 {
         let at = |distance: usize| 1.0 - self.share * self.correlation.powi(distance as i32);
-        let squares = observed
-            .iter()
-            .map(|(distance, ratio)| (ratio / (at(*distance) / at(1))).ln().powi(2));
+        let squares =
+            observed.iter().map(|(distance, ratio)| (ratio / (at(*distance) / at(1))).ln().powi(2));
         squares.sum()
     }
 }
 
-/// The models that are tried.
+/// The candidate models.
 fn models() -> impl Iterator<Item = Memory> {
     let shares = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0];
     let correlations = (1..50).map(|step| f64::from(step) * 0.02);
@@ -104,8 +97,8 @@ fn models() -> impl Iterator<Item = Memory> {
     )
 }
 
-/// The number of the level that each value belongs to: as many of the clearest splits as explain more than the
-/// memory of the series would, by G. Schwarz' criterion with a price for the choice of each split.
+/// The level number of each value: as many of the clearest splits as explain more than the memory of the series
+/// would, by G. Schwarz' criterion with a cost for the choice of each split.
 fn levels(values: &[f64], least: usize) -> Vec<usize> {
     let scores = scores(values);
     let most = (values.len() / WINDOWS_PER_SPLIT).clamp(1, MOST_SPLITS);
@@ -132,7 +125,7 @@ fn levels(values: &[f64], least: usize) -> Vec<usize> {
     best
 }
 
-/// A part of the series with its clearest split and the size of that.
+/// A part of the series with its clearest split and the split's size.
 struct Part {
     start: usize,
     end: usize,
@@ -142,11 +135,7 @@ struct Part {
 impl Part {
     fn of(values: &[f64], start: usize, end: usize, least: usize) -> Part {
         let split = clearest_split(&scores(&values[start..end]), least);
-        Part {
-            start,
-            end,
-            place: split.map(|split| (start + split.position, split.size)),
-        }
+        Part { start, end, place: split.map(|split| (start + split.position, split.size)) }
     }
 
     fn size(&self) -> f64 {
@@ -154,7 +143,7 @@ impl Part {
     }
 }
 
-/// The number of the part that each value is in.
+/// The part number of each value.
 fn numbers(parts: &[Part], count: usize) -> Vec<usize> {
     let mut numbers = vec![0; count];
     for (number, part) in parts.iter().enumerate() {
@@ -163,8 +152,7 @@ fn numbers(parts: &[Part], count: usize) -> Vec<usize> {
     numbers
 }
 
-/// `n ln s²` with the variance `s²` of what an autoregression of first order around the means of the levels does not
-/// explain.
+/// `n ln s²` with the variance `s²` that a first-order autoregression around the level means does not explain.
 fn innovation_cost(scores: &[f64], levels: &[usize]) -> f64 {
     let count = levels.iter().max().map_or(0, |most| most + 1);
     let (mut sums, mut sizes) = (vec![0.0; count], vec![0.0; count]);
@@ -173,19 +161,17 @@ fn innovation_cost(scores: &[f64], levels: &[usize]) -> f64 {
         sizes[*level] += 1.0;
     }
     let rest = scores.iter().zip(levels);
-    let rest: Vec<f64> = rest
-        .map(|(score, level)| score - sums[*level] / sizes[*level])
-        .collect();
+    let rest: Vec<f64> = rest.map(|(score, level)| score - sums[*level] / sizes[*level]).collect();
     let product = |lag: usize| -> f64 { rest.iter().zip(&rest[lag..]).map(|(a, b)| a * b).sum() };
     let (square, neighbours) = (product(0), product(1));
     let correlation = (neighbours / square).clamp(0.0, 1.0);
     let unexplained = square - correlation * neighbours;
     let windows = scores.len() as f64;
-    // Scores without any noise left are as good as this much noise.
+    // Scores without residual noise count as having this much noise.
     windows * (unexplained.max(1e-3) / windows).ln()
 }
 
-/// Distances with the mean square of their differences relative to that of distance 1, each a little raised.
+/// Distances with their mean squared differences relative to distance 1, each slightly raised.
 fn observed_ratios(values: &[f64], levels: &[usize]) -> Vec<(usize, f64)> {
     let neighbours = trimmed_square(values, levels, 1);
     if neighbours == 0.0 {
@@ -196,12 +182,7 @@ fn observed_ratios(values: &[f64], levels: &[usize]) -> Vec<(usize, f64)> {
     DISTANCES
         .into_iter()
         .filter(|distance| *distance == 2 || distance * WINDOWS_PER_DISTANCE <= values.len())
-        .map(|distance| {
-            (
-                distance,
-                trimmed_square(values, levels, distance) / neighbours * raised,
-            )
-        })
+        .map(|distance| (distance, trimmed_square(values, levels, distance) / neighbours * raised))
         .filter(|(_, ratio)| *ratio > 0.0)
         .collect()
 }
@@ -226,14 +207,11 @@ mod tests {
     use dyno_testkit::simulate::{autoregressive, normal};
 
     fn mean_time(series: impl Fn(u64) -> Vec<f64>) -> f64 {
-        (0..60)
-            .map(|seed| Memory::of(&series(seed), 10).time())
-            .sum::<f64>()
-            / 60.0
+        (0..60).map(|seed| Memory::of(&series(seed), 10).time()).sum::<f64>() / 60.0
     }
 
     #[test]
-    fn the_memory_of_an_autoregression_is_found_or_a_little_more() {
+    fn memory_of_an_autoregression_is_at_most_overestimated() {
         // (1 + φ) / (1 − φ)
         for (correlation, least, most) in [(0.0, 1.0, 1.6), (0.5, 3.0, 5.0), (0.8, 8.5, 15.0)] {
             let time = mean_time(|seed| autoregressive(seed, 600, correlation));
@@ -253,10 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_hardly_taken_for_memory() {
+    fn steps_hardly_count_as_memory() {
         let time = mean_time(|seed| {
-            let noise = normal(seed, 240).into_iter().enumerate();
-            noise
+            normal(seed, 240)
+                .into_iter()
+                .enumerate()
                 .map(|(place, e)| e + 30.0 * (place / 120) as f64)
                 .collect()
         });
@@ -264,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_without_variation_has_no_memory() {
+    fn series_without_variation_has_no_memory() {
         assert_eq!(Memory::of(&[3.0; 50], 10), Memory::none());
         assert_eq!(Memory::none().time(), 1.0);
     }

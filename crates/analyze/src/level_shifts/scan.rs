@@ -1,21 +1,21 @@
-//! The largest difference between the two sides of any place, over intervals of all lengths.
+//! The largest difference between the two sides of any position, over intervals of all lengths.
 //!
-//! Intervals: seeded binary segmentation with a decay of 1/√2 (S. Kovács et al. 2023): of each length there are so
-//! many that neighbours overlap by half, and the next length is √2 times as long. In long intervals not every place is
-//! tried, but as many as find a change within a sixty-fourth of the interval; where exactly it is comes later.
-//! O(n) places in all, as short intervals have few and long intervals are few.
+//! Intervals: seeded binary segmentation with a decay of 1/√2 (S. Kovács et al. 2023): neighbouring intervals
+//! of one length overlap by half, and the next length is √2 times as long. In long intervals only some
+//! positions are tried, enough to find a change within a sixty-fourth of the interval; its exact position is
+//! determined later. O(n) positions in total, as short intervals have few positions and long intervals are few.
 
 use std::f64::consts::SQRT_2;
 
-/// Most places that are tried in one interval.
+/// Most positions that are tried in one interval.
 const MOST_PLACES: usize = 64;
 
 /// The clearest split of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Split {
-    /// Number of values before it.
+    /// Number of values before the split.
     pub(super) position: usize,
-    /// Difference of the means of both sides in units of its standard error, if scores were independent.
+    /// Difference of the means of both sides in units of its standard error, assuming independent scores.
     pub(super) size: f64,
 }
 
@@ -32,17 +32,11 @@ pub(super) fn clearest_split(scores: &[f64], least: usize) -> Option<Split> {
         sum += score;
         sums.push(sum);
     }
-    let mut best = Split {
-        position: least,
-        size: 0.0,
-    };
+    let mut best = Split { position: least, size: 0.0 };
     for (start, end) in intervals(scores.len(), 2 * least) {
         let split = clearest_in(&sums[start..=end], least);
         if split.size > best.size {
-            best = Split {
-                position: start + split.position,
-                ..split
-            };
+            best = Split { position: start + split.position, ..split };
         }
     }
     best.size /= deviation;
@@ -50,16 +44,13 @@ pub(super) fn clearest_split(scores: &[f64], least: usize) -> Option<Split> {
 }
 
 /// Root of half the mean square of the differences of neighbours: the standard deviation of independent scores,
-/// hardly moved by a few steps.
+/// robust against a few steps.
 fn neighbour_deviation(scores: &[f64]) -> f64 {
-    let squares: f64 = scores
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).powi(2))
-        .sum();
+    let squares: f64 = scores.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     (squares / 2.0 / scores.len().saturating_sub(1).max(1) as f64).sqrt()
 }
 
-/// Starts and ends of the intervals, from the whole series down to those of `shortest` values.
+/// Starts and ends of the intervals, from the whole series down to intervals of `shortest` values.
 fn intervals(count: usize, shortest: usize) -> Vec<(usize, usize)> {
     let mut intervals = Vec::new();
     let mut length = count as f64;
@@ -85,10 +76,7 @@ fn clearest_in(sums: &[f64], least: usize) -> Split {
     let first = sums[0];
     let total = sums[count] - first;
     let stride = (count / MOST_PLACES).max(1);
-    let mut best = Split {
-        position: least,
-        size: 0.0,
-    };
+    let mut best = Split { position: least, size: 0.0 };
     for position in (least..=count - least).step_by(stride) {
         let (left, right) = (position as f64, (count - position) as f64);
         let excess = sums[position] - first - total * left / count as f64;
@@ -106,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_split_has_the_size_of_its_definition() {
-        // Means 0 and 1 of six each; the only difference of neighbours is 1 of 11.
+        // Means 0 and 1 of six each; one of the 11 differences of neighbours is 1.
         let scores: Vec<f64> = (0..12).map(|place| f64::from(place / 6)).collect();
         let found = clearest_split(&scores, 5).unwrap();
         assert_eq!(found.position, 6);
@@ -117,17 +105,9 @@ mod tests {
     #[test]
     fn a_short_loss_in_a_long_series_is_a_clear_split() {
         let mut scores: Vec<f64> = (0..7_200).map(|place| f64::from(place % 2) - 0.5).collect();
-        scores[5_000..5_012]
-            .iter_mut()
-            .for_each(|score| *score += 2.0);
+        scores[5_000..5_012].iter_mut().for_each(|score| *score += 2.0);
         let found = clearest_split(&scores, 10).unwrap();
-        assert!(
-            found
-                .position
-                .abs_diff(5_000)
-                .min(found.position.abs_diff(5_012))
-                <= 3
-        );
+        assert!(found.position.abs_diff(5_000).min(found.position.abs_diff(5_012)) <= 3);
         assert!(found.size > 5.0, "{found:?}");
     }
 
@@ -136,11 +116,7 @@ mod tests {
         for count in [20, 61, 7_200] {
             let intervals = intervals(count, 20);
             assert_eq!(intervals[0], (0, count));
-            assert!(
-                intervals
-                    .iter()
-                    .all(|(start, end)| end - start >= 20 && *end <= count)
-            );
+            assert!(intervals.iter().all(|(start, end)| end - start >= 20 && *end <= count));
             for same in intervals.chunk_by(|a, b| a.1 - a.0 == b.1 - b.0) {
                 let overlap = |pair: &[(usize, usize)]| 2 * pair[1].0 <= pair[0].0 + pair[0].1 + 1;
                 assert!(same.windows(2).all(overlap), "{same:?}");

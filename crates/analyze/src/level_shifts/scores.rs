@@ -1,25 +1,25 @@
-//! From values to scores that no outlier dominates.
+//! Converts values to scores that no outlier dominates.
 
 use crate::resampling::sorted_quantile;
 use crate::robust::{DEVIATION_PER_MEDIAN, median};
 use std::f64::consts::SQRT_2;
 
-/// Scores beyond this count as this. Small enough that a dip of a few windows stays small beside the ten windows of a
-/// level, large enough that noise is rarely cut off.
+/// Largest score; larger ones are cut off. Small enough that a dip of a few windows stays small compared with
+/// the ten windows of a level, large enough that noise is rarely cut off.
 const LARGEST_SCORE: f64 = 2.0;
 
-/// What counts as nothing on a logarithmic scale, as a share of the 90th percentile.
+/// Values that count as 0 on a logarithmic scale, as a share of the 90th percentile.
 const NOTHING_RATIO: f64 = 1e-3;
 
-/// What the series is measured on.
+/// The scale of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// Differences are ratios. Values below `nothing` are taken for it.
+    /// Differences are ratios. Smaller values count as `nothing`.
     Logarithm {
-        /// The smallest value that is told from 0.
+        /// The smallest value that is distinguished from 0.
         nothing: f64,
     },
-    /// Differences are differences: some values are negative, or nearly all are 0.
+    /// Differences are amounts: some values are negative, or nearly all are 0.
     Linear,
 }
 
@@ -29,13 +29,7 @@ impl Scale {
         sorted.sort_by(f64::total_cmp);
         let high = sorted_quantile(&sorted, 0.9).unwrap_or_default();
         let is_positive = sorted.first().is_some_and(|least| *least >= 0.0) && high > 0.0;
-        if is_positive {
-            Scale::Logarithm {
-                nothing: high * NOTHING_RATIO,
-            }
-        } else {
-            Scale::Linear
-        }
+        if is_positive { Scale::Logarithm { nothing: high * NOTHING_RATIO } } else { Scale::Linear }
     }
 
     /// The values on this scale.
@@ -57,7 +51,7 @@ impl Scale {
         }
     }
 
-    /// A difference on this scale as a share of the level that it starts from.
+    /// A difference on this scale as a share of its initial level.
     pub(super) fn ratio(self, difference: f64, level: f64) -> f64 {
         match self {
             Scale::Logarithm { .. } => difference.exp_m1(),
@@ -66,13 +60,13 @@ impl Scale {
     }
 }
 
-/// The change from one level to another as a share of the first; `None` if that is 0.
+/// The change from one level to another as a share of the first; `None` if the first is 0.
 pub(super) fn change_ratio(before: f64, after: f64) -> Option<f64> {
     (before != 0.0).then(|| (after - before) / before.abs())
 }
 
-/// Distances from the median in units of the noise between neighbours, cut off on both sides. All are 0 for a series
-/// without variation.
+/// Distances from the median in units of the noise between neighbours, cut off on both sides. All are 0 for a
+/// series without variation.
 pub(super) fn scores(values: &[f64]) -> Vec<f64> {
     let center = median(values.iter().copied()).unwrap_or_default();
     let noise = noise(values);
@@ -83,7 +77,8 @@ pub(super) fn scores(values: &[f64]) -> Vec<f64> {
     values.iter().map(score).collect()
 }
 
-/// Standard deviation of the noise from the differences of neighbours: their median, or their mean where most are 0.
+/// Standard deviation of the noise from the differences of neighbours: their median, or their mean if most are
+/// 0.
 fn noise(values: &[f64]) -> f64 {
     let differences = || values.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     match median(differences()) {

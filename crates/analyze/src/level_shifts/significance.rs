@@ -1,10 +1,10 @@
-//! How likely a stationary series shows as clear a split anywhere.
+//! Probability that a stationary series shows an equally clear split anywhere.
 //!
-//! Series of normal noise with the same memory and length are simulated and pass through the same scores and the same
-//! scan. Half the square of their largest split has an exponential tail, so its maximum over many places is close to a
-//! Gumbel distribution (E. J. Gumbel, *Statistics of Extremes* (1958)), which is fitted by its mean and deviation: p
-//! values far below one over the number of simulations can be told, and fewer simulations are enough where the case is
-//! clear.
+//! Series of normal noise with the same memory and length are simulated and pass through the same scores and
+//! the same scan. Half the square of their largest split has an exponential tail, so its maximum over many
+//! positions is close to a Gumbel distribution (E. J. Gumbel, *Statistics of Extremes* (1958)), which is fitted
+//! by its mean and deviation: this resolves p values far below one over the number of simulations, and clear
+//! cases need fewer simulations.
 
 use super::SIMULATED_SERIES;
 use super::memory::Memory;
@@ -14,7 +14,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-/// Simulations after which a clear case is decided.
+/// Number of simulations after which a clear case is decided.
 const FIRST_LOOK: usize = 60;
 
 /// A p value above the limit times this, or below the limit divided by its square, is a clear case.
@@ -24,7 +24,7 @@ const CLEAR_FACTOR: f64 = 20.0;
 const GUMBEL_MEAN: f64 = 0.577_215_664_901_532_9;
 
 /// The probability of a split of at least `size` in a stationary series of `count` windows; `limit` is the
-/// probability that matters.
+/// relevant probability.
 pub(super) fn p_value(
     size: f64,
     count: usize,
@@ -82,10 +82,7 @@ mod tests {
 
     #[test]
     fn p_values_of_independent_noise_match_their_frequency() {
-        let memory = Memory {
-            correlation: 0.0,
-            share: 0.0,
-        };
+        let memory = Memory { correlation: 0.0, share: 0.0 };
         let mut rng = Resampling::seeded(1).rng(99);
         let mut below = 0;
         for _ in 0..300 {
@@ -94,16 +91,15 @@ mod tests {
             let p_value = p_value(size, 100, 10, memory, 0.05, &mut rng);
             below += usize::from(p_value <= 0.05);
         }
-        // 15 are expected; more than 25 or less than 6 have a probability of 1 %.
+        // 15 are expected; more than 25 or fewer than 6 have a probability of 1 %.
         assert!((6..=25).contains(&below), "{below} of 300");
     }
 
     #[test]
     fn gumbel_tail_matches_its_definition() {
         // Quantiles of the standard Gumbel distribution.
-        let maxima: Vec<f64> = (0..10_000)
-            .map(|i| -(-((f64::from(i) + 0.5) / 10_000.0).ln()).ln())
-            .collect();
+        let maxima: Vec<f64> =
+            (0..10_000).map(|i| -(-((f64::from(i) + 0.5) / 10_000.0).ln()).ln()).collect();
         let p_value = gumbel_tail(&maxima, 4.600_149);
         assert!((p_value / 0.01 - 1.0).abs() < 0.02, "{p_value}");
     }

@@ -9,18 +9,11 @@ fn found(series: &[f64], seed: u64) -> LevelChanges {
     level_shifts(series, settings(seed)).unwrap()
 }
 
-/// Levels, each held for a number of windows, with noise of this share of the level.
+/// Levels, each for a number of windows, with noise of this share of the level.
 fn stepped(seed: u64, noise_ratio: f64, levels: &[(f64, usize)]) -> Vec<f64> {
-    let levels: Vec<f64> = levels
-        .iter()
-        .flat_map(|(level, count)| vec![*level; *count])
-        .collect();
+    let levels: Vec<f64> = levels.iter().flat_map(|(level, count)| vec![*level; *count]).collect();
     let noise = normal(seed, levels.len());
-    levels
-        .iter()
-        .zip(noise)
-        .map(|(level, e)| level * (1.0 + noise_ratio * e))
-        .collect()
+    levels.iter().zip(noise).map(|(level, e)| level * (1.0 + noise_ratio * e)).collect()
 }
 
 /// A stationary load of 1000 with dips of 40 % that last 1 to 3 windows every 60.
@@ -38,19 +31,13 @@ fn with_dips(seed: u64, windows: usize) -> Vec<f64> {
 }
 
 fn scaled(noise: Vec<f64>, noise_ratio: f64) -> Vec<f64> {
-    noise
-        .iter()
-        .map(|e| 1_000.0 * (noise_ratio * e).exp())
-        .collect()
+    noise.iter().map(|e| 1_000.0 * (noise_ratio * e).exp()).collect()
 }
 
 /// A heavy tail: values with this exponent of Pareto's distribution.
 fn pareto(seed: u64, windows: usize, exponent: f64) -> Vec<f64> {
     let above = |e: &f64| crate::robust::normal_tail(*e).max(1e-12);
-    normal(seed, windows)
-        .iter()
-        .map(|e| above(e).powf(-1.0 / exponent))
-        .collect()
+    normal(seed, windows).iter().map(|e| above(e).powf(-1.0 / exponent)).collect()
 }
 
 fn with_outlier(seed: u64, windows: usize) -> Vec<f64> {
@@ -64,22 +51,16 @@ type Load = fn(u64, usize) -> Vec<f64>;
 /// Stationary loads by name.
 const STATIONARY: [(&str, Load); 8] = [
     ("white noise", |seed, n| scaled(normal(seed, n), 0.15)),
-    ("autoregression 0.5", |seed, n| {
-        scaled(autoregressive(seed, n, 0.5), 0.15)
-    }),
-    ("autoregression 0.8", |seed, n| {
-        scaled(autoregressive(seed, n, 0.8), 0.15)
-    }),
-    ("autoregression 0.8 below 0", |seed, n| {
-        autoregressive(seed, n, 0.8)
-    }),
+    ("autoregression 0.5", |seed, n| scaled(autoregressive(seed, n, 0.5), 0.15)),
+    ("autoregression 0.8", |seed, n| scaled(autoregressive(seed, n, 0.8), 0.15)),
+    ("autoregression 0.8 below 0", |seed, n| autoregressive(seed, n, 0.8)),
     ("dips", with_dips),
     ("lognormal", |seed, n| scaled(normal(seed, n), 1.0)),
     ("pareto", |seed, n| pareto(seed, n, 1.5)),
     ("outlier", with_outlier),
 ];
 
-/// Series of a load with a change, and series with a drift, where there is neither.
+/// Numbers of series with a false change and with a false drift.
 fn false_alarms(load: Load, windows: usize, series: u64) -> (usize, usize) {
     let changes = |seed| found(&load(seed + 10_000, windows), seed);
     let changes: Vec<LevelChanges> = (0..series).map(changes).collect();
@@ -110,20 +91,14 @@ fn stationary_loads_of_any_length_keep_the_false_alarm_rate() {
         // More than 11 of 400 have a probability of 0.1 % at 1 %.
         let most =
             |of: fn(&(usize, usize)) -> usize| rates.iter().map(|(_, found)| of(found)).max();
-        assert!(
-            most(|found| found.0) <= Some(11),
-            "{windows} windows: {rates:?}"
-        );
-        assert!(
-            most(|found| found.1) <= Some(11),
-            "{windows} windows: {rates:?}"
-        );
+        assert!(most(|found| found.0) <= Some(11), "{windows} windows: {rates:?}");
+        assert!(most(|found| found.1) <= Some(11), "{windows} windows: {rates:?}");
         let shifts: usize = rates.iter().map(|(_, found)| found.0).sum();
         assert!(shifts <= 32, "{windows} windows: {rates:?}");
     }
 }
 
-/// How many of 60 series have all these changes and no others, each within some windows of its place.
+/// Number of 60 series with all these changes and no others, each within some windows of its position.
 fn right(noise_ratio: f64, levels: &[(f64, usize)], within: usize) -> usize {
     let mut place = 0;
     let places: Vec<usize> = levels[..levels.len() - 1]
@@ -143,24 +118,18 @@ fn right(noise_ratio: f64, levels: &[(f64, usize)], within: usize) -> usize {
 
 #[test]
 fn step_of_20_percent_in_5_percent_noise_is_found_in_2_windows() {
-    for levels in [
-        [(1_000.0, 60), (800.0, 60)],
-        [(1_000.0, 150), (1_200.0, 30)],
-    ] {
+    for levels in [[(1_000.0, 60), (800.0, 60)], [(1_000.0, 150), (1_200.0, 30)]] {
         let right = right(0.05, &levels, 2);
         assert!(right >= 57, "{levels:?}: {right} of 60");
     }
-    // A minute of seconds knows less of its memory.
+    // A minute of seconds contains less information about its memory.
     let right = right(0.05, &[(1_000.0, 40), (1_200.0, 20)], 2);
     assert!(right >= 51, "{right} of 60");
 }
 
 #[test]
 fn a_collapse_to_a_fifth_is_found_at_its_window() {
-    for levels in [
-        [(1_000.0, 200), (200.0, 100)],
-        [(5_000.0, 45), (1_000.0, 75)],
-    ] {
+    for levels in [[(1_000.0, 200), (200.0, 100)], [(5_000.0, 45), (1_000.0, 75)]] {
         let right = right(0.05, &levels, 1);
         assert!(right >= 58, "{levels:?}: {right} of 60");
     }
@@ -188,10 +157,7 @@ fn change_has_levels_time_and_possible_range() {
         (shift.before / 1_000.0 - 1.0).abs() < 0.02 && (shift.after / 800.0 - 1.0).abs() < 0.02
     );
     assert!((shift.change_ratio.unwrap() + 0.2).abs() < 0.02 && shift.p_value_ratio < 1e-4);
-    assert!(
-        (shift.earliest_index..=shift.latest_index).contains(&100),
-        "{shift:?}"
-    );
+    assert!((shift.earliest_index..=shift.latest_index).contains(&100), "{shift:?}");
     assert!(shift.latest_index - shift.earliest_index <= 6, "{shift:?}");
     assert_eq!(changes.drift, None);
 }
@@ -239,10 +205,7 @@ fn step_on_a_drift_is_reported_with_the_drift() {
 fn changes_below_the_least_ratio_are_not_reported() {
     let series = stepped(2, 0.01, &[(1_000.0, 150), (970.0, 150)]);
     assert_eq!(found(&series, 1).shifts, []);
-    let strict = LevelShiftSettings {
-        least_ratio: 0.02,
-        ..settings(1)
-    };
+    let strict = LevelShiftSettings { least_ratio: 0.02, ..settings(1) };
     assert_eq!(level_shifts(&series, strict).unwrap().shifts.len(), 1);
 }
 
@@ -251,10 +214,7 @@ fn server_death_leaves_a_level_of_zero() {
     let mut series = stepped(3, 0.05, &[(1_000.0, 100), (1.0, 50)]);
     series[100..].fill(0.0);
     let shifts = found(&series, 1).shifts;
-    assert_eq!(
-        (shifts.len(), shifts[0].index, shifts[0].after),
-        (1, 100, 0.0)
-    );
+    assert_eq!((shifts.len(), shifts[0].index, shifts[0].after), (1, 100, 0.0));
     assert_eq!(shifts[0].change_ratio, Some(-1.0));
 }
 
@@ -273,50 +233,33 @@ fn same_seed_gives_the_same_answer_in_any_unit() {
 fn constant_series_have_no_changes_and_bad_ones_are_refused() {
     assert_eq!(found(&[7.0; 100], 1), LevelChanges::default());
     assert_eq!(found(&[0.0; 100], 1), LevelChanges::default());
-    let too_short = LevelShiftError::TooFewWindows {
-        windows: 19,
-        fewest: 20,
-    };
+    let too_short = LevelShiftError::TooFewWindows { windows: 19, fewest: 20 };
     assert_eq!(level_shifts(&[1.0; 19], settings(1)), Err(too_short));
     let mut broken = vec![1.0; 30];
     broken[4] = f64::NAN;
-    assert_eq!(
-        level_shifts(&broken, settings(1)),
-        Err(LevelShiftError::NotFinite { index: 4 })
-    );
+    assert_eq!(level_shifts(&broken, settings(1)), Err(LevelShiftError::NotFinite { index: 4 }));
     let none = LevelShiftSettings::seeded(0.0, 1);
-    let refused = LevelShiftError::Setting {
-        name: "window_s",
-        value: 0.0,
-    };
+    let refused = LevelShiftError::Setting { name: "window_s", value: 0.0 };
     assert_eq!(level_shifts(&[1.0; 30], none), Err(refused));
 }
 
 #[test]
-fn two_hours_of_seconds_with_changes_are_looked_at() {
-    let levels = [
-        (1_000.0, 2_000),
-        (500.0, 100),
-        (1_000.0, 3_000),
-        (1_200.0, 2_100),
-    ];
+fn two_hours_of_seconds_with_changes_are_searched() {
+    let levels = [(1_000.0, 2_000), (500.0, 100), (1_000.0, 3_000), (1_200.0, 2_100)];
     let shifts = found(&stepped(1, 0.05, &levels), 1).shifts;
     let places: Vec<usize> = shifts.iter().map(|shift| shift.index).collect();
     assert_eq!(places, [2_000, 2_100, 5_100]);
 }
 
 #[test]
-fn reported_levels_are_the_measured_ones() {
-    // A disk that is throttled after two minutes: response times climb for ten windows to many times what they were.
+fn reported_levels_match_the_measured_ones() {
+    // A disk that is throttled after two minutes: response times climb for ten windows to a multiple.
     let flat = stepped(3, 0.1, &[(1_200.0, 121)]);
     let climb = (1..=10).map(|step| 1.1e6 * f64::from(step));
     let queue = stepped(4, 0.05, &[(1.15e7, 120)]);
     let series: Vec<f64> = flat.into_iter().chain(climb).chain(queue).collect();
     let shifts = found(&series, 7).shifts;
-    let first = shifts
-        .iter()
-        .find(|shift| shift.index >= 100)
-        .expect("it cannot be overlooked");
+    let first = shifts.iter().find(|shift| shift.index >= 100).expect("a change");
     assert!((first.index as i64 - 121).abs() <= 1, "{shifts:?}");
     assert!((first.before / 1_200.0 - 1.0).abs() < 0.2, "{shifts:?}");
     for shift in &shifts {

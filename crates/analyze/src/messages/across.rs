@@ -1,5 +1,5 @@
-//! What follows from all cells of an experiment together: which latencies grow and why, whether the bound on inserts in
-//! flight or the driver is the cause, whether the size of the pool matters, and what happened on the way.
+//! Findings over all cells of an experiment: growing latencies and their causes, whether the bound on inserts
+//! in flight or the driver is the cause, whether the pool size matters, and events during the run.
 
 use super::caveats;
 use super::describe::duration;
@@ -13,21 +13,17 @@ use dyno_record::statement::Statement;
 use dyno_record::tail::{Cause, Cell, CellStatus, InFlight, Point, QueuePlace, TailDocument};
 use std::collections::BTreeSet;
 
-/// Medians and rates of cells that were measured once differ by less than this without any cause.
+/// Ratio up to which medians and rates of single measurements differ without a cause.
 const SAME_RATIO: f64 = 1.5;
 
-/// What follows from an experiment, the most important first.
+/// Findings of an experiment, the most important first.
 pub fn findings(document: &TailDocument) -> Vec<Finding> {
     let lines = lines(document);
     let mut found = failures(document);
     found.extend(riddle(document, &lines));
     found.extend(growing(document, &lines));
     found.extend(stationary(document, &lines));
-    let whole: Vec<Line<'_>> = lines
-        .iter()
-        .filter(|line| line.is_whole())
-        .copied()
-        .collect();
+    let whole: Vec<Line<'_>> = lines.iter().filter(|line| line.is_whole()).copied().collect();
     if repeated::is_repeated(document) {
         found.extend(repeated::findings(document));
     } else {
@@ -40,17 +36,10 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
 }
 
 fn failures(document: &TailDocument) -> Vec<Finding> {
-    let failed = document
-        .cells
-        .iter()
-        .filter(|cell| cell.status == CellStatus::Failed);
+    let failed = document.cells.iter().filter(|cell| cell.status == CellStatus::Failed);
     let reported = failed.map(|cell| {
         Finding::warning(
-            statement!(
-                "cell-failed",
-                cell = label(document, cell),
-                reason = cell.reason.as_ref()
-            ),
+            statement!("cell-failed", cell = label(document, cell), reason = cell.reason.as_ref()),
             vec![sums(cell)],
         )
     });
@@ -61,16 +50,10 @@ fn sums(cell: &Cell) -> Statement {
     let Some(measured) = &cell.measured else {
         return statement!("nothing-measured", messages = cell.settings.messages);
     };
-    let producers = measured.producers.iter();
-    let acknowledged: u64 = producers.map(|one| one.sum.acknowledged).sum();
+    let acknowledged: u64 = measured.producers.iter().map(|one| one.sum.acknowledged).sum();
     let consumers = measured.consumers.iter().map(|consumer| {
         let sum = consumer.sum;
-        statement!(
-            "consumer-sum",
-            received = sum.received,
-            lost = sum.lost,
-            twice = sum.duplicated
-        )
+        statement!("consumer-sum", received = sum.received, lost = sum.lost, twice = sum.duplicated)
     });
     statement!(
         "sums",
@@ -79,7 +62,7 @@ fn sums(cell: &Cell) -> Statement {
     )
 }
 
-/// Whether growth goes with the bound on inserts in flight or with the driver.
+/// Whether growth depends on the bound on inserts in flight or on the driver.
 fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     let is_unbounded = |line: &&Line<'_>| line.cell.settings.in_flight == InFlight::Unbounded;
     let judged: Vec<&Line<'_>> = lines
@@ -91,21 +74,16 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     if unbounded.is_empty() || bounded.is_empty() {
         return None;
     }
-    // Those that grow for another reason are told one by one, and prove nothing about the bound.
+    // Producers that grow for another reason are listed individually, and prove nothing about the bound.
     let queues = |line: &&&Line<'_>| line.producer.verdict.cause == Cause::UnboundedInFlight;
     let grow = unbounded.iter().filter(queues).count();
-    let others: Vec<Statement> = bounded
-        .iter()
-        .filter(|line| line.grows())
-        .map(|line| named(document, line))
-        .collect();
+    let others: Vec<Statement> =
+        bounded.iter().filter(|line| line.grows()).map(|line| named(document, line)).collect();
     if 2 * grow <= unbounded.len() {
         return None;
     }
-    let drivers: BTreeSet<&str> = unbounded
-        .iter()
-        .map(|line| line.producer.driver.name.as_str())
-        .collect();
+    let drivers: BTreeSet<&str> =
+        unbounded.iter().map(|line| line.producer.driver.name.as_str()).collect();
     let said = statement!(
         "missing-bound-is-the-cause",
         drivers = drivers.len(),
@@ -127,11 +105,7 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
         let half = |part: &[Point]| {
             let mut values: Vec<f64> = part
                 .iter()
-                .map(|point| {
-                    point
-                        .total_ns
-                        .unwrap_or(point.wait_ns + point.acknowledged_ns)
-                })
+                .map(|point| point.total_ns.unwrap_or(point.wait_ns + point.acknowledged_ns))
                 .collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or(0.0)
@@ -167,12 +141,10 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         });
         Finding::found(judged(document, line), trends.collect())
     });
-    reported
-        .chain(growing_again(document, lines, &repeated))
-        .collect()
+    reported.chain(growing_again(document, lines, &repeated)).collect()
 }
 
-/// The same of repetitions, together for each combination.
+/// The finding for repetitions, combined for each combination.
 fn growing_again(
     document: &TailDocument,
     lines: &[Line<'_>],
@@ -199,18 +171,12 @@ fn growing_again(
 
 fn judged(document: &TailDocument, line: &Line<'_>) -> Statement {
     let verdict = &line.producer.verdict.statement;
-    statement!(
-        "judgement-of-producer",
-        who = named(document, line),
-        judgement = verdict
-    )
+    statement!("judgement-of-producer", who = named(document, line), judgement = verdict)
 }
 
 fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
-    let flat: Vec<&Line<'_>> = lines
-        .iter()
-        .filter(|line| line.producer.verdict.cause == Cause::Stationary)
-        .collect();
+    let flat: Vec<&Line<'_>> =
+        lines.iter().filter(|line| line.producer.verdict.cause == Cause::Stationary).collect();
     if flat.is_empty() {
         return None;
     }
@@ -224,7 +190,7 @@ fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     Some(Finding::found(said, evidence.collect()))
 }
 
-/// What some producers are called: repetitions of which all are among them have one name.
+/// Labels of some producers: a combination with all its repetitions gets one label.
 fn together(document: &TailDocument, lines: &[Line<'_>], some: &[&Line<'_>]) -> Vec<Statement> {
     let are_all = |line: &Line<'_>| {
         let number = |repeats: &dyn Fn(&Line<'_>) -> bool| {
@@ -247,7 +213,7 @@ fn together(document: &TailDocument, lines: &[Line<'_>], some: &[&Line<'_>]) -> 
     names
 }
 
-/// Whether the size of the pool changes anything, where several were measured.
+/// Whether the pool size has an effect, if several were measured.
 fn pools(lines: &[Line<'_>]) -> Option<Finding> {
     let mut pools: Vec<u64> = lines.iter().map(|line| line.cell.settings.pool).collect();
     pools.sort_unstable();
@@ -312,17 +278,9 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
     let sizes: Vec<_> = pools.iter().map(|pool| exact(*pool as f64)).collect();
     let said = if matters.is_empty() {
         let limit = times(SAME_RATIO);
-        statement!(
-            "pool-size-makes-no-difference",
-            sizes = sizes,
-            limit = limit
-        )
+        statement!("pool-size-makes-no-difference", sizes = sizes, limit = limit)
     } else {
-        statement!(
-            "pool-size-makes-a-difference",
-            sizes = sizes,
-            matters = matters
-        )
+        statement!("pool-size-makes-a-difference", sizes = sizes, matters = matters)
     };
     Some(Finding::found(said, evidence))
 }
@@ -331,14 +289,10 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
 fn spread(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    if least > 0.0 && most > 0.0 && least.is_finite() {
-        most / least
-    } else {
-        1.0
-    }
+    if least > 0.0 && most > 0.0 && least.is_finite() { most / least } else { 1.0 }
 }
 
-/// Who is fastest and who slowest, of those that do the same.
+/// The fastest and the slowest among comparable producers.
 fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let mut bounds: Vec<InFlight> = Vec::new();
     for line in lines {
@@ -378,15 +332,11 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     reported.collect()
 }
 
-/// What consumers had to cope with.
+/// Events that consumers had to handle.
 fn events(document: &TailDocument) -> Vec<Finding> {
     let mut found = Vec::new();
     for cell in &document.cells {
-        for consumer in cell
-            .measured
-            .iter()
-            .flat_map(|measured| &measured.consumers)
-        {
+        for consumer in cell.measured.iter().flat_map(|measured| &measured.consumers) {
             let name = label(document, cell);
             let lost = consumer.position_lost.unwrap_or(0);
             if lost > 0 {
@@ -397,10 +347,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             }
             let empty = consumer.reopened_empty.unwrap_or(0);
             let blind = consumer.blind.len() as u64;
-            let others = consumer
-                .reopened
-                .unwrap_or(0)
-                .saturating_sub(empty + lost + blind);
+            let others = consumer.reopened.unwrap_or(0).saturating_sub(empty + lost + blind);
             if others > 0 {
                 found.push(Finding::warning(
                     statement!("cursor-opened-again", cell = name, times = others),
@@ -414,10 +361,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
         .cells
         .iter()
         .filter_map(|cell| {
-            let consumers = cell
-                .measured
-                .iter()
-                .flat_map(|measured| &measured.consumers);
+            let consumers = cell.measured.iter().flat_map(|measured| &measured.consumers);
             let caught: u64 = consumers.filter_map(|consumer| consumer.caught_up).sum();
             let cell = label(document, cell);
             (caught > 0).then(|| statement!("messages-of-cell", cell = cell, messages = caught))
@@ -429,7 +373,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
     found
 }
 
-/// Cursors that the server left alive without messages, consumer by consumer.
+/// Cursors that the server kept alive without messages, for each consumer.
 fn blind(document: &TailDocument) -> Vec<Finding> {
     let consumers = document.cells.iter().flat_map(|cell| {
         let measured = cell.measured.iter();
@@ -438,8 +382,7 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
     });
     let blinded = consumers.filter(|(_, consumer)| !consumer.blind.is_empty());
     let reported = blinded.map(|(cell, consumer)| {
-        let blind = consumer.blind.iter();
-        let times = blind.map(|cursor| time(cursor.blind_s));
+        let times = consumer.blind.iter().map(|cursor| time(cursor.blind_s));
         let found: u64 = consumer.blind.iter().map(|cursor| cursor.found).sum();
         Finding::found(
             statement!(
@@ -447,10 +390,7 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
                 cell = label(document, cell),
                 times = times.collect::<Vec<_>>()
             ),
-            vec![
-                statement!("cursor-alive-without-messages", messages = found),
-                sums(cell),
-            ],
+            vec![statement!("cursor-alive-without-messages", messages = found), sums(cell)],
         )
     });
     reported.collect()

@@ -1,5 +1,5 @@
-//! Reasons to doubt what follows from an experiment: clocks of hosts that are not known well enough, CPUs that were all busy,
-//! programs that were not optimised or not there.
+//! Caveats of a messaging experiment: inaccurate clocks of hosts, busy CPUs, programs without optimisation, and
+//! missing programs.
 
 use super::lines::{Line, label, named};
 use crate::values::{number, percent, time, us};
@@ -9,13 +9,14 @@ use dyno_record::statement::Statement;
 use dyno_record::tail::{Cause, HostClock, Measured, TailDocument};
 use std::collections::BTreeSet;
 
-/// A share of all CPUs from which messages wait for one, and of one CPU from which an event loop has no time left.
+/// Utilization of all CPUs from which messages wait for one, and of one CPU from which an event loop has no
+/// spare time.
 const BUSY_RATIO: f64 = 0.9;
-/// Most CPUs that one event loop uses, with what its runtime does beside it.
+/// Most CPUs that one event loop uses, including background work of its runtime.
 const ONE_LOOP: f64 = 1.2;
-/// Languages whose programs run one thing at a time in a process, by an event loop or a lock of the interpreter.
+/// Languages with one thread of execution per process, because of an event loop or an interpreter lock.
 const ONE_AT_A_TIME: [&str; 3] = ["javascript", "python", "ruby"];
-/// A part of the median delivery that the clocks may be off by without a word.
+/// Largest clock error that is not reported, as a share of the median delivery.
 const CLOCK_RATIO: f64 = 0.1;
 
 pub(super) fn caveats(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
@@ -27,7 +28,7 @@ pub(super) fn caveats(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Findin
     found
 }
 
-/// Clocks of hosts that were set, or that are known too badly for these latencies.
+/// Clocks of hosts that were set, or that are too inaccurate for these latencies.
 fn clocks(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let (mut set, mut vague) = (Vec::new(), Vec::new());
     for line in lines.iter().filter(|line| line.number == 0) {
@@ -59,10 +60,7 @@ fn clocks(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             ));
         }
     }
-    let (set, vague) = (
-        warning("clock-set", set),
-        warning("clocks-not-known-well", vague),
-    );
+    let (set, vague) = (warning("clock-set", set), warning("clocks-not-known-well", vague));
     set.into_iter().chain(vague).collect()
 }
 
@@ -71,7 +69,7 @@ fn warning(code: &str, evidence: Vec<Statement>) -> Option<Finding> {
     (!evidence.is_empty()).then(|| Finding::warning(statement!(code), evidence))
 }
 
-/// That all CPUs of this machine were busy, where everything ran on it.
+/// Whether all CPUs of this machine were busy, if everything ran on it.
 fn machine(document: &TailDocument) -> Option<Finding> {
     let busy = document.cells.iter().filter_map(|cell| {
         let measured = cell.measured.as_ref().filter(|_| cell.settings.is_here())?;
@@ -84,43 +82,33 @@ fn machine(document: &TailDocument) -> Option<Finding> {
     warning("machine-busy", busy.collect())
 }
 
-/// CPU time of all processes of a cell; `None` if one is not known.
+/// CPU time of all processes of a cell; `None` if any is unknown.
 fn used_s(measured: &Measured) -> Option<f64> {
-    let producers = measured
-        .producers
-        .iter()
-        .map(|producer| &producer.resources);
-    let consumers = measured
-        .consumers
-        .iter()
-        .map(|consumer| &consumer.resources);
-    let all = producers
-        .chain(consumers)
-        .chain([measured.server.as_ref()?]);
+    let producers = measured.producers.iter().map(|producer| &producer.resources);
+    let consumers = measured.consumers.iter().map(|consumer| &consumer.resources);
+    let all = producers.chain(consumers).chain([measured.server.as_ref()?]);
     all.map(|resources| resources.cpu_s).sum()
 }
 
-/// From the first look at the server to the last one, after the end of all others; `None` of less than a second.
+/// Time between the first and the last reading of the server, the latter after the end of all others; `None`
+/// below a second.
 fn looked_s(measured: &Measured) -> Option<f64> {
     let samples = &measured.server.as_ref()?.samples;
     let looked_s = samples.last()?.at_s - samples.first()?.at_s;
     (looked_s >= 1.0).then_some(looked_s)
 }
 
-/// From the start to the last acknowledged message.
+/// Time from the start to the last acknowledged message.
 fn wall_s(measured: &Measured) -> Option<f64> {
-    let all = measured
-        .producers
-        .iter()
-        .map(|producer| producer.timeline.rates.all_s);
+    let all = measured.producers.iter().map(|producer| producer.timeline.rates.all_s);
     all.max_by(f64::total_cmp).filter(|wall_s| *wall_s > 0.0)
 }
 
-/// Producers that used one CPU, and can do no more if they have one event loop.
+/// Producers that used one CPU, which is their limit if they have one event loop.
 fn loops(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     let full = lines.iter().filter_map(|line| {
         let language = line.producer.driver.version.language.as_str();
-        // Whoever waits for instants turns its loop meanwhile.
+        // A program that waits for start times keeps its loop turning.
         if line.cell.settings.schedule.is_some() || !ONE_AT_A_TIME.contains(&language) {
             return None;
         }
@@ -132,14 +120,13 @@ fn loops(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     warning("one-cpu-producers", full.collect())
 }
 
-/// Doubts about the drivers.
+/// Caveats about the drivers.
 fn drivers(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let drivers = lines.iter().map(|line| &line.producer.driver).chain(
-        lines
-            .iter()
-            .flat_map(|line| line.measured.consumers.iter().map(|one| &one.driver)),
-    );
+    let drivers = lines
+        .iter()
+        .map(|line| &line.producer.driver)
+        .chain(lines.iter().flat_map(|line| line.measured.consumers.iter().map(|one| &one.driver)));
     let builds = drivers.filter_map(|driver| {
         let build = driver.version.build.as_deref()?;
         (build != "release").then_some((driver.name.as_str(), build))
@@ -164,10 +151,10 @@ fn drivers(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Whether a producer, or its cell, lacks a figure.
+/// Whether a producer, or its cell, does not have a figure.
 type Lacks = fn(&Line<'_>) -> bool;
 
-/// What the rules ask for, by the codes that it is named by.
+/// Figures that the rules use, by their codes.
 const ASKED: [(&str, Lacks); 4] = [
     ("clock-differences", |line| {
         let settings = &line.cell.settings;
@@ -179,15 +166,15 @@ const ASKED: [(&str, Lacks); 4] = [
         lacks_all || line.producer.resources.cpu_s.is_none()
     }),
     ("cursor-events", |line| {
-        let mut consumers = line.measured.consumers.iter();
-        consumers.any(|one| [one.reopened, one.position_lost, one.caught_up].contains(&None))
+        line.measured
+            .consumers
+            .iter()
+            .any(|one| [one.reopened, one.position_lost, one.caught_up].contains(&None))
     }),
-    ("latency-trend", |line| {
-        line.producer.verdict.cause == Cause::TooFew
-    }),
+    ("latency-trend", |line| line.producer.verdict.cause == Cause::TooFew),
 ];
 
-/// The list of what was not watched.
+/// The figures that were not watched.
 fn not_watched(lines: &[Line<'_>]) -> Option<Finding> {
     let (mut figures, mut evidence) = (Vec::new(), Vec::new());
     for (figure, lacks) in ASKED {

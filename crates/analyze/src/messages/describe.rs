@@ -1,4 +1,4 @@
-//! A finding with its numbers.
+//! Findings with their numbers.
 
 use super::judge::SLOWER_RATIO;
 use super::trend::LEAST_POINTS;
@@ -8,8 +8,8 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 use dyno_record::tail::{Cause, InFlight, Judgement, Part, QueuePlace, Timeline, Trend};
 
-/// Distance of Little's ratio from 1 that still agrees: medians stand for means, and inserts that are
-/// in flight when the run ends are counted on one side only.
+/// Largest deviation of Little's ratio from 1 that still agrees: medians stand for means, and inserts in flight
+/// at the end of the run are counted on one side only.
 const LITTLE_TOLERANCE: f64 = 0.25;
 
 pub(super) fn judgement(timeline: &Timeline, found: &Judgement) -> Statement {
@@ -32,7 +32,7 @@ pub(super) fn judgement(timeline: &Timeline, found: &Judgement) -> Statement {
     statement!("messages", parts = parts)
 }
 
-/// A time given in nanoseconds, which may be below zero.
+/// A time in nanoseconds, which may be negative.
 pub(super) fn duration(ns: f64) -> Number {
     time(ns / 1e9)
 }
@@ -49,7 +49,7 @@ fn median(trend: Option<&Trend>) -> Option<Number> {
     trend.map(|trend| duration(trend.median))
 }
 
-/// What a part does, beside another that grows.
+/// The trend of a part next to a growing one.
 fn beside(found: &Judgement, part: Part) -> Statement {
     let trend = found.trend_of(part);
     let direction = trend.map(|trend| variant_name(&trend.direction));
@@ -63,9 +63,7 @@ fn beside(found: &Judgement, part: Part) -> Statement {
 }
 
 fn stationary(timeline: &Timeline, found: &Judgement) -> Statement {
-    let total = found
-        .trend_of(Part::Total)
-        .or(found.trend_of(Part::Acknowledged));
+    let total = found.trend_of(Part::Total).or(found.trend_of(Part::Acknowledged));
     statement!(
         "latency-does-not-grow",
         messages = timeline.messages,
@@ -154,10 +152,7 @@ fn server(timeline: &Timeline, found: &Judgement) -> Statement {
 
 fn delivery(timeline: &Timeline, found: &Judgement) -> Statement {
     let after = found.trend_of(Part::After);
-    let mut batches = timeline
-        .points
-        .iter()
-        .filter_map(|point| point.batch_messages);
+    let mut batches = timeline.points.iter().filter_map(|point| point.batch_messages);
     let ends = batches.next().zip(batches.next_back());
     statement!(
         "delivery-falls-behind",
@@ -172,24 +167,13 @@ fn delivery(timeline: &Timeline, found: &Judgement) -> Statement {
 fn connection_wait(timeline: &Timeline, found: &Judgement) -> Option<Statement> {
     let wait = duration(found.connection_wait_ns?);
     let connections = timeline.pool?;
-    Some(statement!(
-        "inserts-wait-for-connection",
-        wait = wait,
-        connections = connections
-    ))
+    Some(statement!("inserts-wait-for-connection", wait = wait, connections = connections))
 }
 
 fn slower(timeline: &Timeline) -> Option<Statement> {
     let rates = &timeline.rates;
-    let (first, second) = (
-        rates.acknowledged_first_half_per_s,
-        rates.acknowledged_second_half_per_s,
-    );
-    (first > 0.0 && second > 0.0 && second < SLOWER_RATIO * first).then(|| {
-        statement!(
-            "second-half-slower",
-            second = rate(second),
-            first = rate(first)
-        )
-    })
+    let (first, second) =
+        (rates.acknowledged_first_half_per_s, rates.acknowledged_second_half_per_s);
+    (first > 0.0 && second > 0.0 && second < SLOWER_RATIO * first)
+        .then(|| statement!("second-half-slower", second = rate(second), first = rate(first)))
 }

@@ -1,12 +1,11 @@
-//! Where the latency of a producer's messages grows over a run, if it does.
+//! Finds the growing part of a producer's message latency over a run, if any.
 //!
-//! A message's time has three parts that follow each other: it waits in the producer (intended → send),
-//! is inserted (send → acknowledged), and is delivered (acknowledged → received; below zero where the
-//! consumer is faster than the answer). Each is tested for a trend of its own, and the one that grows
-//! by most names the cause. An insert that takes longer while more inserts are in flight waits in the
-//! queue in front of the connections: by Little's law the time is the number in flight over the rate,
-//! whatever the server does. One that takes longer with the same number in flight takes longer at the server, on the way, or for want of
-//! CPU in the producer.
+//! A message's time has three consecutive parts: it waits in the producer (intended → send), is inserted (send
+//! → acknowledged), and is delivered (acknowledged → received; below zero if the consumer is faster than the
+//! answer). Each part is tested for a trend, and the one that grows most names the cause. An insert that takes
+//! longer while more inserts are in flight waits in the queue in front of the connections: by Little's law the
+//! time is the number in flight divided by the rate, whatever the server does. An insert that takes longer with
+//! the same number in flight takes longer at the server, on the network, or because the producer lacks CPU.
 
 use super::describe;
 use super::trend::trend;
@@ -14,22 +13,19 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use dyno_record::tail::{Cause, Direction, InFlight, Judgement, Part, PartTrend, Point, Timeline};
 
-/// Smallest growth of a part over the run that is one: below a tenth of a millisecond the wake-ups of
-/// the machine decide.
+/// Smallest growth of a part over the run that counts: below a tenth of a millisecond the machine's wake-ups
+/// decide.
 const LEAST_GROWTH_NS: f64 = 100_000.0;
-/// A slower second half is told when its rate is below this share of the first.
+/// Highest rate of a slower second half that is reported, as a share of the first half's rate.
 pub(super) const SLOWER_RATIO: f64 = 0.7;
-/// Least mean number in flight, times the connections, of which it is said that inserts wait for one.
+/// Smallest mean number in flight per connection at which inserts wait for a connection.
 const QUEUE_PER_CONNECTION: f64 = 1.5;
 
-/// Says whether the latency of a producer's messages grows, and why.
+/// Judges whether the latency of a producer's messages grows, and why.
 pub fn judge(timeline: &Timeline) -> Judgement {
     let trends = trends(&timeline.points);
-    let in_flight_points: Vec<(f64, f64)> = timeline
-        .points
-        .iter()
-        .map(|point| (point.message, point.in_flight))
-        .collect();
+    let in_flight_points: Vec<(f64, f64)> =
+        timeline.points.iter().map(|point| (point.message, point.in_flight)).collect();
     let in_flight = trend(&in_flight_points, 1.0);
     let mut judgement = Judgement {
         cause: Cause::Stationary,
@@ -53,29 +49,20 @@ fn trends(points: &[Point]) -> Vec<PartTrend> {
         (Part::Total, |point| point.total_ns),
     ];
     let series = parts.iter().map(|(part, value)| {
-        let series = points
-            .iter()
-            .filter_map(|point| Some((point.message, value(point)?)));
+        let series = points.iter().filter_map(|point| Some((point.message, value(point)?)));
         (*part, series.collect::<Vec<_>>())
     });
     series
         .filter(|(_, series)| !series.is_empty())
-        .map(|(part, series)| PartTrend {
-            part,
-            trend: trend(&series, LEAST_GROWTH_NS),
-        })
+        .map(|(part, series)| PartTrend { part, trend: trend(&series, LEAST_GROWTH_NS) })
         .collect()
 }
 
 fn cause(timeline: &Timeline, found: &Judgement) -> Cause {
-    if found
-        .trends
-        .iter()
-        .all(|part| part.trend.direction == Direction::TooFew)
-    {
+    if found.trends.iter().all(|part| part.trend.direction == Direction::TooFew) {
         return Cause::TooFew;
     }
-    // A part that grows while another falls by as much moves time about and lengthens nothing.
+    // A part that grows while another falls equally only shifts time.
     let total = found.trend_of(Part::Total);
     if total.is_some_and(|total| matches!(total.direction, Direction::Falling | Direction::Flat)) {
         return Cause::Stationary;
@@ -84,7 +71,7 @@ fn cause(timeline: &Timeline, found: &Judgement) -> Cause {
     let growing = parts().filter(|part| part.trend.direction == Direction::Growing);
     let largest =
         |left: &&PartTrend, right: &&PartTrend| left.trend.change.total_cmp(&right.trend.change);
-    // All of it may grow though each part grows too little, or too unsteadily, to be told alone.
+    // The total may grow although each part grows too little, or too unsteadily, to be reported alone.
     let all_grow = total.is_some_and(|total| total.direction == Direction::Growing);
     let most = growing.max_by(largest).or_else(|| {
         let all = all_grow.then(|| parts().max_by(largest)).flatten();
@@ -102,7 +89,7 @@ fn cause(timeline: &Timeline, found: &Judgement) -> Cause {
         }
         Part::Wait => Cause::MoreOfferedThanSent,
         Part::Acknowledged if more_in_flight && unbounded => Cause::UnboundedInFlight,
-        // A bound that is far away: they queue as they would without one.
+        // A very high bound: inserts queue as they would without one.
         Part::Acknowledged if more_in_flight && timeline.rates.offered_per_s.is_some() => {
             Cause::MoreOfferedThanSent
         }

@@ -1,4 +1,4 @@
-//! The producers of an experiment, and what they are called.
+//! The producers of an experiment, and their labels.
 
 use dyno_record::quantity::Quantity;
 use dyno_record::statement;
@@ -9,21 +9,18 @@ use dyno_record::tail::{
 };
 use std::collections::BTreeSet;
 
-/// A producer of a cell, with what it is called.
+/// A producer of a cell with its label.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// Its cell.
     pub cell: &'a Cell,
-    /// What was measured in it.
+    /// Measurements of the cell.
     pub measured: &'a Measured,
-    /// Number of the producer.
     pub number: usize,
-    /// What it did.
     pub producer: &'a ProducerRecord,
 }
 
 impl<'a> Line<'a> {
-    /// Intended → received by the first consumer, if a message of it was received.
+    /// Intended → received by the first consumer, if it received a message.
     pub fn total(&self) -> Option<&'a Latency> {
         self.at_first_consumer(|delivery| &delivery.total)
     }
@@ -39,7 +36,7 @@ impl<'a> Line<'a> {
         (latency.count > 0).then_some(latency)
     }
 
-    /// CPU time of the producer for each acknowledged message, in microseconds, if it is known.
+    /// CPU time of the producer per acknowledged message, in microseconds, if known.
     pub fn cpu_us(&self) -> Option<f64> {
         let messages = self.producer.sum.acknowledged;
         let cpu_s = self.producer.resources.cpu_s?;
@@ -55,28 +52,24 @@ impl<'a> Line<'a> {
         self.total().map(|total| total.p50_us)
     }
 
-    /// Whether it did all that it was to do: what one did that failed is not to be compared.
+    /// Whether it completed its work: failed producers are not compared.
     pub(super) fn is_whole(&self) -> bool {
         self.cell.status == CellStatus::Complete
     }
 
     pub(super) fn grows(&self) -> bool {
-        !matches!(
-            self.producer.verdict.cause,
-            Cause::Stationary | Cause::TooFew
-        )
+        !matches!(self.producer.verdict.cause, Cause::Stationary | Cause::TooFew)
     }
 }
 
-/// All producers that were measured, in the order of their cells.
+/// All measured producers, in the order of their cells.
 pub fn lines(document: &TailDocument) -> Vec<Line<'_>> {
     let measured = document.cells.iter().filter_map(|cell| {
         let measured = cell.measured.as_ref()?;
         Some((cell, measured))
     });
     let lines = measured.flat_map(|(cell, measured)| {
-        let producers = measured.producers.iter().enumerate();
-        producers.map(move |(number, producer)| Line {
+        measured.producers.iter().enumerate().map(move |(number, producer)| Line {
             cell,
             measured,
             number,
@@ -86,7 +79,7 @@ pub fn lines(document: &TailDocument) -> Vec<Line<'_>> {
     lines.collect()
 }
 
-/// What a cell is called: its combination, and which repetition of it.
+/// Label of a cell: its combination and repetition.
 pub fn label(document: &TailDocument, cell: &Cell) -> String {
     let combination = combination(document, cell);
     match cell.repetition {
@@ -95,7 +88,7 @@ pub fn label(document: &TailDocument, cell: &Cell) -> String {
     }
 }
 
-/// What all repetitions of a cell are called: its producer, and of the rest what is not the same for all cells.
+/// Common label of a cell's repetitions: its producer, and the other settings that differ between cells.
 pub fn combination(document: &TailDocument, cell: &Cell) -> String {
     let differs = |of: &dyn Fn(&Cell) -> String| {
         let values: BTreeSet<String> = document.cells.iter().map(of).collect();
@@ -110,10 +103,7 @@ pub fn combination(document: &TailDocument, cell: &Cell) -> String {
         label.push_str(&format!(", {}", bound(cell.settings.in_flight)));
     }
     if differs(&|cell| cell.settings.pool.to_string()) {
-        label.push_str(&format!(
-            ", pool {}",
-            Quantity::exact(cell.settings.pool as f64)
-        ));
+        label.push_str(&format!(", pool {}", Quantity::exact(cell.settings.pool as f64)));
     }
     label
 }

@@ -1,5 +1,5 @@
-//! Messages through a database: whether their latency is stationary over a run, and if it grows,
-//! where the time goes.
+//! Messages through a database: whether their latency is stationary over a run, and where the time goes if it
+//! grows.
 
 pub mod across;
 mod caveats;

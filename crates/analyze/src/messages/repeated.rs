@@ -1,10 +1,11 @@
-//! What the repetitions of each combination say together, and which combinations differ.
+//! Combined results of the repetitions of each combination, and which combinations differ.
 //!
-//! Each repetition has its own median, mean, 99th percentile and rate. Values are the geometric means of these, and their
-//! intervals are Student's over the logarithms, as of all experiments (`docs/decisions/006`): two or three repetitions
-//! learn from the other cells how much such a figure varies (`with_pooled`). Two cells differ if the interval of their
-//! ratio, which has the errors of both (B. L. Welch, "The Generalization of 'Student's' Problem when Several Different
-//! Population Variances are Involved", *Biometrika* 34 (1947)), does not hold 1.
+//! Each repetition has its own median, mean, 99th percentile and rate. Values are their geometric means with
+//! Student's intervals over the logarithms, as in all experiments (`docs/decisions/006`): cells with two or
+//! three repetitions also use the variation of the other cells (`with_pooled`). Two cells differ if the
+//! interval of their ratio does not include 1; it includes the errors of both cells (B. L. Welch, "The
+//! Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+//! *Biometrika* 34 (1947)).
 
 use super::lines::{Line, bound, combination, lines};
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
@@ -18,53 +19,52 @@ use dyno_record::statement::Statement;
 use dyno_record::tail::{InFlight, TailDocument};
 use serde::Serialize;
 
-/// A deviation that is so many times the middle one of all cells is that of a cell of another kind. Of three repetitions
-/// that vary alike, it is in one of a thousand cases, of two in one of thirty.
+/// Multiple of the middle deviation of all cells from which a cell is of another kind. Among cells with equal
+/// variation, it occurs in one of a thousand cases with three repetitions, and in one of thirty with two.
 const ERRATIC_FACTOR: f64 = 3.2;
 
-/// Pairs of which one is expected to differ at 95 % though nothing does.
+/// Number of pairs of which one is expected to differ at 95 % by chance.
 const MANY_PAIRS: usize = 20;
 
-/// A producer of a combination over its repetitions; without intervals where there is one alone.
+/// A producer of a combination over its repetitions; without intervals if there is only one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repeated {
-    /// What it is called.
     pub label: String,
-    /// Folder of the producer's driver.
+    /// Directory of the producer's driver.
     pub producer: String,
-    /// Number of the producer among those at once, from 0.
+    /// Number among simultaneous producers, from 0.
     pub number: usize,
-    /// Folder of the consumer's driver.
+    /// Directory of the consumer's driver.
     pub consumer: String,
-    /// Most inserts without an answer.
+    /// Maximum of inserts without an answer.
     pub in_flight: InFlight,
-    /// Connections of a driver's pool.
+    /// Connections in a driver's pool.
     pub pool: u64,
-    /// Complete repetitions: what failed or was interrupted is not among them.
+    /// Number of complete repetitions; failed and interrupted ones are excluded.
     pub repetitions: usize,
     /// Median of intended → received by the first consumer; absent if nothing was received.
     pub median_us: Option<Figure>,
-    /// Mean of the same.
+    /// Mean of the same time.
     pub mean_us: Option<Figure>,
-    /// 99th percentile of the same.
+    /// 99th percentile of the same time.
     pub p99_us: Option<Figure>,
     /// Messages acknowledged per second.
     pub rate_per_s: Option<Figure>,
-    /// CPU time of the producer for each acknowledged message.
+    /// The producer's CPU time per acknowledged message.
     pub cpu_us: Option<Figure>,
-    /// Its median over the smallest one with the same bound on inserts in flight.
+    /// Its median divided by the smallest median with the same bound on inserts in flight.
     pub times_fastest: Option<Figure>,
-    /// Those with the same bound whose medians differ from its own beyond the intervals.
+    /// Combinations with the same bound and a median that differs beyond the intervals.
     pub differs_from: Vec<String>,
-    /// Those with the same bound of which that cannot be told.
+    /// Combinations with the same bound and an undecided difference in the median.
     pub like: Vec<String>,
-    /// Those with the same bound whose messages per second differ from its own beyond the intervals.
+    /// Combinations with the same bound and a message rate that differs beyond the intervals.
     pub rate_differs_from: Vec<String>,
-    /// Those with the same bound of which that cannot be told.
+    /// Combinations with the same bound and an undecided difference in the message rate.
     pub rate_like: Vec<String>,
 }
 
-/// A figure over the repetitions, with what it leaves open.
+/// A figure over the repetitions, with its uncertainty.
 #[derive(Clone, Copy)]
 struct Level {
     value: f64,
@@ -78,7 +78,7 @@ impl Level {
         estimate.map_or(Figure::bare(self.value), Figure::from)
     }
 
-    /// Its ratio to another one; `None` where too few repetitions leave it open.
+    /// Its ratio to another figure; `None` if there are too few repetitions.
     fn over(&self, other: &Level) -> Option<Estimate> {
         let spread = Spread::of_ratio(self.spread?, other.spread?);
         spread.around(self.value / other.value, DEFAULT_CONFIDENCE_RATIO)
@@ -88,21 +88,19 @@ impl Level {
 /// Repetitions of one combination, in the order of their rounds.
 type Group<'a> = Vec<Line<'a>>;
 
-/// Whether combinations were to be measured several times.
+/// Whether the plan repeats combinations.
 pub fn is_repeated(document: &TailDocument) -> bool {
     document.cells.iter().any(|cell| cell.repetition.is_some())
 }
 
-/// The combinations of an experiment, those with one bound on inserts in flight together and the smallest median first.
+/// The combinations of an experiment, grouped by the bound on inserts in flight, the smallest median first.
 pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
     let mut all = Vec::new();
     for (in_flight, groups) in groups(document) {
         let medians = levels(&groups, |line| line.median_us());
         let means = levels(&groups, |line| line.total().map(|total| total.mean_us));
         let p99s = levels(&groups, |line| line.total().map(|total| total.p99_us));
-        let rates = levels(&groups, |line| {
-            Some(line.producer.timeline.rates.acknowledged_per_s)
-        });
+        let rates = levels(&groups, |line| Some(line.producer.timeline.rates.acknowledged_per_s));
         let costs = levels(&groups, Line::cpu_us);
         let known = (0..groups.len()).filter_map(|place| Some((place, medians[place]?)));
         let fastest = known.min_by(|(_, left), (_, right)| left.value.total_cmp(&right.value));
@@ -147,7 +145,7 @@ pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
     all
 }
 
-/// What a producer of a combination is called.
+/// Label of a combination's producer.
 fn called(document: &TailDocument, line: &Line<'_>) -> String {
     let label = combination(document, line.cell);
     match line.measured.producers.len() {
@@ -156,7 +154,7 @@ fn called(document: &TailDocument, line: &Line<'_>) -> String {
     }
 }
 
-/// The complete repetitions by bound and combination, in the order in which they were first measured.
+/// The complete repetitions by bound and combination, in the order of the first measurement.
 fn groups(document: &TailDocument) -> Vec<(InFlight, Vec<Group<'_>>)> {
     let mut bounds: Vec<(InFlight, Vec<Group<'_>>)> = Vec::new();
     for line in lines(document).into_iter().filter(Line::is_whole) {
@@ -175,11 +173,10 @@ fn groups(document: &TailDocument) -> Vec<(InFlight, Vec<Group<'_>>)> {
     bounds
 }
 
-/// A figure of each group; what is not positive has no logarithm, and no value.
+/// A figure of each group; values that are not positive have no logarithm and are left out.
 fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Vec<Option<Level>> {
     let logarithms = groups.iter().map(|group| -> Vec<f64> {
-        let values = group.iter().filter_map(&of);
-        values.filter(|value| *value > 0.0).map(f64::ln).collect()
+        group.iter().filter_map(&of).filter(|value| *value > 0.0).map(f64::ln).collect()
     });
     let logarithms: Vec<Vec<f64>> = logarithms.collect();
     let own = logarithms.iter().map(|all| {
@@ -189,8 +186,9 @@ fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Ve
         })
     });
     let own: Vec<Option<Spread>> = own.collect();
-    let together = learned(&own).into_iter().zip(&logarithms);
-    together
+    learned(&own)
+        .into_iter()
+        .zip(&logarithms)
         .map(|(spread, all)| {
             let mean = all.iter().sum::<f64>() / all.len() as f64;
             (!all.is_empty()).then(|| Level {
@@ -201,8 +199,9 @@ fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Ve
         .collect()
 }
 
-/// The variation of each with what the others tell of it. One that is erratic has its own, and says nothing of the others:
-/// the latency of a driver that queues without a bound may differ tenfold between repetitions where no other one does.
+/// The variation of each cell, pooled with the others. An erratic cell has its own variation and does not
+/// affect the others: the latency of a driver that queues without a bound may differ tenfold between
+/// repetitions when all others are stable.
 fn learned(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
     let mut deviations: Vec<f64> = own.iter().flatten().map(|one| one.deviation).collect();
     deviations.sort_by(f64::total_cmp);
@@ -210,11 +209,10 @@ fn learned(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
     let most = middle.map_or(f64::INFINITY, |middle| middle * ERRATIC_FACTOR);
     let is_like = |one: &Spread| one.deviation <= most;
     let like: Vec<Option<Spread>> = own.iter().map(|one| one.filter(is_like)).collect();
-    let together = with_pooled(&like).into_iter().zip(own);
-    together.map(|(pooled, own)| pooled.or(*own)).collect()
+    with_pooled(&like).into_iter().zip(own).map(|(pooled, own)| pooled.or(*own)).collect()
 }
 
-/// From which others a figure differs, and from which that cannot be told.
+/// The cells that a figure differs from, and the undecided cells.
 fn split(place: usize, levels: &[Option<Level>], labels: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut differs_from, mut like) = (Vec::new(), Vec::new());
     let Some(own) = levels[place] else {
@@ -225,17 +223,14 @@ fn split(place: usize, levels: &[Option<Level>], labels: &[String]) -> (Vec<Stri
             continue;
         };
         let differs = own.over(&level).is_some_and(|ratio| !ratio.contains(1.0));
-        let list = if differs {
-            &mut differs_from
-        } else {
-            &mut like
-        };
+        let list = if differs { &mut differs_from } else { &mut like };
         list.push(label.clone());
     }
     (differs_from, like)
 }
 
-/// Which cells differ beyond the intervals between their repetitions: for each bound that at least two cells have.
+/// Findings about cells that differ beyond the intervals of their repetitions: for each bound that at least two
+/// cells have.
 pub(super) fn findings(document: &TailDocument) -> Vec<Finding> {
     let all = repeated(document);
     let mut found = Vec::new();
@@ -247,7 +242,7 @@ pub(super) fn findings(document: &TailDocument) -> Vec<Finding> {
         if pairs == 0 {
             continue;
         }
-        // Both of a pair name the other one.
+        // Both members of a pair name each other.
         let beyond = |of: fn(&Repeated) -> &Vec<String>| {
             let named = known.iter().map(|cell| of(cell).len());
             named.sum::<usize>() / 2

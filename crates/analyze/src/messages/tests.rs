@@ -1,4 +1,4 @@
-//! Simulated producers, whose cause is known.
+//! Simulated producers with known causes.
 
 use super::*;
 use dyno_record::tail::{Cause, InFlight, Judgement, Point, QueuePlace, Rates, Timeline};
@@ -9,7 +9,7 @@ const MS: f64 = 1e6;
 const MESSAGES: u64 = 100_000;
 const POINTS: u64 = 50;
 
-/// What happens to message `k` of a run that is at `share` of its length.
+/// Times of message `k` at the position `share` of the run.
 #[derive(Clone, Copy)]
 struct Message {
     wait_ns: f64,
@@ -18,12 +18,8 @@ struct Message {
     in_flight: f64,
 }
 
-const QUIET: Message = Message {
-    wait_ns: 0.02 * MS,
-    acknowledged_ns: 0.8 * MS,
-    after_ns: 0.1 * MS,
-    in_flight: 1.0,
-};
+const QUIET: Message =
+    Message { wait_ns: 0.02 * MS, acknowledged_ns: 0.8 * MS, after_ns: 0.1 * MS, in_flight: 1.0 };
 
 fn timeline(in_flight: InFlight, mut message: impl FnMut(f64) -> Message) -> Timeline {
     let points = (0..POINTS).map(|place| {
@@ -71,13 +67,10 @@ fn has(judgement: &Judgement, parts: &[&str]) {
 fn flat_latency_is_stationary() {
     let found = judge(&timeline(InFlight::Bounded(1), |_| QUIET));
     assert_eq!(found.cause, Cause::Stationary);
-    has(
-        &found,
-        &["latency-does-not-grow (median: 920 µs, messages: 100,000"],
-    );
+    has(&found, &["latency-does-not-grow (median: 920 µs, messages: 100,000"]);
 }
 
-/// Medians that spread over a factor of three, with neighbours that resemble each other.
+/// Medians that spread over a factor of three, with similar neighbours.
 #[test]
 fn noisy_flat_latency_is_not_called_growing() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -99,11 +92,9 @@ fn noisy_flat_latency_is_not_called_growing() {
 }
 
 #[test]
-fn a_schedule_beyond_the_driver_is_more_offered_than_sent() {
-    let mut late = timeline(InFlight::Bounded(1), |share| Message {
-        wait_ns: share * 5_000.0 * MS,
-        ..QUIET
-    });
+fn schedule_beyond_the_driver_offers_more_than_is_sent() {
+    let mut late =
+        timeline(InFlight::Bounded(1), |share| Message { wait_ns: share * 5_000.0 * MS, ..QUIET });
     late.rates.offered_per_s = Some(20_000.0);
     let found = judge(&late);
     assert_eq!(found.cause, Cause::MoreOfferedThanSent);
@@ -122,11 +113,7 @@ fn a_schedule_beyond_the_driver_is_more_offered_than_sent() {
 fn riddle() -> Timeline {
     let mut all_at_once = timeline(InFlight::Unbounded, |share| {
         let before = share * MESSAGES as f64;
-        Message {
-            acknowledged_ns: before / 10_000.0 * 1e9,
-            in_flight: before,
-            ..QUIET
-        }
+        Message { acknowledged_ns: before / 10_000.0 * 1e9, in_flight: before, ..QUIET }
     });
     all_at_once.rates.handed_over_s = 0.4;
     all_at_once.rates.sent_per_s = 250_000.0;
@@ -146,12 +133,12 @@ fn unawaited_inserts_are_unbounded_in_flight() {
             "inserts-wait-for-connection (connections: 100",
         ],
     );
-    // Half of the messages are in flight in the median: 5 s, of which 100 connections take 10 ms.
+    // The median number in flight is half of the messages: 5 s. The 100 connections take 10 ms of it.
     assert!((found.connection_wait_ns.unwrap() - 4_990.0 * MS).abs() < 1.0);
 }
 
 #[test]
-fn a_blocking_driver_without_bound_queues_in_the_program() {
+fn blocking_driver_without_bound_queues_in_the_program() {
     let mut blocking = timeline(InFlight::Unbounded, |share| Message {
         wait_ns: share * 10_000.0 * MS,
         in_flight: 100.0,
@@ -164,7 +151,7 @@ fn a_blocking_driver_without_bound_queues_in_the_program() {
 }
 
 #[test]
-fn longer_inserts_with_as_many_in_flight_are_the_server() {
+fn longer_inserts_at_equal_in_flight_blame_the_server() {
     for bound in [InFlight::Bounded(4), InFlight::Unbounded] {
         let mut slower = timeline(bound, |share| Message {
             acknowledged_ns: (1.0 + 4.0 * share) * MS,
@@ -186,7 +173,7 @@ fn longer_inserts_with_as_many_in_flight_are_the_server() {
 }
 
 #[test]
-fn messages_that_are_received_later_and_later_are_delivery() {
+fn increasingly_late_messages_blame_the_delivery() {
     let found = judge(&timeline(InFlight::Bounded(1), |share| Message {
         after_ns: share * 300.0 * MS,
         ..QUIET
@@ -194,12 +181,7 @@ fn messages_that_are_received_later_and_later_are_delivery() {
     assert_eq!(found.cause, Cause::Delivery);
     has(
         &found,
-        &[
-            "delivery-falls-behind",
-            "growth: 3.00 ms",
-            "first_batch: 1.99",
-            "last_batch: 99.0",
-        ],
+        &["delivery-falls-behind", "growth: 3.00 ms", "first_batch: 1.99", "last_batch: 99.0"],
     );
 }
 

@@ -7,20 +7,20 @@
 //! slopes of all pairs: P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
 //! *JASA* 63 (1968).
 //!
-//! A test alone finds any trend, however small, in enough points. So a trend is only called one if it
-//! is also large: the effect is Kendall's tau and the change over the run beside the level.
+//! With enough points, a test finds any trend, however small. So a trend is reported only if it is also large:
+//! the effect is Kendall's tau and the change over the run relative to the level.
 
 use crate::robust::{median, normal_quantile, normal_tail, ordered_pairs, ranks};
 use dyno_record::tail::{Direction, Trend};
 
-/// Fewest points that are judged. With fewer the normal approximation of the test is poor.
+/// Fewest points of a judged series. With fewer the normal approximation of the test is poor.
 pub const LEAST_POINTS: usize = 10;
-/// Largest probability of a trend by chance, two-sided, that is still called a trend.
+/// Largest two-sided probability by chance of a reported trend.
 const LARGEST_P: f64 = 0.01;
-/// Smallest Kendall's tau that is called a trend: three of four pairs go one way. Series that wander
-/// reach a third by chance in one of twenty runs.
+/// Smallest Kendall's tau of a reported trend: three of four pairs go one way. Wandering series reach a third
+/// by chance in one of twenty runs.
 const LEAST_TAU: f64 = 0.5;
-/// Smallest change over the series, as a share of its median, that is called a trend.
+/// Smallest change over the series, as a share of its median, of a reported trend.
 const LEAST_CHANGE_RATIO: f64 = 0.25;
 
 /// Judges a series of `(x, y)` with growing x. `least_change` is the smallest change over the series
@@ -45,11 +45,7 @@ pub fn trend(points: &[(f64, f64)], least_change: f64) -> Trend {
     let variance = variance(points) * correction(points, slope).max(1.0);
     // One towards zero: S takes whole values, the normal distribution does not.
     let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
-    let p = if variance > 0.0 {
-        (2.0 * normal_tail(z)).min(1.0)
-    } else {
-        1.0
-    };
+    let p = if variance > 0.0 { (2.0 * normal_tail(z)).min(1.0) } else { 1.0 };
     let large = change.abs() >= least_change.max(LEAST_CHANGE_RATIO * level.abs());
     let is_trend = p <= LARGEST_P && tau.abs() >= LEAST_TAU && large;
     let direction = if is_trend && change > 0.0 {
@@ -59,25 +55,13 @@ pub fn trend(points: &[(f64, f64)], least_change: f64) -> Trend {
     } else {
         Direction::Flat
     };
-    Trend {
-        direction,
-        tau_ratio: tau,
-        p_ratio: p,
-        slope,
-        change,
-        median: level,
-    }
+    Trend { direction, tau_ratio: tau, p_ratio: p, slope, change, median: level }
 }
 
 fn pairs<'a>(points: &'a [(f64, f64)]) -> impl Iterator<Item = ((f64, f64), (f64, f64))> + 'a {
-    points
-        .iter()
-        .enumerate()
-        .flat_map(move |(place, &earlier)| {
-            points[place + 1..]
-                .iter()
-                .map(move |&later| (earlier, later))
-        })
+    points.iter().enumerate().flat_map(move |(place, &earlier)| {
+        points[place + 1..].iter().map(move |&later| (earlier, later))
+    })
 }
 
 fn theil_sen(points: &[(f64, f64)]) -> f64 {
@@ -87,25 +71,19 @@ fn theil_sen(points: &[(f64, f64)]) -> f64 {
     median(slopes).unwrap_or(0.0)
 }
 
-/// Variance of the score of independent values, less what ties take away.
+/// Variance of the score for independent values, corrected for ties.
 fn variance(points: &[(f64, f64)]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
     values.sort_unstable_by(f64::total_cmp);
-    let ties: f64 = values
-        .chunk_by(|left, right| left == right)
-        .map(|tied| term(tied.len() as f64))
-        .sum();
+    let ties: f64 =
+        values.chunk_by(|left, right| left == right).map(|tied| term(tied.len() as f64)).sum();
     (term(points.len() as f64) - ties) / 18.0
 }
 
-/// By how much autocorrelation enlarges the variance: from the ranks of what the slope leaves, with
-/// those lags only whose correlation is beyond chance.
+/// Factor of autocorrelation on the variance: from the ranks of the residuals, with significant lags only.
 fn correction(points: &[(f64, f64)], slope: f64) -> f64 {
-    let flat: Vec<f64> = points
-        .iter()
-        .map(|point| point.1 - slope * point.0)
-        .collect();
+    let flat: Vec<f64> = points.iter().map(|point| point.1 - slope * point.0).collect();
     let ranks = ranks(&flat);
     let n = ranks.len() as f64;
     let mean = (n - 1.0) / 2.0;
@@ -115,7 +93,7 @@ fn correction(points: &[(f64, f64)], slope: f64) -> f64 {
     }
     let beyond_chance = normal_quantile(0.975) / n.sqrt();
     let mut sum = 0.0;
-    // Longer lags rest on too few pairs to be told from noise.
+    // Longer lags have too few pairs to be distinguished from noise.
     for lag in 1..=ranks.len() / 4 {
         let together: f64 = ranks
             .iter()
@@ -138,12 +116,11 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     fn series(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
-        let values = values.into_iter().enumerate();
-        values.map(|(place, y)| (place as f64, y)).collect()
+        values.into_iter().enumerate().map(|(place, y)| (place as f64, y)).collect()
     }
 
     #[test]
-    fn the_score_and_its_variance_are_those_of_a_worked_example() {
+    fn score_and_variance_match_a_worked_example() {
         // Ten values by hand: 45 pairs, 2 of which fall, none tied.
         let values = [1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 8.0, 7.0, 9.0, 10.0];
         let points = series(values);
@@ -166,9 +143,7 @@ mod tests {
 
     #[test]
     fn outliers_do_not_move_the_slope() {
-        let mut values: Vec<f64> = (0..40)
-            .map(|place| 100.0 + 3.0 * f64::from(place))
-            .collect();
+        let mut values: Vec<f64> = (0..40).map(|place| 100.0 + 3.0 * f64::from(place)).collect();
         values[5] = 1e9;
         values[30] = 0.0;
         let found = trend(&series(values), 0.0);
@@ -177,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_is_flat_however_sure_it_is() {
+    fn small_change_is_flat_however_certain_it_is() {
         let found = trend(&series((0..60).map(|k| 1000.0 + f64::from(k))), 0.0);
         assert!(found.p_ratio < 1e-6);
         assert_eq!(found.direction, Direction::Flat);
@@ -194,7 +169,7 @@ mod tests {
         assert_eq!(trend(&[], 0.0).median, 0.0);
     }
 
-    /// Each value is mostly the one before: what a queue does to neighbouring medians.
+    /// Each value is mostly the previous one: the effect of a queue on neighbouring medians.
     #[test]
     fn wandering_series_are_rarely_called_growing() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);

@@ -1,4 +1,4 @@
-//! What is known of a level: its values, their order, and how far their memory reaches.
+//! The learned level: its values, their order, and their memory.
 
 use super::{LEARNING_WINDOWS, MOST_LEARNED, WINDOWS_PER_FALSE_ALARM};
 use crate::resampling::sorted_quantile;
@@ -6,44 +6,44 @@ use crate::robust::{DEVIATION_PER_MEDIAN, median, normal_quantile};
 use crate::uncertainty::autocorrelation::effective_size_within;
 use std::collections::VecDeque;
 
-/// Half of the smallest change that the sums are made for, in standard deviations.
+/// Half of the smallest change that the sums are designed for, in standard deviations.
 const REFERENCE: f64 = 1.0;
 
-/// Standard errors by which the memory and the centre are taken to the safe side.
+/// Safety margin of the memory and the centre, in standard errors.
 const MARGIN: f64 = 1.5;
 
-/// Both sums together alarm once in this many times [`WINDOWS_PER_FALSE_ALARM`], as far as theory goes: room for what
+/// In theory both sums together alarm once in this many times [`WINDOWS_PER_FALSE_ALARM`]: room for errors that
 /// the margins do not cover.
 const SAFETY: f64 = 3.0;
 
-/// Lags over which autocorrelations are added up.
+/// Number of lags whose autocorrelations are added up.
 const MOST_LAGS: usize = 80;
 
-/// A value is far outside from this many robust standard deviations on, and beyond this many times the distance
+/// Robust standard deviations from which a value is far outside; it must also exceed a multiple of the distance
 /// of the outermost learned value.
 const FAR_DEVIATIONS: f64 = 8.0;
 const FAR_FACTOR: f64 = 1.5;
 
-/// Share of the learned values by which they change until they are looked at again.
+/// Share of changed values from which the statistics are renewed.
 const RENEWED_RATIO: f64 = 0.1;
 
 /// The learned level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Learned {
-    /// In the order of time.
+    /// Values in order of time.
     values: VecDeque<f64>,
-    /// In the order of size, from when they were last looked at.
+    /// Values in order of size, at the last renewal.
     sorted: Vec<f64>,
-    /// Values since then.
+    /// Number of values since the last renewal.
     changed: usize,
-    /// Long-run variance of the scores, to the safe side.
+    /// Long-run variance of the scores, with the safety margin.
     variance: f64,
     reference: f64,
     deviation: f64,
 }
 
 impl Learned {
-    /// Adds values; the oldest ones are forgotten.
+    /// Adds values and drops the oldest ones.
     pub(super) fn extend(&mut self, values: impl IntoIterator<Item = f64>) {
         for value in values {
             if self.values.len() == MOST_LEARNED {
@@ -63,7 +63,7 @@ impl Learned {
         !self.sorted.is_empty()
     }
 
-    /// Memory of what is kept.
+    /// Memory of the stored values.
     #[cfg(test)]
     pub(super) fn remembered_bytes(&self) -> usize {
         (self.values.capacity() + self.sorted.capacity()) * size_of::<f64>()
@@ -77,7 +77,8 @@ impl Learned {
         let count = scores.len() as f64;
         let independent = effective_size_within(&scores, MOST_LAGS);
         let spread = scores.iter().map(|score| score * score).sum::<f64>() / count;
-        // The relative error of a sum of autocorrelations is about the root of twice the lags it needs over the values.
+        // The relative error of a sum of autocorrelations is about the root of twice its lags over the number
+        // of values.
         let time = count / independent;
         let error = (2.0 * (1.0 + 2.0 * time) / count).sqrt();
         self.variance = spread * time * (1.0 + MARGIN * error);
@@ -91,7 +92,7 @@ impl Learned {
         sorted_quantile(&self.sorted, 0.5).unwrap_or_default()
     }
 
-    /// The normal score of a value by its rank, limited by what so many values can show.
+    /// The normal score of a value by its rank, limited by the number of learned values.
     pub(super) fn score(&self, value: f64) -> f64 {
         let below = self.sorted.partition_point(|other| *other < value) as f64;
         let up_to = self.sorted.partition_point(|other| *other <= value) as f64;
@@ -100,7 +101,7 @@ impl Learned {
         normal_quantile(rank / count)
     }
 
-    /// What is taken off each score before it is added up.
+    /// Amount that is subtracted from each score before adding.
     pub(super) fn reference(&self) -> f64 {
         self.reference
     }
@@ -118,19 +119,15 @@ impl Learned {
         2.0 * REFERENCE * exponent * (-exponent * height).exp()
     }
 
-    /// How fast the probability of a height falls with it.
+    /// Decay rate of a height's probability.
     fn exponent(&self) -> f64 {
         2.0 * REFERENCE / self.variance.max(1.0)
     }
 
-    /// Whether a value is far from all that was learned, above (`side` 1) or below (−1).
+    /// Whether a value is far outside all learned values, above (`side` 1) or below (−1).
     pub(super) fn is_far_outside(&self, value: f64, side: f64) -> bool {
         let center = self.median();
-        let outermost = if side > 0.0 {
-            self.sorted.last()
-        } else {
-            self.sorted.first()
-        };
+        let outermost = if side > 0.0 { self.sorted.last() } else { self.sorted.first() };
         let reach = outermost.map_or(0.0, |outermost| (outermost - center) * side);
         let distance = (value - center) * side;
         distance > FAR_DEVIATIONS * self.deviation && distance > FAR_FACTOR * reach

@@ -1,8 +1,8 @@
-//! How much a box of windows differs from its neighbourhood, at every place.
+//! The difference between a box of windows and its neighbourhood, at every position.
 
 use crate::robust::normal_quantile;
 
-/// Fewest periods that a series must hold.
+/// Fewest periods in a series.
 pub const FEWEST_PERIODS: usize = 3;
 
 /// Shortest period in windows.
@@ -12,7 +12,7 @@ pub const SHORTEST_PERIOD_WINDOWS: f64 = 4.0;
 pub(super) struct Contrasts {
     /// Windows of the box.
     pub(super) width: usize,
-    /// Windows on each side that it is compared with; the first box starts after so many.
+    /// Windows on each side that are compared with the box; the first box starts after this many.
     pub(super) side: usize,
     /// Mean of the box minus mean of both sides, for each start of the box.
     pub(super) values: Vec<f64>,
@@ -42,11 +42,7 @@ impl Contrasts {
             let beside = sums[end + side] - sums[end] + sums[start] - sums[place];
             inside / width as f64 - beside / (2 * side) as f64
         };
-        Some(Contrasts {
-            width,
-            side,
-            values: (0..places).map(contrast).collect(),
-        })
+        Some(Contrasts { width, side, values: (0..places).map(contrast).collect() })
     }
 
     /// The shortest period whose boxes and sides do not overlap.
@@ -85,11 +81,7 @@ mod tests {
         series[31] -= 8.0;
         let contrasts = Contrasts::of(&series, 2).unwrap();
         assert!((contrasts.values[30 - contrasts.side] + 8.0).abs() < 1e-6);
-        assert!(
-            contrasts.values[..25]
-                .iter()
-                .all(|value| value.abs() < 1e-6)
-        );
+        assert!(contrasts.values[..25].iter().all(|value| value.abs() < 1e-6));
         let scores = contrasts.scores();
         let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
         assert_eq!(scores[30 - contrasts.side], least);

@@ -1,63 +1,64 @@
-//! What is likely to cause a periodic pattern: something that was recorded and goes with it, or else a setting of the
-//! server with the same interval.
+//! The probable cause of a periodic pattern: a recorded activity that correlates with it, or a server setting
+//! with the same interval.
 //!
-//! Recorded series come first: of those that correlate with the affected parts (Pearson's coefficient with the share of
-//! each window that is affected, at least [`LEAST_CORRELATION`]) the closest one is named. A setting
-//! alone names a pattern only where it is known, where no other setting has the same interval, and where what was recorded
-//! does not contradict: no checkpoint goes with a pattern in which the server counted none. mongod waits for its interval
-//! after the turn before has ended, so that the period may be longer than the setting by the affected part.
+//! Recorded series come first: the series with the closest correlation to the affected parts is named
+//! (Pearson's coefficient with the affected share of each window, at least [`LEAST_CORRELATION`]). A setting
+//! alone names a pattern only if it is known, no other setting has the same interval, and no record contradicts
+//! it: a pattern without counted checkpoints is not caused by checkpoints. mongod waits for its interval after
+//! the end of the previous turn, so the period may exceed the setting by the affected part.
 
 use super::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Correlation from which on a recorded series goes with a pattern.
+/// Correlation from which a recorded series matches a pattern.
 pub const LEAST_CORRELATION: f64 = 0.5;
 
-/// A period is that of a setting if they differ by at most this share.
+/// Largest relative difference between a period and the interval of its setting.
 const INTERVAL_TOLERANCE_RATIO: f64 = 0.05;
 
-/// What comes once in a period was counted at least so often in each; counts of a run begin and end within one.
+/// Smallest count per period of an activity that occurs once per period; the counts of a run begin and end
+/// within one.
 const LEAST_COUNTED: f64 = 0.5;
 
-/// Windows of a period that a recorded series must have to say anything about it.
+/// Fewest windows per period of a recorded series that can be evaluated.
 const WINDOWS_PER_PERIOD: f64 = 4.0;
 
-/// Something that was recorded beside the series, in evenly spaced windows.
+/// A recorded activity, in evenly spaced windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedSeries {
-    /// What it is of, such as the name of a process.
+    /// Name of the activity, such as the name of a process.
     pub name: String,
-    /// Start of its first window, in seconds from the start of the series that has the pattern.
+    /// Start of its first window, in seconds from the start of the series with the pattern.
     pub start_s: f64,
     /// Length of a window in seconds.
     pub window_s: f64,
-    /// Values of the windows.
     pub values: Vec<f64>,
 }
 
-/// What is known about possible causes.
+/// Data about possible causes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PatternHints {
-    /// Time between checkpoints by the server's settings, in seconds; `None` if it makes none or did not tell.
+    /// Time between checkpoints by the server's settings, in seconds; `None` if unused or not reported.
     pub checkpoint_interval_s: Option<f64>,
-    /// Time between flushes of the journal by the server's settings, in seconds; `None` if it has none or did not tell.
+    /// Time between flushes of the journal by the server's settings, in seconds; `None` if unused or not
+    /// reported.
     pub journal_interval_s: Option<f64>,
-    /// Time between two collections of diagnostic data by the server's settings, in seconds; `None` if it collects none or
-    /// did not tell.
+    /// Time between collections of diagnostic data by the server's settings, in seconds; `None` if there are
+    /// none or the server did not report it.
     pub diagnostic_data_interval_s: Option<f64>,
     /// Checkpoints that the server counted per second, over the time of the series.
     pub checkpoints_per_s: Option<f64>,
-    /// Flushes of the journal that the server counted per second, over the time of the series.
+    /// Journal flushes that the server counted per second, over the time of the series.
     pub journal_flushes_per_s: Option<f64>,
-    /// Share of each window in which a checkpoint ran, from 0 to 1, if that was recorded.
+    /// Share of each window in which a checkpoint ran, from 0 to 1, if recorded.
     pub checkpoints: Option<RecordedSeries>,
-    /// Use of the CPU by other processes, in any unit.
+    /// CPU use of other processes, in any unit.
     pub processes: Vec<RecordedSeries>,
 }
 
-/// A likely cause.
+/// A probable cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatternSource {
@@ -68,10 +69,7 @@ pub enum PatternSource {
     /// The server collects diagnostic data about itself (FTDC).
     DiagnosticData,
     /// Another process on the machine is busy.
-    OtherProcess {
-        /// Its name.
-        name: String,
-    },
+    OtherProcess { name: String },
 }
 
 impl fmt::Display for PatternSource {
@@ -85,30 +83,30 @@ impl fmt::Display for PatternSource {
     }
 }
 
-/// What speaks for a cause.
+/// Evidence for a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceEvidence {
-    /// The period is the interval of a setting.
+    /// The period equals the interval of a setting.
     Interval {
         /// The setting, in seconds.
         setting_s: f64,
         /// The period, in seconds.
         period_s: f64,
     },
-    /// The server counted about as many as there are periods.
+    /// The server counted about one activity per period.
     Counted {
-        /// How many it counted in each period, on average.
+        /// Mean count per period.
         per_period: f64,
     },
     /// A recorded series is higher in the affected parts.
     Correlation {
-        /// Pearson's coefficient with the share of each window that is affected.
+        /// Pearson's coefficient with the affected share of each window.
         correlation: f64,
-        /// Mean of the recorded series in the affected parts, in its unit; of checkpoints the share of the time that
-        /// one ran.
+        /// Mean of the recorded series in the affected parts, in its unit; for checkpoints, the share of time
+        /// with a checkpoint.
         inside: f64,
-        /// Its mean in the rest.
+        /// Mean of the recorded series in the rest.
         outside: f64,
     },
 }
@@ -116,22 +114,16 @@ pub enum SourceEvidence {
 /// A cause with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedPattern {
-    /// The cause.
     pub source: PatternSource,
-    /// What speaks for it, the strongest first.
+    /// Evidence, the strongest first.
     pub evidence: Vec<SourceEvidence>,
 }
 
-/// Names the likely cause of a pattern; `None` if nothing known fits.
+/// Names the probable cause of a pattern; `None` if no known cause fits.
 pub fn name_pattern(pattern: &Pattern, hints: &PatternHints) -> Option<NamedPattern> {
-    let checkpoints = hints
-        .checkpoints
-        .as_ref()
-        .and_then(|recorded| goes_with(pattern, recorded));
+    let checkpoints = hints.checkpoints.as_ref().and_then(|recorded| goes_with(pattern, recorded));
     let processes = hints.processes.iter().filter_map(|recorded| {
-        let source = PatternSource::OtherProcess {
-            name: recorded.name.clone(),
-        };
+        let source = PatternSource::OtherProcess { name: recorded.name.clone() };
         goes_with(pattern, recorded).map(|found| (source, found))
     });
     let recorded = checkpoints
@@ -149,13 +141,11 @@ pub fn name_pattern(pattern: &Pattern, hints: &PatternHints) -> Option<NamedPatt
     };
     Some(NamedPattern {
         source,
-        evidence: std::iter::once(found.evidence())
-            .chain(more.into_iter().flatten())
-            .collect(),
+        evidence: std::iter::once(found.evidence()).chain(more.into_iter().flatten()).collect(),
     })
 }
 
-/// Something that a server does again and again, by its settings and its counts.
+/// A periodic activity of a server, by its settings and counts.
 struct Setting {
     source: PatternSource,
     interval_s: Option<f64>,
@@ -187,7 +177,7 @@ impl Setting {
         ]
     }
 
-    /// What speaks for it: its interval, and its count where there is one. `None` if one of them speaks against it.
+    /// Evidence for it: its interval, and its count if available. `None` if one of them contradicts it.
     fn evidence(&self, pattern: &Pattern) -> Option<Vec<SourceEvidence>> {
         let interval = interval(pattern, self.interval_s)?;
         let Some(per_s) = self.counted_per_s else {
@@ -199,37 +189,30 @@ impl Setting {
     }
 }
 
-/// The only setting with the interval of the pattern. Checkpoints that were recorded and do not go with it are none.
+/// The only setting with the interval of the pattern. Recorded checkpoints that do not match the pattern are
+/// excluded.
 fn by_setting(
     pattern: &Pattern,
     hints: &PatternHints,
     checkpoints_contradict: bool,
 ) -> Option<NamedPattern> {
-    let settings = Setting::all(hints).into_iter();
-    let mut fitting = settings
+    let mut fitting = Setting::all(hints)
+        .into_iter()
         .filter(|one| !(checkpoints_contradict && one.source == PatternSource::Checkpoint))
         .filter_map(|one| Some((one.evidence(pattern)?, one.source)));
     let (evidence, source) = fitting.next()?;
-    fitting
-        .next()
-        .is_none()
-        .then_some(NamedPattern { source, evidence })
+    fitting.next().is_none().then_some(NamedPattern { source, evidence })
 }
 
 fn interval(pattern: &Pattern, setting_s: Option<f64>) -> Option<SourceEvidence> {
     let setting_s = setting_s?;
-    let tolerance_s = pattern
-        .uncertainty_s
-        .max(INTERVAL_TOLERANCE_RATIO * setting_s);
+    let tolerance_s = pattern.uncertainty_s.max(INTERVAL_TOLERANCE_RATIO * setting_s);
     let rest_s = pattern.period_s * (1.0 - pattern.affected_ratio);
     let is_met = setting_s >= rest_s - tolerance_s && setting_s <= pattern.period_s + tolerance_s;
-    is_met.then_some(SourceEvidence::Interval {
-        setting_s,
-        period_s: pattern.period_s,
-    })
+    is_met.then_some(SourceEvidence::Interval { setting_s, period_s: pattern.period_s })
 }
 
-/// How a recorded series goes with a pattern.
+/// Match of a recorded series with a pattern.
 #[derive(Clone, Copy)]
 struct Company {
     correlation: f64,
@@ -247,7 +230,7 @@ impl Company {
     }
 }
 
-/// `None` if the series is too coarse, too short or constant, so that it says nothing.
+/// `None` if the series is too coarse, too short or constant.
 fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<Company> {
     let count = recorded.values.len() as f64;
     let periods = count * recorded.window_s / pattern.period_s;
@@ -263,20 +246,12 @@ fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<Company> {
         .collect();
     let mean = |values: &[f64], weight: &dyn Fn(f64) -> f64| {
         let weights: f64 = affected.iter().map(|share| weight(*share)).sum();
-        let weighted = values
-            .iter()
-            .zip(&affected)
-            .map(|(v, share)| v * weight(*share));
+        let weighted = values.iter().zip(&affected).map(|(v, share)| v * weight(*share));
         weighted.sum::<f64>() / weights
     };
     let values = &recorded.values;
     let (all, all_affected) = (mean(values, &|_| 1.0), mean(&affected, &|_| 1.0));
-    let pairs = || {
-        values
-            .iter()
-            .zip(&affected)
-            .map(|(v, a)| (v - all, a - all_affected))
-    };
+    let pairs = || values.iter().zip(&affected).map(|(v, a)| (v - all, a - all_affected));
     let product: f64 = pairs().map(|(v, a)| v * a).sum();
     let squares: f64 = pairs().map(|(v, _)| v * v).sum();
     let affected_squares: f64 = pairs().map(|(_, a)| a * a).sum();
@@ -288,7 +263,7 @@ fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<Company> {
     })
 }
 
-/// The share of a window that lies in affected parts.
+/// The affected share of a window.
 fn affected_share(pattern: &Pattern, start_s: f64, window_s: f64) -> f64 {
     // Affected time from the first occurrence to `time_s`, negative before it.
     let affected_until = |time_s: f64| {
@@ -332,7 +307,7 @@ mod tests {
         }
     }
 
-    /// The settings of a `mongod` that was given none.
+    /// The default settings of a `mongod`.
     fn mongod() -> PatternHints {
         PatternHints {
             checkpoint_interval_s: Some(60.0),
@@ -378,15 +353,9 @@ mod tests {
             ..mongod()
         };
         assert_eq!(source(&pattern(0.5), &hints), None);
-        // Unless the counts leave one.
-        let without_flushes = PatternHints {
-            journal_flushes_per_s: Some(0.0),
-            ..hints
-        };
-        assert_eq!(
-            source(&pattern(0.5), &without_flushes),
-            Some(PatternSource::DiagnosticData)
-        );
+        // The counts may exclude all but one.
+        let without_flushes = PatternHints { journal_flushes_per_s: Some(0.0), ..hints };
+        assert_eq!(source(&pattern(0.5), &without_flushes), Some(PatternSource::DiagnosticData));
     }
 
     #[test]
@@ -414,22 +383,15 @@ mod tests {
         hints.processes[1].values[3] = 5.0;
         let named = name_pattern(&pattern(60.0), &hints).unwrap();
         assert_eq!(named.source, PatternSource::Checkpoint);
-        let SourceEvidence::Correlation {
-            correlation,
-            inside,
-            outside,
-        } = named.evidence[0]
-        else {
+        let SourceEvidence::Correlation { correlation, inside, outside } = named.evidence[0] else {
             panic!("{named:?}");
         };
         assert!(correlation > 0.9, "{correlation}");
         assert!((inside - 0.9).abs() < 0.05 && (outside - 0.1).abs() < 0.05);
         assert!(matches!(named.evidence[1], SourceEvidence::Interval { .. }));
-        // Checkpoints at another time are not the cause, though the interval fits.
+        // Checkpoints at another time are not the cause, although the interval fits.
         hints.checkpoints = Some(busy("checkpoints", 40));
-        let backup = PatternSource::OtherProcess {
-            name: "backup".into(),
-        };
+        let backup = PatternSource::OtherProcess { name: "backup".into() };
         assert_eq!(source(&pattern(60.0), &hints), Some(backup));
         hints.processes.truncate(1);
         assert_eq!(source(&pattern(60.0), &hints), None);
@@ -437,10 +399,7 @@ mod tests {
 
     #[test]
     fn too_coarse_or_too_short_series_is_not_evidence() {
-        let hints = PatternHints {
-            checkpoints: Some(busy("checkpoints", 40)),
-            ..mongod()
-        };
+        let hints = PatternHints { checkpoints: Some(busy("checkpoints", 40)), ..mongod() };
         assert!(goes_with(&pattern(0.1), &busy("java", 6)).is_none());
         let named = name_pattern(&pattern(0.1), &hints).unwrap();
         assert_eq!(named.source, PatternSource::JournalFlush);

@@ -1,28 +1,28 @@
-//! Where a pattern occurs in each cycle, and what it looks like on average.
+//! The occurrences of a pattern in each cycle, and their mean shape.
 
 use super::contrast::Contrasts;
 use super::folding::Candidate;
 use crate::robust::median;
 
-/// How far from its expected place an occurrence may be, as a share of the period.
+/// Largest distance of an occurrence from its expected position, as a share of the period.
 const REACH_RATIO: f64 = 0.1;
 
-/// Contrast of an occurrence as a share of the usual one, at least.
+/// Smallest contrast of an occurrence as a share of the usual one.
 const LEAST_CONTRAST_RATIO: f64 = 0.4;
 
 /// Height at which the affected part begins and ends, as a share of the highest mean.
 const EDGE_RATIO: f64 = 0.5;
 
-/// A pattern whose occurrences are met by this share of another one's is a harmonic of it.
+/// A pattern is a harmonic if another pattern meets this share of its occurrences.
 const REPEATED_RATIO: f64 = 0.6;
 
-/// A pattern that affects a larger share of its period is wide.
+/// A pattern that affects more than this share of its period is wide.
 const WIDE_RATIO: f64 = 0.25;
 
-/// Times that occurrences are located again.
+/// Number of times that occurrences are located again.
 const REFINEMENTS: usize = 3;
 
-/// Periods that differ by less, as a share, are taken for the same.
+/// Largest relative difference between equal periods.
 const SAME_PERIOD_RATIO: f64 = 0.05;
 
 /// Standard errors of a 95 % interval.
@@ -38,25 +38,25 @@ pub(super) struct Period {
 /// The occurrences of a pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Occurrences {
-    /// First window of the box of each, in the order of time.
+    /// First window of each box, in order of time.
     starts: Vec<usize>,
-    /// Number of the cycle of each.
+    /// Cycle number of each occurrence.
     cycles: Vec<f64>,
     period: Period,
-    /// Start of the affected part relative to that of the box.
+    /// Start of the affected part relative to the start of the box.
     shift: isize,
     /// Windows of the affected part.
     width: usize,
     height: f64,
     outside: f64,
-    /// Means around the occurrences, from this distance to the starts on.
+    /// Means around the occurrences, starting at this distance from the starts.
     first: isize,
     means: Vec<f64>,
 }
 
 impl Occurrences {
-    /// Locates and measures a candidate, and again with the width that was measured as long as that shows it more
-    /// clearly. `None` if fewer than three cycles show it.
+    /// Locates and measures a candidate, and repeats this with the measured width while that makes it clearer.
+    /// `None` if fewer than three cycles show it.
     pub(super) fn of(series: &[f64], candidate: &Candidate) -> Option<Occurrences> {
         let mut best = Occurrences::at_width(series, candidate)?;
         for _ in 0..REFINEMENTS {
@@ -113,7 +113,7 @@ impl Occurrences {
         self.height
     }
 
-    /// Mean outside of the affected parts.
+    /// Mean outside the affected parts.
     pub(super) fn outside(&self) -> f64 {
         self.outside
     }
@@ -137,12 +137,8 @@ impl Occurrences {
             .collect();
         let outside = median(means.iter().copied()).unwrap_or_default();
         let excess = |place: isize| {
-            let mean = usize::try_from(place)
-                .ok()
-                .and_then(|place| means.get(place));
-            mean.map_or(f64::NEG_INFINITY, |mean| {
-                candidate.direction * (mean - outside)
-            })
+            let mean = usize::try_from(place).ok().and_then(|place| means.get(place));
+            mean.map_or(f64::NEG_INFINITY, |mean| candidate.direction * (mean - outside))
         };
         // Occurrences wander around the box by its width.
         let near = -first - width..-first + 2 * width;
@@ -169,19 +165,17 @@ impl Occurrences {
         (self.first, self.means) = (first, means);
     }
 
-    /// Mean of the values at this distance from the starts; at the ends of the series there may be none.
+    /// Mean of the values at this distance from the starts; `None` beyond the ends of the series.
     fn mean_at(&self, series: &[f64], offset: isize) -> Option<f64> {
         let place = |start: &usize| start.checked_add_signed(offset);
-        let values: Vec<f64> = self
-            .starts
-            .iter()
-            .filter_map(|start| series.get(place(start)?).copied())
-            .collect();
+        let values: Vec<f64> =
+            self.starts.iter().filter_map(|start| series.get(place(start)?).copied()).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Takes the occurrences out of the series. A pattern that fills much of its period is subtracted, as it has no
-    /// neighbourhood; of others each affected part with its edges is replaced by the median of what lies beside it.
+    /// Removes the occurrences from the series. A pattern that fills much of its period is subtracted, as it
+    /// has no neighbourhood; otherwise each affected part with its edges is replaced by the median of its
+    /// neighbours.
     pub(super) fn take_out(&self, series: &mut [f64]) {
         if self.width as f64 > WIDE_RATIO * self.period.value {
             self.subtract(series)
@@ -210,10 +204,8 @@ impl Occurrences {
             let inner =
                 start.saturating_sub(margin)..(start + self.width + margin).min(series.len());
             let outer = inner.start.saturating_sub(beside)..(inner.end + beside).min(series.len());
-            let sides: Vec<f64> = outer
-                .filter(|place| !inner.contains(place))
-                .map(|place| series[place])
-                .collect();
+            let sides: Vec<f64> =
+                outer.filter(|place| !inner.contains(place)).map(|place| series[place]).collect();
             let Some(level) = median(sides) else {
                 continue;
             };
@@ -221,8 +213,8 @@ impl Occurrences {
         }
     }
 
-    /// Whether these are only occurrences of `other` again, or those of `other` only some of these. Two parts of the
-    /// same period are one pattern: what is high for half of it is low for the rest.
+    /// Whether these occurrences only repeat `other`, or `other` repeats some of these. Two parts of the same
+    /// period are one pattern: a series that is high for half of it is low for the rest.
     pub(super) fn repeat(&self, other: &Occurrences) -> bool {
         let apart = (self.period.value - other.period.value).abs();
         if apart <= SAME_PERIOD_RATIO * other.period.value {
@@ -233,7 +225,7 @@ impl Occurrences {
             let is_met = |start: &&usize| by.starts.iter().any(|s| s.abs_diff(**start) <= reach);
             of.starts.iter().filter(is_met).count() as f64 / of.starts.len() as f64
         };
-        // Where occurrences fill most of the period, chance meets as many.
+        // If occurrences fill most of the period, chance meets as many.
         let by_chance = |by: &Occurrences| (2 * reach + 1) as f64 / by.period.value;
         let repeats = |of: &Occurrences, by: &Occurrences| {
             met(of, by) >= REPEATED_RATIO.max((1.0 + by_chance(by)) / 2.0)
@@ -242,7 +234,7 @@ impl Occurrences {
     }
 }
 
-/// The place of the largest contrast near each expected one, where it is large enough.
+/// The position of the largest contrast near each expected one, if it is large enough.
 fn located(series: &[f64], candidate: &Candidate) -> Option<Vec<usize>> {
     let contrasts = Contrasts::of(series, candidate.width)?;
     let reach = (candidate.width as f64 / 2.0).max(candidate.period * REACH_RATIO);
@@ -255,7 +247,7 @@ fn located(series: &[f64], candidate: &Candidate) -> Option<Vec<usize>> {
             found.extend(largest_near(&contrasts, place, reach, candidate.direction));
         }
     }
-    // At the seams of stretches one occurrence may be found twice.
+    // At the seams of time ranges one occurrence may be found twice.
     found.dedup_by(|later, earlier| {
         let is_same = (later.0 as f64 - earlier.0 as f64) < candidate.period / 2.0;
         if is_same && later.1 > earlier.1 {
@@ -265,16 +257,10 @@ fn located(series: &[f64], candidate: &Candidate) -> Option<Vec<usize>> {
     });
     let usual = median(found.iter().map(|(_, contrast)| *contrast))?;
     let is_clear = |found: &&(usize, f64)| found.1 >= LEAST_CONTRAST_RATIO * usual;
-    Some(
-        found
-            .iter()
-            .filter(is_clear)
-            .map(|(start, _)| *start)
-            .collect(),
-    )
+    Some(found.iter().filter(is_clear).map(|(start, _)| *start).collect())
 }
 
-/// The start of the box with the largest contrast near a place, and that contrast; the middle of equal ones.
+/// The start of the box with the largest contrast near a position, and that contrast; the middle one if equal.
 fn largest_near(
     contrasts: &Contrasts,
     place: f64,
@@ -284,16 +270,14 @@ fn largest_near(
     let first = (place - reach).round().max(contrasts.side as f64) as usize;
     let last = ((place + reach).round() as usize).min(contrasts.side + contrasts.values.len() - 1);
     let contrast = |start: &usize| direction * contrasts.values[start - contrasts.side];
-    let largest = (first..=last)
-        .map(|start| contrast(&start))
-        .max_by(f64::total_cmp)?;
+    let largest = (first..=last).map(|start| contrast(&start)).max_by(f64::total_cmp)?;
     let mut equal =
         (first..=last).filter(|start| contrast(start) >= largest - 1e-9 * largest.abs());
     let (start, count) = (equal.clone().next()?, equal.by_ref().count());
     Some((start + (count - 1) / 2, largest))
 }
 
-/// Numbers of the cycles, from the distances between occurrences.
+/// Cycle numbers from the distances between occurrences.
 fn numbered(starts: &[usize], period: f64) -> Vec<f64> {
     let mut cycle = 0.0;
     let mut cycles: Vec<f64> = starts.iter().take(1).map(|_| 0.0).collect();
@@ -304,31 +288,26 @@ fn numbered(starts: &[usize], period: f64) -> Vec<f64> {
     cycles
 }
 
-/// The slope of the starts over the cycles. Its error is that of a mean of the distances, which holds if each
-/// occurrence follows from the one before, and is too large if all follow a clock.
+/// The slope of the starts over the cycles. Its error is the error of a mean of the distances, which holds if
+/// each occurrence follows from the one before, and is too large if all follow a clock.
 fn period(starts: &[usize], cycles: &[f64]) -> Period {
     let count = starts.len() as f64;
     let mean_start = starts.iter().sum::<usize>() as f64 / count;
     let mean_cycle = cycles.iter().sum::<f64>() / count;
     let products = starts.iter().zip(cycles);
     let products = products.map(|(s, c)| (*s as f64 - mean_start) * (c - mean_cycle));
-    let squares: f64 = cycles
-        .iter()
-        .map(|cycle| (cycle - mean_cycle).powi(2))
-        .sum();
+    let squares: f64 = cycles.iter().map(|cycle| (cycle - mean_cycle).powi(2)).sum();
     let value = products.sum::<f64>() / squares;
-    let gaps = starts.windows(2).zip(cycles.windows(2));
-    let deviations: f64 = gaps
+    let deviations: f64 = starts
+        .windows(2)
+        .zip(cycles.windows(2))
         .map(|(s, c)| ((s[1] - s[0]) as f64 - value * (c[1] - c[0])).powi(2))
         .sum();
     let gap_count = count - 1.0;
     let error = (deviations / gap_count / gap_count).sqrt();
-    // A start is known to half a window at best.
+    // A start is accurate to half a window at best.
     let resolution = 1.0 / cycles.last().copied().unwrap_or(1.0);
-    Period {
-        value,
-        uncertainty: (INTERVAL * error).max(resolution),
-    }
+    Period { value, uncertainty: (INTERVAL * error).max(resolution) }
 }
 
 #[cfg(test)]
@@ -346,22 +325,16 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_measured_and_then_gone() {
+    fn pattern_is_measured_and_removed() {
         let mut series = vec![100.0; 200];
         for start in (12..200).step_by(20) {
-            series[start..start + 3]
-                .iter_mut()
-                .for_each(|value| *value = 40.0);
+            series[start..start + 3].iter_mut().for_each(|value| *value = 40.0);
         }
         let candidate = super::super::folding::clearest(&series).unwrap();
         let found = Occurrences::of(&series, &candidate).unwrap();
         assert_eq!((found.width(), found.count()), (3, 10));
         assert!((found.height() + 60.0).abs() < 1e-9 && (found.outside() - 100.0).abs() < 1e-9);
-        assert!(
-            (found.first_start() - 12.0).abs() < 0.51,
-            "{}",
-            found.first_start()
-        );
+        assert!((found.first_start() - 12.0).abs() < 0.51, "{}", found.first_start());
         found.take_out(&mut series);
         assert!(series.iter().all(|value| *value == 100.0));
         assert!(found.repeat(&found));

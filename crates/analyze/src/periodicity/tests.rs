@@ -6,21 +6,15 @@ fn found(series: &[f64], window_s: f64) -> Vec<Pattern> {
 }
 
 fn scaled(noise: Vec<f64>, noise_ratio: f64) -> Vec<f64> {
-    noise
-        .iter()
-        .map(|e| 1_000.0 * (noise_ratio * e).exp())
-        .collect()
+    noise.iter().map(|e| 1_000.0 * (noise_ratio * e).exp()).collect()
 }
 
 /// Uniform values between 0 and 1.
 fn uniform(seed: u64, count: usize) -> Vec<f64> {
-    normal(seed ^ 0x5eed, count)
-        .iter()
-        .map(|e| crate::robust::normal_tail(*e))
-        .collect()
+    normal(seed ^ 0x5eed, count).iter().map(|e| crate::robust::normal_tail(*e)).collect()
 }
 
-/// Multiplies what lies in `[start, start + length)` of windows of length 1; parts of windows in part.
+/// Multiplies the values in `[start, start + length)` of windows of length 1; partial windows proportionally.
 fn apply(series: &mut [f64], start: f64, length: f64, factor: f64) {
     for (place, value) in series.iter_mut().enumerate() {
         let (from, to) = (place as f64, place as f64 + 1.0);
@@ -46,16 +40,20 @@ fn one_burst(seed: u64, n: usize) -> Vec<f64> {
     series
 }
 
-/// A level, half of it, and half as much again.
+/// A level, half of it, and 1.5 times as much.
 fn steps(seed: u64, n: usize) -> Vec<f64> {
     let level = |place: usize| [1.0, 0.5, 1.5][(3 * place / n).min(2)];
-    let noise = scaled(normal(seed, n), 0.05).into_iter().enumerate();
-    noise.map(|(place, value)| value * level(place)).collect()
+    scaled(normal(seed, n), 0.05)
+        .into_iter()
+        .enumerate()
+        .map(|(place, value)| value * level(place))
+        .collect()
 }
 
 fn trend(seed: u64, n: usize) -> Vec<f64> {
-    let noise = scaled(normal(seed, n), 0.05).into_iter().enumerate();
-    noise
+    scaled(normal(seed, n), 0.05)
+        .into_iter()
+        .enumerate()
         .map(|(place, value)| value * (1.0 + place as f64 / n as f64))
         .collect()
 }
@@ -65,15 +63,9 @@ type Load = fn(u64, usize) -> Vec<f64>;
 /// Loads without a pattern, by name.
 const WITHOUT: [(&str, Load); 9] = [
     ("white noise", |seed, n| scaled(normal(seed, n), 0.1)),
-    ("autoregression 0.5", |seed, n| {
-        scaled(autoregressive(seed, n, 0.5), 0.1)
-    }),
-    ("autoregression 0.9", |seed, n| {
-        scaled(autoregressive(seed, n, 0.9), 0.1)
-    }),
-    ("autoregression 0.98", |seed, n| {
-        scaled(autoregressive(seed, n, 0.98), 0.1)
-    }),
+    ("autoregression 0.5", |seed, n| scaled(autoregressive(seed, n, 0.5), 0.1)),
+    ("autoregression 0.9", |seed, n| scaled(autoregressive(seed, n, 0.9), 0.1)),
+    ("autoregression 0.98", |seed, n| scaled(autoregressive(seed, n, 0.98), 0.1)),
     ("lognormal", |seed, n| scaled(normal(seed, n), 1.0)),
     ("random bursts", random_bursts),
     ("one burst and a noisy part", one_burst),
@@ -110,12 +102,12 @@ fn series_of_all_lengths_raise_no_more_false_alarms_than_stated() {
     }
 }
 
-/// How occurrences follow each other.
+/// Timing of the occurrences.
 #[derive(Clone, Copy)]
 enum Jitter {
     /// By a clock, each off by up to this share of the period.
     Clock(f64),
-    /// Each after the one before, by the period but for up to this share.
+    /// Each one period after the previous one, off by up to this share.
     Walk(f64),
 }
 
@@ -144,33 +136,30 @@ fn checkpoints(seed: u64, windows: usize, factor: f64, jitter: Jitter) -> Vec<f6
     series
 }
 
-/// How many of 20 series have a pattern of this period within a tolerance, and how many are told besides.
+/// Number of 20 series with a pattern of this period within a tolerance, and number of other reported patterns.
 fn right(series: impl Fn(u64) -> Vec<f64>, period_s: f64, tolerance_s: f64) -> (usize, usize) {
-    let (mut right, mut besides) = (0, 0);
+    let (mut right, mut others) = (0, 0);
     for seed in 0..20 {
         let found = found(&series(seed), 1.0);
         let is_near = |pattern: &&Pattern| (pattern.period_s - period_s).abs() <= tolerance_s;
         let near = found.iter().filter(is_near).count();
         right += near.min(1);
-        besides += found.len() - near.min(1);
+        others += found.len() - near.min(1);
     }
-    (right, besides)
+    (right, others)
 }
 
 #[test]
 fn dips_of_checkpoints_are_found_in_ten_minutes() {
     for factor in [0.5, 0.8] {
         let series = |seed| checkpoints(seed, 600, factor, Jitter::Clock(0.0));
-        let (right, besides) = right(series, 60.0, 1.0);
-        assert!(
-            right >= 19 && besides <= 2,
-            "{factor}: {right}, {besides} besides"
-        );
+        let (right, others) = right(series, 60.0, 1.0);
+        assert!(right >= 19 && others <= 2, "{factor}: {right}, {others} others");
     }
 }
 
 #[test]
-fn a_pattern_is_described() {
+fn pattern_is_described() {
     let mut series = scaled(normal(7, 600), 0.05);
     for cycle in 0..10 {
         apply(&mut series, 13.0 + 60.0 * f64::from(cycle), 6.0, 0.6);
@@ -183,10 +172,7 @@ fn a_pattern_is_described() {
     );
     assert!((pattern.phase_s - 13.0).abs() < 1.0, "{pattern:?}");
     assert!((pattern.height + 400.0).abs() < 30.0, "{pattern:?}");
-    assert!(
-        (pattern.height_ratio.unwrap() + 0.4).abs() < 0.03,
-        "{pattern:?}"
-    );
+    assert!((pattern.height_ratio.unwrap() + 0.4).abs() < 0.03, "{pattern:?}");
     assert!((pattern.affected_ratio - 0.1).abs() < 0.02, "{pattern:?}");
     assert_eq!(pattern.occurrences, 10);
     assert!(pattern.p_value_ratio < 1e-6);
@@ -194,28 +180,19 @@ fn a_pattern_is_described() {
 }
 
 #[test]
-fn dips_that_do_not_keep_their_time_are_found() {
-    let (right_by_clock, _) = right(
-        |seed| checkpoints(seed, 600, 0.5, Jitter::Clock(0.05)),
-        60.0,
-        1.0,
-    );
+fn irregular_dips_are_found() {
+    let (right_by_clock, _) =
+        right(|seed| checkpoints(seed, 600, 0.5, Jitter::Clock(0.05)), 60.0, 1.0);
     assert!(right_by_clock >= 16, "{right_by_clock} of 20");
     // The mean of ten distances that vary by 5 % is itself off by up to a second.
-    let (right_by_walk, _) = right(
-        |seed| checkpoints(seed, 600, 0.5, Jitter::Walk(0.05)),
-        60.0,
-        2.0,
-    );
+    let (right_by_walk, _) =
+        right(|seed| checkpoints(seed, 600, 0.5, Jitter::Walk(0.05)), 60.0, 2.0);
     assert!(right_by_walk >= 15, "{right_by_walk} of 20");
 }
 
 #[test]
 fn flushes_of_the_journal_are_found_in_bins_of_ten_milliseconds() {
-    let journal = PatternHints {
-        journal_interval_s: Some(0.1),
-        ..PatternHints::default()
-    };
+    let journal = PatternHints { journal_interval_s: Some(0.1), ..PatternHints::default() };
     for (jitter, tolerance_s) in [(Jitter::Clock(0.05), 0.000_2), (Jitter::Walk(0.05), 0.001)] {
         let mut series = scaled(normal(3, 3_000), 0.2);
         repeat(&mut series, 3, 10.0, 1.0, 2.0, jitter);
@@ -241,16 +218,17 @@ fn two_patterns_at_once_are_both_found() {
 }
 
 #[test]
-fn a_wave_is_one_pattern() {
+fn wave_is_one_pattern() {
     let series = |seed| {
         let turn = |place: usize| (place as f64 * std::f64::consts::TAU / 60.0).sin();
-        let noise = scaled(normal(seed, 600), 0.1).into_iter().enumerate();
-        noise
+        scaled(normal(seed, 600), 0.1)
+            .into_iter()
+            .enumerate()
             .map(|(place, value)| value * (1.0 + 0.3 * turn(place)))
             .collect()
     };
-    let (right, besides) = right(series, 60.0, 2.0);
-    assert!(right >= 18 && besides <= 4, "{right}, {besides} besides");
+    let (right, others) = right(series, 60.0, 2.0);
+    assert!(right >= 18 && others <= 4, "{right}, {others} others");
 }
 
 #[test]
@@ -266,14 +244,8 @@ fn under_three_periods_are_ignored_and_bad_series_are_refused() {
         Err(PeriodicityError::TooFewWindows { windows: 29 })
     );
     series[3] = f64::INFINITY;
-    assert_eq!(
-        periodic_patterns(&series, settings),
-        Err(PeriodicityError::NotFinite { index: 3 })
-    );
+    assert_eq!(periodic_patterns(&series, settings), Err(PeriodicityError::NotFinite { index: 3 }));
     let backwards = PeriodicitySettings::for_windows(-1.0);
-    let refused = PeriodicityError::Setting {
-        name: "window_s",
-        value: -1.0,
-    };
+    let refused = PeriodicityError::Setting { name: "window_s", value: -1.0 };
     assert_eq!(periodic_patterns(&[1.0; 30], backwards), Err(refused));
 }

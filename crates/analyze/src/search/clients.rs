@@ -1,12 +1,12 @@
-//! The number of clients that gives the highest rate in a closed loop, for X_max.
+//! Searches the number of clients with the highest rate in a closed loop, for X_max.
 //!
-//! The number of clients doubles until the rate has not grown by [`ClientsSettings::gain_ratio`] for
-//! two doublings in a row. Then the geometric middles on both sides of the best number are tried,
-//! until its neighbours are within [`ClientsSettings::neighbour_ratio`]. The best is measured once
-//! more; if it still is the best by its mean, it is elected.
+//! The number of clients doubles until the rate has not grown by [`ClientsSettings::gain_ratio`] for two
+//! doublings in a row. Then the geometric middles on both sides of the best number are tried, until its
+//! neighbours are within [`ClientsSettings::neighbour_ratio`]. The best number is measured once more; if it is
+//! still the best by its mean, it is elected.
 //!
-//! The best of many noisy numbers is too good, so what elected a number of clients does not count
-//! for the rate that is reported: that is the mean of [`ClientsSettings::repeats`] new measurements.
+//! The best of many noisy numbers is too good, so the measurements that elected a number do not count for the
+//! reported rate, which is the mean of [`ClientsSettings::repeats`] new measurements.
 
 use crate::robust::mean;
 use crate::uncertainty::mean::of_repetitions;
@@ -18,17 +18,17 @@ use std::collections::BTreeMap;
 pub struct ClientsSettings {
     /// First number of clients, at least 1.
     pub start_clients: u32,
-    /// No number above is tried.
+    /// Largest number to try.
     pub max_clients: u32,
-    /// Growth of the rate that counts, as a share.
+    /// Smallest relevant growth of the rate, as a share.
     pub gain_ratio: f64,
-    /// Ratio of neighbouring numbers of clients at which the search is fine enough; above 1.
+    /// Ratio of neighbouring numbers of clients at which the search stops; above 1.
     pub neighbour_ratio: f64,
     /// New measurements of the elected number; at least 1.
     pub repeats: u32,
-    /// The search ends after this many measurements, decided or not.
+    /// The search ends after this many measurements, even without a decision.
     pub max_measurements: u32,
-    /// Confidence of the interval of the rate.
+    /// Confidence level of the rate's interval.
     pub confidence_ratio: f64,
 }
 
@@ -46,19 +46,16 @@ impl Default for ClientsSettings {
     }
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientsStep {
     /// Run a closed loop with this many clients, and [record](ClientsSearch::record) its rate.
-    Measure {
-        /// Number of clients.
-        clients: u32,
-    },
+    Measure { clients: u32 },
     /// The search is over.
     Done(ClientsResult),
 }
 
-/// The search.
+/// Search for the best number of clients.
 #[derive(Clone, Debug)]
 pub struct ClientsSearch {
     settings: ClientsSettings,
@@ -67,37 +64,30 @@ pub struct ClientsSearch {
     elected: Option<Elected>,
 }
 
-/// The number of clients that was found, and its rates since.
+/// The elected number of clients, and its rates since.
 #[derive(Clone, Debug)]
 struct Elected {
     clients: u32,
     rates: Vec<f64>,
 }
 
-/// A best number is elected when it was measured this often and is still the best.
+/// Number of measurements after which a number that is still the best is elected.
 const VOTES: usize = 2;
 
 impl ClientsSearch {
-    /// A search that has measured nothing yet.
+    /// A search without measurements.
     pub fn new(settings: ClientsSettings) -> ClientsSearch {
-        ClientsSearch {
-            settings,
-            tried: BTreeMap::new(),
-            measurements: 0,
-            elected: None,
-        }
+        ClientsSearch { settings, tried: BTreeMap::new(), measurements: 0, elected: None }
     }
 
-    /// What to do next. The same until a rate is recorded.
+    /// The next action, the same until a rate is recorded.
     pub fn step(&self) -> ClientsStep {
         let Some((best, _)) = self.best() else {
             let limit = self.settings.max_clients.max(1);
-            return ClientsStep::Measure {
-                clients: self.settings.start_clients.clamp(1, limit),
-            };
+            return ClientsStep::Measure { clients: self.settings.start_clients.clamp(1, limit) };
         };
         let clients = match &self.elected {
-            // What the last measurement that was allowed has decided is decided.
+            // A decision by the last allowed measurement still counts.
             Some(elected) if elected.rates.len() >= self.settings.repeats.max(1) as usize => {
                 return ClientsStep::Done(self.result(elected.clients, self.end()));
             }
@@ -111,17 +101,13 @@ impl ClientsSearch {
         ClientsStep::Done(self.result(best, ClientsEnd::OutOfMeasurements))
     }
 
-    /// Takes the rate of the step that [`Self::step`] asks for, in operations per second; without
-    /// effect after the end. What is not a positive number counts as 0.
+    /// Records the rate of the measurement that [`Self::step`] requested, in operations per second; no effect
+    /// after the end. Values that are not positive numbers count as 0.
     pub fn record(&mut self, rate_per_s: f64) {
         let ClientsStep::Measure { clients } = self.step() else {
             return;
         };
-        let rate = if rate_per_s.is_finite() {
-            rate_per_s.max(0.0)
-        } else {
-            0.0
-        };
+        let rate = if rate_per_s.is_finite() { rate_per_s.max(0.0) } else { 0.0 };
         self.measurements += 1;
         self.tried.entry(clients).or_default().push(rate);
         match &mut self.elected {
@@ -134,27 +120,21 @@ impl ClientsSearch {
         let best = self.best().map(|(clients, _)| clients);
         let is_found =
             |best: &u32| self.explored(*best).is_none() && self.tried[best].len() >= VOTES;
-        self.elected = best.filter(is_found).map(|clients| Elected {
-            clients,
-            rates: Vec::new(),
-        });
+        self.elected = best.filter(is_found).map(|clients| Elected { clients, rates: Vec::new() });
     }
 
-    /// The next new number of clients that is worth a try.
+    /// The next new number of clients to try.
     fn explored(&self, best: u32) -> Option<u32> {
         self.doubled().or_else(|| self.between(best))
     }
 
-    /// The number of clients with the highest mean rate, the fewest of equals.
+    /// The number of clients with the highest mean rate; the smallest one if equal.
     fn best(&self) -> Option<(u32, f64)> {
-        let means = self
-            .tried
-            .iter()
-            .map(|(clients, rates)| (*clients, mean(rates)));
+        let means = self.tried.iter().map(|(clients, rates)| (*clients, mean(rates)));
         means.reduce(|best, other| if other.1 > best.1 { other } else { best })
     }
 
-    /// Twice the largest number of the doubling, while it pays.
+    /// The next doubling, while doubling pays off.
     fn doubled(&self) -> Option<u32> {
         let largest = *self.tried.keys().next_back()?;
         let has_room = largest < self.settings.max_clients;
@@ -162,7 +142,7 @@ impl ClientsSearch {
             .then(|| largest.saturating_mul(2).min(self.settings.max_clients))
     }
 
-    /// How many of the largest numbers of clients did not raise the rate over the best before them.
+    /// Number of final doublings that did not raise the best rate before them.
     fn doublings_without_gain(&self) -> usize {
         let (mut best, mut without_gain) = (0.0, 0);
         let mut power = None;
@@ -175,7 +155,7 @@ impl ClientsSearch {
                 continue;
             }
             power = Some(*clients);
-            // The first measurement only: later ones must not start the doubling again.
+            // Only the first measurement: later ones must not restart the doubling.
             without_gain = if rates[0] > best * (1.0 + self.settings.gain_ratio) {
                 0
             } else {
@@ -186,18 +166,15 @@ impl ClientsSearch {
         without_gain
     }
 
-    /// The middle of the wider gap beside the best number, if it is too wide.
+    /// The middle of the wider gap next to the best number, if it is too wide.
     fn between(&self, best: u32) -> Option<u32> {
-        let below = self
-            .tried
-            .range(..best)
-            .next_back()
-            .map(|(n, _)| (*n, best));
+        let below = self.tried.range(..best).next_back().map(|(n, _)| (*n, best));
         let above = self.tried.range(best + 1..).next().map(|(n, _)| (best, *n));
         let ratio = |gap: &(u32, u32)| f64::from(gap.1) / f64::from(gap.0);
-        let gaps = [below, above].into_iter().flatten();
-        let wide =
-            gaps.filter(|gap| ratio(gap) > self.settings.neighbour_ratio && gap.1 - gap.0 > 1);
+        let wide = [below, above]
+            .into_iter()
+            .flatten()
+            .filter(|gap| ratio(gap) > self.settings.neighbour_ratio && gap.1 - gap.0 > 1);
         let (low, high) = wide.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
         let middle = (f64::from(low) * f64::from(high)).sqrt().round() as u32;
         Some(middle.clamp(low + 1, high - 1))
@@ -205,7 +182,7 @@ impl ClientsSearch {
 
     fn end(&self) -> ClientsEnd {
         match self.doublings_without_gain() {
-            // Of a single number nothing grows.
+            // A single number shows no growth.
             0 if self.tried.len() > 1 => ClientsEnd::StillGrowing,
             0 | 1 => ClientsEnd::LimitReached,
             _ => ClientsEnd::Plateau,
@@ -214,9 +191,7 @@ impl ClientsSearch {
 
     fn result(&self, best: u32, end: ClientsEnd) -> ClientsResult {
         let since = self.elected.as_ref().map(|elected| &elected.rates);
-        let counted = since
-            .filter(|rates| !rates.is_empty())
-            .unwrap_or(&self.tried[&best]);
+        let counted = since.filter(|rates| !rates.is_empty()).unwrap_or(&self.tried[&best]);
         let rate_per_s = mean(counted);
         let enough =
             |rates: &Vec<f64>| mean(rates) >= rate_per_s * (1.0 - self.settings.gain_ratio);

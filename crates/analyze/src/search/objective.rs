@@ -1,17 +1,16 @@
-//! The highest offered rate that keeps an objective, such as a p99 under 5 ms, when near the
-//! boundary the same rate keeps it at one time and misses it at another.
+//! Searches the highest offered rate that meets an objective, such as a p99 under 5 ms, although near the
+//! boundary the same rate meets it at one time and misses it at another.
 //!
 //! Rates lie on a logarithmic grid, whose steps are the resolution. From the start rate the search
 //! goes up or down by factors of 2, 4, 16 and so on (a stride on the grid that doubles) until the
 //! objective changes sides, then bisects, with one measurement for each rate, until the two sides
 //! are `BRACKET` apart.
 //!
-//! From there on each measurement is one of many, and none decides: the share of them that keep is
-//! taken as a curve over the rate ([`boundary`]), and all that were made say what is known about the
-//! rate that half of them keep. Each is made where it is expected to tell most about it. The search
-//! stops when the interval of that rate is narrow: soon where no two measurements contradict each
-//! other, later where chance decides over a wide range. An unlucky early measurement costs time,
-//! not truth.
+//! From then on no single measurement decides: the success probability is modelled as a curve over the rate
+//! ([`boundary`]), and all measurements together give the distribution of the rate at which half of them
+//! succeed. Each measurement is made where it is expected to be most informative. The search stops when the
+//! interval of this rate is narrow: soon if no two measurements contradict each other, later if chance decides
+//! over a wide range. An unlucky early measurement costs time, not accuracy.
 
 pub mod boundary;
 mod posterior;
@@ -24,41 +23,40 @@ use std::collections::BTreeMap;
 /// neighbours.
 const BRACKET: f64 = 0.18;
 
-/// The search ends when the interval of the boundary reaches this many steps of the grid to either side.
+/// The search ends when the interval of the boundary reaches at most this many grid steps to either side.
 const INTERVAL_STEPS: f64 = 1.25;
 
-/// Measurements of the lowest or the highest rate of which the majority decides that there is no boundary above or below
-/// it; odd.
+/// Measurements of the lowest or highest rate whose majority decides that the boundary is beyond it; odd.
 const VOTES_AT_LIMIT: u32 = 3;
 
-/// The boundary is beyond the limits if this much of what is known says so.
+/// Probability at which the boundary counts as beyond the limits.
 const CERTAIN_RATIO: f64 = 0.975;
 
-/// Most rates that are weighed against each other for the next measurement.
+/// Most candidates for the next rate.
 const MOST_CANDIDATES: i32 = 24;
 
-/// Widest columns of possible boundaries, as a logarithm.
+/// Largest width of a column of the posterior, as a logarithm.
 const WIDEST_COLUMN: f64 = 0.01;
 
-/// Fewest columns in a step of the grid.
+/// Fewest columns per grid step.
 const COLUMNS_PER_STEP: f64 = 4.0;
 
-/// How far from the bracket the boundary may easily be, as a logarithm.
+/// Usual distance of the boundary from the bracket, as a logarithm.
 const BRACKET_ERROR: f64 = 0.25;
 
 /// Limits and costs of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObjectiveSettings {
-    /// First rate that is tried, operations per second.
+    /// First rate to try, in operations per second.
     pub start_rate_per_s: f64,
-    /// No rate below is tried.
+    /// Lowest rate to try.
     pub min_rate_per_s: f64,
-    /// No rate above is tried.
+    /// Highest rate to try.
     pub max_rate_per_s: f64,
-    /// Distance of neighbouring rates as a share of the lower one; above 0. The boundary is wanted to within 1.25 times
-    /// this share on either side, with a confidence of 95 %.
+    /// Distance between neighbouring rates as a share of the lower one; above 0. The target is an interval of
+    /// the boundary of 1.25 times this share on either side, with a confidence of 95 %.
     pub resolution_ratio: f64,
-    /// The search ends after this many measurements, decided or not.
+    /// The search ends after this many measurements, even without a decision.
     pub max_measurements: u32,
 }
 
@@ -75,10 +73,10 @@ impl ObjectiveSettings {
     }
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjectiveStep {
-    /// Offer this rate, and [record](ObjectiveSearch::record) whether the objective was kept.
+    /// Offer this rate, and [record](ObjectiveSearch::record) whether it met the objective.
     Measure {
         /// Operations per second.
         rate_per_s: f64,
@@ -87,19 +85,19 @@ pub enum ObjectiveStep {
     Done(Box<ObjectiveResult>),
 }
 
-/// The search.
+/// Search for the boundary.
 #[derive(Clone, Debug)]
 pub struct ObjectiveSearch {
     settings: ObjectiveSettings,
-    /// Distance of neighbouring rates on the grid, as a logarithm.
+    /// Distance between neighbouring rates on the grid, as a logarithm.
     step: f64,
-    /// Positions on the grid of the lowest and the highest rate; that of the start rate is 0.
+    /// Grid positions of the lowest and highest rate; the start rate is at 0.
     ends: (i32, i32),
     votes: BTreeMap<i32, Votes>,
     measurements: u32,
-    /// What is known about the boundary; absent while it is not bracketed.
+    /// Distribution of the boundary; absent before it is bracketed.
     posterior: Option<Posterior>,
-    /// Where to measure next, or why nothing more is measured.
+    /// Next position to measure, or why the search ended.
     next: Result<i32, ObjectiveEnd>,
 }
 
@@ -110,36 +108,28 @@ struct Votes {
 }
 
 impl Votes {
-    /// What the majority says so far; `None` at a tie.
+    /// The majority's decision so far; `None` at a tie.
     fn side(self) -> Option<bool> {
         (self.kept != self.missed).then_some(self.kept > self.missed)
     }
 
-    /// Whether no further vote of `of` could change the majority.
+    /// Whether none of the remaining votes of `of` can change the majority.
     fn is_certain(self, of: u32) -> bool {
         self.kept.max(self.missed) > of / 2
     }
 }
 
 impl ObjectiveSearch {
-    /// A search that has measured nothing yet. A start rate outside of the limits is moved to them.
+    /// A search without measurements. A start rate outside the limits is clamped.
     pub fn new(settings: ObjectiveSettings) -> ObjectiveSearch {
         let step = settings.resolution_ratio.ln_1p();
         let limits = settings.min_rate_per_s..=settings.max_rate_per_s;
-        let start = settings
-            .start_rate_per_s
-            .clamp(*limits.start(), *limits.end());
+        let start = settings.start_rate_per_s.clamp(*limits.start(), *limits.end());
         let distance = |rate: f64| (rate / start).ln() / step;
         let mut search = ObjectiveSearch {
-            settings: ObjectiveSettings {
-                start_rate_per_s: start,
-                ..settings
-            },
+            settings: ObjectiveSettings { start_rate_per_s: start, ..settings },
             step,
-            ends: (
-                distance(*limits.start()).floor() as i32,
-                distance(*limits.end()).ceil() as i32,
-            ),
+            ends: (distance(*limits.start()).floor() as i32, distance(*limits.end()).ceil() as i32),
             votes: BTreeMap::new(),
             measurements: 0,
             posterior: None,
@@ -149,17 +139,15 @@ impl ObjectiveSearch {
         search
     }
 
-    /// What to do next. The same until an outcome is recorded.
+    /// The next action, the same until an outcome is recorded.
     pub fn step(&self) -> ObjectiveStep {
         match self.next {
-            Ok(position) => ObjectiveStep::Measure {
-                rate_per_s: self.rate(position),
-            },
+            Ok(position) => ObjectiveStep::Measure { rate_per_s: self.rate(position) },
             Err(end) => ObjectiveStep::Done(Box::new(self.result(end))),
         }
     }
 
-    /// Takes the outcome of the step that [`Self::step`] asks for; without effect after the end.
+    /// Records the outcome of the measurement that [`Self::step`] requested; no effect after the end.
     pub fn record(&mut self, kept: bool) {
         let Ok(position) = self.next else {
             return;
@@ -179,8 +167,8 @@ impl ObjectiveSearch {
         self.next = self.next_position();
     }
 
-    /// Where to measure, or why nothing more is measured. What the last measurement that was allowed has decided is
-    /// decided.
+    /// Next position to measure, or why the search ends. A decision by the last allowed measurement still
+    /// counts.
     fn next_position(&self) -> Result<i32, ObjectiveEnd> {
         let wanted = match &self.posterior {
             None => self.position_for_bracket(),
@@ -193,17 +181,18 @@ impl ObjectiveSearch {
         }
     }
 
-    /// The highest position that counts as kept, and the lowest that counts as missed.
+    /// The highest position that counts as met, and the lowest that counts as missed.
     fn sides(&self) -> (Option<i32>, Option<i32>) {
         let of = |side: bool| {
-            let all = self.votes.iter();
-            all.filter(move |(_, votes)| votes.side() == Some(side))
+            self.votes
+                .iter()
+                .filter(move |(_, votes)| votes.side() == Some(side))
                 .map(|(position, _)| *position)
         };
         (of(true).next_back(), of(false).next())
     }
 
-    /// Both sides, once they are near to each other.
+    /// Both sides, once they are close together.
     fn narrow_bracket(&self) -> Option<(i32, i32)> {
         let (kept, missed) = self.sides();
         let (kept, missed) = kept.zip(missed)?;
@@ -211,7 +200,7 @@ impl ObjectiveSearch {
         (missed - kept <= most).then_some((kept, missed))
     }
 
-    /// Where to measure to have a narrow bracket, or why there is none.
+    /// Next position to narrow the bracket, or why there is no bracket.
     fn position_for_bracket(&self) -> Result<i32, ObjectiveEnd> {
         let (lowest, highest) = self.ends;
         let tie = self.votes.iter().find(|(_, votes)| votes.side().is_none());
@@ -232,7 +221,7 @@ impl ObjectiveSearch {
         }
     }
 
-    /// Steps to go while only one side is known: a factor of 2 at first, whose logarithm doubles with each rate.
+    /// Steps while only one side is known: initially a factor of 2, whose logarithm doubles with each rate.
     fn stride(&self) -> i32 {
         let first = ((2f64.ln() / self.step).round() as i32).max(1);
         let doublings = self.votes.len().saturating_sub(1).min(30);
@@ -245,7 +234,7 @@ impl ObjectiveSearch {
         (!certain).then_some(position)
     }
 
-    /// Where to measure to know the boundary better, or that it is known.
+    /// Next position to locate the boundary, or the end if it is known.
     fn position_for_boundary(&self, posterior: &Posterior) -> Result<i32, ObjectiveEnd> {
         let (lowest, highest) = self.ends;
         if posterior.share_above(self.place(highest)) > CERTAIN_RATIO {
@@ -264,21 +253,17 @@ impl ObjectiveSearch {
         let candidates = (first..=last).step_by(stride as usize);
         let places = candidates.clone().map(|position| self.place(position));
         let best = posterior.most_telling(places);
-        let mut best = best
-            .into_iter()
-            .flat_map(|index| candidates.clone().nth(index));
+        let mut best = best.into_iter().flat_map(|index| candidates.clone().nth(index));
         Ok(best.next().unwrap_or(first))
     }
 
-    /// What all measurements say, of which these are the sides of the boundary.
+    /// Distribution of the boundary given all measurements and these sides.
     fn known(&self, (kept, missed): (i32, i32)) -> Posterior {
         let (lowest, highest) = self.ends;
         let columns = (self.step / WIDEST_COLUMN).ceil().max(COLUMNS_PER_STEP);
         let (low, high) = (self.place(kept), self.place(missed));
-        let expected = Expected {
-            middle: (low + high) / 2.0,
-            distance: BRACKET_ERROR + (high - low) / 2.0,
-        };
+        let expected =
+            Expected { middle: (low + high) / 2.0, distance: BRACKET_ERROR + (high - low) / 2.0 };
         let ends = (self.place(lowest), self.place(highest));
         let mut posterior = Posterior::new(ends, self.step / columns, expected);
         for (position, votes) in &self.votes {
@@ -294,7 +279,7 @@ impl ObjectiveSearch {
         rate.clamp(self.settings.min_rate_per_s, self.settings.max_rate_per_s)
     }
 
-    /// Logarithm of the rate at a position, relative to that of the start rate.
+    /// Logarithm of the rate at a position, relative to the start rate.
     fn place(&self, position: i32) -> f64 {
         (self.rate(position) / self.settings.start_rate_per_s).ln()
     }

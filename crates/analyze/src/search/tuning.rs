@@ -1,15 +1,15 @@
-//! Which settings to try next, which of them is the best, and which of its changes count.
+//! Chooses the next settings to try, the best settings, and the changes that count.
 //!
-//! The search compares two settings at a time, measured one beside the other. It starts with settings that are spread over
-//! the space, and goes on where the surface that it has learned ([`surface`]) expects the largest improvement on the best
-//! setting so far, away from what went wrong (`limits`). The best is the one with the highest expected gain, not the one
-//! that was seen highest: the highest of many noisy numbers is too high.
+//! The search compares two settings at a time, measured side by side. It starts with settings spread over the
+//! space, and continues where the learned surface ([`surface`]) expects the largest improvement on the best
+//! setting so far, away from settings that went wrong (`limits`). The best setting is the one with the highest
+//! expected gain, not the one with the highest measurement: the highest of many noisy numbers is too high.
 //!
-//! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
-//! with the defaults anew, in as many pairs as it takes. If that does harm, or shows no gain where others may have one, the
-//! next candidate follows. Then each change of the one that is better is taken back alone. Those that do not prove an
-//! effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of them) go back for good, and what remains is
-//! compared with the defaults once more.
+//! The search finds only a candidate. Changes without an effect on the surface are reverted, and the rest is
+//! compared with the defaults again, in as many pairs as it takes. If that does harm, or shows no gain where
+//! other candidates may have one, the next candidate follows. Then each change of a better candidate is
+//! reverted alone. Changes without a proven effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over
+//! all of them) are reverted for good, and the rest is compared with the defaults once more.
 
 mod cholesky;
 mod confirm;
@@ -29,73 +29,72 @@ use space::{Parameter, Setting, any, defaults, neighbours, spread};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use surface::{Difference, Normal, Surface};
 
-/// Settings at random among which the next one is sought.
+/// Number of random candidates for the next setting.
 const CANDIDATES: usize = 400;
-/// Settings near the best one among which it is sought as well.
+/// Number of additional candidates near the best setting.
 const NEAR: usize = 200;
-/// Confidence of what is stated.
+/// Confidence level of the stated results.
 const CONFIDENCE_RATIO: f64 = 0.95;
 
 /// Limits and costs of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuningSettings {
-    /// Seed: with the same outcomes the same one gives the same search.
+    /// Seed: the same seed and outcomes give the same search.
     pub seed: u64,
-    /// Comparisons of the search itself, at most; without those of the confirmation.
+    /// Most comparisons of the search phase, without the confirmation.
     pub trials: usize,
-    /// Gains below are not looked for, as a logarithm of the ratio.
+    /// Smallest gain of interest, as a logarithm of the ratio.
     pub margin: f64,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuningStep {
-    /// Measure `one` beside `other`, and [record](Tuning::record) the outcome.
+    /// Measure `one` next to `other`, and [record](Tuning::record) the outcome.
     Compare {
-        /// What for.
         purpose: Purpose,
         /// The setting that is tried.
         one: Setting,
-        /// What it is measured beside.
+        /// The reference.
         other: Setting,
     },
     /// The search is over.
     Done(TuningResult),
 }
 
-/// What a comparison is made for.
+/// Purpose of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To learn the surface. A setting that is certainly worse may be given up early.
+    /// Learns the surface. A certainly worse setting may be dropped early.
     Search,
-    /// The candidate beside the defaults: fresh servers, as many pairs as an answer takes.
+    /// Compares the candidate with the defaults: fresh servers, as many pairs as an answer takes.
     Confirm,
-    /// One change of the candidate is taken back, and compared as for [`Purpose::Confirm`].
+    /// Compares the candidate without one change, as for [`Purpose::Confirm`].
     Ablate {
-        /// Place of the parameter.
+        /// Position of the parameter.
         parameter: usize,
     },
 }
 
-/// How a comparison went.
+/// Outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
-    /// Both were measured.
+    /// Both settings were measured.
     Compared(Comparison),
-    /// The setting that was tried did harm, and was taken back.
+    /// The tried setting did harm and was reverted.
     Violated,
-    /// The one beside it did, which had not before: it is no longer the best.
+    /// The reference did harm, which it had not done before: it is no longer the best.
     BesideViolated,
-    /// It could not be made, so that nothing was measured and nothing harmed. It is not tried again.
+    /// The setting could not be applied, so nothing was measured and nothing harmed. It is not tried again.
     Refused {
-        /// Place of the parameter whose value was refused, whatever the others have; absent if that is not known, or if it may be
-        /// due to several together.
+        /// Position of the parameter with the refused value, regardless of the others; absent if unknown, or if
+        /// several together may be the cause.
         parameter: Option<usize>,
     },
 }
 
 impl Outcome {
-    /// What was found, if both were measured.
+    /// The comparison, if both settings were measured.
     pub fn compared(&self) -> Option<&Comparison> {
         match self {
             Outcome::Compared(found) => Some(found),
@@ -104,19 +103,19 @@ impl Outcome {
     }
 }
 
-/// How much better `one` is than `other`.
+/// Improvement of `one` over `other`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// Logarithm of the ratio of the objectives; above 0 if it is better.
     pub log_ratio: f64,
-    /// Its standard error.
+    /// Standard error of the logarithm.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub degrees_of_freedom: f64,
 }
 
 impl Comparison {
-    /// The probability of a ratio this far above 1, or further, if there is no difference.
+    /// The probability of a ratio at least this far above 1 if there is no difference.
     fn p_value(&self) -> f64 {
         match StudentsT::new(0.0, 1.0, self.degrees_of_freedom) {
             Ok(student) if self.error > 0.0 => student.sf(self.log_ratio / self.error),
@@ -124,21 +123,19 @@ impl Comparison {
         }
     }
 
-    /// The upper end of its interval with the confidence of all that is stated.
+    /// The upper end of the interval at [`CONFIDENCE_RATIO`].
     fn high(&self) -> f64 {
         self.log_ratio + two_sided(CONFIDENCE_RATIO, self.degrees_of_freedom) * self.error
     }
 
-    /// This and another comparison of the same settings as one. Each counts by its degrees of freedom: weights by errors of
-    /// few pairs would make the error of both too small.
+    /// Pools two comparisons of the same settings, weighted by degrees of freedom: weights by the errors of few
+    /// pairs would make the pooled error too small.
     fn and(self, other: Comparison) -> Comparison {
         let degrees_of_freedom = self.degrees_of_freedom + other.degrees_of_freedom;
         let weighted = |own: Comparison| (own, own.degrees_of_freedom / degrees_of_freedom);
         let parts = [weighted(self), weighted(other)];
         let mean = parts.iter().map(|(own, weight)| weight * own.log_ratio);
-        let variance = parts
-            .iter()
-            .map(|(own, weight)| (weight * own.error).powi(2));
+        let variance = parts.iter().map(|(own, weight)| (weight * own.error).powi(2));
         Comparison {
             log_ratio: mean.sum(),
             error: variance.sum::<f64>().sqrt(),
@@ -151,27 +148,27 @@ impl Comparison {
     }
 }
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuningResult {
-    /// No setting was found that is certainly better than the defaults.
+    /// No setting is certainly better than the defaults.
     Nothing {
-        /// The best candidate, and what its comparison with the defaults said, if it came to one.
+        /// The best candidate, and the outcome of its comparison with the defaults, if there was one.
         candidate: Option<(Setting, Outcome)>,
     },
-    /// A setting that is.
+    /// A setting is certainly better.
     Better {
         /// The setting, with the fewest changes.
         setting: Setting,
-        /// How much better it is than the defaults.
+        /// Improvement over the defaults.
         gain: Comparison,
-        /// Changes that the candidate had with what taking each back did: below 0 if it made it worse. Those that are not
-        /// [proven] went back, unless no gain was proven without them.
+        /// The candidate's changes with the effect of reverting each: below 0 if that made it worse. Changes
+        /// that are not [proven] were reverted, unless no gain was proven without them.
         ablation: Vec<(usize, Outcome)>,
     },
 }
 
-/// Where the search is.
+/// State of a search.
 #[derive(Clone, Debug)]
 enum State {
     Search,
@@ -190,7 +187,7 @@ enum State {
     Done(TuningResult),
 }
 
-/// A search.
+/// A search for settings.
 #[derive(Clone, Debug)]
 pub struct Tuning {
     settings: TuningSettings,
@@ -198,18 +195,18 @@ pub struct Tuning {
     random: Xoshiro256PlusPlus,
     surface: Surface,
     limits: Limits,
-    /// The same of settings that were refused.
+    /// Limits from refused settings.
     refusals: Limits,
-    /// Parameters with values that are refused with all others.
+    /// Parameters with values that are always refused.
     refused: Vec<(usize, usize)>,
-    /// Settings that were refused.
+    /// Number of refused settings.
     refused_trials: usize,
-    /// Settings that are tried first.
+    /// Settings of the initial design.
     start: Vec<Setting>,
     trials: usize,
     /// The best setting so far.
     best: Setting,
-    /// What is tried next in the stage of the search.
+    /// The next setting of the search phase.
     next: Option<Setting>,
     /// Candidates that were not confirmed.
     given_up: Vec<(Setting, Outcome)>,
@@ -217,7 +214,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// A search over these parameters, with two values each at least.
+    /// A search over these parameters, each with at least two values.
     pub fn new(parameters: Vec<Parameter>, settings: TuningSettings) -> Tuning {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
         let count = (parameters.len() + 4).min(settings.trials / 3).max(1);
@@ -246,7 +243,7 @@ impl Tuning {
         tuning
     }
 
-    /// What to do next.
+    /// The next action.
     pub fn step(&self) -> TuningStep {
         let defaults = || defaults(&self.parameters);
         let (purpose, one, other) = match &self.state {
@@ -257,32 +254,19 @@ impl Tuning {
             State::Confirm(setting) | State::Reduced { setting, .. } => {
                 (Purpose::Confirm, setting.clone(), defaults())
             }
-            State::Ablate {
-                candidate,
-                outcomes,
-                ..
-            } => {
+            State::Ablate { candidate, outcomes, .. } => {
                 let parameter = self.changes(candidate)[outcomes.len()];
                 let one = self.without(candidate, parameter);
                 (Purpose::Ablate { parameter }, one, candidate.clone())
             }
             State::Done(result) => return TuningStep::Done(result.clone()),
         };
-        TuningStep::Compare {
-            purpose,
-            one,
-            other,
-        }
+        TuningStep::Compare { purpose, one, other }
     }
 
-    /// Takes the outcome of the comparison that [`Tuning::step`] asked for.
+    /// Records the outcome of the comparison that [`Tuning::step`] requested.
     pub fn record(&mut self, outcome: Outcome) {
-        let TuningStep::Compare {
-            purpose,
-            one,
-            other,
-        } = self.step()
-        else {
+        let TuningStep::Compare { purpose, one, other } = self.step() else {
             return;
         };
         if let (true, Outcome::Compared(found)) = (purpose != Purpose::Search, outcome) {
@@ -294,11 +278,7 @@ impl Tuning {
                 return;
             }
             State::Confirm(candidate) => self.confirmed(candidate, outcome),
-            State::Ablate {
-                candidate,
-                gain,
-                mut outcomes,
-            } => {
+            State::Ablate { candidate, gain, mut outcomes } => {
                 if outcome == Outcome::BesideViolated {
                     self.state = self.give_up(candidate, Outcome::Violated);
                     return;
@@ -306,16 +286,11 @@ impl Tuning {
                 outcomes.push((self.changes(&candidate)[outcomes.len()], outcome));
                 self.ablated(candidate, gain, outcomes)
             }
-            State::Reduced {
-                setting,
-                candidate,
-                gain,
-                outcomes,
-            } => {
+            State::Reduced { setting, candidate, gain, outcomes } => {
                 match outcome {
                     Outcome::Compared(found) if found.is_better() => done(setting, found, outcomes),
                     _ if setting == candidate => self.give_up(candidate, outcome),
-                    // The gain of all changes is proven, and that of those which prove an effect of their own is not.
+                    // The gain of all changes is proven, but the gain of the separately proven changes is not.
                     _ => done(candidate, gain, outcomes),
                 }
             }
@@ -323,7 +298,7 @@ impl Tuning {
         };
     }
 
-    /// Ends the search itself: what it has found until now is confirmed next.
+    /// Ends the search phase; the best setting so far is confirmed next.
     pub fn end_search(&mut self) {
         if matches!(self.state, State::Search) {
             self.settings.trials = self.trials;
@@ -336,7 +311,7 @@ impl Tuning {
         &self.best
     }
 
-    /// How much better a setting is than the defaults, as far as it is known.
+    /// Estimated improvement of a setting over the defaults.
     pub fn gain(&self, setting: &Setting) -> Normal {
         self.surface.gain(setting, &defaults(&self.parameters))
     }
@@ -359,7 +334,7 @@ impl Tuning {
                 self.best = self.best_tried();
             }
             Outcome::Refused { parameter } => {
-                // What costs no time is no comparison, as long as the search does not live on it.
+                // A refusal costs no time and does not count as a comparison, unless there are too many.
                 self.refused_trials += 1;
                 if self.refused_trials <= self.settings.trials {
                     self.trials -= 1;
@@ -378,16 +353,12 @@ impl Tuning {
     }
 
     fn learn_ratio(&mut self, one: Setting, other: Setting, found: Comparison) {
-        let difference = Difference {
-            one,
-            other,
-            log_ratio: found.log_ratio,
-            error: found.error,
-        };
+        let difference = Difference { one, other, log_ratio: found.log_ratio, error: found.error };
         self.surface.learn(&difference, &mut self.random);
     }
 
-    /// How likely the setting goes wrong; `None` if that is too likely to try it, or if it is refused.
+    /// Probability that the setting goes wrong; `None` if it is too high to try the setting, or if it is
+    /// refused.
     fn risk(&self, setting: &Setting) -> Option<f64> {
         let mut refused = self.refused.iter();
         if refused.any(|(place, value)| setting[*place] == *value) {
@@ -397,7 +368,7 @@ impl Tuning {
         Some(self.limits.risk(setting)?.max(refusal))
     }
 
-    /// The setting with the highest expected gain of those that were tried.
+    /// The tried setting with the highest expected gain.
     fn best_tried(&self) -> Setting {
         let base = defaults(&self.parameters);
         let gain = |setting: &Setting| self.surface.gain(setting, &base).mean;
@@ -408,7 +379,7 @@ impl Tuning {
         best.map_or(base.clone(), |(_, setting)| setting.clone())
     }
 
-    /// Chooses what is tried next, or ends the search.
+    /// Chooses the next setting, or ends the search.
     fn choose(&mut self) {
         if self.trials < self.settings.trials {
             while let Some(setting) = self.start.pop() {
@@ -419,7 +390,7 @@ impl Tuning {
                 }
             }
             if self.surface.tried().is_empty() {
-                // Nothing is known by which a setting could promise more than another.
+                // Without data, no setting promises more than another.
                 self.next = self.next_at_random();
                 if self.next.is_some() {
                     return;
@@ -435,7 +406,7 @@ impl Tuning {
         self.state = self.next_candidate();
     }
 
-    /// A setting with one other value that is not likely to go wrong.
+    /// A setting with one changed value that is unlikely to go wrong.
     fn next_at_random(&mut self) -> Option<Setting> {
         let near = neighbours(&self.parameters, &self.best);
         let mut near: Vec<Setting> = near.filter(|one| self.risk(one).is_some()).collect();
@@ -446,7 +417,7 @@ impl Tuning {
         Some(near.swap_remove(place))
     }
 
-    /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.
+    /// This setting, or the nearest safe setting on the way to the best one.
     fn safe(&self, setting: Setting) -> Option<Setting> {
         let mut near = vec![setting];
         while !near.contains(&self.best) {
@@ -460,7 +431,7 @@ impl Tuning {
         None
     }
 
-    /// The settings that have one more value of the best one.
+    /// The settings that share one more value with the best setting.
     fn nearer<'a>(&'a self, setting: &'a Setting) -> impl Iterator<Item = Setting> + 'a {
         let places = (0..setting.len()).filter(|place| setting[*place] != self.best[*place]);
         places.map(|place| {
@@ -470,22 +441,21 @@ impl Tuning {
         })
     }
 
-    /// The setting with the largest expected improvement on the best one, of many at random and near it, and then uphill.
+    /// The setting with the largest expected improvement on the best one, among random and near candidates and
+    /// then uphill.
     fn most_promising(&mut self) -> Option<(f64, Setting)> {
-        let mut candidates: Vec<Setting> = (0..CANDIDATES)
-            .map(|_| any(&self.parameters, &mut self.random))
-            .collect();
+        let mut candidates: Vec<Setting> =
+            (0..CANDIDATES).map(|_| any(&self.parameters, &mut self.random)).collect();
         candidates.extend(neighbours(&self.parameters, &self.best));
         for _ in 0..NEAR {
-            // Each of its values changes with one chance in four.
+            // Each value changes with a probability of one in four.
             let random = any(&self.parameters, &mut self.random);
-            let draw = any(
-                &vec![Parameter::choice(4, 0); random.len()],
-                &mut self.random,
-            );
-            let values = self.best.iter().zip(random).zip(draw);
+            let draw = any(&vec![Parameter::choice(4, 0); random.len()], &mut self.random);
             candidates.push(
-                values
+                self.best
+                    .iter()
+                    .zip(random)
+                    .zip(draw)
                     .map(|((own, other), draw)| if draw == 0 { other } else { *own })
                     .collect(),
             );
@@ -509,12 +479,10 @@ impl Tuning {
         judged.max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
-    /// Places of the parameters that a setting changes.
+    /// Positions of the parameters that a setting changes.
     fn changes(&self, setting: &Setting) -> Vec<usize> {
         let places = 0..self.parameters.len();
-        places
-            .filter(|place| setting[*place] != self.parameters[*place].default)
-            .collect()
+        places.filter(|place| setting[*place] != self.parameters[*place].default).collect()
     }
 
     fn without(&self, setting: &Setting, parameter: usize) -> Setting {

@@ -1,4 +1,4 @@
-//! What the servers of a run do again and again, as they told: intervals by their settings, and how often they counted it.
+//! Periodic activities that the servers of a run reported: intervals by their settings, and counts.
 
 use crate::periodicity::PatternHints;
 use crate::verdict::Bench;
@@ -7,7 +7,7 @@ use dyno_record::names::{Metric, checkpoint, log};
 
 const MILLISECOND_S: f64 = 1e-3;
 
-/// Everything that the settings and the counts of the measured time tell.
+/// All hints from the settings and the counts of the measured time.
 pub(super) fn hints(bench: &Bench<'_>) -> PatternHints {
     let server = &bench.document.server;
     let interval_s = |name: &str, parameter: &str, unit_s: f64| {
@@ -15,11 +15,8 @@ pub(super) fn hints(bench: &Bench<'_>) -> PatternHints {
         (reported > 0.0).then_some(reported * unit_s)
     };
     let is_off = |name, parameter| agreed(server, name, parameter) == Some("false");
-    let journal = interval_s(
-        "journal_commit_interval_ms",
-        "parameter.journalCommitInterval",
-        MILLISECOND_S,
-    );
+    let journal =
+        interval_s("journal_commit_interval_ms", "parameter.journalCommitInterval", MILLISECOND_S);
     let diagnostic_data = interval_s(
         "diagnostic_data_interval_ms",
         "parameter.diagnosticDataCollectionPeriodMillis",
@@ -28,20 +25,16 @@ pub(super) fn hints(bench: &Bench<'_>) -> PatternHints {
     PatternHints {
         checkpoint_interval_s: interval_s("checkpoint_interval_s", "parameter.syncdelay", 1.0),
         journal_interval_s: journal.filter(|_| !is_off("journal", "storage.journal.enabled")),
-        diagnostic_data_interval_s: diagnostic_data.filter(|_| {
-            !is_off(
-                "diagnostic_data",
-                "parameter.diagnosticDataCollectionEnabled",
-            )
-        }),
+        diagnostic_data_interval_s: diagnostic_data
+            .filter(|_| !is_off("diagnostic_data", "parameter.diagnosticDataCollectionEnabled")),
         checkpoints_per_s: per_s(bench, checkpoint::FINISHED_PER_S),
         journal_flushes_per_s: per_s(bench, log::FLUSHES_PER_S),
         ..PatternHints::default()
     }
 }
 
-/// What all servers say of a setting, if they say the same: those that were started for the run under `name`, one that ran
-/// already under `reported`.
+/// The value of a setting if all servers agree: from servers that were started for the run under `name`, from
+/// an existing one under `reported`.
 fn agreed<'a>(server: &'a ServerRecord, name: &str, reported: &str) -> Option<&'a str> {
     if server.members.is_empty() {
         return server.settings.get(reported).map(String::as_str);
@@ -54,7 +47,7 @@ fn agreed<'a>(server: &'a ServerRecord, name: &str, reported: &str) -> Option<&'
     reported.all(|one| one == Some(first)).then_some(first)
 }
 
-/// What the busiest server counted per second of the measured time.
+/// Counts per second on the busiest server over the measured time.
 fn per_s(bench: &Bench<'_>, metric: Metric) -> Option<f64> {
     let measured = bench.measured()?;
     let mut most: Option<f64> = None;
@@ -85,11 +78,7 @@ mod tests {
             address: "127.0.0.1:1".into(),
             version: "6.0.5".into(),
             was_primary: false,
-            asked: [(
-                "checkpoint_interval_s".to_owned(),
-                "server default".to_owned(),
-            )]
-            .into(),
+            asked: [("checkpoint_interval_s".to_owned(), "server default".to_owned())].into(),
             found: settings.iter().map(own).collect(),
         }
     }
@@ -108,14 +97,14 @@ mod tests {
         assert_eq!(agreed(&same, name, "parameter.syncdelay"), Some("30"));
         let differ = server(&[&[(name, "30")], &[(name, "60")]]);
         assert_eq!(agreed(&differ, name, "parameter.syncdelay"), None);
-        // What was left to the server is known only if it told.
+        // A default is known only if the server reported it.
         let unreported = server(&[&[]]);
         let reported = agreed(&unreported, name, "parameter.syncdelay");
         assert_eq!(reported.and_then(|text| text.parse::<f64>().ok()), None);
     }
 
     #[test]
-    fn a_server_that_ran_already_is_asked_for_its_parameters() {
+    fn existing_server_is_asked_for_its_parameters() {
         let mut running = ServerRecord::default();
         let settings = &mut running.settings;
         settings.insert("parameter.syncdelay".into(), "60".into());

@@ -1,5 +1,5 @@
-//! Patterns of less than a few seconds, such as a flush of the journal every 100 ms. Windows of a second hide them, so
-//! the first minute of the measured time is recorded in hundredths of a second too.
+//! Patterns of less than a few seconds, such as a journal flush every 100 ms. One-second windows hide them, so
+//! the first minute of the measured time is also recorded in hundredths of a second.
 
 use super::{TimelinePattern, TimelineSeries};
 use crate::periodicity::{PatternHints, PeriodicitySettings, name_pattern, periodic_patterns};
@@ -9,17 +9,17 @@ use dyno_record::sub_second::SubSecondPoint;
 
 /// Length of a point.
 const POINT_S: f64 = FINE_NS as f64 / 1e9;
-/// Points that may be put together: what is left shows a pattern of 100 ms.
+/// Numbers of points that may be combined: the result still shows a pattern of 100 ms.
 const WIDTHS: [usize; 4] = [1, 2, 3, 5];
-/// Operations that a part needs on average, or its values are noise.
+/// Mean number of operations that a part needs; otherwise its values are noise.
 const FEWEST_ENDED: f64 = 5.0;
-/// Longest period. Windows of a second show the longer ones, and over the whole time.
+/// Longest period. One-second windows show longer ones, and over the whole time.
 const LONGEST_S: f64 = 4.0;
-/// Share of the mean that a pattern must move to be worth a word.
+/// Smallest share of the mean that a reported pattern moves.
 const LEAST_HEIGHT_RATIO: f64 = 0.2;
 
-/// The patterns of the rate and of the mean response time; none if too few operations ended to tell. What starts at
-/// `hints` is counted from the first point.
+/// The patterns of the rate and of the mean response time; empty if too few operations ended. Start times in
+/// `hints` are relative to the first point.
 pub(super) fn patterns(points: &[SubSecondPoint], hints: &PatternHints) -> Vec<TimelinePattern> {
     let ended: u64 = points.iter().map(|point| point.ended).sum();
     let mean_ended = ended as f64 / points.len().max(1) as f64;
@@ -37,42 +37,30 @@ pub(super) fn patterns(points: &[SubSecondPoint], hints: &PatternHints) -> Vec<T
         })
         .collect();
     let rates: Vec<f64> = parts.iter().map(|part| part.0 / window_s).collect();
-    let means = || {
-        parts
-            .iter()
-            .filter(|part| part.0 > 0.0)
-            .map(|part| part.1 / part.0)
-    };
-    // A part in which nothing ended says nothing of response times; the rate shows it.
+    let means = || parts.iter().filter(|part| part.0 > 0.0).map(|part| part.1 / part.0);
+    // A part without ended operations says nothing about response times; the rate shows it.
     let usual_us = median(means()).unwrap_or_default();
     let mean_or_usual = |part: &(f64, f64)| {
-        if part.0 > 0.0 {
-            part.1 / part.0
-        } else {
-            usual_us
-        }
+        if part.0 > 0.0 { part.1 / part.0 } else { usual_us }
     };
     let means: Vec<f64> = parts.iter().map(mean_or_usual).collect();
-    [
-        (TimelineSeries::RatePerS, rates),
-        (TimelineSeries::ResponseMeanUs, means),
-    ]
-    .into_iter()
-    .flat_map(|(series, values)| {
-        let settings = PeriodicitySettings::for_windows(window_s);
-        let found = periodic_patterns(&values, settings).unwrap_or_default();
-        found.into_iter().map(move |pattern| (series, pattern))
-    })
-    .filter(|(_, pattern)| {
-        let is_high = |ratio: f64| ratio.abs() >= LEAST_HEIGHT_RATIO;
-        pattern.period_s <= LONGEST_S && pattern.height_ratio.is_none_or(is_high)
-    })
-    .map(|(series, pattern)| TimelinePattern {
-        series,
-        name: name_pattern(&pattern, hints),
-        pattern,
-    })
-    .collect()
+    [(TimelineSeries::RatePerS, rates), (TimelineSeries::ResponseMeanUs, means)]
+        .into_iter()
+        .flat_map(|(series, values)| {
+            let settings = PeriodicitySettings::for_windows(window_s);
+            let found = periodic_patterns(&values, settings).unwrap_or_default();
+            found.into_iter().map(move |pattern| (series, pattern))
+        })
+        .filter(|(_, pattern)| {
+            let is_high = |ratio: f64| ratio.abs() >= LEAST_HEIGHT_RATIO;
+            pattern.period_s <= LONGEST_S && pattern.height_ratio.is_none_or(is_high)
+        })
+        .map(|(series, pattern)| TimelinePattern {
+            series,
+            name: name_pattern(&pattern, hints),
+            pattern,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,8 +70,8 @@ mod tests {
     use rand::rngs::Xoshiro256PlusPlus;
     use rand::{RngExt, SeedableRng};
 
-    /// A minute at this rate, with operations that take 200 to 400 µs; for the last part of each period they take
-    /// longer.
+    /// A minute at this rate, with operations that take 200 to 400 µs, and longer in the last part of each
+    /// period.
     fn minute(rate_per_s: f64, period_s: f64, slow_us: f64) -> Vec<SubSecondPoint> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         (0..6_000)
@@ -105,24 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_the_journal_every_100_ms_is_found_and_named() {
-        let journal = PatternHints {
-            journal_interval_s: Some(0.1),
-            ..PatternHints::default()
-        };
+    fn journal_flush_every_100_ms_is_found_and_named() {
+        let journal = PatternHints { journal_interval_s: Some(0.1), ..PatternHints::default() };
         let found = patterns(&minute(2_000.0, 0.1, 600.0), &journal);
         let [pattern] = found.as_slice() else {
             panic!("{found:?}");
         };
         assert_eq!(pattern.series, TimelineSeries::ResponseMeanUs);
-        assert!(
-            (pattern.pattern.period_s - 0.1).abs() < 0.001,
-            "{pattern:?}"
-        );
-        let name = pattern
-            .name
-            .as_ref()
-            .expect("the period is that of the journal");
+        assert!((pattern.pattern.period_s - 0.1).abs() < 0.001, "{pattern:?}");
+        let name = pattern.name.as_ref().expect("the journal period");
         assert_eq!(name.source, PatternSource::JournalFlush);
     }
 
@@ -135,13 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn few_operations_are_looked_at_in_wider_parts() {
+    fn few_operations_use_wider_parts() {
         let found = patterns(&minute(200.0, 0.3, 900.0), &PatternHints::default());
-        assert!(
-            found
-                .iter()
-                .any(|one| (one.pattern.period_s - 0.3).abs() < 0.01),
-            "{found:?}"
-        );
+        assert!(found.iter().any(|one| (one.pattern.period_s - 0.3).abs() < 0.01), "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! How many independent values a series is worth.
+//! The effective number of independent values in a series.
 //!
 //! The variance of the mean of `n` values is `variance · τ / n`, with `τ = 1 + 2 Σ ρₖ` over the
 //! autocorrelations. The sum is cut off where it becomes noise: C. J. Geyer, "Practical Markov
@@ -13,31 +13,26 @@ pub(crate) fn autocovariances(values: &[f64], lags: usize) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / n;
     let centered: Vec<f64> = values.iter().map(|value| value - mean).collect();
     let covariance = |lag: usize| {
-        let pairs = centered.iter().zip(centered.iter().skip(lag));
-        pairs.map(|(a, b)| a * b).sum::<f64>() / n
+        centered.iter().zip(centered.iter().skip(lag)).map(|(a, b)| a * b).sum::<f64>() / n
     };
-    (0..=lags.min(values.len().saturating_sub(1)))
-        .map(covariance)
-        .collect()
+    (0..=lags.min(values.len().saturating_sub(1))).map(covariance).collect()
 }
 
-/// The number of independent values whose mean would be known as well as that of `values`: between
-/// 1 and their number, which it is for a series without variation. 0 for an empty one.
+/// The number of independent values with an equally well known mean as `values`: between 1 and their number,
+/// which applies to a series without variation. 0 for an empty one.
 pub fn effective_size(values: &[f64]) -> f64 {
     effective_size_within(values, values.len() / 2)
 }
 
-/// [`effective_size`] for a memory that is known to reach no further than `lags`, in O(n · lags).
+/// [`effective_size`] for a memory that reaches at most `lags`, in O(n · lags).
 pub(crate) fn effective_size_within(values: &[f64], lags: usize) -> f64 {
     let n = values.len() as f64;
     if values.len() < 4 {
         return n;
     }
     let covariances = autocovariances(values, lags.min(values.len() / 2));
-    let magnitude = values
-        .iter()
-        .fold(0.0, |most: f64, value| most.max(value.abs()));
-    // Nothing but rounding, whose order says nothing.
+    let magnitude = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    // Only rounding, with a meaningless order.
     if covariances[0].sqrt() <= 1e-12 * magnitude {
         return n;
     }
@@ -47,10 +42,9 @@ pub(crate) fn effective_size_within(values: &[f64], lags: usize) -> f64 {
     (n / time).clamp(1.0, n)
 }
 
-/// Degrees of freedom that the variance of a mean has when it rests on this effective size: the
-/// size is an estimate too, about as good as one from batches three correlation times long. Taking
-/// all of `size − 1` instead, intervals of 95 % held the mean in 88 % of autoregressions (n = 60,
-/// φ = 0.7), and with this rule in 93 %.
+/// Degrees of freedom of a mean's variance for this effective size: the size is also an estimate, about as good
+/// as one from batches three correlation times long. With `size − 1` instead, intervals of 95 % covered the
+/// mean in 88 % of autoregressions (n = 60, φ = 0.7), and with this rule in 93 %.
 pub(crate) fn degrees_of_freedom(effective_size: f64) -> f64 {
     effective_size / 3.0
 }
@@ -61,7 +55,7 @@ fn correlation_time(covariances: &[f64], lost: f64) -> f64 {
     let mut sum = 0.0;
     let mut smallest = f64::INFINITY;
     for lag in (0..covariances.len()).step_by(2) {
-        // Where a pair is not positive without the correction, it is noise.
+        // A pair that is not positive without the correction is noise.
         let pair = at(lag) + at(lag + 1);
         if pair - 2.0 * lost <= 0.0 {
             break;
@@ -89,10 +83,7 @@ mod tests {
             [(400, 0.0, 400.0), (400, 0.5, 133.3), (2000, 0.8, 222.2)]
         {
             let found = mean_size(count, correlation);
-            assert!(
-                (found / expected - 1.0).abs() < 0.15,
-                "{correlation}: {found}"
-            );
+            assert!((found / expected - 1.0).abs() < 0.15, "{correlation}: {found}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! The stationary bootstrap: series like the measured one, made of pieces of it, so that neighbours
-//! stay neighbours.
+//! The stationary bootstrap: series like the measured one, composed of its pieces, so that neighbours stay
+//! neighbours.
 //!
 //! D. N. Politis and J. P. Romano, "The Stationary Bootstrap", *Journal of the American Statistical
 //! Association* 89 (1994). The mean length of the pieces follows D. N. Politis and H. White,
 //! "Automatic Block-Length Selection for the Dependent Bootstrap", *Econometric Reviews* 23 (2004),
 //! with the correction of A. Patton, D. N. Politis and H. White, *Econometric Reviews* 28 (2009).
-//! Assumed: a stationary series with a memory that is short against its length.
+//! Assumption: a stationary series with a memory that is short compared with its length.
 
 use super::autocorrelation::autocovariances;
 use rand::{Rng, RngExt};
@@ -33,14 +33,10 @@ pub fn block_length(values: &[f64]) -> f64 {
         curvature += lag as f64 * weighted;
     }
     let length = (curvature * curvature / (spectrum * spectrum) * n).cbrt();
-    if length.is_finite() {
-        length.clamp(1.0, longest)
-    } else {
-        longest
-    }
+    if length.is_finite() { length.clamp(1.0, longest) } else { longest }
 }
 
-/// The last lag before `quiet_lags` in a row whose covariance is noise, or before the end.
+/// The last lag before `quiet_lags` consecutive lags with noise covariances, or before the end.
 fn last_lag_that_matters(covariances: &[f64], threshold: f64, quiet_lags: usize) -> usize {
     let mut last = 0;
     for (lag, covariance) in covariances.iter().enumerate().skip(1) {
@@ -58,8 +54,8 @@ fn flat_top(t: f64) -> f64 {
     (2.0 * (1.0 - t)).clamp(0.0, 1.0)
 }
 
-/// Positions of a resampled series of `count` values, from pieces of this mean length that start
-/// anywhere and go on from the end to the start.
+/// Positions of a resampled series of `count` values, from pieces with this mean length that start anywhere and
+/// wrap around at the end.
 pub(crate) fn resample(
     count: usize,
     block_length: f64,
@@ -94,10 +90,7 @@ mod tests {
         for (count, correlation, expected) in [(250, 0.5, 7.6), (250, 0.7, 12.4), (2000, 0.7, 24.8)]
         {
             let found = mean_length(count, correlation);
-            assert!(
-                (found / expected - 1.0).abs() < 0.25,
-                "{correlation}: {found}"
-            );
+            assert!((found / expected - 1.0).abs() < 0.25, "{correlation}: {found}");
         }
         assert!(mean_length(250, 0.0) < 3.0);
     }
@@ -111,13 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_have_the_mean_length_that_was_asked_for() {
+    fn pieces_have_the_requested_mean_length() {
         let mut rng = Resampling::seeded(1).rng(0);
         let positions: Vec<usize> = resample(100_000, 8.0, &mut rng).collect();
-        let breaks = positions
-            .windows(2)
-            .filter(|pair| pair[1] != (pair[0] + 1) % 100_000)
-            .count();
+        let breaks = positions.windows(2).filter(|pair| pair[1] != (pair[0] + 1) % 100_000).count();
         assert!((12_000..13_000).contains(&breaks), "{breaks}");
         let unbroken = resample(5, f64::INFINITY, &mut rng).collect::<Vec<_>>();
         assert!(unbroken.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 5));

@@ -1,8 +1,8 @@
-//! Histograms as they are needed for resampling: few buckets, quickly merged in any selection.
+//! Histograms for resampling: few buckets, and fast merging of any selection.
 
 use std::collections::BTreeMap;
 
-/// Counts by value, of one recording interval.
+/// Counts by value of one recording interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseHistogram {
     counts: BTreeMap<u64, u64>,
@@ -10,8 +10,8 @@ pub struct SparseHistogram {
 }
 
 impl SparseHistogram {
-    /// A histogram from values and their counts, such as the recorded buckets of an HDR histogram
-    /// with their highest equivalent values. A value may come more than once.
+    /// A histogram from values and their counts, such as the recorded buckets of an HDR histogram with their
+    /// highest equivalent values. Values may be repeated.
     pub fn from_counts(counts: impl IntoIterator<Item = (u64, u64)>) -> SparseHistogram {
         let mut histogram = SparseHistogram::default();
         for (value, count) in counts {
@@ -23,7 +23,7 @@ impl SparseHistogram {
         histogram
     }
 
-    /// With the exact sum of the values, which those of buckets are not.
+    /// Sets the exact sum of the values, which bucket values only approximate.
     pub fn with_sum(mut self, sum: f64) -> SparseHistogram {
         self.sum = sum;
         self
@@ -34,7 +34,7 @@ impl SparseHistogram {
         self.counts.values().sum()
     }
 
-    /// Number of values that are less than `limit`.
+    /// Number of values below `limit`.
     pub fn below(&self, limit: u64) -> u64 {
         self.counts.range(..limit).map(|(_, count)| count).sum()
     }
@@ -50,35 +50,28 @@ impl SparseHistogram {
 #[derive(Clone, Debug)]
 pub(crate) struct HistogramTable {
     values: Vec<u64>,
-    /// Per interval: number of the bucket, and its count.
+    /// Per interval: bucket number and count.
     rows: Vec<Vec<(usize, u64)>>,
-    /// Per interval: number of values, and their sum.
+    /// Per interval: number of values and their sum.
     totals: Vec<(f64, f64)>,
-    /// Per interval and group of [`GROUP`] buckets: where it begins in the row, and how many values it has.
+    /// Per interval and group of [`GROUP`] buckets: its start in the row, and its number of values.
     groups: Vec<Vec<(usize, u64)>>,
 }
 
-/// Buckets that are skipped at once in the search for a percentile.
+/// Buckets that the search for a percentile skips at once.
 const GROUP: usize = 64;
 
 impl HistogramTable {
     pub(crate) fn new<'a>(histograms: impl Iterator<Item = &'a SparseHistogram> + Clone) -> Self {
-        let mut values: Vec<u64> = histograms
-            .clone()
-            .flat_map(|histogram| histogram.counts.keys().copied())
-            .collect();
+        let mut values: Vec<u64> =
+            histograms.clone().flat_map(|histogram| histogram.counts.keys().copied()).collect();
         values.sort_unstable();
         values.dedup();
         let bucket = |value: &u64| {
-            values
-                .binary_search(value)
-                .expect("the list holds the values of all histograms")
+            values.binary_search(value).expect("the list has the values of all histograms")
         };
         let row = |histogram: &SparseHistogram| -> Vec<(usize, u64)> {
-            let entries = histogram.counts.iter();
-            entries
-                .map(|(value, count)| (bucket(value), *count))
-                .collect()
+            histogram.counts.iter().map(|(value, count)| (bucket(value), *count)).collect()
         };
         let total = |histogram: &SparseHistogram| (histogram.total() as f64, histogram.sum);
         let totals = histograms.clone().map(total).collect();
@@ -92,16 +85,11 @@ impl HistogramTable {
             starts.collect()
         };
         let groups = rows.iter().map(group).collect();
-        Self {
-            values,
-            rows,
-            totals,
-            groups,
-        }
+        Self { values, rows, totals, groups }
     }
 
-    /// The smallest value that at least this share of the values of intervals, each as often as it comes, does not exceed;
-    /// `None` if nothing was counted.
+    /// The smallest value that at least this share of the intervals' values does not exceed, each interval with
+    /// its multiplicity; `None` without counts.
     pub(crate) fn quantile(
         &self,
         intervals: impl Iterator<Item = usize>,
@@ -115,7 +103,7 @@ impl HistogramTable {
             }
         }
         let total: u64 = sums.iter().sum();
-        // Rounding in the product must not pass the next whole number.
+        // Rounding in the product must not exceed the next whole number.
         let rank = (quantile * total as f64 * (1.0 - 1e-12)).ceil().max(1.0) as u64;
         let mut seen = 0;
         let group = sums.iter().position(|sum| {
@@ -134,14 +122,12 @@ impl HistogramTable {
             seen += count;
             seen >= rank
         })?;
-        self.values
-            .get(group * GROUP + place)
-            .map(|value| *value as f64)
+        self.values.get(group * GROUP + place).map(|value| *value as f64)
     }
 
-    /// Per interval: how many more values are above `limit` than the share `1 − quantile` of them.
-    /// The sum of this series is about 0 at the quantile of all intervals, and its memory is that
-    /// of the quantile.
+    /// Per interval: excess of the number of values above `limit` over the share `1 − quantile` of them. The
+    /// sum of this series is about 0 at the quantile of all intervals, and it has the quantile's
+    /// autocorrelation.
     pub(crate) fn excess(&self, limit: f64, quantile: f64) -> Vec<f64> {
         let first_above = self.values.partition_point(|value| *value as f64 <= limit);
         let excess = |row: &Vec<(usize, u64)>| {
@@ -153,10 +139,9 @@ impl HistogramTable {
         self.rows.iter().map(excess).collect()
     }
 
-    /// Per interval: sum of the values less `mean` times their number.
+    /// Per interval: sum of the values minus `mean` times their number.
     pub(crate) fn sum_excess(&self, mean: f64) -> Vec<f64> {
-        let totals = self.totals.iter();
-        totals.map(|(count, sum)| sum - mean * count).collect()
+        self.totals.iter().map(|(count, sum)| sum - mean * count).collect()
     }
 
     /// Number of values in all intervals.
@@ -164,7 +149,7 @@ impl HistogramTable {
         self.totals.iter().map(|(count, _)| count).sum()
     }
 
-    /// The mean over intervals, each as often as it comes; `None` if nothing was counted.
+    /// The mean over intervals, each with its multiplicity; `None` without counts.
     pub(crate) fn mean(&self, intervals: impl Iterator<Item = usize>) -> Option<f64> {
         let (mut count, mut sum) = (0.0, 0.0);
         for interval in intervals {
@@ -186,10 +171,7 @@ mod tests {
             SparseHistogram::default(),
         ];
         assert_eq!(histograms[0].total(), 4);
-        assert_eq!(
-            [10, 11, 21].map(|limit| histograms[0].below(limit)),
-            [0, 2, 4]
-        );
+        assert_eq!([10, 11, 21].map(|limit| histograms[0].below(limit)), [0, 2, 4]);
         HistogramTable::new(histograms.iter())
     }
 
@@ -197,14 +179,9 @@ mod tests {
     fn merged_counts_give_the_quantiles_of_all_values() {
         let table = table();
         // 10 10 20 20 20 30 30 30
-        for (quantile, expected) in [
-            (0.0, 10.0),
-            (0.25, 10.0),
-            (0.26, 20.0),
-            (0.625, 20.0),
-            (0.63, 30.0),
-            (1.0, 30.0),
-        ] {
+        for (quantile, expected) in
+            [(0.0, 10.0), (0.25, 10.0), (0.26, 20.0), (0.625, 20.0), (0.63, 30.0), (1.0, 30.0)]
+        {
             assert_eq!(table.quantile(0..3, quantile), Some(expected), "{quantile}");
         }
         assert_eq!(table.mean(0..3), Some(170.0 / 8.0));

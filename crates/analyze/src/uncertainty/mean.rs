@@ -1,8 +1,8 @@
 //! Confidence interval of a mean: of a series with memory, and of independent repetitions.
 //!
-//! Both are Student's interval. For a series, the effective size takes the place of the number of
-//! values (A. D. Sokal, "Monte Carlo Methods in Statistical Mechanics" (1989), section 3). Assumed:
-//! the series is stationary, and its mean is close to normally distributed.
+//! Both are Student's interval. For a series, the effective size replaces the number of values (A. D. Sokal,
+//! "Monte Carlo Methods in Statistical Mechanics" (1989), section 3). Assumptions: the series is stationary,
+//! and its mean is close to normally distributed.
 
 use super::autocorrelation::{degrees_of_freedom, effective_size};
 use crate::student::two_sided;
@@ -15,7 +15,7 @@ pub fn of_series(values: &[f64], confidence_ratio: f64) -> Option<Estimate> {
     with_size(values, size, degrees_of_freedom(size), confidence_ratio)
 }
 
-/// Mean of the results of independent repetitions; `None` for less than two.
+/// Mean of the results of independent repetitions; `None` for fewer than two.
 pub fn of_repetitions(values: &[f64], confidence_ratio: f64) -> Option<Estimate> {
     let size = values.len() as f64;
     with_size(values, size, size - 1.0, confidence_ratio)
@@ -29,12 +29,8 @@ fn with_size(
 ) -> Option<Estimate> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>()
-        / n;
-    // Around its own mean a series varies too little, by as much as the mean varies.
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+    // Around its own mean a series varies too little, by the variation of the mean.
     let error = (variance / (size - 1.0)).sqrt();
     let half_width = two_sided(confidence_ratio, degrees_of_freedom) * error;
     half_width.is_finite().then_some(Estimate {
@@ -60,7 +56,7 @@ mod tests {
         assert_eq!(of_repetitions(&[1.0, f64::NAN], 0.95), None);
     }
 
-    /// Of how many of 1000 series that get an interval it holds the mean, and how many get one.
+    /// Number of 1000 series with an interval that contains the mean, and number with any interval.
     fn coverage(count: usize, correlation: f64) -> (usize, usize) {
         let estimates =
             (0..1000).filter_map(|seed| of_series(&autoregressive(seed, count, correlation), 0.95));
@@ -78,14 +74,11 @@ mod tests {
             (60, 0.5, 920),
             (60, 0.7, 910),
             (300, 0.9, 920),
-            // Six effective values; little can be said, and it is said too boldly.
+            // Six effective values: too few for reliable intervals, which are too narrow.
             (60, 0.9, 880),
         ] {
             let (hits, all) = coverage(count, correlation);
-            assert!(
-                hits * 1000 >= least * all,
-                "{count} {correlation}: {hits} of {all}"
-            );
+            assert!(hits * 1000 >= least * all, "{count} {correlation}: {hits} of {all}");
         }
     }
 
@@ -101,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_is_worth_too_little_gets_no_interval() {
+    fn series_with_too_few_effective_values_has_no_interval() {
         assert_eq!(of_series(&[1.0, 2.0], 0.95), None);
         let line: Vec<f64> = (0..10).map(f64::from).collect();
         assert_eq!(of_series(&line, 0.95), None);

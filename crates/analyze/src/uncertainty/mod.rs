@@ -1,8 +1,8 @@
-//! How sure a number is: confidence intervals from the recording intervals of one run, which
-//! resemble their neighbours, and from repetitions, which do not.
+//! Confidence intervals from the recording intervals of one run, which resemble their neighbours, and from
+//! repetitions, which do not.
 //!
-//! Within a run the interval tells how well its mean or percentile is known *for this run*. What
-//! differs from run to run (placement, data layout, neighbours) only repetitions can show.
+//! Within a run the interval covers its mean or percentile *for this run*. Only repetitions show the variation
+//! from run to run (placement, data layout, neighbours).
 
 pub mod autocorrelation;
 pub mod blocks;

@@ -1,12 +1,11 @@
-//! Rate, mean and percentiles of repeated runs, whose recording intervals vary within each run and
-//! whose levels vary from run to run.
+//! Rate, mean and percentiles of repeated runs, whose recording intervals vary within each run and whose levels
+//! vary from run to run.
 //!
-//! The two levels are resampled apart. Whole runs are drawn with replacement, which shows the
-//! variation of both levels together (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their
-//! Application* (1997), section 3.8: drawing inside the drawn runs as well counts the inner level
-//! twice). Few runs may agree by chance, so the uncertainty within the runs ([`super::series`]) is
-//! the least that is reported. Levels of a sweep with a few runs each share what they tell of the
-//! variation between runs: [`estimate_levels`].
+//! The two levels are resampled separately. Whole runs are drawn with replacement, which shows the variation of
+//! both levels together (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application* (1997),
+//! section 3.8: drawing inside the drawn runs as well counts the inner level twice). Few runs may agree by
+//! chance, so the uncertainty within the runs ([`super::series`]) is the minimum. Sweep levels with a few runs
+//! each share their information about the variation between runs: [`estimate_levels`].
 
 use super::series::{IntervalSample, Series, standard_deviation};
 use crate::estimate::Spread;
@@ -18,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 3;
 
 /// An estimate from one or more runs.
@@ -26,9 +25,8 @@ const STREAM: u64 = 3;
 pub struct RunsEstimate {
     /// The value over all runs together, with its interval.
     pub estimate: Estimate,
-    /// What the interval rests on.
+    /// Basis of the interval.
     pub basis: Basis,
-    /// Number of runs.
     pub runs: usize,
 }
 
@@ -66,34 +64,31 @@ impl Runs {
         self.each.is_empty()
     }
 
-    /// Operations of all runs that lie beyond a percentile; infinite for what has no such limit.
+    /// Operations of all runs beyond a percentile; infinite for other statistics.
     pub(crate) fn beyond(&self, statistic: Statistic) -> f64 {
         self.all.beyond(statistic)
     }
 
-    /// The statistic over all runs together, also where it has no interval; `None` if nothing was done.
+    /// The statistic over all runs together, even without an interval; `None` without operations.
     pub fn value(&self, statistic: Statistic) -> Option<f64> {
         self.all.value(statistic)
     }
 
-    /// The statistic over all runs with its interval. `None` if nothing was done, if a single run is worth less than three
-    /// independent intervals, or if the runs are so few that they leave the size of the interval open.
+    /// The statistic over all runs with its interval. `None` without operations, if a single run is worth less
+    /// than three independent intervals, or if there are too few runs for an interval.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<RunsEstimate> {
         let own = self.run_to_run(statistic, resampling);
         self.estimate_with(statistic, resampling, own)
     }
 
-    /// The same with a given variation from run to run.
+    /// The estimate with a given variation from run to run.
     fn estimate_with(
         &self,
         statistic: Statistic,
         resampling: Resampling,
         run_to_run: Option<Spread>,
     ) -> Option<RunsEstimate> {
-        let value = self
-            .all
-            .value(statistic)
-            .filter(|_| self.all.knows(statistic))?;
+        let value = self.all.value(statistic).filter(|_| self.all.knows(statistic))?;
         let within = self.within(statistic, resampling);
         let runs = self.each.len();
         let (spread, basis) = if runs == 1 {
@@ -104,10 +99,7 @@ impl Runs {
             let is_wider = |within: &Spread| {
                 within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
             };
-            (
-                within.filter(is_wider).unwrap_or(between),
-                Basis::BetweenRuns,
-            )
+            (within.filter(is_wider).unwrap_or(between), Basis::BetweenRuns)
         };
         Some(RunsEstimate {
             estimate: spread.around(value, resampling.confidence_ratio)?,
@@ -116,18 +108,14 @@ impl Runs {
         })
     }
 
-    /// Standard error of the statistic's logarithm, from the variation inside of the runs alone.
+    /// Standard error of the statistic's logarithm, from the variation within the runs alone.
     pub(crate) fn within(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
-        let spreads: Option<Vec<_>> = self
-            .each
-            .iter()
-            .map(|run| run.log_spread(statistic, resampling))
-            .collect();
+        let spreads: Option<Vec<_>> =
+            self.each.iter().map(|run| run.log_spread(statistic, resampling)).collect();
         Spread::of_sum(&spreads?, self.each.len())
     }
 
-    /// How much the statistic varies from run to run, on the scale of logarithms: from drawing whole runs. `None` for a
-    /// single run.
+    /// Variation of the statistic's logarithm from run to run, by drawing whole runs. `None` for a single run.
     pub(crate) fn run_to_run(
         &self,
         statistic: Statistic,
@@ -154,19 +142,21 @@ impl Runs {
     }
 }
 
-/// Degrees of freedom of a level's own variation from which on it needs no other: four runs.
+/// Degrees of freedom from which a level's own variation is sufficient: four runs.
 const ENOUGH_DEGREES_OF_FREEDOM: f64 = 3.0;
 
-/// A level whose variance is so many times that of the others is not like them.
+/// Ratio of a level's variance to the others' from which it is unlike them.
 const UNLIKE_FACTOR: f64 = 4.0;
 
-/// Adds to the variation of each level what all of them tell together. A level of a few runs has an interval that is too
-/// wide to be of use, or one that two runs made narrow that agree by chance. Assumed is that the levels vary about alike,
-/// relative to their means. As they never quite do, the larger of its own and the common variation counts, with no more
-/// than [`ENOUGH_DEGREES_OF_FREEDOM`]; a level that clearly varies more than the others ([`UNLIKE_FACTOR`]) has its own alone.
+/// Pools the variation of each level with the others. A level with a few runs has an interval that is too wide
+/// to be useful, or too narrow because two runs agree by chance. The levels are assumed to vary about alike,
+/// relative to their means. As this is never exact, the larger of its own and the common variation counts, with
+/// at most [`ENOUGH_DEGREES_OF_FREEDOM`]; a level that clearly varies more than the others ([`UNLIKE_FACTOR`])
+/// uses only its own.
 ///
-/// Of six simulated levels with two runs each, the interval of one that varies as the others do holds the truth in 99 % of
-/// the cases, of one that varies twice as much in 93 %, three to ten times as much in 87 to 89 %.
+/// Among six simulated levels with two runs each, the interval covers the truth in 99 % of cases for a level
+/// that varies like the others, in 93 % for one that varies twice as much, and in 87 to 89 % for three to ten
+/// times as much.
 pub(crate) fn with_pooled(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
     let of_level = |(place, own_spread): (usize, &Option<Spread>)| {
         let own_spread = (*own_spread)?;
@@ -189,19 +179,19 @@ pub(crate) fn with_pooled(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
     own.iter().enumerate().map(of_level).collect()
 }
 
-/// The statistic at each of several levels with its interval, from the variation within the runs and from that between the
-/// repetitions of all levels. Levels of a few runs are taken to vary about as much as the others, relative to their means.
+/// The statistic at each of several levels with its interval, from the variation within the runs and between
+/// the repetitions of all levels. Levels with few runs are assumed to vary about as much as the others,
+/// relative to their means.
 pub fn estimate_levels(
     levels: &[&Runs],
     statistic: Statistic,
     resampling: Resampling,
 ) -> Vec<Option<RunsEstimate>> {
     let own = levels.iter();
-    let own: Vec<_> = own
-        .map(|runs| runs.run_to_run(statistic, resampling))
-        .collect();
-    let together = levels.iter().zip(with_pooled(&own));
-    together
+    let own: Vec<_> = own.map(|runs| runs.run_to_run(statistic, resampling)).collect();
+    levels
+        .iter()
+        .zip(with_pooled(&own))
         .map(|(runs, run_to_run)| runs.estimate_with(statistic, resampling, run_to_run))
         .collect()
 }
@@ -212,7 +202,7 @@ mod tests {
     use crate::uncertainty::histogram::SparseHistogram;
     use dyno_testkit::simulate::{autoregressive, normal};
 
-    /// Runs of 40 intervals around 1000 per second; each interval records its rate as a time too.
+    /// Runs of 40 intervals around 1000 per second; each interval also records its rate as a time.
     fn runs(seed: u64, count: usize, between_ratio: f64, within_ratio: f64) -> Runs {
         let run = |(number, level): (u64, f64)| {
             let noise = autoregressive(seed * 1000 + number, 40, 0.5);
@@ -230,21 +220,14 @@ mod tests {
         Runs::new(&(0..).zip(levels).map(run).collect::<Vec<_>>())
     }
 
-    /// Of 200 experiments, in how many the interval holds the truth or is not told, which happens in a few only.
+    /// Number of experiments, of 200, in which the interval covers the truth or is absent, which is rare.
     fn coverage(count: usize, between_ratio: f64, statistic: Statistic) -> usize {
         let estimate = |seed: u64| {
-            let resampling = Resampling {
-                draws: 300,
-                ..Resampling::seeded(seed)
-            };
+            let resampling = Resampling { draws: 300, ..Resampling::seeded(seed) };
             runs(seed, count, between_ratio, 0.05).estimate(statistic, resampling)
         };
         let found: Vec<RunsEstimate> = (0..200).filter_map(estimate).collect();
-        assert!(
-            found.len() >= 190,
-            "{count} {between_ratio}: {}",
-            found.len()
-        );
+        assert!(found.len() >= 190, "{count} {between_ratio}: {}", found.len());
         let hits = found.iter().filter(|one| one.estimate.contains(9_999.5));
         hits.count() + 200 - found.len()
     }
@@ -261,16 +244,14 @@ mod tests {
         }
     }
 
-    /// Of 100 sweeps over six levels with two runs each, in how many the interval of the last one holds the truth, how many
-    /// have none, and the median of the half-widths. Its runs differ by `factor` times as much as those of the others.
+    /// Of 100 sweeps over six levels with two runs each: how often the interval of the last level covers the
+    /// truth, how often it is absent, and the median half-width. Its runs differ by `factor` times as much as
+    /// the others'.
     fn coverage_of_levels(factor: f64) -> (usize, usize, f64) {
         let mut widths = Vec::new();
         let mut hits = 0;
         for seed in 0..100 {
-            let resampling = Resampling {
-                draws: 200,
-                ..Resampling::seeded(seed)
-            };
+            let resampling = Resampling { draws: 200, ..Resampling::seeded(seed) };
             let level = |number: u64| {
                 let ratio = if number == 5 { 0.03 * factor } else { 0.03 };
                 runs(seed * 100 + number, 2, ratio, 0.02)
@@ -292,9 +273,9 @@ mod tests {
     fn levels_of_two_runs_learn_from_each_other() {
         let (hits, none, width) = coverage_of_levels(1.0);
         assert!(hits >= 93 && none <= 5, "{hits}, {none}");
-        // About 3.2 · 0.03 / √2; alone it were 12.7 · 0.03 · 0.8 / √2 = 0.22.
+        // About 3.2 · 0.03 / √2; without pooling 12.7 · 0.03 · 0.8 / √2 = 0.22.
         assert!((0.05..0.12).contains(&width), "{width}");
-        // What varies more than the others is seen often enough, or said not to be known.
+        // A larger variation is detected often enough, or its interval is absent.
         for factor in [2.0, 4.0] {
             let (hits, none, _) = coverage_of_levels(factor);
             assert!(hits + none >= 82, "{factor}: {hits}, {none}");
@@ -302,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_that_differ_much_and_stand_alone_have_no_interval() {
+    fn two_very_different_runs_alone_have_no_interval() {
         let resampling = Resampling::seeded(1);
         let windows = |rate: u64| {
             let window = |number: u64| IntervalSample {
@@ -321,14 +302,12 @@ mod tests {
     fn interval_of_one_run_misses_variation_between_runs() {
         let hits = coverage(1, 0.05, Statistic::Rate);
         assert!(hits < 120, "{hits}");
-        let found = runs(1, 1, 0.0, 0.05)
-            .estimate(Statistic::Rate, Resampling::seeded(1))
-            .unwrap();
+        let found = runs(1, 1, 0.0, 0.05).estimate(Statistic::Rate, Resampling::seeded(1)).unwrap();
         assert_eq!((found.basis, found.runs), (Basis::WithinRun, 1));
     }
 
     #[test]
-    fn two_runs_that_agree_by_chance_are_not_certain() {
+    fn two_runs_agreeing_by_chance_are_not_certain() {
         let resampling = Resampling::seeded(1);
         let alone = runs(1, 1, 0.0, 0.05);
         let series: Vec<IntervalSample> = (0..40)

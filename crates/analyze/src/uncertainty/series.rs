@@ -19,14 +19,14 @@ use dyno_record::experiment::Statistic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Random numbers of this method, see [`Resampling::rng`].
+/// Random number stream of this method, see [`Resampling::rng`].
 const STREAM: u64 = 2;
 
-/// Fewest operations beyond a percentile for an interval of it: resampling cannot show values that
-/// were never seen, so it is blind to how far the few last ones might have been.
+/// Fewest operations beyond a percentile for its interval: resampling cannot show unseen values, so it cannot
+/// show how far the last few might have been.
 pub const MIN_BEYOND_PERCENTILE: f64 = 10.0;
 
-/// How many times as long as it was a run is at most said to be needed.
+/// Longest required run that is reported, as a multiple of the run's length.
 const MOST_TIMES_LONGER: f64 = 1_000.0;
 
 /// One recording interval of a run.
@@ -34,7 +34,7 @@ const MOST_TIMES_LONGER: f64 = 1_000.0;
 pub struct IntervalSample {
     /// Length in seconds.
     pub duration_s: f64,
-    /// Operations that succeeded in it.
+    /// Operations that succeeded in the interval.
     pub operations: u64,
     /// Their times, in any unit.
     pub times: SparseHistogram,
@@ -46,9 +46,9 @@ pub struct IntervalSample {
 pub enum NoInterval {
     /// There are too few windows, however independent they are.
     TooFewWindows,
-    /// The windows are many enough, but each resembles the one before.
+    /// There are enough windows, but each resembles the one before.
     Correlated,
-    /// Less than ten operations took longer than the percentile.
+    /// Fewer than ten operations took longer than the percentile.
     TooFewBeyond,
 }
 
@@ -56,9 +56,9 @@ pub enum NoInterval {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shortage {
     pub(crate) reason: NoInterval,
-    /// Number of independent windows that the windows are worth.
+    /// Effective number of independent windows.
     pub(crate) independent_windows: f64,
-    /// Measured time that would probably do; `None` where the windows do not tell.
+    /// Measured time that would probably suffice; `None` if the windows do not allow an estimate.
     pub(crate) needed_s: Option<f64>,
 }
 
@@ -71,7 +71,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Takes the intervals of a run in their order.
+    /// Adds the intervals of a run in their order.
     pub fn new(intervals: &[IntervalSample]) -> Series {
         Series {
             durations_s: intervals.iter().map(|i| i.duration_s).collect(),
@@ -85,17 +85,17 @@ impl Series {
         self.durations_s.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has zero recording intervals.
     pub fn is_empty(&self) -> bool {
         self.durations_s.is_empty()
     }
 
-    /// The statistic over the whole run; `None` if nothing was done.
+    /// The statistic over the whole run; `None` without operations.
     pub fn value(&self, statistic: Statistic) -> Option<f64> {
         self.of_selection(statistic, 0..self.len())
     }
 
-    /// Operations that lie beyond a percentile; infinite for what has no such limit.
+    /// Operations beyond a percentile; infinite for other statistics.
     pub(crate) fn beyond(&self, statistic: Statistic) -> f64 {
         match statistic {
             Statistic::Percentile { percent } => self.table.total() * (1.0 - percent / 100.0),
@@ -103,21 +103,21 @@ impl Series {
         }
     }
 
-    /// Whether enough operations lie beyond a percentile for an interval of it.
+    /// Whether there are enough operations beyond a percentile for its interval.
     pub(crate) fn knows(&self, statistic: Statistic) -> bool {
         self.beyond(statistic) >= MIN_BEYOND_PERCENTILE
     }
 
-    /// The statistic with its interval. `None` if nothing was done, if the intervals are worth less
-    /// than three independent ones or so few that they leave its size open, or if less than
-    /// [`MIN_BEYOND_PERCENTILE`] operations lie beyond the percentile.
+    /// The statistic with its interval. `None` without operations, if the intervals are worth less than three
+    /// independent ones or too few to give its size, or if fewer than [`MIN_BEYOND_PERCENTILE`] operations lie
+    /// beyond the percentile.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<Estimate> {
         let value = self.value(statistic)?;
         let spread = self.log_spread(statistic, resampling)?;
         spread.around(value, resampling.confidence_ratio)
     }
 
-    /// Why the statistic has no interval, if it has none. `None` also if nothing was done.
+    /// Why the statistic has no interval; `None` if it has one, or without operations.
     pub(crate) fn shortage(
         &self,
         statistic: Statistic,
@@ -138,7 +138,7 @@ impl Series {
         }
         let value = self.value(statistic)?;
         let spread = self.log_spread(statistic, resampling);
-        // As if the run were so many times as long.
+        // As if the run were `factor` times as long.
         let is_enough = |spread: &Spread, factor: f64| {
             let longer = Spread {
                 deviation: spread.deviation / factor.sqrt(),
@@ -160,18 +160,13 @@ impl Series {
             Some(length_s * factor)
         });
         Some(Shortage {
-            reason: if is_correlated {
-                NoInterval::Correlated
-            } else {
-                NoInterval::TooFewWindows
-            },
+            reason: if is_correlated { NoInterval::Correlated } else { NoInterval::TooFewWindows },
             independent_windows: size,
             needed_s,
         })
     }
 
-    /// Standard error of the statistic's logarithm. `None` if nothing was done, or if a selection
-    /// may have nothing in it.
+    /// Standard error of the statistic's logarithm. `None` without operations, or if a selection may be empty.
     pub(crate) fn log_spread(
         &self,
         statistic: Statistic,
@@ -191,28 +186,27 @@ impl Series {
         }
         let size = effective_size(&influence);
         let deviation = standard_deviation(&logarithms) * too_narrow(&influence, size, &sums);
-        deviation.is_finite().then(|| Spread {
-            deviation,
-            degrees_of_freedom: degrees_of_freedom(size),
-        })
+        deviation
+            .is_finite()
+            .then(|| Spread { deviation, degrees_of_freedom: degrees_of_freedom(size) })
     }
 
-    /// What each interval adds to the statistic, up to a factor: a series of mean 0.
+    /// Contribution of each interval to the statistic, up to a factor: a series with mean 0.
     fn influence(&self, statistic: Statistic) -> Option<Vec<f64>> {
         let value = self.value(statistic)?;
         Some(match statistic {
-            Statistic::Rate => {
-                let intervals = self.operations.iter().zip(&self.durations_s);
-                intervals
-                    .map(|(count, duration_s)| count - value * duration_s)
-                    .collect()
-            }
+            Statistic::Rate => self
+                .operations
+                .iter()
+                .zip(&self.durations_s)
+                .map(|(count, duration_s)| count - value * duration_s)
+                .collect(),
             Statistic::MeanTime => self.table.sum_excess(value),
             Statistic::Percentile { percent } => self.table.excess(value, percent / 100.0),
         })
     }
 
-    /// The statistic over some intervals, each as often as it comes; `None` unless it is positive.
+    /// The statistic over some intervals, each with its multiplicity; `None` unless it is positive.
     pub(crate) fn of_selection(
         &self,
         statistic: Statistic,
@@ -236,17 +230,14 @@ impl Series {
     }
 }
 
-/// By how much the draws vary too little. Pieces of a short series lose the memory that reaches
-/// over their ends, and vary around the mean of the series; both show on the sums of a series whose
-/// effective size is known.
+/// Factor by which the draws vary too little. Pieces of a short series lose the memory across their ends, and
+/// vary around the mean of the series; both show in the sums of a series with a known effective size.
 fn too_narrow(influence: &[f64], effective_size: f64, drawn_sums: &[f64]) -> f64 {
     let n = influence.len() as f64;
     let deviation = standard_deviation(influence);
-    let magnitude = influence
-        .iter()
-        .fold(0.0, |most: f64, value| most.max(value.abs()));
+    let magnitude = influence.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let drawn = standard_deviation(drawn_sums);
-    // Without variation there is nothing but rounding to compare.
+    // Without variation there is only rounding to compare.
     if deviation <= 1e-9 * magnitude || drawn <= 1e-9 * magnitude {
         return 1.0;
     }
@@ -254,16 +245,11 @@ fn too_narrow(influence: &[f64], effective_size: f64, drawn_sums: &[f64]) -> f64
     (expected / drawn).max(1.0)
 }
 
-/// Deviation of values around their mean, with the number of them less one.
+/// Standard deviation of values around their mean, with n − 1.
 pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    (values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>()
-        / (n - 1.0))
-        .sqrt()
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -273,10 +259,7 @@ mod tests {
     use dyno_testkit::simulate::{Service, Source, Station, System, autoregressive, simulate};
 
     fn resampling(seed: u64) -> Resampling {
-        Resampling {
-            draws: 100,
-            ..Resampling::seeded(seed)
-        }
+        Resampling { draws: 100, ..Resampling::seeded(seed) }
     }
 
     /// Buckets of 1 %, in microseconds.
@@ -315,10 +298,7 @@ mod tests {
                 (Statistic::Rate, 500.0),
                 (Statistic::MeanTime, mean_us),
                 (Statistic::Percentile { percent: 50.0 }, mean_us * 2f64.ln()),
-                (
-                    Statistic::Percentile { percent: 99.0 },
-                    mean_us * 100f64.ln(),
-                ),
+                (Statistic::Percentile { percent: 99.0 }, mean_us * 100f64.ln()),
             ];
             let mut hits = [0; 4];
             for seed in 0..200 {
@@ -328,10 +308,7 @@ mod tests {
                     *hit += usize::from(estimate.contains(truth));
                 }
             }
-            assert!(
-                hits.iter().all(|hits| *hits >= least),
-                "{utilization}: {hits:?} of 200"
-            );
+            assert!(hits.iter().all(|hits| *hits >= least), "{utilization}: {hits:?} of 200");
         }
     }
 
@@ -350,9 +327,7 @@ mod tests {
     fn the_interval_of_a_rate_respects_its_memory() {
         let mut hits = 0;
         for seed in 0..200 {
-            let estimate = rates(seed, 0.7)
-                .estimate(Statistic::Rate, resampling(seed))
-                .unwrap();
+            let estimate = rates(seed, 0.7).estimate(Statistic::Rate, resampling(seed)).unwrap();
             hits += usize::from(estimate.contains(999.5));
         }
         assert!(hits >= 180, "{hits} of 200");
@@ -373,18 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_beyond_which_little_was_seen_gets_no_interval() {
+    fn percentile_with_few_values_beyond_it_has_no_interval() {
         let series = queue(0.5, 1);
         let interval = |percent| series.estimate(Statistic::Percentile { percent }, resampling(1));
         // About 30,000 operations.
         assert!(interval(99.9).is_some());
         assert_eq!(interval(99.99), None);
         assert_eq!(interval(100.0), None);
-        assert!(
-            series
-                .value(Statistic::Percentile { percent: 100.0 })
-                .is_some()
-        );
+        assert!(series.value(Statistic::Percentile { percent: 100.0 }).is_some());
     }
 
     #[test]
@@ -400,22 +371,20 @@ mod tests {
         };
         assert_eq!(why(&rates(1, 0.0)), None);
         // Three windows that differ by half.
-        let few = why(&of_rates(&[1_000, 1_500, 900])).expect("they are few");
+        let few = why(&of_rates(&[1_000, 1_500, 900])).expect("too few windows");
         assert_eq!(few.reason, NoInterval::TooFewWindows);
         assert_eq!(few.independent_windows, 3.0);
         // Ten windows in two parts.
         let halves = [900, 910, 905, 890, 900, 1_500, 1_510, 1_490, 1_505, 1_500];
-        let correlated = why(&of_rates(&halves)).expect("they resemble each other");
+        let correlated = why(&of_rates(&halves)).expect("correlated windows");
         assert_eq!(correlated.reason, NoInterval::Correlated);
         assert!(correlated.independent_windows < 5.0, "{correlated:?}");
-        let needed_s = correlated.needed_s.expect("they vary");
+        let needed_s = correlated.needed_s.expect("a required time");
         assert!(needed_s > 10.0 && needed_s < 200.0, "{needed_s}");
         let p99 = Statistic::Percentile { percent: 99.99 };
-        let beyond = queue(0.5, 1)
-            .shortage(p99, resampling(1))
-            .expect("about three");
+        let beyond = queue(0.5, 1).shortage(p99, resampling(1)).expect("a required time");
         assert_eq!(beyond.reason, NoInterval::TooFewBeyond);
-        let needed_s = beyond.needed_s.expect("it follows from the number");
+        let needed_s = beyond.needed_s.expect("a required time");
         assert!((150.0..250.0).contains(&needed_s), "{needed_s}");
     }
 
@@ -431,11 +400,9 @@ mod tests {
             };
             20
         ]);
-        for statistic in [
-            Statistic::Rate,
-            Statistic::MeanTime,
-            Statistic::Percentile { percent: 99.0 },
-        ] {
+        for statistic in
+            [Statistic::Rate, Statistic::MeanTime, Statistic::Percentile { percent: 99.0 }]
+        {
             assert_eq!(empty.estimate(statistic, resampling(1)), None);
             assert_eq!(idle.estimate(statistic, resampling(1)), None);
         }

@@ -10,45 +10,24 @@ fn points(truth: &[f64; 3], levels: &[u32], noise_ratio: f64, seed: u64) -> Vec<
             curve(truth, f64::from(*clients)) * (noise_ratio * error).exp(),
         ),
     };
-    levels
-        .iter()
-        .zip(normal(seed, levels.len()))
-        .map(point)
-        .collect()
+    levels.iter().zip(normal(seed, levels.len())).map(point).collect()
 }
 
 fn quick(seed: u64) -> Resampling {
-    Resampling {
-        draws: 200,
-        ..Resampling::seeded(seed)
-    }
+    Resampling { draws: 200, ..Resampling::seeded(seed) }
 }
 
 #[test]
-fn exact_points_give_back_their_parameters() {
-    for truth in [
-        [1000.0, 0.05, 0.002],
-        [40.0, 0.0, 0.0],
-        [7000.0, 0.3, 0.0],
-        [5e5, 0.0, 0.01],
-    ] {
+fn fit_recovers_the_parameters_of_exact_points() {
+    for truth in [[1000.0, 0.05, 0.002], [40.0, 0.0, 0.0], [7000.0, 0.3, 0.0], [5e5, 0.0, 0.01]] {
         let found = fit(&points(&truth, &LEVELS, 0.0, 1), quick(1)).unwrap();
-        assert!(
-            (found.lambda_per_s.value / truth[0] - 1.0).abs() < 1e-6,
-            "{found:?}"
-        );
-        assert!(
-            (found.sigma_ratio.value - truth[1]).abs() < 1e-6,
-            "{found:?}"
-        );
-        assert!(
-            (found.kappa_ratio.value - truth[2]).abs() < 1e-7,
-            "{found:?}"
-        );
+        assert!((found.lambda_per_s.value / truth[0] - 1.0).abs() < 1e-6, "{found:?}");
+        assert!((found.sigma_ratio.value - truth[1]).abs() < 1e-6, "{found:?}");
+        assert!((found.kappa_ratio.value - truth[2]).abs() < 1e-7, "{found:?}");
     }
 }
 
-/// Share of 200 trials whose intervals hold λ, σ, κ, the peak's clients and the peak's rate.
+/// Number of 200 trials with intervals that contain λ, σ, κ, the peak's clients and the peak's rate.
 fn coverage(truth: &[f64; 3], levels: &[u32], noise_ratio: f64) -> [usize; 5] {
     let mut hits = [0; 5];
     for seed in 0..200 {
@@ -68,7 +47,7 @@ fn coverage(truth: &[f64; 3], levels: &[u32], noise_ratio: f64) -> [usize; 5] {
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_have_their_stated_coverage() {
     // 95 % of 200 are 190; fewer than 179 have a probability of 0.1 % then.
     for (truth, levels) in [
         ([1000.0, 0.05, 0.002], &LEVELS[..]),
@@ -81,7 +60,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn parameters_that_are_zero_are_held_too() {
+fn intervals_contain_zero_parameters() {
     let hits = coverage(&[1000.0, 0.1, 0.0], &LEVELS, 0.03);
     assert!(hits[..3].iter().all(|hits| *hits >= 179), "{hits:?}");
 }
@@ -114,38 +93,20 @@ fn uncertain_points_count_less() {
     points[8].rate_per_s.uncertainty_ratio = 1.0;
     let weighted = fit(&points, quick(1)).unwrap();
     assert!((equal.kappa_ratio.value - 0.002).abs() > 3e-4, "{equal:?}");
-    assert!(
-        (weighted.kappa_ratio.value - 0.002).abs() < 1e-5,
-        "{weighted:?}"
-    );
+    assert!((weighted.kappa_ratio.value - 0.002).abs() < 1e-5, "{weighted:?}");
 }
 
 #[test]
 fn too_little_data_is_refused() {
     let three = points(&[1000.0, 0.05, 0.002], &LEVELS[..3], 0.0, 1);
     let error = fit(&three, quick(1)).unwrap_err();
-    assert_eq!(
-        error,
-        UslError::TooFewPoints {
-            points: 3,
-            levels: 3
-        }
-    );
+    assert_eq!(error, UslError::TooFewPoints { points: 3, levels: 3 });
     let two_levels = points(&[1000.0, 0.05, 0.002], &[1, 1, 2, 2, 2], 0.0, 1);
     let error = fit(&two_levels, quick(1)).unwrap_err();
-    assert_eq!(
-        error,
-        UslError::TooFewPoints {
-            points: 5,
-            levels: 2
-        }
-    );
+    assert_eq!(error, UslError::TooFewPoints { points: 5, levels: 2 });
     let mut broken = points(&[1000.0, 0.05, 0.002], &LEVELS, 0.0, 1);
     broken[2].rate_per_s.value = 0.0;
-    assert_eq!(
-        fit(&broken, quick(1)),
-        Err(UslError::NotPositive { clients: 3 })
-    );
+    assert_eq!(fit(&broken, quick(1)), Err(UslError::NotPositive { clients: 3 }));
 }
 
 #[test]

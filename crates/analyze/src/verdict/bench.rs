@@ -1,5 +1,4 @@
-//! What a run knows of its bench over a stretch of time: means of series, and which of them are about the
-//! server.
+//! The data of a run over a time range: means of series, with the series that describe the server.
 
 use crate::robust::median;
 use dyno_record::metrics::{MetricId, MetricTable};
@@ -11,41 +10,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A part of the measured time, from the start of the run.
+/// A part of the measured time, in seconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeRange {
-    /// Start.
     pub start_s: f64,
-    /// End.
     pub end_s: f64,
 }
 
 impl TimeRange {
-    /// Its length.
+    /// Length in seconds.
     pub fn length_s(self) -> f64 {
         self.end_s - self.start_s
     }
 
-    /// Whether a time lies in it; its end does not.
+    /// Whether the range contains a time; the end is excluded.
     fn contains(self, at_s: f64) -> bool {
         at_s >= self.start_s && at_s < self.end_s
     }
 }
 
-/// A run with what was watched.
+/// A run with its observations.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
-    /// The run.
     pub document: &'a RunDocument,
-    /// What the sources told.
+    /// Metrics of the sources.
     pub tables: &'a [MetricTable],
-    /// Its windows, of all phases.
+    /// Windows of all phases.
     pub windows: &'a [IntervalPoint],
-    /// Its operations in these windows.
+    /// Operations in these windows.
     pub operations: &'a [SeriesPoint],
 }
 
-/// A mean with where it comes from.
+/// A mean and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) value: f64,
@@ -54,10 +50,7 @@ pub(super) struct Read {
 
 impl Read {
     pub(super) fn of(value: f64) -> Read {
-        Read {
-            value,
-            series: Vec::new(),
-        }
+        Read { value, series: Vec::new() }
     }
 
     /// The same series with another value.
@@ -65,7 +58,7 @@ impl Read {
         Read { value, ..self }
     }
 
-    /// Two figures put together.
+    /// A value from two figures.
     pub(super) fn and(self, other: Read, value: f64) -> Read {
         let mut series = self.series;
         for one in other.series {
@@ -77,22 +70,16 @@ impl Read {
     }
 }
 
-/// Rows of a stretch that a statistic needs at least.
+/// Fewest rows of a time range for a statistic.
 const FEWEST_ROWS: usize = 3;
 
 impl<'a> Bench<'a> {
-    /// The measured time, as far as the windows tell.
+    /// The measured time that the windows cover.
     pub fn measured(&self) -> Option<TimeRange> {
-        let mut measured = self
-            .windows
-            .iter()
-            .filter(|one| one.phase == PhaseKind::Measure);
+        let mut measured = self.windows.iter().filter(|one| one.phase == PhaseKind::Measure);
         let first = measured.next()?;
         let last = measured.next_back().unwrap_or(first);
-        Some(TimeRange {
-            start_s: first.start_s,
-            end_s: last.start_s + last.duration_s,
-        })
+        Some(TimeRange { start_s: first.start_s, end_s: last.start_s + last.duration_s })
     }
 
     /// Successful operations per second.
@@ -103,28 +90,29 @@ impl<'a> Bench<'a> {
         (seconds > 0.0).then(|| done as f64 / seconds)
     }
 
-    /// Windows whose middle lies in a stretch of the measured time.
+    /// Windows with their middle in a time range.
     pub(super) fn inside(&self, time_range: TimeRange) -> Vec<&'a IntervalPoint> {
-        let windows = self.windows.iter();
-        windows
+        self.windows
+            .iter()
             .filter(|one| one.phase == PhaseKind::Measure)
             .filter(|one| time_range.contains(one.start_s + one.duration_s / 2.0))
             .collect()
     }
 
-    /// Commands of the database in windows whose middle lies in a stretch of the measured time: a read-modify-write is
-    /// there by its parts.
+    /// Database commands in windows with their middle in a time range: a read-modify-write appears as its
+    /// parts.
     pub(super) fn commands(&self, time_range: TimeRange) -> impl Iterator<Item = &'a SeriesPoint> {
         let measured = self.measured_commands();
         measured.filter(move |one| time_range.contains(one.start_s + one.duration_s / 2.0))
     }
 
     fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
-        let points = self.operations.iter();
-        points.filter(|one| one.phase == PhaseKind::Measure && one.operation != READ_MODIFY_WRITE)
+        self.operations
+            .iter()
+            .filter(|one| one.phase == PhaseKind::Measure && one.operation != READ_MODIFY_WRITE)
     }
 
-    /// The commands of the measured windows that did any, by the number of the window.
+    /// The commands of the measured windows that had any, by window number.
     pub(crate) fn commands_by_window(&self) -> BTreeMap<u64, Vec<&'a SeriesPoint>> {
         let mut windows: BTreeMap<u64, Vec<&SeriesPoint>> = BTreeMap::new();
         for one in self.measured_commands().filter(|one| one.count > 0) {
@@ -133,13 +121,11 @@ impl<'a> Bench<'a> {
         windows
     }
 
-    /// Mean service time of these operations in microseconds; of all if none is named.
+    /// Mean service time in microseconds of these operations, or of all if none are named.
     pub(super) fn service_us(&self, time_range: TimeRange, names: &[&str]) -> Option<f64> {
         let is_meant =
             |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
-        mean_us(self.commands(time_range).filter(is_meant), |one| {
-            one.service
-        })
+        mean_us(self.commands(time_range).filter(is_meant), |one| one.service)
     }
 
     /// Mean response time of all operations in microseconds.
@@ -147,27 +133,24 @@ impl<'a> Bench<'a> {
         mean_us(self.commands(time_range), |one| one.response)
     }
 
-    /// Tables of machines that a server runs on.
+    /// Tables of the machines that run a server.
     pub fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
         self.tables_of(|source| source.of_server && source.kind != SourceKind::Server)
     }
 
-    /// The first of them that tells its CPUs: an exporter may tell of a server alone.
+    /// The first server table with CPUs: an exporter may report only a server.
     pub(crate) fn server_machine(&self) -> Option<&'a MetricTable> {
         let busy = cpu::ALL_BUSY_RATIO.id();
-        self.server_hosts()
-            .find(|table| table.column(&busy).is_some())
+        self.server_hosts().find(|table| table.column(&busy).is_some())
     }
 
-    /// Where the servers run on other machines than this one, the largest mean of a metric of these: the busiest of several
-    /// is the one that can be full.
+    /// The largest mean of a metric over the servers' machines, if they are not this machine: the busiest of
+    /// several is the one that can be full.
     pub(super) fn largest_elsewhere(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
         if !self.is_elsewhere() {
             return None;
         }
-        let all = self
-            .server_hosts()
-            .filter_map(|table| mean(table, &metric.id(), time_range));
+        let all = self.server_hosts().filter_map(|table| mean(table, &metric.id(), time_range));
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
@@ -179,19 +162,17 @@ impl<'a> Bench<'a> {
 
     /// The table of this machine.
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
-        self.tables_of(|source| source.kind == SourceKind::Host)
-            .next()
+        self.tables_of(|source| source.kind == SourceKind::Host).next()
     }
 
-    /// Usual length of a reading of the source that is read least often; 0 where nothing was read.
+    /// Usual length of a reading of the least frequently read source; 0 if there are no readings.
     pub(super) fn longest_reading_s(&self) -> f64 {
         let usual = |table: &MetricTable| median(table.duration_s.iter().copied());
-        let usual = self.tables.iter().filter_map(usual);
-        usual.fold(0.0, f64::max)
+        self.tables.iter().filter_map(usual).fold(0.0, f64::max)
     }
 
-    /// Share of the CPU time that the hypervisor took while the run measured, on the machine of client or servers that
-    /// lost most; `None` where no machine tells.
+    /// Largest share of CPU time that the hypervisor took during the measurement, over the machines of client
+    /// and servers; `None` if no machine reports it.
     pub fn stolen_ratio(&self) -> Option<f64> {
         let measured = self.measured()?;
         let id = cpu::ALL_STEAL_RATIO.id();
@@ -219,24 +200,24 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Whether hosts were read by agents of a fleet: then processes of many machines are told, each with CPUs of its own.
+    /// Whether fleet agents read the hosts: then there are processes of many machines, each with CPUs of its
+    /// own.
     pub(super) fn is_fleet(&self) -> bool {
-        let mut sources = self.document.sources.iter();
-        sources.any(|source| source.kind == SourceKind::Agent)
+        self.document.sources.iter().any(|source| source.kind == SourceKind::Agent)
     }
 
-    /// The largest of what the machines of servers say: that of several which is worst is the one that can be full.
+    /// The largest value over the servers' machines: the worst one is the one that can be full.
     pub(super) fn worst_host(&self, of: impl Fn(&'a MetricTable) -> Option<Read>) -> Option<Read> {
         let all = self.server_hosts().filter_map(of);
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// Mean over a stretch of a metric, on that machine of a server where it is largest.
+    /// Mean of a metric over a time range, on the server machine with the largest mean.
     pub(super) fn host_mean(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
         self.worst_host(|table| mean(table, &metric.id(), time_range))
     }
 
-    /// Of all tables with this metric the sum of the means over instances.
+    /// Sum of the means over instances, for all tables with this metric.
     pub(super) fn sum_over(
         &self,
         metric: Metric,
@@ -263,11 +244,10 @@ impl<'a> Bench<'a> {
         which: impl Fn(&str) -> bool,
         time_range: TimeRange,
     ) -> Option<Read> {
-        let all = self.each(metric, which, time_range).into_iter();
-        all.max_by(|a, b| a.value.total_cmp(&b.value))
+        self.each(metric, which, time_range).into_iter().max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// One metric as a share of another of the same instance, of the instance where that is most.
+    /// One metric as a share of another metric of the same instance; the largest over the instances.
     pub(super) fn largest_share(
         &self,
         [part, whole]: [Metric; 2],
@@ -291,8 +271,8 @@ impl<'a> Bench<'a> {
         all.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// The means of this metric of all instances. Where the servers tell them themselves, what exporters tell is left
-    /// out: it is about the same servers.
+    /// The means of this metric for all instances. If the servers report it themselves, exporter values are
+    /// left out: they describe the same servers.
     fn each(
         &self,
         metric: Metric,
@@ -315,15 +295,15 @@ impl<'a> Bench<'a> {
         if own.is_empty() { of_kind(false) } else { own }
     }
 
-    /// The device of the file system that holds the data, where the machine tells that and counts what the device does;
-    /// else the one of the servers' machines that was busiest over the whole measured time, so that all parts of a run
-    /// are about the same one.
+    /// The device of the data file system, if the machine reports it and has counters for it; otherwise the
+    /// device of the servers' machines that was busiest over the whole measured time, so that all parts of a
+    /// run refer to the same device.
     pub fn data_device(&self, time_range: TimeRange) -> Option<(&'a MetricTable, String)> {
         let hosts = || self.server_hosts();
         let marked = hosts().filter_map(|table| Some((table, marked_device(table)?)));
         let mut marked: Vec<(&MetricTable, String)> = marked.collect();
         let whole = self.measured().unwrap_or(time_range);
-        // Of several servers with a disk each, that of the busiest one.
+        // Of several servers with a disk each, use the busiest disk.
         let busy_ratio = |(table, device): &(&MetricTable, String)| {
             let id = disk::UTILIZATION_RATIO.of(device);
             mean(table, &id, whole).map_or(0.0, |read| read.value)
@@ -333,8 +313,7 @@ impl<'a> Bench<'a> {
             return Some(marked.swap_remove(0));
         }
         let busiest = hosts().flat_map(|table| {
-            let devices = table.instances(disk::GROUP).into_iter();
-            devices.filter_map(move |device| {
+            table.instances(disk::GROUP).into_iter().filter_map(move |device| {
                 let id = disk::UTILIZATION_RATIO.of(device);
                 Some((mean(table, &id, whole)?.value, table, device.to_owned()))
             })
@@ -349,8 +328,8 @@ impl<'a> Bench<'a> {
         mean(table, &disk_metric(table, &device, metric), time_range)
     }
 
-    /// Sum of some metrics of the data device row by row, each with the length of its reading: the last one of a run is
-    /// often a short one, and must not weigh as much as the others.
+    /// Sum of some metrics of the data device row by row, weighted by the length of the reading: the last
+    /// reading of a run is often short.
     pub(super) fn disk_rows(
         &self,
         metrics: &[Metric],
@@ -383,29 +362,26 @@ impl<'a> Bench<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WeightedRow {
     pub(super) value: f64,
-    /// Time that it is about.
+    /// Length of the reading.
     pub(super) duration_s: f64,
 }
 
-/// A metric of a device. Of a device that does not tell it that of one below it that holds the data as well: the flushes of
-/// a partition are counted on its disk alone.
+/// A metric of a device, or of the underlying device if the device does not report it: the flushes of a
+/// partition are counted only on its disk.
 fn disk_metric(table: &MetricTable, device: &str, metric: Metric) -> MetricId {
     let own = metric.of(device);
     if table.column(&own).is_some() {
         return own;
     }
-    let mut below = table
-        .instances(storage::GROUP)
-        .into_iter()
-        .filter_map(|device| {
-            let mark = storage::HOLDS_DATA_COUNT.of(device);
-            let id = metric.of(device);
-            table.column(&mark).and(table.column(&id)).map(|_| id)
-        });
+    let mut below = table.instances(storage::GROUP).into_iter().filter_map(|device| {
+        let mark = storage::HOLDS_DATA_COUNT.of(device);
+        let id = metric.of(device);
+        table.column(&mark).and(table.column(&id)).map(|_| id)
+    });
     below.next().unwrap_or(own)
 }
 
-/// Mean of a kind of latency over operations, each weighted by its number; nothing without any.
+/// Mean of a kind of latency over operations, weighted by their number; `None` without operations.
 pub(crate) fn mean_us<'a>(
     points: impl Iterator<Item = &'a SeriesPoint>,
     latency: fn(&SeriesPoint) -> WindowLatency,
@@ -417,8 +393,8 @@ pub(crate) fn mean_us<'a>(
     (count > 0).then(|| sum_us / count as f64)
 }
 
-/// The device that a machine says to hold data, with figures of its own. Of several that lie on each other the one with
-/// the file system: those below it hold the data, too, but have none that is told.
+/// The device that a machine reports to hold the data, with figures of its own. Of several stacked devices, the
+/// one with the file system: the devices below hold the data without being reported.
 fn marked_device(table: &MetricTable) -> Option<String> {
     let tells = |metric: Metric, device: &str| table.column(&metric.of(device)).is_some();
     let mut marked = table.instances(storage::GROUP);
@@ -430,7 +406,7 @@ fn marked_device(table: &MetricTable) -> Option<String> {
     device.map(|device| (*device).to_owned())
 }
 
-/// Whether a process is the load generator, by its name in metrics.
+/// Whether a process is the load generator, by its metric name.
 pub(super) fn is_client(process: &str) -> bool {
     process == names::CLIENT
 }
@@ -440,23 +416,23 @@ pub(super) fn is_server(process: &str) -> bool {
     !is_client(process)
 }
 
-/// CPUs that others used, where all processes together used so many in user mode and in the kernel, and those that are
-/// known so many. Interrupts and stolen time are in neither. The two kinds are told apart because kernels that count by ticks
-/// add the time of an interrupt to the process that it hits: the known ones can have more time in the kernel than there is,
-/// which must not be taken from what others did in user mode.
+/// CPUs that other processes used, from the use of all processes and of the known ones, each in user mode and
+/// in the kernel. Both exclude interrupts and stolen time. The modes are separate because kernels that count by
+/// ticks add interrupt time to the interrupted process: the known processes can have more kernel time than
+/// exists, and the excess must not reduce the others' user time.
 pub(crate) fn of_others(all: [f64; 2], known: [f64; 2]) -> f64 {
     let rest = |kind: usize| (all[kind] - known[kind]).max(0.0);
     rest(0) + rest(1)
 }
 
-/// The CPUs of a machine by their names in metrics.
+/// The CPUs of a machine by their metric names.
 pub(crate) fn cpus(table: &MetricTable) -> Vec<&str> {
     let mut cpus = table.instances(cpu::GROUP);
     cpus.retain(|cpu| *cpu != names::ALL_CPUS);
     cpus
 }
 
-/// Sum of the means over instances of a metric that one table tells.
+/// Sum of the means over instances of a metric in one table.
 pub(super) fn sum_on(
     table: &MetricTable,
     metric: Metric,
@@ -472,13 +448,13 @@ pub(super) fn sum_on(
     })
 }
 
-/// Rows whose time lies in a stretch with its middle.
+/// Rows with their middle in a time range.
 fn rows(table: &MetricTable, time_range: TimeRange) -> impl Iterator<Item = usize> + '_ {
     (0..table.at_s.len())
         .filter(move |row| time_range.contains(table.at_s[*row] - table.duration_s[*row] / 2.0))
 }
 
-/// Mean over time of a metric in a stretch; nothing with too few rows.
+/// Mean of a metric over a time range, weighted by time; `None` with too few rows.
 pub(super) fn mean(table: &MetricTable, id: &MetricId, time_range: TimeRange) -> Option<Read> {
     let column = table.column(id)?;
     let (mut sum, mut weight, mut count) = (0.0, 0.0, 0);
@@ -487,8 +463,6 @@ pub(super) fn mean(table: &MetricTable, id: &MetricId, time_range: TimeRange) ->
         weight += table.duration_s[row];
         count += 1;
     }
-    (count >= FEWEST_ROWS && weight > 0.0).then(|| Read {
-        value: sum / weight,
-        series: vec![format!("{}/{id}", table.source)],
-    })
+    (count >= FEWEST_ROWS && weight > 0.0)
+        .then(|| Read { value: sum / weight, series: vec![format!("{}/{id}", table.source)] })
 }

@@ -1,5 +1,5 @@
-//! How full the CPUs of servers are on machines whose processes nobody reads: by what runs there, and by what servers report
-//! of their own processes.
+//! CPU utilization of servers on machines without process data: by the machine's total use, and by the servers'
+//! own reports.
 
 use super::bench::{Bench, Read, TimeRange, sum_on};
 use dyno_record::metrics::MetricTable;
@@ -7,11 +7,11 @@ use dyno_record::model::SourceKind;
 use dyno_record::names::{cpu, server_cpu};
 use std::collections::BTreeMap;
 
-/// Of the work of a machine at least this share is that of its servers, if they are what fills it: the kernel works for their
-/// connections and their disk as well.
+/// Smallest share of a machine's work that belongs to its servers if they fill it: the kernel also works for
+/// their connections and disk.
 const MOSTLY_RATIO: f64 = 0.5;
 
-/// CPU time of the servers as a share of what they have.
+/// CPU time of the servers as a share of their CPUs.
 pub(super) fn cpu_ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let whole = bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, time_range);
     match (whole, of_processes(bench, time_range)) {
@@ -20,16 +20,15 @@ pub(super) fn cpu_ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read
     }
 }
 
-/// CPU time of the servers on one machine as a share of its CPUs, on the machine where that is most. Nothing unless all
-/// servers report theirs: one that does not may be the busiest.
+/// CPU time of the servers on one machine as a share of its CPUs, for the machine with the largest share.
+/// `None` unless all servers report their own: a silent one may be the busiest.
 fn of_processes(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let mut machines: BTreeMap<&str, (Read, f64)> = BTreeMap::new();
     let sources = bench.document.sources.iter();
     for source in sources.filter(|source| source.kind == SourceKind::Server) {
-        let mut tables = bench.tables.iter();
-        let table = tables.find(|table| table.source == source.name)?;
+        let table = bench.tables.iter().find(|table| table.source == source.name)?;
         let (used, cpus) = of_server(table, time_range)?;
-        // Records of earlier versions have the address only.
+        // Records of earlier versions contain only the address.
         let host = || source.subject.rsplit_once(':').unwrap_or_default().0;
         let machine = source.machine.as_deref().unwrap_or_else(host);
         let known = machines.remove(machine);

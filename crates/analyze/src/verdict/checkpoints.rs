@@ -1,36 +1,37 @@
-//! When checkpoints of the servers ran, and what the operations felt of it.
+//! Checkpoint times of the servers, and their effect on the operations.
 
 use super::bench::{Bench, Read, TimeRange, mean_us};
 use crate::robust::mean;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::names::checkpoint::{BUSY_RATIO, RUNNING_COUNT};
 
-/// Windows with and without a checkpoint that a comparison needs, of each.
+/// Fewest windows with a checkpoint, and without one, for a comparison.
 const FEWEST: usize = 3;
-/// Share of a window from which on a checkpoint is in it. In long runs the windows are longer than checkpoints.
+/// Share of a window from which it counts as with a checkpoint. In long runs the windows are longer than
+/// checkpoints.
 const IN_IT: f64 = 0.25;
-/// Share up to which it is not.
+/// Share up to which it counts as without one.
 const NOT_IN_IT: f64 = 0.02;
 
-/// Start and end of something.
+/// Start and end in seconds.
 type Span = (f64, f64);
 
-/// What servers tell of their checkpoints.
+/// Reported checkpoints.
 struct Reported {
-    /// Times in which one ran, in order and without overlaps.
+    /// Times in which a checkpoint ran, in order and without overlaps.
     spans: Vec<Span>,
-    /// The series that say so.
+    /// Source series.
     series: Vec<String>,
 }
 
-/// Share of a stretch in which a checkpoint ran.
+/// Share of a time range in which a checkpoint ran.
 pub(super) fn ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let Reported { spans, series } = reported(bench)?;
     let value = overlap_s(&spans, time_range.start_s, time_range.end_s) / time_range.length_s();
     (time_range.length_s() > 0.0).then_some(Read { value, series })
 }
 
-/// Mean response time of the windows in which a checkpoint ran, by that of those in which none did.
+/// Mean response time of the windows with a checkpoint, divided by the mean of the windows without one.
 pub(super) fn slowdown(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let Reported { spans, series } = reported(bench)?;
     let commands = bench.commands_by_window();
@@ -54,7 +55,7 @@ pub(super) fn slowdown(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read>
     Some(Read { value, series })
 }
 
-/// Of the first server that tells; nothing if none does.
+/// Checkpoints of the first server that reports any; otherwise `None`.
 fn reported(bench: &Bench<'_>) -> Option<Reported> {
     bench.tables.iter().find_map(|table| {
         let column = |metric| table.columns_of(metric).next();
@@ -62,15 +63,13 @@ fn reported(bench: &Bench<'_>) -> Option<Reported> {
         let series = |(id, _): (&MetricId, &[f64])| format!("{}/{id}", table.source);
         let series: Vec<String> = running.into_iter().chain(ended).map(series).collect();
         let values = |column: Option<(_, &[f64])>| column.map(|(_, values)| values.to_vec());
-        (!series.is_empty()).then(|| Reported {
-            spans: spans(table, values(ended), values(running)),
-            series,
-        })
+        (!series.is_empty())
+            .then(|| Reported { spans: spans(table, values(ended), values(running)), series })
     })
 }
 
-/// A checkpoint is told when it ends, with its length by that of the row, and while it runs: in a row of several readings
-/// as the share of those that saw it.
+/// A server reports a checkpoint at its end, with its duration in the row's unit, and while it runs: in a row
+/// of several readings as the share of readings that saw it.
 fn spans(table: &MetricTable, ended: Option<Vec<f64>>, running: Option<Vec<f64>>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for (row, (at_s, length_s)) in table.at_s.iter().zip(&table.duration_s).enumerate() {
@@ -85,7 +84,7 @@ fn spans(table: &MetricTable, ended: Option<Vec<f64>>, running: Option<Vec<f64>>
     united(spans)
 }
 
-/// Spans of time, in seconds, without overlaps and in order.
+/// Time spans, in seconds, merged and sorted.
 pub fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut united: Vec<Span> = Vec::new();
@@ -101,7 +100,5 @@ pub fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 fn overlap_s(spans: &[Span], start_s: f64, end_s: f64) -> f64 {
     let first = spans.partition_point(|span| span.1 <= start_s);
     let inside = spans[first..].iter().take_while(|span| span.0 < end_s);
-    inside
-        .map(|span| span.1.min(end_s) - span.0.max(start_s))
-        .sum()
+    inside.map(|span| span.1.min(end_s) - span.0.max(start_s)).sum()
 }

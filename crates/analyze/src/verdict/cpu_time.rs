@@ -1,4 +1,4 @@
-//! CPU time of servers, load generator and others, each with the CPUs or threads that it is a share of.
+//! CPU time of servers, load generator and others, as shares of their CPUs or threads.
 
 use super::bench::{Bench, Read, TimeRange, cpus, is_client, is_server, mean, of_others, sum_on};
 use dyno_record::metrics::MetricTable;
@@ -14,7 +14,7 @@ pub(super) fn processes(
     bench.sum_over(metric, which, time_range)
 }
 
-/// CPUs that the servers may use: by their affinity, and by limits of the kernel.
+/// CPUs that the servers may use: by their affinity, and by kernel limits.
 pub(super) fn server_cpus(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
     let by_affinity = bench
         .document
@@ -26,51 +26,37 @@ pub(super) fn server_cpus(bench: &Bench<'_>, time_range: TimeRange) -> Option<f6
         Some(found) => found.units as f64,
         None => environment.machine_cpus.or(environment.cpus)? as f64,
     };
-    // Of the groups of servers, each once.
+    // Each control group of servers counts once.
     let quota = by_affinity.and_then(|found| found.allowed.as_ref()?.quota());
     if let Some(quota) = quota.filter(|quota| *quota > 0.0) {
         return Some(quota.min(allowed));
     }
-    let limits = bench.tables.iter();
-    let limited: f64 = limits
-        .map(|table| limited_cpus(table, allowed, time_range))
-        .sum();
-    let limit = if limited > 0.0 {
-        limited.min(allowed)
-    } else {
-        allowed
-    };
+    let limited: f64 =
+        bench.tables.iter().map(|table| limited_cpus(table, allowed, time_range)).sum();
+    let limit = if limited > 0.0 { limited.min(allowed) } else { allowed };
     (limit > 0.0).then_some(limit)
 }
 
-/// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.
+/// CPUs of a machine that servers may use: in a pod its own instead of the node's.
 pub(super) fn host_cpus(
     bench: &Bench<'_>,
     table: &MetricTable,
     time_range: TimeRange,
 ) -> Option<f64> {
     let mut all = cpus(table).len() as f64;
-    let mut sources = bench.document.sources.iter();
-    let host = sources.find(|source| source.name == table.source);
+    let host = bench.document.sources.iter().find(|source| source.name == table.source);
     if let (Some(host), Some(fleet)) = (host, &bench.document.fleet) {
-        let there = fleet
-            .servers
-            .iter()
-            .filter(|server| server.host == host.subject);
+        let there = fleet.servers.iter().filter(|server| server.host == host.subject);
         let reported: u64 = there.map(|server| server.cpus).sum();
-        all = if reported > 0 {
-            all.min(reported as f64)
-        } else {
-            all
-        };
+        all = if reported > 0 { all.min(reported as f64) } else { all };
     }
     let limited = limited_cpus(table, all, time_range);
     let allowed = if limited > 0.0 { limited.min(all) } else { all };
     (allowed > 0.0).then_some(allowed)
 }
 
-/// CPUs that the servers of a machine may use by their limits, each at most `all`: one without a limit may use all of them. 0
-/// where no server's process was read.
+/// CPUs that the servers of a machine may use by their limits, each at most `all`: a server without a limit may
+/// use all of them. 0 if no server process was read.
 fn limited_cpus(table: &MetricTable, all: f64, time_range: TimeRange) -> f64 {
     let servers = table.columns_of(process::CPU_RATIO).map(|(id, _)| id);
     let servers = servers.filter_map(|id| id.instance().filter(|name| is_server(name)));
@@ -82,9 +68,9 @@ fn limited_cpus(table: &MetricTable, all: f64, time_range: TimeRange) -> f64 {
         .sum()
 }
 
-/// Sum of metrics of the worker threads of the client as a share of their number, on the host where that is most. The first
-/// agent of a host reports its own; the others there do the same. Unknown in records without metrics of
-/// worker threads.
+/// Sum of metrics of the client's worker threads as a share of their number, on the host with the largest
+/// share. The first agent of a host reports its own; the others there do the same. Unknown in records without
+/// metrics of worker threads.
 pub(super) fn of_workers(
     bench: &Bench<'_>,
     metrics: &[Metric],
@@ -125,10 +111,8 @@ pub(super) fn others(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let user = machine(cpu::ALL_USER_RATIO)?;
     let nice = machine(cpu::ALL_NICE_RATIO).map_or(0.0, |nice| nice.value);
     let all = [user.value + nice, machine(cpu::ALL_SYSTEM_RATIO)?.value].map(|share| share * count);
-    // The client counts only where it shares the machine, which is where its table is that of the server.
-    let is_shared = bench
-        .client_host()
-        .is_some_and(|own| own.source == table.source);
+    // The client counts only if it shares the machine, in which case its table is also the server's.
+    let is_shared = bench.client_host().is_some_and(|own| own.source == table.source);
     let known = |metric: Metric| {
         let of = |which| {
             if bench.is_fleet() {
@@ -142,10 +126,7 @@ pub(super) fn others(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
         let sum = servers.value + client.map_or(0.0, |client| client.value);
         Some(servers.with(sum))
     };
-    let (in_user, in_kernel) = (
-        known(process::CPU_USER_RATIO)?,
-        known(process::CPU_SYSTEM_RATIO)?,
-    );
+    let (in_user, in_kernel) = (known(process::CPU_USER_RATIO)?, known(process::CPU_SYSTEM_RATIO)?);
     let others = of_others(all, [in_user.value, in_kernel.value]);
     Some(user.and(in_user, others))
 }

@@ -1,4 +1,4 @@
-//! Applies the rules to the parts of a run between its changes of level.
+//! Applies the rules to the parts of a run between its level changes.
 
 use super::bench::{Bench, Read, TimeRange};
 use super::measures::{Measure, Seen, is_closed};
@@ -8,37 +8,35 @@ use crate::values::{number, percent, rate as per_s};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// What to try where burst credits are used up.
+/// Advice for used up burst credits.
 const BURST_ADVICE: [&str; 2] = ["look-at-burst-credits", "measure-longer-than-credits"];
-/// A part that is shorter decides nothing: its means are about single moments.
+/// Shortest part that can decide: the means of shorter parts describe single moments.
 const SHORTEST_S: f64 = 5.0;
-/// Readings that a slice of a part has at least; a mean needs three, and the sources do not tick together.
+/// Fewest readings of a slice; a mean needs three, and the sources are not synchronized.
 const READINGS_OF_SLICE: f64 = 4.0;
-/// What sums of binary fractions may lack of a length.
+/// Tolerance for sums of binary fractions in a length.
 const ROUNDING_S: f64 = 1e-6;
-/// Slices of a part at most: more would show single moments of a long run.
+/// Most slices of a part: more would show single moments of a long run.
 const MOST_SLICES: f64 = 24.0;
-/// What each supporting condition adds to the confidence, or takes from it.
+/// Confidence that each supporting condition adds or subtracts.
 const SUPPORT: f64 = 0.05;
 const CONTRADICTION: f64 = 0.1;
-/// Nothing that is observed from outside is certain.
+/// Upper limit: no outside observation is certain.
 const MOST_CONFIDENCE: f64 = 0.98;
-/// A finding that is less sure is not told.
+/// Findings with less confidence are not reported.
 const LEAST_CONFIDENCE: f64 = 0.5;
-/// Share of its operations per second that a disk keeps at most when its credits are used up.
+/// Largest share of its operations per second that a disk keeps without burst credits.
 const FALL: f64 = 0.7;
-/// Share of the operations per second of before that the load keeps at most when it feels that.
+/// Largest share of the earlier operations per second that the load keeps if it is affected.
 const FELT: f64 = 0.9;
-/// Operations of a disk that fell may vary more than those of one at its ceiling all the time: the part begins with the fall.
+/// Operations of a disk after a fall may vary more than at a constant ceiling: the part begins with the fall.
 const FLAT_ENOUGH: f64 = 0.25;
 
-/// What held a run up. `transitions` are the times within which its level changed, in their order: what is found in one
+/// The causes that limited a run. `transitions` are the times of its level changes in order: a cause in one
 /// part may be absent in another.
 pub fn judge(bench: &Bench<'_>, transitions: &[TimeRange]) -> Verdict {
     let parts = time_ranges(bench, transitions).into_iter();
-    let parts: Vec<Part<'_>> = parts
-        .map(|time_range| Part::new(bench, time_range))
-        .collect();
+    let parts: Vec<Part<'_>> = parts.map(|time_range| Part::new(bench, time_range)).collect();
     if parts.is_empty() {
         return Verdict {
             headline: statement!("too-short-for-verdict"),
@@ -55,45 +53,35 @@ pub fn judge(bench: &Bench<'_>, transitions: &[TimeRange]) -> Verdict {
         found.push(burst);
     }
     let weight = |one: &CauseFinding| match one.cause {
-        // It is the reason for the change that a person sees first.
+        // It explains the change that people notice first.
         Cause::BurstCredits => f64::MAX,
         _ => one.confidence * spans(one).iter().map(|span| span.length_s()).sum::<f64>(),
     };
     found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-    Verdict {
-        headline: headline(&found, bench),
-        causes: found,
-        not_watched: not_watched(&parts),
-    }
+    Verdict { headline: headline(&found, bench), causes: found, not_watched: not_watched(&parts) }
 }
 
-/// The parts of the measured time between the changes of level that are long enough.
+/// The parts of the measured time between the level changes that are long enough.
 fn time_ranges(bench: &Bench<'_>, transitions: &[TimeRange]) -> Vec<TimeRange> {
     let Some(measured) = bench.measured() else {
         return Vec::new();
     };
-    // The sources do not tick together. A reading in which the level changed is of neither part: its middle lies less
-    // than half of its length after the change.
+    // The sources are not synchronized. A reading with a level change belongs to neither part: its middle lies
+    // less than half of its length after the change.
     let edge_s = bench.longest_reading_s() / 2.0;
     let inside = |one: &&TimeRange| one.end_s > measured.start_s && one.start_s < measured.end_s;
     let mut parts = Vec::new();
     let mut start_s = measured.start_s;
     for transition in transitions.iter().filter(inside) {
-        parts.push(TimeRange {
-            start_s,
-            end_s: transition.start_s,
-        });
+        parts.push(TimeRange { start_s, end_s: transition.start_s });
         start_s = transition.end_s + edge_s;
     }
-    parts.push(TimeRange {
-        start_s,
-        end_s: measured.end_s,
-    });
+    parts.push(TimeRange { start_s, end_s: measured.end_s });
     parts.retain(|part| part.length_s() >= SHORTEST_S);
     parts
 }
 
-/// A part of the measured time, whole and in slices: what holds for its means need not hold all the time.
+/// A part of the measured time, whole and in slices: conditions on its means need not hold all the time.
 struct Part<'a> {
     whole: Seen<'a>,
     slices: Vec<Seen<'a>>,
@@ -101,11 +89,9 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn new(bench: &'a Bench<'a>, time_range: TimeRange) -> Self {
-        // A slice has several readings of each source.
+        // A slice contains several readings of each source.
         let shortest_s = SHORTEST_S.max(bench.longest_reading_s() * READINGS_OF_SLICE);
-        let count = (time_range.length_s() / shortest_s)
-            .floor()
-            .clamp(1.0, MOST_SLICES);
+        let count = (time_range.length_s() / shortest_s).floor().clamp(1.0, MOST_SLICES);
         let end_s = |place: f64| time_range.start_s + time_range.length_s() * place / count;
         let slices = (0..count as usize).map(|place| TimeRange {
             start_s: end_s(place as f64),
@@ -117,14 +103,11 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// In which slices all needs of a rule hold. A need that a slice is too short for counts as held, such as how much
-    /// something varies.
+    /// Slices in which all needs of a rule hold. A need that a slice is too short for, such as a variation,
+    /// counts as held.
     fn held(&self, rule: &Rule) -> Vec<bool> {
         let fails = |slice: &Seen<'_>| {
-            let mut needs = rule
-                .needs
-                .iter()
-                .filter(|need| !need.measure.is_variation());
+            let mut needs = rule.needs.iter().filter(|need| !need.measure.is_variation());
             needs.any(|need| matches!(look(rule, need, slice), Some((false, _))))
         };
         match self.slices.as_slice() {
@@ -133,24 +116,21 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The times of these slices; neighbours are one.
+    /// The time ranges of these slices, with neighbours joined.
     fn spans(&self, held: &[bool]) -> Vec<TimeRange> {
         let mut spans: Vec<TimeRange> = Vec::new();
         let slices = self.slices.iter().zip(held);
-        for slice in slices
-            .filter(|(_, held)| **held)
-            .map(|(slice, _)| slice.time_range)
-        {
+        for slice in slices.filter(|(_, held)| **held).map(|(slice, _)| slice.time_range) {
             add_span(&mut spans, slice);
         }
         spans
     }
 }
 
-/// The causes of one part, without those that others explain while they hold.
+/// The causes of one part, without causes that others explain while they hold.
 fn of_part(part: &Part<'_>) -> Vec<CauseFinding> {
     let mut reported: Vec<(&Rule, CauseFinding, Vec<bool>)> = Vec::new();
-    // In the order of the rules: what is explained by another cause explains none itself.
+    // In the order of the rules: a cause that another one explains does not explain any other.
     for rule in RULES {
         let Some(finding) = apply(rule, &part.whole) else {
             continue;
@@ -158,21 +138,17 @@ fn of_part(part: &Part<'_>) -> Vec<CauseFinding> {
         let mut held = part.held(rule);
         for (other, _, explained) in &reported {
             if other.hides.contains(&rule.cause) {
-                let both = held.iter_mut().zip(explained);
-                both.for_each(|(held, explained)| *held &= !explained);
+                held.iter_mut().zip(explained).for_each(|(held, explained)| *held &= !explained);
             }
         }
         if let Some(finding) = in_its_time(rule, finding, part, &held) {
             reported.push((rule, finding, held));
         }
     }
-    reported
-        .into_iter()
-        .map(|(_, finding, _)| finding)
-        .collect()
+    reported.into_iter().map(|(_, finding, _)| finding).collect()
 }
 
-/// A finding with the times in which it held. Its evidence is read over the longest one.
+/// A finding with the times in which it held. Its evidence comes from the longest one.
 fn in_its_time(
     rule: &Rule,
     finding: CauseFinding,
@@ -183,9 +159,7 @@ fn in_its_time(
         return Some(finding);
     }
     let spans = part.spans(held);
-    let longest = spans
-        .iter()
-        .max_by(|a, b| a.length_s().total_cmp(&b.length_s()))?;
+    let longest = spans.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()))?;
     let of_longest = apply(rule, &Seen::new(part.whole.bench, *longest));
     let finding = of_longest.unwrap_or(finding);
     Some(CauseFinding {
@@ -231,7 +205,7 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     })
 }
 
-/// Whether a condition holds, and what was seen.
+/// Whether a condition holds, with the evidence.
 fn look(rule: &Rule, condition: &Condition, part: &Seen<'_>) -> Option<(bool, Evidence)> {
     let read = part.read(condition.measure)?;
     let holds = match condition.bound {
@@ -259,11 +233,14 @@ fn advice(code: &str) -> Statement {
     Statement::new(format!("advice.{code}"))
 }
 
-/// All codes that rules can have in a verdict, with those of their evidence and of what to try.
+/// All verdict codes of rules, with the codes of their evidence and advice.
 pub fn codes() -> Vec<String> {
     let of_rule = |rule: &Rule| {
-        let conditions = rule.needs.iter().chain(rule.supports);
-        let evidence = conditions.map(|condition| rule.evidence_code(condition.measure));
+        let evidence = rule
+            .needs
+            .iter()
+            .chain(rule.supports)
+            .map(|condition| rule.evidence_code(condition.measure));
         let advice = rule.advice.iter().map(|code| advice(code).code);
         let all = evidence.chain(advice).chain([rule.cause_code()]);
         all.collect::<Vec<_>>()
@@ -281,7 +258,7 @@ impl Rule {
         format!("evidence.{}.{}", self.code, measure.name())
     }
 
-    /// Whether it makes sense for the load of a run, and for where its client is.
+    /// Whether it applies to the load of a run and the location of its client.
     fn is_for(&self, bench: &Bench<'_>) -> bool {
         match self.load {
             Load::Any => true,
@@ -291,16 +268,15 @@ impl Rule {
     }
 }
 
-/// The first part in which the disk is at a ceiling that it has fallen to. Between it and the last part in which it was
-/// fast there may be others, of its way down.
+/// The first part in which the disk is at a ceiling after a fall. Between this part and the last fast one there
+/// may be parts of the way down.
 fn collapse(parts: &[Part<'_>]) -> Option<CauseFinding> {
     (1..parts.len()).find_map(|slow| {
-        let mut before = parts[..slow].iter().rev();
-        before.find_map(|fast| burst(&fast.whole, &parts[slow].whole))
+        parts[..slow].iter().rev().find_map(|fast| burst(&fast.whole, &parts[slow].whole))
     })
 }
 
-/// A disk that fell to a flat ceiling under a load that did not change.
+/// A disk that fell to a flat ceiling under a constant load.
 fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     let bench = before.bench;
     let (was_s, is_s) = (before.time_range, after.time_range);
@@ -319,11 +295,8 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     let measured = bench.measured()?;
     let offered_per_s = bench.document.recorded_plan().schedule.rate_per_s;
     let says_fast = statement!("burst-was-fast", rate = per_s(fast.value));
-    let says_slow = statement!(
-        "burst-is-slow",
-        rate = per_s(slow.value),
-        variation = percent(variation)
-    );
+    let says_slow =
+        statement!("burst-is-slow", rate = per_s(slow.value), variation = percent(variation));
     let says_waited = statement!("burst-requests-waited", share = percent(backed_up.value));
     let says_rate = statement!(
         "burst-rate-fell",
@@ -339,7 +312,7 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
             operations = number(slow.value),
             after = number(was_s.end_s - measured.start_s)
         ),
-        // What lies between is the way down.
+        // The time between is the way down.
         start_s: was_s.end_s,
         end_s: is_s.end_s,
         spans: Vec::new(),
@@ -354,7 +327,8 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     })
 }
 
-/// The bytes per second of a disk at its ceiling, if it has large requests: else its operations are the ceiling.
+/// The bytes per second of a disk at its ceiling, if it has large requests; otherwise its operations are the
+/// ceiling.
 fn ceiling(part: &Seen<'_>) -> Option<Number> {
     let is_large = |size: &Read| size.value >= LARGE_BYTES;
     part.read(Measure::DiskRequestBytes).filter(is_large)?;
@@ -362,8 +336,8 @@ fn ceiling(part: &Seen<'_>) -> Option<Number> {
     Some(Measure::DiskBytesPerS.number(bytes.value))
 }
 
-/// Puts findings of a part beside those of earlier ones; the same cause in parts that follow each other is one, and in
-/// others as well, with the times between them left out. The evidence is that of the longest part.
+/// Adds findings of a part to earlier ones. The same cause in several parts becomes one finding, without the
+/// times between separate parts. The evidence comes from the longest part.
 fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
     for finding in new {
         let Some(known) = found.iter_mut().find(|known| known.cause == finding.cause) else {
@@ -386,7 +360,7 @@ fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
     }
 }
 
-/// Adds a time to others in their order, and puts those together between which no part fits.
+/// Inserts a time range in order, and joins ranges that are too close for a part between them.
 fn add_span(spans: &mut Vec<TimeRange>, new: TimeRange) {
     let place = spans.partition_point(|span| span.start_s <= new.start_s);
     spans.insert(place, new);
@@ -402,19 +376,12 @@ fn add_span(spans: &mut Vec<TimeRange>, new: TimeRange) {
 }
 
 fn whole(finding: &CauseFinding) -> TimeRange {
-    TimeRange {
-        start_s: finding.start_s,
-        end_s: finding.end_s,
-    }
+    TimeRange { start_s: finding.start_s, end_s: finding.end_s }
 }
 
 /// The times in which a cause held.
 fn spans(finding: &CauseFinding) -> Vec<TimeRange> {
-    if finding.spans.is_empty() {
-        vec![whole(finding)]
-    } else {
-        finding.spans.clone()
-    }
+    if finding.spans.is_empty() { vec![whole(finding)] } else { finding.spans.clone() }
 }
 
 fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> Statement {
@@ -425,15 +392,15 @@ fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> Statement {
     }
 }
 
-/// Causes that no part could decide, because a figure that they need was not watched. A figure that was watched and
-/// rules a cause out decides, whatever else is missing: an idle disk has no operations that could vary.
+/// Causes that no part could decide because a required figure was not watched. A watched figure that rules a
+/// cause out decides, whatever else is missing: an idle disk has no operations that could vary.
 fn not_watched(parts: &[Part<'_>]) -> Vec<Cause> {
     let is_asked = |rule: &&Rule| parts.iter().all(|part| rule.is_for(part.whole.bench));
     let is_blind = |rule: &Rule| parts.iter().all(|part| is_undecided(rule, &part.whole));
     let mut causes: Vec<(Cause, bool)> = Vec::new();
     for rule in RULES.iter().filter(is_asked) {
         match causes.iter_mut().find(|(cause, _)| *cause == rule.cause) {
-            // Of several rules for a cause each can be the one that decides it.
+            // Any of several rules for a cause can decide it.
             Some((_, is_unknown)) => *is_unknown &= is_blind(rule),
             None => causes.push((rule.cause, is_blind(rule))),
         }
@@ -442,11 +409,10 @@ fn not_watched(parts: &[Part<'_>]) -> Vec<Cause> {
     unknown.map(|(cause, _)| cause).collect()
 }
 
-/// Whether all conditions that can be looked at hold, and there are others.
+/// Whether all known conditions hold while others are unknown.
 fn is_undecided(rule: &Rule, part: &Seen<'_>) -> bool {
     let needs = rule.needs.iter().filter(|condition| !condition.may_lack);
-    let looked: Vec<Option<bool>> = needs
-        .map(|condition| look(rule, condition, part).map(|(holds, _)| holds))
-        .collect();
+    let looked: Vec<Option<bool>> =
+        needs.map(|condition| look(rule, condition, part).map(|(holds, _)| holds)).collect();
     !looked.contains(&Some(false)) && looked.contains(&None)
 }

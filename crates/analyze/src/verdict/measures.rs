@@ -1,4 +1,4 @@
-//! The figures that rules speak of, each defined once.
+//! The figures that rules refer to, each defined once.
 
 use super::bench::{Bench, Read, TimeRange, WeightedRow, is_server, mean, sum_on};
 use super::by_servers;
@@ -15,90 +15,93 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A figure about a stretch of a run.
+/// A figure of a run's time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// CPU time of the servers, as a share of the CPUs that they may use; in a fleet on the host where that is most. Where they
-    /// run on another machine, of which no processes are told: of all that runs there, or what they report themselves where
-    /// that is known and most of it is work of others.
+    /// CPU time of the servers, as a share of the CPUs that they may use; in a fleet, on the host with the
+    /// largest share. For a remote machine without process data: all CPU time there, or the servers' own
+    /// reports if they are known and most of the time is other work.
     ServerCpuRatio,
     /// Time in which worker threads of the client waited for a CPU, as a share of their time.
     ClientWaitRatio,
-    /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time; in a fleet of the agent
-    /// where that is most.
+    /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time; in a
+    /// fleet, for the agent with the largest share.
     ClientFullRatio,
-    /// Time from when an operation of an open loop was due until it was sent, on average; a closed loop has none. The
-    /// generator waits for the moment by looking at the clock, so that it is busy long before it is late.
+    /// Mean time from the due time of an open-loop operation until it was sent; undefined for closed loops. The
+    /// generator waits by polling the clock, so it is busy long before it is late.
     StartDelayMs,
-    /// Threads of the servers that waited for a CPU, on average. Where they run on another machine, of which no processes
-    /// are told: the share of time in which anything there waited for one, which is less.
+    /// Mean number of server threads that waited for a CPU. For a remote machine without process data: the
+    /// share of time in which anything there waited for one, which is less.
     ServerWaitingCount,
-    /// Time in which the busiest thread of the servers worked.
+    /// Share of time in which the busiest server thread worked.
     ServerBusiestThreadRatio,
-    /// CPU time of the server's machine that was not idle.
+    /// Share of CPU time that was not idle on the server's machine.
     HostBusyRatio,
-    /// The busiest CPU of the server's machine.
+    /// Utilization of the busiest CPU of the server's machine.
     BusiestCpuRatio,
-    /// The CPU of the server's machine that worked most for interrupts: that share of its time.
+    /// Share of its time that the CPU with the most interrupt work spent on interrupts, on the server's
+    /// machine.
     BusiestInterruptsRatio,
-    /// CPUs of the server's machine that were not idle and worked neither for the servers nor the client, nor for
-    /// interrupts or other machines. Threads of the kernel cannot be told from other processes.
+    /// CPUs of the server's machine that were busy with neither the servers nor the client, interrupts or other
+    /// machines. Kernel threads cannot be distinguished from other processes.
     OthersCpuCount,
-    /// CPU time that the hypervisor gave to others.
+    /// Share of CPU time that the hypervisor gave to others.
     StealRatio,
-    /// Time in which the CPUs were idle and something waited for a disk.
+    /// Share of time in which the CPUs were idle and something waited for a disk.
     IowaitRatio,
-    /// Periods in which the kernel stopped the servers at their limit of CPU time.
+    /// Share of periods in which the kernel throttled the servers at their CPU limit.
     ServerThrottledRatio,
-    /// The share of time in which the data's disk worked, or in which some process waited for I/O if that is more.
+    /// Share of time in which the data disk worked, or in which some process waited for I/O if that is larger.
     DiskSaturationRatio,
-    /// The share of time in which requests waited before the data's disk: in its queue, if that held more than one on
-    /// average and kept them for a time that is long for any disk, or held back by a limit that the disk itself does not see, so that it is idle while processes wait.
+    /// Share of time in which requests waited for the data disk: in its queue, if the queue held more than one
+    /// on average for a time that is long for any disk, or held back by a limit outside the disk, which is idle
+    /// while processes wait.
     DiskBackedUpRatio,
-    /// Reads, writes and flushes per second of the data's disk.
+    /// Reads, writes and flushes per second of the data disk.
     DiskOperationsPerS,
-    /// How much they vary: standard deviation as a share of the mean.
+    /// Variation of the data disk's operations: standard deviation as a share of the mean.
     DiskOperationsVariationRatio,
-    /// Bytes per second of the data's disk.
+    /// Bytes per second of the data disk.
     DiskBytesPerS,
-    /// How much they vary: standard deviation as a share of the mean.
+    /// Variation of the data disk's bytes: standard deviation as a share of the mean.
     DiskBytesVariationRatio,
-    /// Mean size of the reads and writes of the data's disk.
+    /// Mean size of the reads and writes of the data disk.
     DiskRequestBytes,
-    /// Bytes read into the server's cache for each operation; from the data's disk, where the server does not tell.
+    /// Bytes read into the server's cache per operation; from the data disk if the server does not report them.
     ReadBytesPerOperation,
     /// Size of the data as a share of the server's cache.
     DataOverCacheRatio,
-    /// Pages that the server found in its cache, as a share of those it asked for.
+    /// Pages that the server found in its cache, as a share of requested pages.
     CacheHitRatio,
-    /// Pages evicted by threads of the application, per second.
+    /// Pages evicted by application threads, per second.
     ApplicationEvictionsPerS,
-    /// Time in which a checkpoint ran.
+    /// Share of time in which a checkpoint ran.
     CheckpointRatio,
-    /// Mean time of a sync of the server's log.
+    /// Mean time to sync the server's log.
     LogSyncMs,
-    /// Syncs of the server's log for each write.
+    /// Syncs of the server's log per write.
     SyncsPerWrite,
-    /// Service time of writes as a share of that of reads.
+    /// Service time of writes divided by the service time of reads.
     WriteOverReadRatio,
-    /// Response times while a checkpoint runs as a share of those at other times. Nothing without enough of both.
+    /// Response times during checkpoints divided by response times at other times. `None` without enough of
+    /// both.
     CheckpointSlowdownRatio,
-    /// How much the operations of the data's disk vary, as a share of how much its bytes do.
+    /// Variation of the data disk's operations divided by the variation of its bytes.
     FlatterOperationsRatio,
-    /// Connections that the server accepted, as a share of the operations.
+    /// Connections that the server accepted, per operation.
     ConnectionsPerOperationRatio,
-    /// Tickets in use of those there are, the larger of reads and writes.
+    /// Share of tickets in use, the larger of reads and writes.
     TicketsRatio,
-    /// Operations that queue in the server.
+    /// Number of operations that queue in the server.
     QueueCount,
-    /// Operations that queue in the server, as a share of those under way.
+    /// Operations that queue in the server, as a share of the operations in flight.
     QueuedRatio,
     /// Bytes swapped in and out per second.
     SwapBytesPerS,
-    /// Time in which processes waited for memory.
+    /// Share of time in which processes waited for memory.
     MemoryPressureRatio,
-    /// Memory that is available, as a share of all.
+    /// Available memory as a share of all memory.
     AvailableMemoryRatio,
     /// Traffic of the busiest interface as a share of its speed.
     NetworkRatio,
@@ -116,7 +119,7 @@ pub enum Measure {
     OperationsPerS,
 }
 
-/// Counters are not read at the same instant: a share up to this counts as all.
+/// Counters are not read at the same instant: a share up to this counts as 1.
 const MOST_SHARE: f64 = 1.1;
 
 impl Measure {
@@ -125,7 +128,7 @@ impl Measure {
         variant_name(&self)
     }
 
-    /// A value of it with its unit, which its name ends with.
+    /// A value with the unit at the end of the measure's name.
     pub fn number(self, value: f64) -> Number {
         let name = self.name();
         let is_in = |unit: &str| name.ends_with(unit);
@@ -141,7 +144,7 @@ impl Measure {
         Number::new(value, unit)
     }
 
-    /// Whether it says how much something varies, for which a few readings are too few.
+    /// Whether it is a variation, which needs more than a few readings.
     pub(super) fn is_variation(self) -> bool {
         matches!(
             self,
@@ -151,7 +154,7 @@ impl Measure {
         )
     }
 
-    /// Whether it is a part of a whole, from 0 to 1.
+    /// Whether it is a share of a whole, from 0 to 1.
     pub(super) fn is_share(self) -> bool {
         let is_comparison = matches!(
             self,
@@ -166,8 +169,8 @@ impl Measure {
         self.name().ends_with("_ratio") && !is_comparison
     }
 
-    /// Its value over a stretch; `None` where it was not watched. A share that is clearly more than its whole is of two things
-    /// that do not belong together, and is not known either.
+    /// Its value over a time range; `None` if it was not watched. A share clearly above 1 combines unrelated
+    /// values and is also unknown.
     pub(super) fn read(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
         let read = self.watched(bench, time_range)?;
         if !read.value.is_finite() || self.is_share() && !(0.0..=MOST_SHARE).contains(&read.value) {
@@ -177,7 +180,7 @@ impl Measure {
         Some(read.with(value))
     }
 
-    // Long, as it has an arm for each measure: cut in parts, none would be complete by the compiler's word.
+    // Long, because it has an arm for each measure: the compiler checks completeness only in one match.
     fn watched(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
         match self {
             Measure::ServerCpuRatio if bench.is_fleet() => {
@@ -205,9 +208,7 @@ impl Measure {
                 of_workers(bench, &both, time_range)
             }
             Measure::StartDelayMs => {
-                let response_us = bench
-                    .response_us(time_range)
-                    .filter(|_| !is_closed(bench))?;
+                let response_us = bench.response_us(time_range).filter(|_| !is_closed(bench))?;
                 let delay_us = response_us - bench.service_us(time_range, &[])?;
                 Some(Read::of(delay_us.max(0.0) / 1e3))
             }
@@ -250,8 +251,7 @@ impl Measure {
             Measure::DiskSaturationRatio => {
                 let pressure = bench.host_mean(pressure::IO_SOME_RATIO, time_range);
                 let busy = bench.disk(disk::UTILIZATION_RATIO, time_range);
-                let all = pressure.into_iter().chain(busy);
-                all.max_by(|a, b| a.value.total_cmp(&b.value))
+                pressure.into_iter().chain(busy).max_by(|a, b| a.value.total_cmp(&b.value))
             }
             Measure::DiskBackedUpRatio => backed_up(bench, time_range),
             Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, time_range),
@@ -278,15 +278,14 @@ impl Measure {
                 (cache > 0.0).then(|| Read::of(data / cache))
             }
             Measure::CacheHitRatio => bench.smallest(names::cache::HIT_RATIO, time_range),
-            Measure::ApplicationEvictionsPerS => bench.sum_over(
-                names::cache::EVICTED_BY_APPLICATION_PER_S,
-                |_| true,
-                time_range,
-            ),
+            Measure::ApplicationEvictionsPerS => {
+                bench.sum_over(names::cache::EVICTED_BY_APPLICATION_PER_S, |_| true, time_range)
+            }
             Measure::CheckpointRatio => checkpoints::ratio(bench, time_range),
             Measure::LogSyncMs => bench.largest(log::SYNC_MEAN_MS, |_| true, time_range),
             Measure::SyncsPerWrite => {
-                // Of a journal that is synced now and then, whatever the writes want, the disk tells the same.
+                // If a journal is synced on a schedule, whatever the writes request, the disk gives the same
+                // number.
                 let syncs = bench.sum_over(log::SYNCS_PER_S, |_| true, time_range);
                 let flushes = || bench.disk(disk::FLUSH_PER_S, time_range);
                 let syncs = syncs.or_else(flushes)?;
@@ -305,7 +304,7 @@ impl Measure {
             Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, time_range),
             Measure::QueuedRatio => {
                 let queued = Measure::QueueCount.read(bench, time_range)?;
-                // Operations of others queue as well.
+                // Operations of others also queue.
                 let under_way = in_flight(bench, time_range)?.max(queued.value);
                 let share = queued.value / under_way.max(1.0);
                 Some(queued.with(share))
@@ -346,7 +345,7 @@ impl Measure {
     }
 }
 
-/// A stretch of a run with the measures that were read of it: many rules speak of the same ones.
+/// A time range of a run with cached measures: many rules use the same ones.
 pub(super) struct Seen<'a> {
     pub(super) bench: &'a Bench<'a>,
     pub(super) time_range: TimeRange,
@@ -355,25 +354,20 @@ pub(super) struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     pub(super) fn new(bench: &'a Bench<'a>, time_range: TimeRange) -> Self {
-        Seen {
-            bench,
-            time_range,
-            read: RefCell::default(),
-        }
+        Seen { bench, time_range, read: RefCell::default() }
     }
 
-    /// The value of a measure; `None` where it was not watched.
+    /// The value of a measure; `None` if it was not watched.
     pub(super) fn read(&self, measure: Measure) -> Option<Read> {
         let mut known = self.read.borrow_mut();
-        let read = known
-            .entry(measure)
-            .or_insert_with(|| measure.read(self.bench, self.time_range));
+        let read =
+            known.entry(measure).or_insert_with(|| measure.read(self.bench, self.time_range));
         read.clone()
     }
 }
 
-/// A process that was watched and has no limit is never stopped at one. The agent beside a server in a pod sees its process and
-/// not its group, so that there nothing is known.
+/// A watched process without a limit is never throttled. The agent next to a server in a pod sees its process
+/// but not its control group, so its throttling is unknown.
 fn throttled(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let reported = bench.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server, time_range);
     reported.or_else(|| {
@@ -395,7 +389,7 @@ fn clients(bench: &Bench<'_>) -> f64 {
     bench.document.clients().unwrap_or(1).max(1) as f64
 }
 
-/// A closed loop whose clients always have an operation.
+/// Whether the run is a closed loop in which clients always have an operation.
 pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
     let mut phases = bench.document.phases.iter();
     bench.document.recorded_plan().schedule.is_closed()
@@ -412,24 +406,21 @@ fn variation(bench: &Bench<'_>, metrics: &[Metric], time_range: TimeRange) -> Op
     let (rows, series) = bench.disk_rows(metrics, time_range)?;
     let mean = mean_over_time(&rows, |value| value);
     let variance = mean_over_time(&rows, |value| (value - mean).powi(2));
-    (mean > 0.0).then(|| Read {
-        value: variance.sqrt() / mean,
-        series,
-    })
+    (mean > 0.0).then(|| Read { value: variance.sqrt() / mean, series })
 }
 
-/// Each reading weighs as long as it is.
+/// The mean of the readings, weighted by their length.
 fn mean_over_time(rows: &[WeightedRow], of: impl Fn(f64) -> f64) -> f64 {
     let sum: f64 = rows.iter().map(|row| of(row.value) * row.duration_s).sum();
     sum / rows.iter().map(|row| row.duration_s).sum::<f64>()
 }
 
-/// Mean number of requests in the disk and its queue from which on some wait.
+/// Mean number of requests in the disk and its queue from which some wait.
 const QUEUED: f64 = 1.5;
-/// Mean time of a request from which on a queue is one that is waited in. A fast disk works on many requests at once: its
-/// queue and its utilization say how much it is asked for, and not that it has no more to give.
+/// Mean request time from which requests wait in the queue. A fast disk works on many requests at once: its
+/// queue and utilization show the demand, not whether it could do more.
 const LONG_S: f64 = 1e-3;
-/// Share of its time up to which a disk is idle.
+/// Utilization up to which a disk counts as idle.
 const IDLE: f64 = 0.25;
 
 fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
@@ -442,7 +433,7 @@ fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
         let share = busy.value;
         return Some(busy.and(queue, share));
     }
-    // Of the machine with that disk, if it tells.
+    // Prefer the machine with this disk.
     let there = bench.data_device(time_range);
     let waited = there
         .and_then(|(table, _)| mean(table, &pressure::IO_SOME_RATIO.id(), time_range))
@@ -457,7 +448,7 @@ fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     })
 }
 
-/// Operations under way on average.
+/// Mean number of operations in flight.
 fn in_flight(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
     let inside = bench.inside(time_range);
     let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
@@ -472,40 +463,24 @@ fn request_s(bench: &Bench<'_>, queue: f64, time_range: TimeRange) -> Option<f64
 }
 
 fn writes_per_s(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
-    let seconds: f64 = bench
-        .inside(time_range)
-        .iter()
-        .map(|one| one.duration_s)
-        .sum();
-    let writes = bench
-        .commands(time_range)
-        .filter(|one| WRITES.contains(&one.operation.as_str()));
+    let seconds: f64 = bench.inside(time_range).iter().map(|one| one.duration_s).sum();
+    let writes = bench.commands(time_range).filter(|one| WRITES.contains(&one.operation.as_str()));
     let writes: u64 = writes.map(|one| one.count).sum();
     (seconds > 0.0).then(|| writes as f64 / seconds)
 }
 
 fn network(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let tables = bench.tables.iter();
-    let shares = tables.flat_map(|table| {
-        table
-            .instances(network::GROUP)
-            .into_iter()
-            .filter_map(move |interface| {
-                let of = |metric: Metric| mean(table, &metric.of(interface), time_range);
-                let speed = of(network::SPEED_BYTES_PER_S)?.value;
-                let (received, sent) = (
-                    of(network::RECEIVED_BYTES_PER_S)?,
-                    of(network::SENT_BYTES_PER_S)?,
-                );
-                // A link carries its speed in each direction.
-                let busier = if received.value > sent.value {
-                    received
-                } else {
-                    sent
-                };
-                let share = busier.value / speed;
-                (speed > 0.0).then(|| busier.with(share))
-            })
+    let shares = bench.tables.iter().flat_map(|table| {
+        table.instances(network::GROUP).into_iter().filter_map(move |interface| {
+            let of = |metric: Metric| mean(table, &metric.of(interface), time_range);
+            let speed = of(network::SPEED_BYTES_PER_S)?.value;
+            let (received, sent) =
+                (of(network::RECEIVED_BYTES_PER_S)?, of(network::SENT_BYTES_PER_S)?);
+            // A link has its full speed in each direction.
+            let busier = if received.value > sent.value { received } else { sent };
+            let share = busier.value / speed;
+            (speed > 0.0).then(|| busier.with(share))
+        })
     });
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
 }

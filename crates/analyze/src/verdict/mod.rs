@@ -1,8 +1,8 @@
-//! What held a run up: rules over what was watched, each with its evidence.
+//! The causes that limited a run: rules over the watched figures, with evidence.
 //!
-//! A rule names a cause and the conditions that must hold together over a part of the measured time; other
-//! conditions make it surer. Rules are data (`rules.rs`), and the figures that they speak of are defined once
-//! ([`measures::Measure`]). What was not watched decides nothing: a rule that lacks a figure stays silent.
+//! A rule names a cause and the conditions that must hold together over a part of the measured time; further
+//! conditions raise its confidence. Rules are data (`rules.rs`), and their figures are defined once
+//! ([`measures::Measure`]). An unwatched figure decides nothing: a rule without its figure stays silent.
 
 mod bench;
 mod by_servers;
@@ -24,48 +24,48 @@ use dyno_record::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What held the run up.
+/// The causes that limited the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What stands at the top of a report.
+    /// First line of a report.
     pub headline: Statement,
-    /// Causes that were found, the one that explains most first.
+    /// Causes, the one that explains most first.
     pub causes: Vec<CauseFinding>,
-    /// What was asked and not watched, so that it could neither be found nor ruled out.
+    /// Causes that could be neither found nor ruled out because they were not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_watched: Vec<Cause>,
 }
 
 impl Verdict {
-    /// Whether the run was long enough, and watched, so that the absence of a cause says something as well.
+    /// Whether the run was long enough and watched, so that the absence of a cause is also meaningful.
     pub fn is_reached(&self) -> bool {
         !["too-short-for-verdict", "nothing-watched"].contains(&self.headline.code.as_str())
     }
 }
 
-/// Reasons that hold a run up.
+/// Causes that limit a run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The load generator had no more CPU time.
+    /// The load generator had no spare CPU time.
     Client,
-    /// A limit of the kernel on the CPU time of the server.
+    /// A kernel limit on the server's CPU time.
     CpuThrottled,
     /// The hypervisor gave CPU time to others.
     CpuStolen,
     /// Another process took CPU time that the server waited for.
     NoisyNeighbour,
-    /// A disk that was fast at first and got slow under the same load.
+    /// A disk that was fast and became slow under the same load.
     BurstCredits,
     /// The number of operations per second of the disk.
     DiskOperations,
     /// The bytes per second of the disk.
     DiskBandwidth,
-    /// Writes wait until the disk has them for good.
+    /// Writes wait until the disk has stored them durably.
     SlowSync,
-    /// The cache of the server does not hold what is asked for.
+    /// The server's cache is smaller than the requested data.
     CacheTooSmall,
     /// Checkpoints of the server.
     Checkpoint,
@@ -77,58 +77,54 @@ pub enum Cause {
     MemoryPressure,
     /// The bandwidth of the network.
     Network,
-    /// The way to the server and back takes most of the time.
+    /// The network round trip takes most of the time.
     RoundTrip,
-    /// Connections are opened all the time.
+    /// Connections are opened continuously.
     ConnectionStorm,
-    /// One CPU is busy with interrupts, or one thread of the server all the time, while others have room.
+    /// One CPU is busy with interrupts, or one server thread all the time, while others are not.
     OneCore,
-    /// All CPU time that the server may use.
+    /// The server uses all CPU time that it may use.
     ServerCpu,
-    /// All CPU time of a machine that client and server share.
+    /// Client and server use all CPU time of a shared machine.
     SharedCpu,
-    /// Nothing is exhausted: more clients would get more.
+    /// Nothing is exhausted: more clients would raise the rate.
     TooFewClients,
 }
 
-/// A cause that was found.
+/// A cause with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseFinding {
-    /// The cause.
     pub cause: Cause,
-    /// What happened.
     #[serde(flatten)]
     pub statement: Statement,
     /// Start of the time in which it held, from the start of the run.
     pub start_s: f64,
-    /// End of it.
+    /// End of the time in which it held.
     pub end_s: f64,
-    /// The parts of that time in which it held, in order, if it did not hold in all of it.
+    /// The parts of that time in which it held, in order; empty if it held throughout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<TimeRange>,
-    /// How sure it is: above 0, up to 1. A statement about the rule and its evidence, not a probability.
+    /// Confidence: above 0, up to 1. It rates the rule and its evidence and is not a probability.
     pub confidence: f64,
-    /// What supports it.
     pub evidence: Vec<Evidence>,
-    /// What to try.
+    /// Suggested actions.
     pub advice: Vec<Statement>,
 }
 
 /// A figure that supports a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// What it says, with the figure.
+    /// The figure as a sentence.
     #[serde(flatten)]
     pub statement: Statement,
     /// Name of the measure.
     pub measure: String,
-    /// Its value.
     pub value: f64,
-    /// Series that it was read from, as `SOURCE/METRIC`.
+    /// Source series, as `SOURCE/METRIC`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<String>,
-    /// Start of the time that it is about, from the start of the run.
+    /// Start of its time range, from the start of the run.
     pub start_s: f64,
-    /// End of it.
+    /// End of its time range.
     pub end_s: f64,
 }

@@ -1,7 +1,7 @@
-//! The rules, as data: for each cause what must hold together, what makes it surer, and what to try.
+//! The rules as data: for each cause the necessary conditions, the supporting conditions, and the advice.
 //!
-//! Where causes exclude each other the one that is nearer to the root wins ([`Rule::hides`]): a server that is
-//! throttled also uses all CPU time that it may, and its disk is idle for that reason.
+//! If causes exclude each other, the one closer to the root wins ([`Rule::hides`]): a throttled server also
+//! uses all its allowed CPU time, and its disk is idle for that reason.
 
 use super::Cause;
 use super::measures::Measure;
@@ -9,30 +9,27 @@ use super::measures::Measure;
 /// A bound of a measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Bound {
-    /// At least so much.
     AtLeast(f64),
-    /// At most so much.
     AtMost(f64),
 }
 
-/// A figure that must be, or may be, on one side of a bound.
+/// A condition on a measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) measure: Measure,
     pub(super) bound: Bound,
-    /// Whether it holds where a run has no such figure, as the time of reads in one of writes alone. Nothing is then said
-    /// of it.
+    /// Whether it holds if the run does not have the figure, such as read times in a write-only run. It is then
+    /// not mentioned.
     pub(super) may_lack: bool,
 }
 
-/// What the load must be like for a rule to make sense.
+/// The load that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Any.
     Any,
-    /// A closed loop: more work comes only when some is done.
+    /// A closed loop: new work starts only when other work ends.
     Closed,
-    /// Any that comes from the machine of the servers.
+    /// A load from the servers' machine.
     Beside,
 }
 
@@ -40,61 +37,50 @@ pub(super) enum Load {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub(super) cause: Cause,
-    /// What happened: the name of the rule, and of its evidence.
+    /// Code of the rule and of its evidence.
     pub(super) code: &'static str,
     pub(super) load: Load,
-    /// All of these hold.
+    /// All of these must hold.
     pub(super) needs: &'static [Condition],
-    /// Each of these that holds makes it surer, each that does not makes it less sure; one that was not watched does
+    /// Each condition that holds adds confidence, each that does not hold reduces it; an unwatched one does
     /// neither.
     pub(super) supports: &'static [Condition],
-    /// Confidence when the needs hold and nothing is known of the rest.
+    /// Confidence if the needs hold and nothing else is known.
     pub(super) confidence: f64,
-    /// Causes that this one explains, which are then not told.
+    /// Causes that this one explains, which are then not reported.
     pub(super) hides: &'static [Cause],
-    /// What to try, the most promising first.
+    /// Suggested actions, the most promising first.
     pub(super) advice: &'static [&'static str],
 }
 
 const fn at_least(measure: Measure, bound: f64) -> Condition {
-    Condition {
-        measure,
-        bound: Bound::AtLeast(bound),
-        may_lack: false,
-    }
+    Condition { measure, bound: Bound::AtLeast(bound), may_lack: false }
 }
 
 const fn at_most(measure: Measure, bound: f64) -> Condition {
-    Condition {
-        measure,
-        bound: Bound::AtMost(bound),
-        may_lack: false,
-    }
+    Condition { measure, bound: Bound::AtMost(bound), may_lack: false }
 }
 
-/// A condition that holds where the run has no such figure.
+/// A condition that also holds if the run does not have the figure.
 const fn if_there(condition: Condition) -> Condition {
-    Condition {
-        may_lack: true,
-        ..condition
-    }
+    Condition { may_lack: true, ..condition }
 }
 
-/// Share of its time from which on a resource has nothing left: with random arrivals the queue for something that is 85 %
+/// Utilization from which a resource counts as full: with random arrivals the queue for a resource that is 85 %
 /// busy is more than five times the work in service.
 const FULL: f64 = 0.85;
-/// Share of its time up to which a resource is clearly not the limit.
+/// Utilization up to which a resource is clearly not the limit.
 const ROOM: f64 = 0.7;
-/// Mean size of requests from which on a ceiling at which operations and bytes are both flat is one of bytes: volumes count
-/// larger ones several times, and disks need more time for them.
+/// Mean request size from which a ceiling with flat operations and bytes is a byte ceiling: volumes count
+/// larger requests several times, and disks need more time for them.
 pub(super) const LARGE_BYTES: f64 = 65_536.0;
-/// Operations of a disk vary so little at a ceiling; a disk that answers demand varies with it.
+/// Largest variation of a disk's operations at a ceiling; a disk that follows demand varies with it.
 pub(super) const FLAT: f64 = 0.15;
-/// Share of the time in which requests wait before a disk from which on it holds up the server. The kernel weighs this
-/// figure by CPUs that work, so that it stays below 1 where other processes compute.
+/// Share of time with requests waiting for a disk from which it limits the server. The kernel weights this
+/// figure by busy CPUs, so it stays below 1 if other processes compute.
 pub(super) const BACKED_UP: f64 = 0.35;
 
-/// All rules. Those that explain others come first.
+/// All rules. Rules that explain others come first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -102,12 +88,12 @@ pub(super) const RULES: &[Rule] = &[
         code: "cpu-throttled",
         load: Load::Any,
         needs: &[
-            // An operation in ten then meets a stop, which the 90th percentile shows.
+            // One operation in ten is then throttled, which the 90th percentile shows.
             at_least(Measure::ServerThrottledRatio, 0.1),
         ],
         supports: &[
             at_least(Measure::ServerCpuRatio, FULL),
-            // A machine without idle time would explain it as well.
+            // A machine without idle time would also explain it.
             at_most(Measure::HostBusyRatio, 0.95),
         ],
         confidence: 0.85,
@@ -119,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         code: "cpu-stolen",
         load: Load::Any,
         needs: &[
-            // One CPU second in twenty is more than runs on quiet machines differ by.
+            // One CPU second in twenty exceeds the variation on quiet machines.
             at_least(Measure::StealRatio, 0.05),
         ],
         supports: &[
@@ -137,11 +123,11 @@ pub(super) const RULES: &[Rule] = &[
             // Threads that wait for answers are idle for more than a quarter of their time.
             at_least(Measure::ClientFullRatio, 0.75),
             at_most(Measure::ServerCpuRatio, ROOM),
-            // Below 100 µs is what a healthy client does between two system calls.
+            // A healthy client needs up to 100 µs between two system calls.
             if_there(at_least(Measure::StartDelayMs, 0.1)),
         ],
         supports: &[
-            // As the caveat of the client has it: the wait and not its own work is then the reason.
+            // As in the client caveat: the wait and not the client's own work is then the reason.
             at_least(Measure::ClientWaitRatio, 0.2),
             at_most(Measure::DiskSaturationRatio, ROOM),
         ],
@@ -156,13 +142,13 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             // A quarter of a CPU: daemons and the kernel need less.
             at_least(Measure::OthersCpuCount, 0.25),
-            // One thread that waits a tenth of its time: what a stolen time slice does.
+            // One thread that waits a tenth of its time: the effect of a stolen time slice.
             at_least(Measure::ServerWaitingCount, 0.1),
-            // As FULL, but of a single CPU, which the scheduler may fill for a moment without harm.
+            // Like FULL, but for a single CPU, which the scheduler may briefly fill without harm.
             at_least(Measure::BusiestCpuRatio, 0.9),
         ],
         supports: &[
-            // A server that has all its CPU time lacks none.
+            // A server with all its CPU time is not starved.
             at_most(Measure::ServerCpuRatio, 0.95),
         ],
         confidence: 0.75,
@@ -174,11 +160,11 @@ pub(super) const RULES: &[Rule] = &[
         code: "swapping",
         load: Load::Any,
         needs: &[
-            // 1 MiB/s: pages that were put aside long ago come back more slowly.
+            // 1 MiB/s: pages swapped out long ago return more slowly.
             at_least(Measure::SwapBytesPerS, 1_048_576.0),
         ],
         supports: &[
-            // Swap in use shows as pressure long before the time of the other rule.
+            // Active swapping shows as pressure long before the threshold of the other rule.
             at_least(Measure::MemoryPressureRatio, 0.02),
         ],
         confidence: 0.85,
@@ -190,11 +176,11 @@ pub(super) const RULES: &[Rule] = &[
         code: "memory-pressure",
         load: Load::Any,
         needs: &[
-            // One second in twenty; reclaim in the background stays far below.
+            // One second in twenty; background reclaim stays far below.
             at_least(Measure::MemoryPressureRatio, 0.05),
         ],
         supports: &[
-            // With more than a tenth available the pressure is that of a control group.
+            // With more than a tenth available the pressure comes from a control group.
             at_most(Measure::AvailableMemoryRatio, 0.1),
         ],
         confidence: 0.7,
@@ -220,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
         code: "connection-storm",
         load: Load::Any,
         needs: &[
-            // Fewer are monitors, and pools that renew themselves.
+            // Monitors and pool renewal open fewer.
             at_least(Measure::ConnectionsPerS, 10.0),
             // A connection costs about as much as a hundred short operations (handshake, thread, authentication).
             at_least(Measure::ConnectionsPerOperationRatio, 0.01),
@@ -235,10 +221,10 @@ pub(super) const RULES: &[Rule] = &[
         code: "disk-operations",
         load: Load::Any,
         needs: &[
-            // Less than the slowest disk does: below that it is idle.
+            // Even the slowest disk does more: below this it is idle.
             at_least(Measure::DiskOperationsPerS, 10.0),
             at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load asks for less than the disk could do.
+            // With more idle connections the load demands less than the disk could do.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::DiskOperationsVariationRatio, FLAT),
             // Small requests: operations and bytes may be about equally flat.
@@ -247,7 +233,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare on a machine whose disk keeps up.
+            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
             at_least(Measure::IowaitRatio, 0.1),
         ],
         confidence: 0.75,
@@ -259,18 +245,18 @@ pub(super) const RULES: &[Rule] = &[
         code: "disk-operations",
         load: Load::Any,
         needs: &[
-            // Less than the slowest disk does: below that it is idle.
+            // Even the slowest disk does more: below this it is idle.
             at_least(Measure::DiskOperationsPerS, 10.0),
             at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load asks for less than the disk could do.
+            // With more idle connections the load demands less than the disk could do.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::DiskOperationsVariationRatio, FLAT),
-            // Operations are clearly the flatter ones, whatever the size of requests.
+            // Operations are clearly flatter, whatever the request size.
             at_most(Measure::FlatterOperationsRatio, 0.7),
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare on a machine whose disk keeps up.
+            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
             at_least(Measure::IowaitRatio, 0.1),
         ],
         confidence: 0.75,
@@ -282,13 +268,13 @@ pub(super) const RULES: &[Rule] = &[
         code: "disk-bandwidth",
         load: Load::Any,
         needs: &[
-            // 10 MiB/s: less than any disk or volume carries.
+            // 10 MiB/s: less than any disk or volume can carry.
             at_least(Measure::DiskBytesPerS, 10_485_760.0),
             at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load asks for less than the disk could do.
+            // With more idle connections the load demands less than the disk could do.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::DiskBytesVariationRatio, FLAT),
-            // Bytes are clearly the flatter ones.
+            // Bytes are clearly flatter.
             at_least(Measure::FlatterOperationsRatio, 1.5),
         ],
         supports: &[
@@ -303,10 +289,10 @@ pub(super) const RULES: &[Rule] = &[
         code: "disk-bandwidth",
         load: Load::Any,
         needs: &[
-            // 10 MiB/s: less than any disk or volume carries.
+            // 10 MiB/s: less than any disk or volume can carry.
             at_least(Measure::DiskBytesPerS, 10_485_760.0),
             at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load asks for less than the disk could do.
+            // With more idle connections the load demands less than the disk could do.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::DiskBytesVariationRatio, FLAT),
             // Large requests: bytes and operations may be about equally flat.
@@ -325,20 +311,20 @@ pub(super) const RULES: &[Rule] = &[
         code: "slow-sync",
         load: Load::Any,
         needs: &[
-            // In memory a write takes a tenth of that.
+            // A write in memory takes a tenth of that.
             at_least(Measure::WriteServiceMs, 1.0),
-            // There are writes at all.
+            // Excludes runs without writes.
             at_least(Measure::WritesPerS, 1.0),
             // A write costs up to twice a read without any sync.
             if_there(at_least(Measure::WriteOverReadRatio, 3.0)),
-            // One sync for fifty writes, which is what many clients at once share.
+            // One sync for fifty writes, which many concurrent clients share.
             at_least(Measure::SyncsPerWrite, 0.02),
-            // A write that waits keeps the disk, or its queue, busy.
+            // A waiting write keeps the disk, or its queue, busy.
             at_least(Measure::DiskSaturationRatio, 0.3),
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM),
-            // A disk with a write cache that survives a loss of power needs 0.1 ms.
+            // A disk with a power-safe write cache needs 0.1 ms.
             at_least(Measure::LogSyncMs, 0.5),
         ],
         confidence: 0.75,
@@ -358,9 +344,9 @@ pub(super) const RULES: &[Rule] = &[
         supports: &[
             // An operation reads several pages: at 97 % one in ten misses one of three.
             at_most(Measure::CacheHitRatio, 0.97),
-            // A cache that suffices leaves evicting to its own threads; ten are no accident of one burst.
+            // A sufficient cache evicts by its own threads; ten are not a single burst.
             at_least(Measure::ApplicationEvictionsPerS, 10.0),
-            // Below that the missing pages come from the page cache, and cost little.
+            // Below this the missing pages come from the page cache, at a low cost.
             at_least(Measure::DiskSaturationRatio, 0.3),
         ],
         confidence: 0.7,
@@ -372,13 +358,13 @@ pub(super) const RULES: &[Rule] = &[
         code: "checkpoint",
         load: Load::Any,
         needs: &[
-            // 3 s of each minute, the usual distance; shorter ones touch too few operations.
+            // 3 s of each minute, the usual interval; shorter checkpoints affect too few operations.
             at_least(Measure::CheckpointRatio, 0.05),
             // Response times vary by tens of percent without any cause.
             at_least(Measure::CheckpointSlowdownRatio, 1.5),
         ],
         supports: &[
-            // Half of the time: the writes of a checkpoint fill the disk in bursts only.
+            // Half of the time: checkpoint writes fill the disk only in bursts.
             at_least(Measure::DiskSaturationRatio, 0.5),
         ],
         confidence: 0.7,
@@ -390,9 +376,9 @@ pub(super) const RULES: &[Rule] = &[
         code: "tickets",
         load: Load::Any,
         needs: &[
-            // There is always one that waits.
+            // At least one always waits.
             at_least(Measure::QueueCount, 1.0),
-            // They are taken and given back all the time, so that not all are seen in use.
+            // They are taken and returned continuously, so that not all are seen in use.
             at_least(Measure::TicketsRatio, 0.9),
         ],
         supports: &[],
@@ -405,13 +391,13 @@ pub(super) const RULES: &[Rule] = &[
         code: "locks",
         load: Load::Any,
         needs: &[
-            // There is always one that waits.
+            // At least one always waits.
             at_least(Measure::QueueCount, 1.0),
-            // A quarter of those under way: the wait is a part of response times that is seen.
+            // A quarter of the operations in flight: the wait is a visible part of response times.
             at_least(Measure::QueuedRatio, 0.25),
         ],
         supports: &[
-            // Above that they wait for tickets.
+            // Above this they wait for tickets.
             at_most(Measure::TicketsRatio, 0.9),
         ],
         confidence: 0.6,
@@ -439,9 +425,9 @@ pub(super) const RULES: &[Rule] = &[
         code: "shared-cpu",
         load: Load::Beside,
         needs: &[
-            // As FULL, but interrupts and the kernel count as well.
+            // Like FULL, but including interrupts and the kernel.
             at_least(Measure::HostBusyRatio, 0.9),
-            // Below that the server's part is too small to matter.
+            // Below this the server's part is too small to matter.
             at_least(Measure::ServerCpuRatio, 0.3),
             // A quarter of a CPU, as for a neighbour.
             at_most(Measure::OthersCpuCount, 0.25),
@@ -460,7 +446,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             // Interrupts are most of its work.
             at_least(Measure::BusiestInterruptsRatio, 0.5),
-            // Full: what is left is rounding of the counters.
+            // Full: the rest is counter rounding.
             at_least(Measure::BusiestCpuRatio, 0.95),
             at_most(Measure::HostBusyRatio, ROOM),
         ],
@@ -488,9 +474,9 @@ pub(super) const RULES: &[Rule] = &[
         code: "round-trip",
         load: Load::Closed,
         needs: &[
-            // More than half, so that the server is the smaller part for sure.
+            // More than half, so that the server is certainly the smaller part.
             at_least(Measure::RoundTripRatio, 0.6),
-            // A server that is half idle answers at once.
+            // A half-idle server answers at once.
             at_most(Measure::ServerCpuRatio, 0.5),
             at_most(Measure::HostBusyRatio, ROOM),
         ],
@@ -504,12 +490,12 @@ pub(super) const RULES: &[Rule] = &[
         code: "too-few-clients",
         load: Load::Closed,
         needs: &[
-            // The connections are busy, so that more of them would bring more.
+            // The connections are busy, so more of them would raise the rate.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::ServerCpuRatio, ROOM),
             at_most(Measure::HostBusyRatio, ROOM),
             at_most(Measure::DiskSaturationRatio, ROOM),
-            // Threads that wait for a CPU would wait longer with more clients.
+            // Threads that already wait for a CPU would wait longer with more clients.
             at_most(Measure::ServerWaitingCount, 0.5),
         ],
         supports: &[],

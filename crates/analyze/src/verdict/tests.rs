@@ -1,4 +1,4 @@
-//! Each rule on a bench that has its fault, and on one that is like it but for the figure that decides.
+//! Each rule on a bench with its fault, and on a similar bench where the deciding figure differs.
 
 use super::*;
 use dyno_record::metrics::{MetricId, MetricTable};
@@ -13,10 +13,10 @@ mod shares;
 
 const SECONDS: usize = 40;
 
-/// Metrics by name; the second value is that from the middle of the run on.
+/// Metrics by name; the second value applies from the middle of the run on.
 type Metrics = Vec<(&'static str, f64, f64)>;
 
-/// A run that is well: 1,000 reads and 1,000 updates a second, offered at a constant rate, on two CPUs.
+/// A healthy run: 1,000 reads and 1,000 updates a second, offered at a constant rate, on two CPUs.
 #[derive(Clone)]
 struct Scene {
     is_closed: bool,
@@ -26,16 +26,15 @@ struct Scene {
     has_writes: bool,
     read_us: f64,
     write_us: f64,
-    /// Time by which operations are sent late.
+    /// Delay of the sends.
     start_delay_us: f64,
-    /// Metrics of this machine.
     host: Metrics,
     server: Metrics,
-    /// Exporters of the server or its machine.
+    /// Exporters for the server or its machine.
     exporters: Vec<(&'static str, Metrics)>,
     /// Whether the server runs on another machine.
     is_elsewhere: bool,
-    /// Seconds in which the disk's figures swing by so much of their mean.
+    /// Seconds in which the disk's figures vary by this share of their mean.
     swing: f64,
     cache_bytes: u64,
     round_trip_us: Option<f64>,
@@ -112,7 +111,7 @@ fn well() -> Scene {
     }
 }
 
-/// Adds the kinds that CPU time consists of: what is not said to be of the kernel is of user mode.
+/// Adds the kinds of CPU time: the rest beyond kernel time is user time.
 fn by_kind(table: &mut MetricTable) {
     let mut split = |group: &str, instance: &str, whole: &str, user: &str, others: &[&str]| {
         let id = |name| MetricId::of_instance(group, instance, name);
@@ -136,22 +135,19 @@ fn by_kind(table: &mut MetricTable) {
     }
 }
 
-/// Changes that take no time.
+/// Changes without a duration.
 fn at(shifts_s: &[f64]) -> Vec<TimeRange> {
-    let at = |at_s: &f64| TimeRange {
-        start_s: *at_s,
-        end_s: *at_s,
-    };
+    let at = |at_s: &f64| TimeRange { start_s: *at_s, end_s: *at_s };
     shifts_s.iter().map(at).collect()
 }
 
 impl Scene {
-    /// With a figure that is another one all the time.
+    /// Sets a figure for the whole run.
     fn with(self, name: &str, value: f64) -> Scene {
         self.changing(name, value, value)
     }
 
-    /// With a figure that changes in the middle.
+    /// Changes a figure in the middle.
     fn changing(mut self, name: &str, before: f64, after: f64) -> Scene {
         let exporters = self.exporters.iter_mut().flat_map(|(_, metrics)| metrics);
         let all = exporters.chain(&mut self.host).chain(&mut self.server);
@@ -192,13 +188,9 @@ impl Scene {
 
     fn tables(&self) -> Vec<MetricTable> {
         let own = [("host", &self.host), ("server", &self.server)].into_iter();
-        let exporters = self
-            .exporters
-            .iter()
-            .map(|(name, metrics)| (*name, metrics));
+        let exporters = self.exporters.iter().map(|(name, metrics)| (*name, metrics));
         let all = exporters.chain(own);
-        all.map(|(name, metrics)| self.table(name, metrics))
-            .collect()
+        all.map(|(name, metrics)| self.table(name, metrics)).collect()
     }
 
     fn table(&self, source: &str, metrics: &[(&str, f64, f64)]) -> MetricTable {
@@ -256,15 +248,10 @@ impl Scene {
                 mean_us: mean_us + self.start_delay_us,
                 ..WindowLatency::default()
             },
-            service: WindowLatency {
-                mean_us,
-                ..WindowLatency::default()
-            },
+            service: WindowLatency { mean_us, ..WindowLatency::default() },
         };
-        let kinds = [
-            ("read", self.read_us, self.has_reads),
-            ("update", self.write_us, self.has_writes),
-        ];
+        let kinds =
+            [("read", self.read_us, self.has_reads), ("update", self.write_us, self.has_writes)];
         let of_second = |second| {
             let kinds = kinds.into_iter().filter(|(_, _, is_there)| *is_there);
             kinds.map(move |(name, mean_us, _)| point(second, name, mean_us))
@@ -303,10 +290,7 @@ impl Scene {
             status: RunStatus::Complete,
             status_reason: None,
             plan: json!({"client": {"threads": 1, "clients": 16}, "schedule": schedule}),
-            environment: Environment {
-                cpus: Some(2),
-                ..Environment::default()
-            },
+            environment: Environment { cpus: Some(2), ..Environment::default() },
             server: ServerRecord {
                 data_bytes: Some(1 << 30),
                 cache_bytes: Some(self.cache_bytes),
@@ -324,11 +308,7 @@ impl Scene {
             resources: Vec::new(),
             sources: [("host", SourceKind::Host), ("server", SourceKind::Server)]
                 .into_iter()
-                .chain(
-                    self.exporters
-                        .iter()
-                        .map(|(name, _)| (*name, SourceKind::Exporter)),
-                )
+                .chain(self.exporters.iter().map(|(name, _)| (*name, SourceKind::Exporter)))
                 .map(|(name, kind)| source(name, kind))
                 .collect(),
             collections: Vec::new(),
@@ -346,59 +326,45 @@ fn healthy_server_has_no_causes() {
     well().expect(&[]);
     let verdict = well().judge();
     assert_eq!(verdict.headline, Statement::new("nothing-exhausted"));
-    assert_eq!(verdict.not_watched, [], "all that rules need was told");
+    assert_eq!(verdict.not_watched, [], "all figures that rules need are known");
 }
 
 #[test]
-fn a_limit_of_cpu_time_hides_that_the_server_has_used_it_up() {
+fn cpu_limit_hides_server_saturation() {
     let throttled = well()
         .with("cgroup.server.cpu_throttled_periods_ratio", 0.8)
         .with("process.server.cpu_ratio", 1.9)
         .with("cpu.all.busy_ratio", 0.93);
     throttled.expect(&[Cause::CpuThrottled]);
-    throttled
-        .with("cgroup.server.cpu_throttled_periods_ratio", 0.02)
-        .expect(&[Cause::ServerCpu]);
+    throttled.with("cgroup.server.cpu_throttled_periods_ratio", 0.02).expect(&[Cause::ServerCpu]);
 }
 
 #[test]
-fn a_cause_at_both_ends_of_a_run_did_not_hold_between_them() {
+fn cause_at_both_ends_of_a_run_did_not_hold_between() {
     let scene = well().with("process.server.cpu_ratio", 1.9);
     let (document, windows, operations) = (scene.document(), scene.windows(), scene.operations());
     let mut tables = scene.tables();
     let id = MetricId::parse("process.server.cpu_ratio").unwrap();
     tables[0].columns.get_mut(&id).unwrap()[8..32].fill(0.5);
-    // What happened between lasted longer, and is the first cause.
+    // The cause in between lasted longer and comes first.
     let id = MetricId::parse("paging.swap_in_bytes_per_s").unwrap();
     tables[0].columns.get_mut(&id).unwrap()[8..32].fill(8e6);
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     let causes = judge(&bench, &at(&[8.0, 20.0, 32.0])).causes;
     let found: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
     assert_eq!(found, [Cause::Swapping, Cause::ServerCpu], "{causes:#?}");
-    // Parts that follow each other are one. The first begins half a reading after the change.
-    assert_eq!(
-        (causes[0].start_s, causes[0].end_s, causes[0].spans.len()),
-        (8.5, 32.0, 0)
-    );
-    let spans: Vec<(f64, f64)> = causes[1]
-        .spans
-        .iter()
-        .map(|span| (span.start_s, span.end_s))
-        .collect();
+    // Consecutive parts are joined. The first begins half a reading after the change.
+    assert_eq!((causes[0].start_s, causes[0].end_s, causes[0].spans.len()), (8.5, 32.0, 0));
+    let spans: Vec<(f64, f64)> =
+        causes[1].spans.iter().map(|span| (span.start_s, span.end_s)).collect();
     assert_eq!(spans, [(0.0, 8.0), (32.5, 40.0)]);
     assert_eq!((causes[1].start_s, causes[1].end_s), (0.0, 40.0));
 }
 
 #[test]
 fn stolen_cpu_time_is_reported() {
-    well()
-        .with("cpu.all.steal_ratio", 0.12)
-        .expect(&[Cause::CpuStolen]);
+    well().with("cpu.all.steal_ratio", 0.12).expect(&[Cause::CpuStolen]);
     well().with("cpu.all.steal_ratio", 0.03).expect(&[]);
 }
 
@@ -409,10 +375,8 @@ fn client_starved_of_cpu_is_the_limit_at_any_load() {
         .with("process.client.workers_cpu_ratio", 0.6)
         .with("process.client.workers_wait_ratio", 0.38);
     starved.expect(&[Cause::Client]);
-    // A client that works all the time, and a server that does, too: the server is not proven idle.
-    let both = starved
-        .with("process.server.cpu_ratio", 1.8)
-        .with("cpu.all.busy_ratio", 0.95);
+    // If client and server both work all the time, the server is not proven idle.
+    let both = starved.with("process.server.cpu_ratio", 1.8).with("cpu.all.busy_ratio", 0.95);
     both.expect(&[Cause::ServerCpu]);
 }
 
@@ -427,7 +391,7 @@ fn spinning_client_is_the_cause_only_when_it_sends_late() {
 }
 
 #[test]
-fn a_neighbour_counts_only_if_the_server_waited() {
+fn neighbour_counts_only_if_the_server_waited() {
     let beside = well()
         .with("cpu.1.busy_ratio", 1.0)
         .with("cpu.all.busy_ratio", 0.85)
@@ -436,25 +400,18 @@ fn a_neighbour_counts_only_if_the_server_waited() {
     // Interrupts of the network card are not a process that could be stopped.
     let interrupted = beside.clone().with("cpu.all.softirq_ratio", 0.4);
     interrupted.with("cpu.all.irq_ratio", 0.05).expect(&[]);
-    // Where the kernel counts by ticks, the time of interrupts is in that of the processes that they hit as well.
-    let mut by_ticks = beside
-        .clone()
-        .with("cpu.all.busy_ratio", 0.5)
-        .with("cpu.all.softirq_ratio", 0.2);
-    by_ticks
-        .host
-        .push(("process.server.cpu_system_ratio", 0.4, 0.4));
+    // Kernels that count by ticks also add interrupt time to the interrupted processes.
+    let mut by_ticks =
+        beside.clone().with("cpu.all.busy_ratio", 0.5).with("cpu.all.softirq_ratio", 0.2);
+    by_ticks.host.push(("process.server.cpu_system_ratio", 0.4, 0.4));
     by_ticks.expect(&[Cause::NoisyNeighbour]);
-    beside
-        .with("process.server.cpu_wait_ratio", 0.01)
-        .expect(&[]);
+    beside.with("process.server.cpu_wait_ratio", 0.01).expect(&[]);
 }
 
 #[test]
 fn swapping_explains_the_pressure_on_memory() {
-    let swaps = well()
-        .with("paging.swap_in_bytes_per_s", 8e6)
-        .with("pressure.memory.some_ratio", 0.3);
+    let swaps =
+        well().with("paging.swap_in_bytes_per_s", 8e6).with("pressure.memory.some_ratio", 0.3);
     swaps.expect(&[Cause::Swapping]);
     swaps
         .with("paging.swap_in_bytes_per_s", 0.0)
@@ -464,23 +421,15 @@ fn swapping_explains_the_pressure_on_memory() {
 
 #[test]
 fn full_network_is_reported() {
-    well()
-        .with("network.eth0.sent_bytes_per_s", 120e6)
-        .expect(&[Cause::Network]);
-    well()
-        .with("network.eth0.sent_bytes_per_s", 80e6)
-        .expect(&[]);
+    well().with("network.eth0.sent_bytes_per_s", 120e6).expect(&[Cause::Network]);
+    well().with("network.eth0.sent_bytes_per_s", 80e6).expect(&[]);
 }
 
 #[test]
 fn connection_churn_is_reported() {
-    well()
-        .with("connections.server.created_per_s", 100.0)
-        .expect(&[Cause::ConnectionStorm]);
-    // As many as a pool opens when it grows.
-    well()
-        .with("connections.server.created_per_s", 5.0)
-        .expect(&[]);
+    well().with("connections.server.created_per_s", 100.0).expect(&[Cause::ConnectionStorm]);
+    // As many as a growing pool opens.
+    well().with("connections.server.created_per_s", 5.0).expect(&[]);
 }
 
 fn durable() -> Scene {
@@ -500,20 +449,13 @@ fn writes_waiting_for_the_disk_are_distinguished_from_reads() {
     let mut slow_reads = durable();
     slow_reads.read_us = 12_000.0;
     let causes = slow_reads.judge().causes;
-    assert!(
-        causes.iter().all(|one| one.cause != Cause::SlowSync),
-        "{causes:?}"
-    );
+    assert!(causes.iter().all(|one| one.cause != Cause::SlowSync), "{causes:?}");
 }
 
 #[test]
-fn flushes_of_a_partition_are_those_of_its_disk() {
+fn partition_uses_the_flushes_of_its_disk() {
     let rename = |name: &'static str| -> &'static str {
-        if name.ends_with("flush_per_s") {
-            name
-        } else {
-            name.replace(".sda.", ".sda1.").leak()
-        }
+        if name.ends_with("flush_per_s") { name } else { name.replace(".sda.", ".sda1.").leak() }
     };
     let mut scene = durable();
     for metric in &mut scene.host {
@@ -529,13 +471,10 @@ fn evidence_does_not_mention_reads_when_there_are_none() {
     writes.has_reads = false;
     writes.expect(&[Cause::SlowSync]);
     let evidence = &writes.judge().causes[0].evidence;
-    assert!(
-        evidence.iter().all(|one| !one.measure.contains("read")),
-        "{evidence:?}"
-    );
+    assert!(evidence.iter().all(|one| !one.measure.contains("read")), "{evidence:?}");
 }
 
-/// A disk that the kernel holds to so many operations: processes wait, and it is idle.
+/// A disk with an operation limit in the kernel: processes wait, and the disk is idle.
 fn held_back() -> Scene {
     let mut scene = well()
         .closed()
@@ -549,27 +488,23 @@ fn held_back() -> Scene {
 }
 
 #[test]
-fn a_ceiling_of_operations_is_flat_with_a_queue() {
+fn operation_ceiling_is_flat_with_a_queue() {
     held_back().expect(&[Cause::DiskOperations]);
-    // The same figures without a queue: the load asks for no more.
+    // The same figures without a queue: the load needs no more.
     let mut asked = held_back();
     (asked.is_closed, asked.in_flight, asked.write_us) = (false, 2.0, 500.0);
     asked.expect(&[]);
-    // A disk of a cloud has the queue itself.
-    let queued = held_back()
-        .with("disk.sda.utilization_ratio", 1.0)
-        .with("disk.sda.queue_count", 12.0);
+    // A cloud disk holds the queue itself.
+    let queued =
+        held_back().with("disk.sda.utilization_ratio", 1.0).with("disk.sda.queue_count", 12.0);
     queued.expect(&[Cause::DiskOperations]);
-    // One that works on twelve at once and is done with each in an eighth of a millisecond is asked for no more.
+    // A disk that serves twelve requests at once, each in an eighth of a millisecond, could do more.
     let fast = queued
         .with("disk.sda.write_per_s", 90e3)
         .with("disk.sda.write_bytes_per_s", 400e6)
         .with("pressure.io.some_ratio", 0.6);
     let causes = fast.judge().causes;
-    assert!(
-        causes.iter().all(|one| one.cause != Cause::DiskOperations),
-        "{causes:?}"
-    );
+    assert!(causes.iter().all(|one| one.cause != Cause::DiskOperations), "{causes:?}");
 }
 
 #[test]
@@ -581,34 +516,25 @@ fn byte_ceiling_is_distinguished_from_operation_ceiling() {
     wide.swing = 0.0;
     let document = wide.document();
     let mut host = wide.table("host", &wide.host);
-    // Operations of changing size: their number changes, their bytes do not.
+    // Operations of changing size: their number varies, their bytes do not.
     let id = MetricId::parse("disk.sda.write_per_s").unwrap();
     let column = host.columns.get_mut(&id).unwrap();
-    column
-        .iter_mut()
-        .enumerate()
-        .for_each(|(row, value)| *value *= 1.0 + 0.5 * (row % 2) as f64);
+    column.iter_mut().enumerate().for_each(|(row, value)| *value *= 1.0 + 0.5 * (row % 2) as f64);
     let tables = [host, wide.table("server", &wide.server)];
     let (windows, operations) = (wide.windows(), wide.operations());
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     let causes = judge(&bench, &[]).causes;
     assert_eq!(causes[0].cause, Cause::DiskBandwidth, "{causes:#?}");
 }
 
 #[test]
-fn a_ceiling_with_large_requests_of_one_size_is_one_of_bytes() {
+fn ceiling_with_large_equal_requests_is_a_byte_ceiling() {
     let large = held_back()
         .with("disk.sda.write_per_s", 200.0)
         .with("disk.sda.write_bytes_per_s", 52_428_800.0);
     large.expect(&[Cause::DiskBandwidth]);
-    large
-        .with("disk.sda.write_bytes_per_s", 1e6)
-        .expect(&[Cause::DiskOperations]);
+    large.with("disk.sda.write_bytes_per_s", 1e6).expect(&[Cause::DiskOperations]);
     let fell = collapsed().changing("disk.sda.write_bytes_per_s", 200e6, 10_485_760.0);
     let headline = fell.judge_with(&[20.0]).headline;
     assert!(
@@ -617,7 +543,7 @@ fn a_ceiling_with_large_requests_of_one_size_is_one_of_bytes() {
     );
 }
 
-/// A disk that falls to a ceiling after half of the time, while the load asks for the same.
+/// A disk that falls to a ceiling after half of the time under a constant load.
 fn collapsed() -> Scene {
     let mut scene = held_back()
         .changing("disk.sda.write_per_s", 800.0, 40.0)
@@ -630,8 +556,8 @@ fn collapsed() -> Scene {
 }
 
 #[test]
-fn a_reading_in_which_the_level_changed_is_of_no_part() {
-    // The rate tells the change before the disk does: the reading of second 19 is still a fast one.
+fn reading_with_a_level_change_belongs_to_no_part() {
+    // The rate shows the change before the disk does: the reading of second 19 is still fast.
     let verdict = collapsed().judge_with(&[19.4]);
     let causes: Vec<Cause> = verdict.causes.iter().map(|one| one.cause).collect();
     assert_eq!(causes, [Cause::BurstCredits]);
@@ -643,59 +569,43 @@ fn disk_falling_to_a_ceiling_at_same_load_used_up_its_credits() {
     let first = &verdict.causes[0];
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
     assert_eq!((first.start_s, first.end_s), (20.0, 40.0));
-    assert_eq!(
-        verdict.headline.to_string(),
-        "burst-credits (after: 20.0, operations: 65.0)"
-    );
-    assert!(
-        verdict
-            .causes
-            .iter()
-            .all(|one| one.cause != Cause::DiskOperations)
-    );
-    // Less is asked of the disk, because less is offered: nothing is exhausted.
+    assert_eq!(verdict.headline.to_string(), "burst-credits (after: 20.0, operations: 65.0)");
+    assert!(verdict.causes.iter().all(|one| one.cause != Cause::DiskOperations));
+    // The disk has less to do because less is offered: nothing is exhausted.
     let mut less = well().changing("disk.sda.write_per_s", 800.0, 40.0);
     less.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
     assert_eq!(less.judge_with(&[20.0]).causes, []);
 }
 
 #[test]
-fn a_collapse_that_takes_its_time_is_one_as_well() {
+fn slow_collapse_is_a_collapse() {
     let scene = collapsed();
     let (document, windows, operations) = (scene.document(), scene.windows(), scene.operations());
     let mut tables = scene.tables();
-    // On its way down it is fast for a second and slow for the next, near the level that it ends at.
+    // On the way down the disk alternates between fast and slow seconds, near its final level.
     for name in ["disk.sda.write_per_s", "disk.sda.flush_per_s"] {
         let column = tables[0].columns.get_mut(&MetricId::parse(name).unwrap());
         let column = column.unwrap();
         let last = column[SECONDS - 1];
         (14..20).for_each(|row| column[row] = last * if row % 2 == 0 { 0.4 } else { 1.8 });
     }
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     let verdict = judge(&bench, &at(&[14.0, 20.0]));
     let first = &verdict.causes[0];
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
-    // It began when the disk was no longer fast, and its way down belongs to it.
+    // It began when the disk was no longer fast, and includes the way down.
     assert_eq!((first.start_s, first.evidence[0].end_s), (14.0, 14.0));
     assert_eq!(first.evidence[1].start_s, 20.5);
 }
 
 #[test]
 fn cache_is_too_small_when_data_do_not_fit_and_are_reread() {
-    let mut small = well()
-        .with("cache.server.hit_ratio", 0.8)
-        .with("cache.server.read_bytes_per_s", 40e6);
+    let mut small =
+        well().with("cache.server.hit_ratio", 0.8).with("cache.server.read_bytes_per_s", 40e6);
     small.cache_bytes = 64 << 20;
     small.expect(&[Cause::CacheTooSmall]);
-    small
-        .clone()
-        .with("cache.server.read_bytes_per_s", 1e3)
-        .expect(&[]);
+    small.clone().with("cache.server.read_bytes_per_s", 1e3).expect(&[]);
     small.cache_bytes = 2 << 30;
     small.expect(&[]);
 }
@@ -711,7 +621,7 @@ fn ticket_queues_are_distinguished_from_lock_queues() {
     let mut locked = queue.with("tickets.server.write_in_use_count", 30.0);
     locked.expect(&[Cause::Tickets]);
     assert_eq!(code(&locked), "cause.locks");
-    // A few of very many that are under way.
+    // A few of very many operations in flight.
     locked.in_flight = 400.0;
     locked.expect(&[]);
 }
@@ -724,8 +634,7 @@ fn one_full_thread_of_the_server_counts_on_whatever_cpu_it_is() {
         .with("process.server.busiest_thread_ratio", 0.98)
         .with("process.server.cpu_ratio", 1.0);
     one.expect(&[Cause::OneCore]);
-    one.with("process.server.busiest_thread_ratio", 0.3)
-        .expect(&[]);
+    one.with("process.server.busiest_thread_ratio", 0.3).expect(&[]);
 }
 
 #[test]
@@ -752,18 +661,18 @@ fn client_and_server_filling_a_machine_share_the_cpu() {
 }
 
 #[test]
-fn a_closed_loop_on_an_idle_server_has_too_few_clients() {
+fn closed_loop_on_an_idle_server_has_too_few_clients() {
     well().closed().expect(&[Cause::TooFewClients]);
     let mut far = well().closed();
     far.round_trip_us = Some(220.0);
     far.expect(&[Cause::RoundTrip]);
 }
 
-/// Two servers on machines of four CPUs, of which each may use so many, and an agent of two threads, on hosts that agents read;
-/// the machine of the controller has two CPUs.
+/// Two servers on machines with four CPUs, each allowed to use `may_use` of them, and an agent with two
+/// threads, on hosts that agents read; the controller's machine has two CPUs.
 fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
     let mut scene = well();
-    // As late as a generator is that has no CPU time left.
+    // Typical delay of a generator without spare CPU time.
     scene.start_delay_us = if client > 1.5 { 500.0 } else { 0.0 };
     let mut document = scene.document();
     let cpu = |busy: f64| {
@@ -794,9 +703,8 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
     }
     for (name, of_server, metrics) in &hosts {
         let metrics = metrics.iter();
-        let metrics: Vec<_> = metrics
-            .map(|(name, value)| (name.as_str(), *value, *value))
-            .collect();
+        let metrics: Vec<_> =
+            metrics.map(|(name, value)| (name.as_str(), *value, *value)).collect();
         tables.push(scene.table(name, &metrics));
         document.sources.push(SourceRecord {
             name: (*name).to_owned(),
@@ -830,12 +738,8 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         ..FleetRecord::default()
     });
     let (windows, operations) = (scene.windows(), scene.operations());
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     judge(&bench, &[])
 }
 
@@ -843,11 +747,11 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
 fn fleet_servers_are_judged_by_own_machine_and_the_worst_counts() {
     let causes =
         |verdict: Verdict| -> Vec<Cause> { verdict.causes.iter().map(|one| one.cause).collect() };
-    // As many CPUs as the controller has are half of those of a server.
+    // The controller's number of CPUs is half of a server's.
     assert_eq!(causes(fleet_of([2.0, 2.0], 4, 0.3)), []);
     assert_eq!(causes(fleet_of([0.5, 3.95], 4, 0.3)), [Cause::ServerCpu]);
     assert_eq!(causes(fleet_of([1.0, 1.0], 4, 1.9)), [Cause::Client]);
-    // A pod with two CPUs of its own on a machine of four.
+    // A pod with two CPUs of its own on a machine with four.
     assert_eq!(causes(fleet_of([0.5, 1.97], 2, 0.3)), [Cause::ServerCpu]);
 }
 
@@ -855,10 +759,7 @@ fn fleet_servers_are_judged_by_own_machine_and_the_worst_counts() {
 fn checkpoints_count_if_operations_are_slower_while_they_run() {
     let scene = well().changing("checkpoint.server.running_count", 0.0, 1.0);
     let document = scene.document();
-    let tables = [
-        scene.table("host", &scene.host),
-        scene.table("server", &scene.server),
-    ];
+    let tables = [scene.table("host", &scene.host), scene.table("server", &scene.server)];
     let windows = scene.windows();
     for (factor, expected) in [(3.0, vec![Cause::Checkpoint]), (1.1, vec![])] {
         let mut operations = scene.operations();
@@ -879,7 +780,7 @@ fn checkpoints_count_if_operations_are_slower_while_they_run() {
 
 #[test]
 fn checkpoints_shorter_than_a_row_are_found_by_their_length() {
-    // Rows and windows of twelve seconds, as of a run of a day: a checkpoint of six seconds in every fifth of them.
+    // Rows and windows of twelve seconds, as in a day-long run: a checkpoint of six seconds in every fifth.
     let row_s = 12.0;
     let has_one = |row: usize| row % 5 == 4;
     let scene = well();
@@ -908,17 +809,10 @@ fn checkpoints_shorter_than_a_row_are_found_by_their_length() {
         (one.start_s, one.duration_s) = (one.start_s * row_s, row_s);
         one.response.mean_us *= if is_slow { 3.0 } else { 1.0 };
     }
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     let causes = judge(&bench, &[]).causes;
-    assert!(
-        causes.iter().any(|one| one.cause == Cause::Checkpoint),
-        "{causes:#?}"
-    );
+    assert!(causes.iter().any(|one| one.cause == Cause::Checkpoint), "{causes:#?}");
 }
 
 #[test]
@@ -934,24 +828,17 @@ fn one_short_checkpoint_is_not_enough_evidence() {
         windows: &scene.windows(),
         operations: &scene.operations(),
     };
-    // It ran 5 % of the time, and what it did to the operations is not known: neither found nor ruled out.
+    // It ran 5 % of the time, with unknown effect: neither found nor ruled out.
     let verdict = judge(&bench, &[]);
-    assert_eq!(
-        (verdict.causes, verdict.not_watched),
-        (vec![], vec![Cause::Checkpoint])
-    );
+    assert_eq!((verdict.causes, verdict.not_watched), (vec![], vec![Cause::Checkpoint]));
 }
 
 #[test]
 fn unwatched_figure_decides_nothing_and_is_named() {
     let mut blind = well().with("cache.server.hit_ratio", 0.5);
     blind.cache_bytes = 64 << 20;
-    blind
-        .host
-        .retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
-    blind
-        .server
-        .retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
+    blind.host.retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
+    blind.server.retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
     let verdict = blind.judge();
     assert_eq!(verdict.causes, []);
     assert_eq!(verdict.not_watched, [Cause::CacheTooSmall]);
@@ -959,19 +846,12 @@ fn unwatched_figure_decides_nothing_and_is_named() {
 
 #[test]
 fn watched_figures_without_meaning_are_not_called_unwatched() {
-    let idle = [
-        "read_per_s",
-        "write_per_s",
-        "flush_per_s",
-        "read_bytes_per_s",
-        "write_bytes_per_s",
-    ];
+    let idle =
+        ["read_per_s", "write_per_s", "flush_per_s", "read_bytes_per_s", "write_bytes_per_s"];
     let names = idle.map(|name| format!("disk.sda.{name}"));
-    let idle = names
-        .iter()
-        .fold(well(), |scene, name| scene.with(name, 0.0));
+    let idle = names.iter().fold(well(), |scene, name| scene.with(name, 0.0));
     assert_eq!(idle.judge().not_watched, []);
-    // Reads alone, at a constant rate: no write waits, and an open loop has no clients to be too few.
+    // Reads alone, at a constant rate: no write waits, and an open loop cannot have too few clients.
     let mut reads = well();
     (reads.has_writes, reads.round_trip_us) = (false, None);
     assert_eq!(reads.judge().not_watched, []);
@@ -984,11 +864,6 @@ fn few_seconds_of_measurement_decide_nothing() {
     let scene = durable();
     let document = scene.document();
     let windows = &scene.windows()[..4];
-    let bench = Bench {
-        document: &document,
-        tables: &[],
-        windows,
-        operations: &[],
-    };
+    let bench = Bench { document: &document, tables: &[], windows, operations: &[] };
     assert_eq!(judge(&bench, &[]).causes, []);
 }

@@ -1,4 +1,4 @@
-//! Known patterns give known figures.
+//! Known access patterns with known figures.
 
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, BACKWARD_CREDIT, FilePattern, Settings, Slice, Window, analyze,
@@ -55,10 +55,8 @@ pub(crate) fn run(
     calls: Vec<Call>,
     block: Vec<BlockRequest>,
 ) -> AccessPatterns {
-    let batches: Vec<Result<CallBatch, Infallible>> = calls
-        .chunks(1000)
-        .map(|chunk| Ok(chunk.iter().copied().collect()))
-        .collect();
+    let batches: Vec<Result<CallBatch, Infallible>> =
+        calls.chunks(1000).map(|chunk| Ok(chunk.iter().copied().collect())).collect();
     let block = block.chunks(100).map(|chunk| Ok(chunk.to_vec()));
     match analyze(settings, document, batches, block) {
         Ok(patterns) => patterns,
@@ -66,17 +64,12 @@ pub(crate) fn run(
     }
 }
 
-/// The pattern of reads of `bytes` at places given in bytes.
+/// The pattern of reads of `bytes` at these byte offsets.
 pub(crate) fn pattern(offsets: &[i64], bytes: i64) -> FilePattern {
-    let calls: Vec<Call> = offsets
-        .iter()
-        .enumerate()
-        .map(|(number, &offset)| read(number, offset, bytes))
-        .collect();
+    let calls: Vec<Call> =
+        offsets.iter().enumerate().map(|(number, &offset)| read(number, offset, bytes)).collect();
     let end = offsets.iter().max().unwrap() + bytes;
-    run(Settings::default(), &document(end), calls, Vec::new())
-        .files
-        .remove(0)
+    run(Settings::default(), &document(end), calls, Vec::new()).files.remove(0)
 }
 
 fn score(offsets: &[i64], bytes: i64) -> f64 {
@@ -118,13 +111,10 @@ fn shuffled_block_reads_score_below_a_tenth_at_any_file_size() {
     assert!(found.score.unwrap() < 0.01);
     let seeks = found.seeks.as_ref().unwrap();
     assert!((seeks.forward_ratio - 0.5).abs() < 0.02);
-    // The distance between two random places is 29 % of the file in the median.
+    // The median distance between two random places is 29 % of the file.
     let median = seeks.median_bytes.unwrap() / (50_000 * BLOCK) as f64;
     assert!((median - 0.29).abs() < 0.03, "{median}");
-    assert_eq!(
-        (found.reread_ratio, found.amplification),
-        (Some(0.0), Some(1.0))
-    );
+    assert_eq!((found.reread_ratio, found.amplification), (Some(0.0), Some(1.0)));
 }
 
 #[test]
@@ -140,22 +130,15 @@ fn reading_backward_scores_half() {
     let mut offsets = forward(5000, BLOCK);
     offsets.reverse();
     let found = pattern(&offsets, BLOCK);
-    assert!(
-        (found.score.unwrap() - BACKWARD_CREDIT).abs() < 0.01,
-        "{:?}",
-        found.score
-    );
+    assert!((found.score.unwrap() - BACKWARD_CREDIT).abs() < 0.01, "{:?}", found.score);
     assert!(found.streams.unwrap().backward_ratio > 0.99);
     assert_eq!(found.sequential_ratio, Some(0.0));
 }
 
 #[test]
-fn a_stride_scores_the_share_of_the_bytes_that_are_wanted() {
+fn stride_scores_the_share_of_requested_bytes() {
     let every = |stride: i64, bytes: i64| -> Vec<i64> {
-        (0..4000)
-            .map(|number| number * stride)
-            .filter(|&o| o >= 0 && bytes > 0)
-            .collect()
+        (0..4000).map(|number| number * stride).filter(|&o| o >= 0 && bytes > 0).collect()
     };
     // Every second block of 32 KiB.
     assert!((score(&every(64 * KIB, BLOCK), BLOCK) - 0.5).abs() < 0.01);
@@ -169,7 +152,7 @@ fn a_stride_scores_the_share_of_the_bytes_that_are_wanted() {
 #[test]
 fn interleaved_streams_are_found_for_one_or_two_threads() {
     for streams in [2i64, 3, 8, 16, 30] {
-        // One thread that takes turns, each stream in its own part of 64 MiB.
+        // One thread that alternates, each stream in its own part of 64 MiB.
         let calls = 300;
         let offsets: Vec<i64> = (0..calls * streams)
             .map(|number| (number % streams) * 64 * MIB + (number / streams) * BLOCK)
@@ -180,26 +163,18 @@ fn interleaved_streams_are_found_for_one_or_two_threads() {
         assert_eq!(summary.streams, streams as u64);
         assert!(summary.interleaved_ratio > 0.95);
     }
-    // Two threads at random turns.
+    // Two threads in random order.
     let mut random = SmallRng::seed_from_u64(5);
     let mut ends = [0, 500 * MIB];
     let calls: Vec<Call> = (0..10_000)
         .map(|number| {
             let thread = usize::from(random.random_bool(0.5));
-            let call = Call {
-                thread: thread as u32,
-                ..read(number, ends[thread], BLOCK)
-            };
+            let call = Call { thread: thread as u32, ..read(number, ends[thread], BLOCK) };
             ends[thread] += BLOCK;
             call
         })
         .collect();
-    let patterns = run(
-        Settings::default(),
-        &document(1000 * MIB),
-        calls,
-        Vec::new(),
-    );
+    let patterns = run(Settings::default(), &document(1000 * MIB), calls, Vec::new());
     assert!(patterns.files[0].score.unwrap() > 0.99);
 }
 
@@ -226,9 +201,7 @@ fn stream_shared_by_threads_out_of_order_is_sequential() {
 fn zipfian_reads_score_below_a_tenth() {
     let zipf = Zipf::new(100_000.0, 0.99).unwrap();
     let mut random = SmallRng::seed_from_u64(11);
-    let ranks: Vec<i64> = (0..200_000)
-        .map(|_| zipf.sample(&mut random) as i64 - 1)
-        .collect();
+    let ranks: Vec<i64> = (0..200_000).map(|_| zipf.sample(&mut random) as i64 - 1).collect();
     let mut places = forward(100_000, 8 * KIB);
     let in_order: Vec<i64> = ranks.iter().map(|&rank| places[rank as usize]).collect();
     places.shuffle(&mut random);
@@ -237,7 +210,7 @@ fn zipfian_reads_score_below_a_tenth() {
     assert!(found.score.unwrap() < 0.02, "{:?}", found.score);
     assert!(found.reread_ratio.unwrap() > 0.5);
     assert!(found.working_set_bytes.unwrap() < 100_000 * 8 * 1024);
-    // Even where the popular records lie side by side.
+    // Even if the popular records are adjacent.
     let side_by_side = score(&in_order, 8 * KIB);
     assert!(side_by_side < 0.1, "{side_by_side}");
 }
@@ -271,7 +244,7 @@ fn reads_smaller_than_a_page_do_not_read_anything_twice() {
 }
 
 #[test]
-fn reading_all_of_it_again_is_read_again_and_amplified() {
+fn reading_a_file_twice_is_reread_and_amplified() {
     let mut offsets = forward(1000, BLOCK);
     offsets.extend(forward(1000, BLOCK));
     let found = pattern(&offsets, BLOCK);
@@ -296,54 +269,32 @@ fn failed_empty_and_unplaced_calls_are_counted_but_not_judged() {
         .enumerate()
         .map(|(number, offset)| read(number, offset, BLOCK))
         .collect();
-    calls.push(Call {
-        returned: -5,
-        ..read(100, 0, BLOCK)
-    });
-    calls.push(Call {
-        returned: 0,
-        ..read(101, 100 * BLOCK, BLOCK)
-    });
+    calls.push(Call { returned: -5, ..read(100, 0, BLOCK) });
+    calls.push(Call { returned: 0, ..read(101, 100 * BLOCK, BLOCK) });
     calls.push(read(102, -1, BLOCK));
-    let found = run(
-        Settings::default(),
-        &document(100 * BLOCK),
-        calls,
-        Vec::new(),
-    )
-    .files
-    .remove(0);
-    assert_eq!(
-        (found.calls, found.errors, found.placed_calls),
-        (103, 1, 100)
-    );
+    let found = run(Settings::default(), &document(100 * BLOCK), calls, Vec::new()).files.remove(0);
+    assert_eq!((found.calls, found.errors, found.placed_calls), (103, 1, 100));
     assert!(found.score.unwrap() > 0.95);
 }
 
 #[test]
-fn a_window_leaves_out_what_began_outside_of_it() {
+fn window_excludes_calls_that_began_outside() {
     let calls: Vec<Call> = forward(1000, BLOCK)
         .into_iter()
         .enumerate()
         .map(|(number, offset)| read(number, offset, BLOCK))
         .collect();
     let settings = Settings {
-        window: Some(Window {
-            from_ns: 1_000_000,
-            to_ns: 3_000_000,
-        }),
+        window: Some(Window { from_ns: 1_000_000, to_ns: 3_000_000 }),
         ..Settings::default()
     };
     let patterns = run(settings, &document(1000 * BLOCK), calls, Vec::new());
     assert_eq!((patterns.calls, patterns.files[0].calls), (200, 200));
-    assert_eq!(
-        (patterns.first_ns, patterns.last_ns),
-        (Some(1_000_000), Some(2_992_000))
-    );
+    assert_eq!((patterns.first_ns, patterns.last_ns), (Some(1_000_000), Some(2_992_000)));
 }
 
 #[test]
-fn the_score_over_time_shows_where_the_order_changed() {
+fn score_over_time_shows_where_the_order_changed() {
     let mut offsets = forward(10_000, BLOCK);
     offsets.extend(shuffled(10_000, BLOCK, 2));
     let calls: Vec<Call> = offsets
@@ -354,14 +305,8 @@ fn the_score_over_time_shows_where_the_order_changed() {
             ..read(0, offset, BLOCK)
         })
         .collect();
-    let found = run(
-        Settings::default(),
-        &document(10_000 * BLOCK),
-        calls,
-        Vec::new(),
-    )
-    .files
-    .remove(0);
+    let found =
+        run(Settings::default(), &document(10_000 * BLOCK), calls, Vec::new()).files.remove(0);
     let slices = found.slices.unwrap();
     let scores: Vec<f64> = slices.slices.iter().filter_map(Slice::score).collect();
     let half = scores.len() / 2;
@@ -390,15 +335,9 @@ fn calls_that_waited_for_the_device_are_distinguished() {
         }
         calls.push(call);
     }
-    // Another process reads too, and something is written back meanwhile.
-    block.push(BlockRequest {
-        process: 99,
-        ..block[3]
-    });
-    block.push(BlockRequest {
-        operation: BlockOperation::Write,
-        ..block[4]
-    });
+    // Another process also reads, and there is some writeback.
+    block.push(BlockRequest { process: 99, ..block[3] });
+    block.push(BlockRequest { operation: BlockOperation::Write, ..block[4] });
     let mut document = document(4000 * 4 * KIB);
     document.block_traced = true;
     let patterns = run(Settings::default(), &document, calls, block);
@@ -428,10 +367,7 @@ fn totals_alone_give_only_figures_of_totals() {
     document.mode = TraceMode::Aggregated;
     document.totals = vec![totals];
     let patterns = run(Settings::default(), &document, Vec::new(), Vec::new());
-    assert_eq!(
-        (patterns.calls, patterns.bytes),
-        (1000, 1000 * BLOCK as u64)
-    );
+    assert_eq!((patterns.calls, patterns.bytes), (1000, 1000 * BLOCK as u64));
     let found = &patterns.files[0];
     assert_eq!((found.score, found.working_set_bytes), (None, None));
     assert!(found.adjacent_ratio.unwrap() < 0.01);
@@ -442,62 +378,36 @@ fn totals_alone_give_only_figures_of_totals() {
 }
 
 #[test]
-fn only_the_files_with_the_most_calls_are_followed_one_by_one() {
+fn only_files_with_the_most_calls_are_followed() {
     let mut document = document(MIB);
     let mut calls = Vec::new();
     for file in 0..10u32 {
         let mut totals = FileTotals::new(file, Operation::Read, 0);
         for number in 0..20 * (file as usize + 1) {
-            let call = Call {
-                file,
-                ..read(number, number as i64 * 4096, 4096)
-            };
+            let call = Call { file, ..read(number, number as i64 * 4096, 4096) };
             totals.add(&call, None);
             calls.push(call);
         }
         document.totals.push(totals);
     }
-    let settings = Settings {
-        followed: 3,
-        pictures: 2,
-        ..Settings::default()
-    };
+    let settings = Settings { followed: 3, pictures: 2, ..Settings::default() };
     let patterns = run(settings, &document, calls, Vec::new());
     assert_eq!(patterns.files.len(), 10);
-    let scored: Vec<u32> = patterns
-        .files
-        .iter()
-        .filter(|f| f.score.is_some())
-        .map(|f| f.file)
-        .collect();
+    let scored: Vec<u32> =
+        patterns.files.iter().filter(|f| f.score.is_some()).map(|f| f.file).collect();
     assert_eq!(scored, [9, 8, 7]);
-    let drawn: Vec<u32> = patterns
-        .files
-        .iter()
-        .filter(|f| f.pictures.is_some())
-        .map(|f| f.file)
-        .collect();
+    let drawn: Vec<u32> =
+        patterns.files.iter().filter(|f| f.pictures.is_some()).map(|f| f.file).collect();
     assert_eq!(drawn, [9, 8]);
     assert_eq!(patterns.unfollowed_calls, 20 * (1 + 2 + 3 + 4 + 5 + 6 + 7));
 }
 
 fn scanned(offsets: &[i64], kind: FileKind) -> Vec<Finding> {
-    let calls = offsets
-        .iter()
-        .enumerate()
-        .map(|(number, &offset)| read(number, offset, BLOCK));
+    let calls = offsets.iter().enumerate().map(|(number, &offset)| read(number, offset, BLOCK));
     let mut document = document(shuffled(1000, BLOCK, 0).len() as i64 * BLOCK);
-    document.files[0].role = Some(FileRole {
-        kind,
-        namespace: None,
-        index: None,
-        words: None,
-    });
+    document.files[0].role = Some(FileRole { kind, namespace: None, index: None, words: None });
     let patterns = run(Settings::default(), &document, calls.collect(), Vec::new());
-    let activity = Activity {
-        subject: "index build".to_owned(),
-        scans_records: true,
-    };
+    let activity = Activity { subject: "index build".to_owned(), scans_records: true };
     findings(&patterns, &activity)
 }
 
@@ -515,30 +425,21 @@ fn finding_describes_a_random_scan() {
     let expected = "order-of-file (amplification: 11, calls: 11,000, file: collection-7.wt, follows_records: true, \
                     is_median_size: false, operation: read, order: almost_random, score: ";
     assert!(text.starts_with(expected), "{text}");
-    assert!(
-        text.ends_with("size: 32.0 KiB, subject: index build)"),
-        "{text}"
-    );
+    assert!(text.ends_with("size: 32.0 KiB, subject: index build)"), "{text}");
     assert!(said.number("score").is_some_and(|score| score < 0.1));
     assert!(!found[0].evidence.is_empty());
-    // The file of an index says nothing about the order of records.
+    // An index file says nothing about the order of records.
     let index = scanned(&offsets, FileKind::Index);
     assert!(
-        index[0]
-            .statement
-            .to_string()
-            .contains("amplification: 11,")
-            && index[0]
-                .statement
-                .to_string()
-                .contains("follows_records: false"),
+        index[0].statement.to_string().contains("amplification: 11,")
+            && index[0].statement.to_string().contains("follows_records: false"),
         "{}",
         index[0].statement
     );
 }
 
 #[test]
-fn a_sequential_scan_is_called_sequential() {
+fn sequential_scan_is_called_sequential() {
     let found = scanned(&forward(1000, BLOCK), FileKind::Collection);
     assert_eq!(
         found[0].statement.to_string(),
@@ -548,7 +449,7 @@ fn a_sequential_scan_is_called_sequential() {
 }
 
 #[test]
-fn an_error_of_the_events_ends_the_analysis() {
+fn event_error_ends_the_analysis() {
     let calls = vec![Ok(CallBatch::default()), Err("torn")];
     let found = analyze(Settings::default(), &document(1), calls, Vec::new());
     assert_eq!(found.err(), Some("torn"));
@@ -570,7 +471,7 @@ fn comparison_reports_how_the_order_changed() {
     assert_eq!(same.text("change"), Some("kept"));
 }
 
-/// Streams of 300 calls that take turns, each in its own part of 64 MiB.
+/// Alternating streams of 300 calls, each in its own part of 64 MiB.
 fn turns(streams: i64) -> Vec<i64> {
     (0..300 * streams)
         .map(|number| (number % streams) * 64 * MIB + (number / streams) * BLOCK)
@@ -581,7 +482,7 @@ fn stride(every: i64) -> Vec<i64> {
     (0..4000).map(|number| number * every).collect()
 }
 
-/// The patterns of the table in `docs/trace.md`, by the names that they have there.
+/// The patterns of the table in `docs/trace.md`, by their names in the table.
 fn documented() -> Vec<(&'static str, f64)> {
     let mut backward = forward(5000, BLOCK);
     backward.reverse();
@@ -592,9 +493,7 @@ fn documented() -> Vec<(&'static str, f64)> {
     }
     let zipf = Zipf::new(100_000.0, 0.99).unwrap();
     let mut random = SmallRng::seed_from_u64(11);
-    let ranks: Vec<usize> = (0..200_000)
-        .map(|_| zipf.sample(&mut random) as usize - 1)
-        .collect();
+    let ranks: Vec<usize> = (0..200_000).map(|_| zipf.sample(&mut random) as usize - 1).collect();
     let mut places = forward(100_000, 8 * KIB);
     let side_by_side: Vec<i64> = ranks.iter().map(|&rank| places[rank]).collect();
     places.shuffle(&mut random);
@@ -616,39 +515,24 @@ fn documented() -> Vec<(&'static str, f64)> {
         ("every second block", score(&stride(2 * BLOCK), BLOCK)),
         ("4 KiB of each 64 KiB", score(&stride(64 * KIB), 4 * KIB)),
         ("4 KiB of each MiB", score(&stride(MIB), 4 * KIB)),
-        (
-            "each block once, shuffled",
-            score(&shuffled(50_000, BLOCK, 1), BLOCK),
-        ),
-        (
-            "the same in a file of 100 blocks",
-            score(&shuffled(100, BLOCK, 1), BLOCK),
-        ),
+        ("each block once, shuffled", score(&shuffled(50_000, BLOCK, 1), BLOCK)),
+        ("the same in a file of 100 blocks", score(&shuffled(100, BLOCK, 1), BLOCK)),
         ("2 streams in turn", score(&turns(2), BLOCK)),
         ("16 streams in turn", score(&turns(16), BLOCK)),
         ("100 streams in turn", score(&turns(100), BLOCK)),
-        (
-            "one stream, in groups of four that are out of order",
-            score(&shared, BLOCK),
-        ),
+        ("one stream, in groups of four that are out of order", score(&shared, BLOCK)),
         ("70 % forward, 30 % anywhere", score(&mixed, BLOCK)),
         ("zipfian, scattered", score(&scattered, 8 * KIB)),
-        (
-            "zipfian, popular blocks side by side",
-            score(&side_by_side, 8 * KIB),
-        ),
+        ("zipfian, popular blocks side by side", score(&side_by_side, 8 * KIB)),
     ]
 }
 
 #[test]
-fn the_scores_in_the_documentation_are_those_of_the_patterns() {
+fn documented_scores_match_the_patterns() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/trace.md");
     let text = std::fs::read_to_string(path).unwrap();
     for (name, score) in documented() {
         let row = format!("| {name} | {score:.2} |");
-        assert!(
-            text.lines().any(|line| line.starts_with(&row)),
-            "no line `{row}`"
-        );
+        assert!(text.lines().any(|line| line.starts_with(&row)), "no line `{row}`");
     }
 }

@@ -1,4 +1,4 @@
-//! Results go into records: what is written must be read as the same value.
+//! Results survive a round trip through JSON records.
 use dyno_analyze::change_point::{ChangePointSettings, change_points};
 use dyno_analyze::comparison::{Pair, compare};
 use dyno_analyze::knee::{LoadPoint, knee};
@@ -23,13 +23,10 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(result: &T) -
 }
 
 fn quantity(value: f64) -> Quantity {
-    Quantity {
-        value,
-        uncertainty_ratio: 0.01,
-    }
+    Quantity { value, uncertainty_ratio: 0.01 }
 }
 
-/// Rates that grow with the clients, more slowly each time.
+/// Rates that grow with the clients, ever more slowly.
 fn rate(clients: u32) -> f64 {
     1000.0 * f64::from(clients) / (1.0 + 0.1 * f64::from(clients - 1))
 }
@@ -38,15 +35,10 @@ fn rate(clients: u32) -> f64 {
 fn laws_and_fits_survive_json() {
     let check = laws::little(quantity(2.0), quantity(1000.0), quantity(0.002));
     let text = round_trip(&check.unwrap());
-    assert!(
-        text.contains(r#""law":"little""#) && text.contains(r#""verdict":"holds""#),
-        "{text}"
-    );
+    assert!(text.contains(r#""law":"little""#) && text.contains(r#""verdict":"holds""#), "{text}");
     let wiggle = |clients: u32| 1.0 + 0.02 * f64::from(clients % 3);
-    let points = [1, 2, 4, 8, 16, 32].map(|clients| UslPoint {
-        clients,
-        rate_per_s: quantity(rate(clients) * wiggle(clients)),
-    });
+    let points = [1, 2, 4, 8, 16, 32]
+        .map(|clients| UslPoint { clients, rate_per_s: quantity(rate(clients) * wiggle(clients)) });
     round_trip(&usl::fit(&points, Resampling::seeded(1)).unwrap());
     let points = [1, 2, 4, 8, 16, 32].map(|clients| LoadPoint {
         load: f64::from(clients),
@@ -67,22 +59,13 @@ fn comparisons_and_changes_survive_json() {
         };
         Series::new(&(0..30).map(interval).collect::<Vec<_>>())
     };
-    let pair = Pair {
-        baseline: series(1),
-        candidate: series(2),
-        baseline_first: true,
-    };
+    let pair = Pair { baseline: series(1), candidate: series(2), baseline_first: true };
     let statistic = Statistic::Percentile { percent: 99.0 };
     let found = compare(&[pair], statistic, 0.05, Resampling::seeded(1)).unwrap();
     let text = round_trip(&found);
     assert!(text.contains(r#""verdict":"faster""#), "{text}");
-    assert!(
-        text.contains(r#""statistic":{"percentile":{"percent":99.0}}"#),
-        "{text}"
-    );
-    let history: Vec<f64> = (0..30)
-        .map(|i| f64::from(1000 - i / 20 * 300 + i % 4))
-        .collect();
+    assert!(text.contains(r#""statistic":{"percentile":{"percent":99.0}}"#), "{text}");
+    let history: Vec<f64> = (0..30).map(|i| f64::from(1000 - i / 20 * 300 + i % 4)).collect();
     let changes = change_points(&history, ChangePointSettings::seeded(1));
     assert_eq!(changes.len(), 1);
     round_trip(&changes);

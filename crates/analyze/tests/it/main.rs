@@ -1,9 +1,6 @@
-//! The analysis against inputs whose answer is known.
+//! Tests of the analysis with known answers.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 mod access_pattern;
 mod findings_of_traces;

@@ -1,5 +1,5 @@
-//! The verdict of recorded runs whose faults are known. `dyno-bench verdict "" FOLDER` records them; those that are kept
-//! here are what it recorded, with nothing chosen but the machine.
+//! Verdicts of recorded runs with known faults. `dyno-bench verdict "" FOLDER` records them; the ones in the
+//! repository are unselected except for the machine.
 
 use dyno_analyze::timeline::timeline;
 use dyno_analyze::verdict::{Bench, Cause, judge};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 fn folders() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded-faults");
-    let entries = fs::read_dir(all).expect("the recorded runs are in the repository");
+    let entries = fs::read_dir(all).expect("the recorded runs of the repository");
     let mut folders: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("it can be read").path())
+        .map(|entry| entry.expect("a readable entry").path())
         .filter(|path| path.is_dir())
         .collect();
     folders.sort();
@@ -19,7 +19,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 fn found(folder: &Path) -> Vec<Cause> {
-    let run = Run::open(folder).expect("it can be opened");
+    let run = Run::open(folder).expect("a readable run");
     let bench = Bench {
         document: &run.document,
         tables: &run.metrics,
@@ -32,11 +32,11 @@ fn found(folder: &Path) -> Vec<Cause> {
 }
 
 #[test]
-fn the_fault_is_named_first_and_a_run_without_one_is_left_alone() {
+fn fault_is_named_first_and_clean_run_has_none() {
     let mut wrong = Vec::new();
     let (mut faults, mut clean) = (0, 0);
     for folder in folders() {
-        let text = fs::read_to_string(folder.join("truth.txt")).expect("the truth is known");
+        let text = fs::read_to_string(folder.join("truth.txt")).expect("the known fault");
         let truth: Vec<&str> = text.lines().collect();
         let causes = found(&folder);
         let names: Vec<String> = causes.iter().map(|cause| name(*cause)).collect();
@@ -52,15 +52,12 @@ fn the_fault_is_named_first_and_a_run_without_one_is_left_alone() {
             wrong.push(format!("{}: {truth:?}, found {names:?}", folder.display()));
         }
     }
-    assert!(
-        faults >= 10 && clean >= 10,
-        "{faults} faults, {clean} clean runs"
-    );
+    assert!(faults >= 10 && clean >= 10, "{faults} faults, {clean} clean runs");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// As it is written in a record.
+/// Its name in records.
 fn name(cause: Cause) -> String {
-    let value = serde_json::to_value(cause).expect("it has a name");
-    value.as_str().expect("it is a name").to_owned()
+    let value = serde_json::to_value(cause).expect("a name");
+    value.as_str().expect("a string").to_owned()
 }

@@ -1,19 +1,19 @@
-//! Recorded runs for the tests of the rules: what the verdict reads, and nothing that tells of the machine that they were
-//! recorded on.
+//! Saves recorded runs as test cases of the verdict rules: only the files that the verdict reads, and nothing that identifies the
+//! machine.
 
 use anyhow::{Context, Result};
 use dyno_record::model::{Environment, RunDocument, SourceKind};
 use std::fs;
 use std::path::Path;
 
-/// What the verdict reads of a run directory.
+/// Folders of a run directory that the verdict reads.
 const FOLDERS: [&str; 2] = ["metrics", "series"];
-/// The largest of their files, of which no rule reads anything.
+/// The largest file in them, which no rule reads.
 const NOT_READ: &str = "sub-second.csv";
-/// Where the truth is written: a cause in each line, none of a run without a fault.
+/// File with the true causes, one per line; empty for a run without a fault.
 const TRUTH: &str = "truth.txt";
 
-/// Copies a run with the causes that are true for it into a folder, under the name that it has.
+/// Copies a run with its true causes into a folder, under the run's name.
 pub(super) fn keep(run: &Path, into: &Path, truth: &[&str]) -> Result<()> {
     let name = run.file_name().context("a run has a name")?;
     let folder = into.join(name);
@@ -60,11 +60,7 @@ fn make_anonymous(document: &mut RunDocument) {
     document.placement = None;
     document.selfcheck = None;
     for key in ["data_dir", "data_dirs"] {
-        if let Some(server) = document
-            .plan
-            .get_mut("server")
-            .and_then(|one| one.as_object_mut())
-        {
+        if let Some(server) = document.plan.get_mut("server").and_then(|one| one.as_object_mut()) {
             server.remove(key);
         }
     }

@@ -1,4 +1,4 @@
-//! Arguments of `dyno fleet` and of its agents.
+//! Arguments of `dyno fleet` and `dyno agent`.
 
 use super::experiments::{
     AbArguments, ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
@@ -14,7 +14,7 @@ use dyno_plan::units::Span;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Where folders of runs are made on hosts if nobody says another place.
+/// Default parent directory of run directories on hosts.
 pub(crate) const HOST_FOLDER: &str = "/var/tmp";
 
 #[derive(Debug, Args)]
@@ -23,30 +23,30 @@ pub(crate) struct FleetArguments {
     pub(crate) command: FleetCommand,
 }
 
-/// What can be done on many hosts.
+/// Commands that run on many hosts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
-    /// As `dyno run`
+    /// Run one or more workloads, as `dyno run` does
     Run(Box<OnHosts<SuiteArguments>>),
-    /// As `dyno soak`
+    /// Run a workload for hours, as `dyno soak` does
     Soak(Box<OnHosts<SoakArguments>>),
-    /// As `dyno sweep`
+    /// Measure at several loads or settings, as `dyno sweep` does
     Sweep(Box<OnHosts<SweepArguments>>),
-    /// As `dyno xmax`
+    /// Find the highest rate, as `dyno xmax` does
     Xmax(Box<OnHosts<XmaxArguments>>),
-    /// As `dyno slo`
+    /// Find the highest rate that meets an objective, as `dyno slo` does
     Slo(Box<OnHosts<SloArguments>>),
-    /// As `dyno ab`
+    /// Compare two plans or settings, as `dyno ab` does
     Ab(Box<OnHosts<AbArguments>>),
-    /// As `dyno tune`
+    /// Search for better settings, as `dyno tune` does
     Tune(Box<OnHosts<TuneArguments>>),
-    /// As `dyno resume`, of an experiment that began on a fleet
+    /// Continue an interrupted experiment of a fleet, as `dyno resume` does
     Resume(Box<OnHosts<ResumeArguments>>),
-    /// Write what another system needs to run the fleet of a plan
+    /// Write the manifests to run a plan's fleet on another system
     Render(RenderArguments),
 }
 
-/// A verb, and the hosts that it is done on.
+/// A command and the hosts that run it.
 #[derive(Debug, Args)]
 pub(crate) struct OnHosts<T: Args> {
     #[command(flatten)]
@@ -55,10 +55,10 @@ pub(crate) struct OnHosts<T: Args> {
     pub(crate) verb: T,
 }
 
-/// The hosts of a fleet, and where they meet.
+/// The hosts of a fleet and their Redis.
 #[derive(Debug, Args)]
 pub(crate) struct HostArguments {
-    /// Inventory of Ansible with the hosts of the plan
+    /// Ansible inventory with the hosts of the plan
     #[arg(
         long,
         value_name = "FILE",
@@ -66,18 +66,18 @@ pub(crate) struct HostArguments {
         help_heading = "Fleet"
     )]
     pub(crate) inventory: Option<PathBuf>,
-    /// Pods of `[fleet.kubernetes]` in place of hosts, in the cluster that `kubectl` is set to
+    /// Use the pods of `[fleet.kubernetes]` instead of hosts, in the current cluster of `kubectl`
     #[arg(long, conflicts_with = "inventory", help_heading = "Fleet")]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
     pub(crate) redis: RedisArguments,
-    /// Name of the run in Redis and on the hosts, up to 56 letters, digits, `.`, `_` and `-`; default: one of its own
+    /// Name of the run in Redis and on the hosts: up to 56 letters, digits, `.`, `_` and `-` (default: generated)
     #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
     pub(crate) run: Option<String>,
-    /// Keep the logs of all hosts here; default: nothing is kept
+    /// Keep the logs of all hosts in this folder (default: do not keep them)
     #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
     pub(crate) logs: Option<PathBuf>,
-    /// Folder on each host that a folder for the run is made in, and taken away from
+    /// Parent directory for the run directory on each host
     #[arg(
         long,
         value_name = "DIR",
@@ -85,30 +85,25 @@ pub(crate) struct HostArguments {
         help_heading = "Fleet"
     )]
     pub(crate) host_folder: String,
-    /// Follow the advice of these checks of `dyno doctor` on the hosts of servers for the time of the run; needs root there
+    /// Apply the changes of these `dyno doctor` checks to the server hosts during the run, or `all`; needs root there
     ///
-    /// Everything is put back at the end, also after an error. `all` stands for all checks.
-    #[arg(
-        long = "apply",
-        value_name = "CHECKS",
-        value_delimiter = ',',
-        help_heading = "Fleet"
-    )]
+    /// All changes are reverted at the end, even after an error.
+    #[arg(long = "apply", value_name = "CHECKS", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) apply: Vec<String>,
 }
 
-/// The meeting point.
+/// Options of the Redis server that the controller and the agents use.
 #[derive(Debug, Args)]
 pub(crate) struct RedisArguments {
-    /// Redis that all meet at, `redis://HOST[:PORT]`, or `rediss://` with TLS
+    /// Redis that the controller and all agents use: `redis://HOST[:PORT]`, or `rediss://` with TLS
     ///
-    /// One with a password is taken from the variable `DYNO_REDIS`, or from the file that `DYNO_REDIS_FILE` names.
+    /// Pass an address with a password in the variable `DYNO_REDIS`, or in the file that `DYNO_REDIS_FILE` names.
     #[arg(long, value_name = "URL", help_heading = "Fleet")]
     pub(crate) redis: Option<String>,
-    /// Certificates (PEM) that Redis is trusted by with `rediss://`; default: those of the system
+    /// CA certificates (PEM) to verify Redis with `rediss://` (default: the system's)
     #[arg(long, value_name = "FILE", help_heading = "Fleet")]
     pub(crate) redis_ca: Option<PathBuf>,
-    /// Take a Redis on another host without a password, or without `rediss://`: whoever reaches it can give work to all agents
+    /// Allow Redis on another host without a password or `rediss://`; anyone who reaches it can then control all agents
     #[arg(long, help_heading = "Fleet")]
     pub(crate) insecure_redis: bool,
 }
@@ -123,57 +118,57 @@ pub(crate) struct AgentArguments {
     /// Number of this agent in the run, from 0
     #[arg(long, value_name = "N", env = "DYNO_AGENT_INDEX")]
     pub(crate) index: u32,
-    /// Name of this host in the record; default: its own
+    /// Name of this host in the record (default: its host name)
     #[arg(long, value_name = "NAME", env = "DYNO_AGENT_HOST")]
     pub(crate) host: Option<String>,
-    /// Start servers in place of loading them
+    /// Start servers instead of loading them
     #[arg(long)]
     pub(crate) serve: bool,
-    /// Read this host and the server that listens on PORT, and start nothing; again for more servers
+    /// Observe this host and the server that listens on PORT, and start nothing; may be repeated
     ///
-    /// DIR holds its data; without it, the folder that is on its command line.
+    /// DIR is the server's data folder (default: the folder on its command line).
     #[arg(long, value_name = "PORT[=DIR]", value_parser = watched, conflicts_with = "serve")]
     pub(crate) watch: Vec<WatchedServer>,
-    /// Folder for data and logs of servers
+    /// Folder for server data and logs
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Program of a server that the work may name by its path; again for more
+    /// Allow the task to start this server program; may be repeated
     #[arg(long = "mongod", value_name = "PATH", requires = "serve")]
     pub(crate) programs: Vec<PathBuf>,
-    /// Folder that the work may name for data, besides that of `--folder`; again for more
+    /// Allow the task to use this data folder, in addition to `--folder`; may be repeated
     #[arg(long = "data-dir", value_name = "DIR", requires = "serve")]
     pub(crate) data_folders: Vec<PathBuf>,
-    /// Parameter of a server that the work may set, with this value; again for more
+    /// Allow the task to set this server parameter to this value; may be repeated
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter, requires = "serve")]
     pub(crate) parameters: Vec<String>,
-    /// Network card whose packets the work may send to other CPUs, as `--rps` of `dyno run`; again for more
+    /// Allow the task to spread the packets of this network card, as `dyno run --rps` does; may be repeated
     #[arg(long = "rps", value_name = "INTERFACE[=CPULIST]", requires = "serve")]
     pub(crate) cards: Vec<String>,
-    /// Checks of `dyno doctor` whose advice is followed on this host for the time of the run
+    /// Apply the changes of these `dyno doctor` checks to this host during the run
     #[arg(long = "apply", value_name = "CHECKS", value_delimiter = ',')]
     pub(crate) apply: Vec<String>,
-    /// The work may have servers that others reach without a password
+    /// Allow the task to start servers that others can reach without a password
     #[arg(long, requires = "serve")]
     pub(crate) without_password: bool,
-    /// The work may have servers that others reach without TLS
+    /// Allow the task to start servers that others can reach without TLS
     #[arg(long, requires = "serve")]
     pub(crate) without_tls: bool,
-    /// Address that servers may listen on, besides those of loopback
+    /// Allow servers to listen on this address, in addition to loopback
     #[arg(long, value_name = "ADDRESS", requires = "serve")]
     pub(crate) listen: Option<IpAddr>,
-    /// Host of a member that servers may be joined with into a replica set; again for more
+    /// Allow servers to join a replica set with members on this host; may be repeated
     #[arg(long = "member", value_name = "HOST", requires = "serve")]
     pub(crate) members: Vec<String>,
-    /// File with users and certificates of the servers, as the controller writes it; it may be `/dev/stdin`
+    /// File with the users and certificates of the servers, as written by the controller; may be `/dev/stdin`
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub(crate) secrets: Option<PathBuf>,
-    /// Host that the work may have loaded; again for more; default: this one, by loopback or a socket
+    /// Allow the task to load servers on this host; may be repeated (default: this host, by loopback or a socket)
     #[arg(long = "target", value_name = "HOST", conflicts_with_all = ["serve", "watch"])]
     pub(crate) targets: Vec<String>,
-    /// Remove that folder when the controller or Redis has gone, and nobody else would; it must have been made for the run
+    /// Remove `--folder` if the controller or Redis is gone; the folder must have been made for the run
     #[arg(long, requires = "folder")]
     pub(crate) remove_folder: bool,
-    /// Longest wait for Redis and the controller
+    /// Maximum time to wait for Redis and the controller
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, default_value = "1m")]
     pub(crate) join_within: Span,
     /// Path of the embedded server `secantusd-rs`
@@ -181,15 +176,15 @@ pub(crate) struct AgentArguments {
     pub(crate) embedded_server: Option<PathBuf>,
 }
 
-/// A parameter as it stands after `--setParameter`.
+/// Accepts `NAME=VALUE`, the form that `--setParameter` takes.
 fn parameter(text: &str) -> Result<String, String> {
     let name = text.split_once('=').map(|(name, _)| name);
     name.filter(|name| !name.is_empty())
-        .ok_or("it must be a name and a value, such as `ttlMonitorEnabled=false`")?;
+        .ok_or("it must be `NAME=VALUE`, such as `ttlMonitorEnabled=false`")?;
     Ok(text.to_owned())
 }
 
-/// A server of somebody else on this machine.
+/// Parses `PORT` or `PORT=DIR` of a server that another program started.
 fn watched(text: &str) -> Result<WatchedServer, String> {
     let (port, folder) = match text.split_once('=') {
         Some((port, folder)) => (port, Some(folder)),
@@ -198,22 +193,19 @@ fn watched(text: &str) -> Result<WatchedServer, String> {
     let port = port.parse().ok().filter(|port| *port > 0);
     let port = port
         .filter(|_| folder != Some(""))
-        .ok_or("it must be a port, or a port and a folder, such as `27017=/data/db`")?;
-    Ok(WatchedServer {
-        port,
-        folder: folder.map(Into::into),
-    })
+        .ok_or("it must be `PORT` or `PORT=DIR`, such as `27017=/data/db`")?;
+    Ok(WatchedServer { port, folder: folder.map(Into::into) })
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RenderArguments {
-    /// The system
+    /// System to write manifests for
     #[arg(value_name = "SYSTEM")]
     pub(crate) system: RenderSystem,
-    /// A plan with `[fleet.kubernetes]`; may be left out with `--wsf`
+    /// Plan with a `[fleet.kubernetes]` table; optional with `--wsf`
     #[arg(value_name = "PLAN", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) plan: Option<String>,
-    /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment, as `dyno fleet run` does
+    /// Read the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment, as `dyno fleet run` does
     #[arg(
         long,
         value_name = "DEFAULTS",
@@ -222,7 +214,7 @@ pub(crate) struct RenderArguments {
         default_missing_value = "given"
     )]
     pub(crate) wsf: Option<WsfDefaults>,
-    /// Folder for the manifests, which must not exist or be empty
+    /// Empty or new folder for the manifests
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Name of the run in Redis
@@ -230,7 +222,7 @@ pub(crate) struct RenderArguments {
     pub(crate) run: String,
 }
 
-/// Systems that manifests are written for.
+/// Systems that can run a fleet from manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RenderSystem {
     /// Manifests for `kubectl apply -k`

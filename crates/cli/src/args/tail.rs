@@ -13,15 +13,14 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct TailArguments {
-    /// What is measured: `tail`, `tail-riddle`, `tail-pool`, or a plan file with a `[tail]` table; see `docs/tail.md`
+    /// Plan: `tail`, `tail-riddle`, `tail-pool`, or a plan file with a `[tail]` table; see `docs/tail.md`
     #[arg(value_name = "PLAN", default_value = "tail", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) plan: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// Send the messages through a server that is already running
+    /// Send the messages through a server that is already running, by its connection string
     ///
-    /// A connection string. The variable keeps credentials out of the list of processes. The collection must not be there; it is
-    /// created and dropped again.
+    /// The collection must not exist; it is created and dropped again. The variable keeps credentials out of the process list.
     #[arg(
         long,
         value_name = "URI",
@@ -37,79 +36,79 @@ pub(crate) struct TailArguments {
     pub(crate) price: PriceArguments,
     #[command(flatten)]
     pub(crate) grafana: GrafanaArguments,
-    /// Folder of the experiment; default: `experiments/TIME-tail-NAME`
+    /// Folder of the experiment (default: `experiments/TIME-tail-NAME`)
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageArguments,
-    /// Print the plan and do nothing
+    /// Print the plan without running it
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 }
 
-/// Which messages are sent, by whom and to whom.
+/// The messages, their producers and their consumers.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct SendingArguments {
-    /// Drivers whose producers are measured, one after the other: folders of `drivers/`; default: all that can run here
+    /// Drivers of the producers, measured in turn: folders of `drivers/` (default: all that can run here)
     #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
     pub(crate) producer: Vec<String>,
-    /// Drivers whose consumers get the messages; default: `wire`
+    /// Drivers of the consumers (default: `wire`)
     #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
     pub(crate) consumer: Vec<String>,
-    /// Messages of each producer, such as `10k`; default: 100000
+    /// Messages per producer, such as `10k` (default: 100000)
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) messages: Option<u64>,
-    /// Messages per second that are due, whatever the server does; default: each as soon as it may be sent
+    /// Offered messages per second (default: send each message as soon as `--in-flight` allows)
     #[arg(long, value_name = "R")]
     pub(crate) rate: Option<f64>,
-    /// Most inserts without an answer, or `unbounded`; several are measured one after the other; default: 1
+    /// Maximum number of unanswered inserts, or `unbounded`; several values are measured in turn (default: 1)
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     pub(crate) in_flight: Vec<String>,
-    /// Connections of a driver's pool; several are measured one after the other; default: 100
+    /// Connections in a driver's pool; several values are measured in turn (default: 100)
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub(crate) pool: Vec<u32>,
-    /// Measure each combination this often, in rounds that have all of them in a random order; default: 1
+    /// Measure each combination N times, in rounds of all combinations in random order (default: 1)
     ///
-    /// The report then has intervals, and says which differences are beyond them. `--seed` fixes the order.
+    /// With 2 or more the report has intervals, and shows which differences exceed them. `--seed` fixes the order.
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<u32>,
-    /// Producers at once; default: 1
+    /// Concurrent producers (default: 1)
     #[arg(long, value_name = "P")]
     pub(crate) producers: Option<u32>,
-    /// Consumers at once, each of which gets all messages; default: 1
+    /// Concurrent consumers; each receives all messages (default: 1)
     #[arg(long, value_name = "C")]
     pub(crate) consumers: Option<u32>,
-    /// Run the producers on another host, as `ssh` takes it
+    /// Run the producers on another host, named as for `ssh`
     ///
-    /// Its clock is compared with that of this host all along; see `docs/tail.md`. `DYNO_SSH` names a program in place of `ssh`.
+    /// The clocks of the hosts are compared continuously, see `docs/tail.md`. `DYNO_SSH` names a program to use instead of `ssh`.
     #[arg(long, value_name = "HOST")]
     pub(crate) producer_host: Option<String>,
-    /// Run the consumers on another host
+    /// Run the consumers on another host, named as for `ssh`
     #[arg(long, value_name = "HOST")]
     pub(crate) consumer_host: Option<String>,
-    /// Folder of the drivers on other hosts; default: the same as here
+    /// Folder of the drivers on other hosts (default: the same as here)
     #[arg(long, value_name = "DIR")]
     pub(crate) host_drivers: Option<String>,
-    /// Bytes added to each message; default: 100
+    /// Bytes added to each message (default: 100)
     #[arg(long, value_name = "BYTES", value_parser = quantity::<Bytes>)]
     pub(crate) size: Option<Bytes>,
-    /// Size of the capped collection; default: room for all messages
+    /// Size of the capped collection (default: room for all messages)
     #[arg(long, value_name = "BYTES", value_parser = quantity::<Bytes>)]
     pub(crate) capped_size: Option<Bytes>,
-    /// Write concern of the inserts: `0`, `1`, another number, or `majority`; default: 1
+    /// Write concern of the inserts: a number or `majority` (default: 1)
     #[arg(long, value_name = "W")]
     pub(crate) write_concern: Option<String>,
-    /// How consumers get messages; default: `tailable`
+    /// How consumers receive messages (default: `tailable`)
     #[arg(long, value_name = "MODE", value_parser = one_of(TailMode::NAMES))]
     pub(crate) mode: Option<TailMode>,
-    /// Time that a consumer spends on each message: a slow consumer
+    /// Time that a consumer spends on each message, to simulate slow consumers
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) work: Option<Span>,
-    /// Start of all random sequences; default: 42
+    /// Seed of all random sequences (default: 42)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Folder of the drivers; default: `drivers` here or in the project that this program was built from
+    /// Folder of the drivers (default: `drivers` here, or in the project that built this program)
     #[arg(long, value_name = "DIR", env = "DYNO_DRIVERS")]
     pub(crate) drivers: Option<PathBuf>,
 }

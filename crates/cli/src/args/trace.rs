@@ -1,4 +1,4 @@
-//! Arguments of the tracer, and of the experiment with index builds.
+//! Arguments of `dyno trace` and `dyno index-build`.
 
 use super::names::{one_of, some_of};
 use super::run::{ExtentArguments, OF_STARTED, StartArguments};
@@ -15,64 +15,64 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
-    /// Trace this process, its threads and what it starts; can be given several times
+    /// Trace this process, its threads and its children; may be repeated
     #[arg(long = "pid", value_name = "PID", help_heading = "What is traced",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) processes: Vec<u32>,
-    /// Trace the server on this machine that a connection string leads to; its files are told by what they hold
+    /// Trace the server at this connection string, on this machine; its files are shown by their content
     #[arg(long, value_name = "URI", help_heading = "What is traced",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Option<String>,
-    /// Only files that this pattern fits, such as `*.wt`; one with `/` is a pattern of whole paths. Can be given several times
+    /// Only files that match, such as `*.wt`; a pattern with `/` matches whole paths; may be repeated
     #[arg(long = "file", value_name = "PATTERN", help_heading = "What is traced",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) files: Vec<String>,
-    /// Trace reads, and accesses to mapped files; without this, `--writes` and `--fsync` all three
+    /// Trace reads and accesses to mapped files (default: all of `--reads`, `--writes`, `--fsync`)
     #[arg(long, help_heading = "What is traced")]
     pub(crate) reads: bool,
     /// Trace writes
     #[arg(long, help_heading = "What is traced")]
     pub(crate) writes: bool,
-    /// Trace flushes: `fsync`, `fdatasync` and the like
+    /// Trace flushes, such as `fsync` and `fdatasync`
     #[arg(long, help_heading = "What is traced")]
     pub(crate) fsync: bool,
-    /// Leave out calls for fewer bytes
+    /// Ignore calls for fewer bytes
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "What is traced")]
     pub(crate) smallest: Option<Bytes>,
-    /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
+    /// End after this time, and ask COMMAND to end (default: when COMMAND or the processes end, or Ctrl-C)
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::<Span>, help_heading = "How")]
     pub(crate) length: Option<Span>,
-    /// Keep counts and histograms of each file, and no single calls: costs less, stays small for days
+    /// Keep counts and histograms per file instead of single calls: cheaper, and small enough for days
     #[arg(long, help_heading = "How")]
     pub(crate) aggregated: bool,
-    /// Leave the block layer out: what was read from the page cache is not told from what was read from the device
+    /// Do not trace the block layer: reads from the page cache and from the device are not distinguished
     #[arg(long, help_heading = "How")]
     pub(crate) no_block: bool,
-    /// Have the kernel count how long the probes run, which makes each of them a little slower
+    /// Measure how long the probes run in the kernel, which slows them slightly
     #[arg(long, help_heading = "How")]
     pub(crate) cost: bool,
-    /// Memory for events on their way from the kernel, a power of two; more of it loses fewer under bursts
+    /// Buffer for events from the kernel, a power of two; a larger buffer loses fewer events in bursts
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, default_value = "16MiB", help_heading = "How")]
     pub(crate) buffer: Bytes,
-    /// A call that begins at most this far behind the end of an earlier one of its stream still continues it
+    /// Largest gap between the end of one call and the start of the next in the same stream
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, default_value = "128KiB", help_heading = "Output")]
     pub(crate) gap: Bytes,
     #[command(flatten)]
     pub(crate) part: TracePart,
-    /// Folder of the trace; default: `runs/TIME-trace`
+    /// Folder of the trace (default: `runs/TIME-trace`)
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageArguments,
-    /// Program to start and trace, with its arguments, after `--`
+    /// Program to start and trace, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-/// In which form a record of another kind than a run is shown.
+/// Format options of records other than runs.
 #[derive(Debug, Args)]
 pub(crate) struct PageArguments {
-    /// What to print
+    /// Format of the report on standard output
     #[arg(
         long,
         value_name = "FORMAT",
@@ -85,27 +85,24 @@ pub(crate) struct PageArguments {
     pub(crate) extent: ExtentArguments,
 }
 
-/// Which part of a trace is looked at.
+/// Part of a trace to show.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TracePart {
-    /// Only calls that began in this part of the trace, such as `10s..40s`, counted from its start; either end can be absent
+    /// Show only calls that began in this time range, such as `10s..40s`, `..40s` or `10s..`, from the start of the trace
     #[arg(long, value_name = "FROM..TO", value_parser = parse_window, help_heading = "Output")]
     pub(crate) window: Option<TimeRange>,
-    /// Show the figures of each piece of this length too
+    /// Also show the figures of each slice of this length
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Output")]
     pub(crate) slices: Option<Span>,
 }
 
 impl From<&TracePart> for dyno_results::trace::TracePart {
     fn from(part: &TracePart) -> Self {
-        Self {
-            window: part.window,
-            slices: part.slices.map(|length| length.0),
-        }
+        Self { window: part.window, slices: part.slices.map(|length| length.0) }
     }
 }
 
-/// Reads `FROM..TO`.
+/// Parses `FROM..TO`, where either end may be absent.
 fn parse_window(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text
         .split_once("..")
@@ -114,21 +111,18 @@ fn parse_window(text: &str) -> Result<TimeRange, String> {
         "" => Ok(None),
         text => quantity(text).map(|Span(time)| Some(time)),
     };
-    let window = TimeRange {
-        from: time(from)?.unwrap_or_default(),
-        to: time(to)?,
-    };
+    let window = TimeRange { from: time(from)?.unwrap_or_default(), to: time(to)? };
     match window.to {
-        Some(to) if to <= window.from => Err("it ends before it begins".to_owned()),
+        Some(to) if to <= window.from => Err("the end must be after the start".to_owned()),
         _ => Ok(window),
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct IndexBuildArguments {
-    /// How the documents come into the collection: a built-in layout, or a plan file with an `[index_build]` table
+    /// Layout of the documents on disk: a built-in layout, or a plan file with an `[index_build]` table
     ///
-    /// Built-in: `ordered`, `shuffled`, `concurrent`, `churned`, `migrated`. See `docs/index-build.md`.
+    /// Built-in layouts: `ordered`, `shuffled`, `concurrent`, `churned`, `migrated`. See `docs/index-build.md`.
     #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) layout: String,
     #[command(flatten)]
@@ -137,10 +131,10 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) price: PriceArguments,
     #[command(flatten)]
     pub(crate) grafana: GrafanaArguments,
-    /// Build the index on a server on this machine that is already running: on one of its collections, or on documents that are loaded
-    /// into it and stay
+    /// Build the index on a running server on this machine, by its connection string
     ///
-    /// A connection string. The variable keeps credentials out of the list of processes.
+    /// The index is built on an existing collection (`--collection`), or on documents that are loaded and kept. The variable keeps
+    /// credentials out of the process list.
     #[arg(
         long,
         value_name = "URI",
@@ -150,10 +144,10 @@ pub(crate) struct IndexBuildArguments {
         conflicts_with_all = OF_STARTED
     )]
     pub(crate) uri: Option<String>,
-    /// Take this collection as it is, and load nothing; of `--uri` or `--data-dir`
+    /// Use this existing collection of `--uri` or `--data-dir`, and load nothing
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data", conflicts_with = "layout")]
     pub(crate) collection: Option<(String, String)>,
-    /// Documents that are loaded, such as `40k` or `20M`; default of the built-in layouts: 40000, of 3 KB each
+    /// Documents to load, such as `40k` or `20M` (built-in layouts: 40000 documents of 3 KB)
     #[arg(
         long,
         value_name = "N",
@@ -162,52 +156,51 @@ pub(crate) struct IndexBuildArguments {
         conflicts_with = "collection"
     )]
     pub(crate) records: Option<u64>,
-    /// Start of all random sequences; the same seed makes the same documents; default: 42
+    /// Seed of all random sequences; the same seed makes the same documents (default: 42)
     #[arg(long, value_name = "N", help_heading = "Data")]
     pub(crate) seed: Option<u64>,
-    /// Fields of the index, such as `date:-1,number:1`; default: `date`
+    /// Fields of the index, such as `date:-1,number:1` (default: `date`)
     #[arg(long, value_name = "FIELD[:-1],…", help_heading = "Index", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) keys: Option<String>,
-    /// Leave caches as they are, in place of restarting the server and dropping the page cache, which needs root
+    /// Keep the caches, instead of restarting the server and dropping the page cache (which needs root)
     #[arg(long, help_heading = "Index")]
     pub(crate) warm: bool,
-    /// Give the documents another order on the disk, verify them, and build the index again
+    /// Reorder the documents on disk, verify them, and build the index again
     ///
-    /// `rewrite` copies them in the order of `_id`, `natural-copy` in the order of the server, `dump` goes by a file,
-    /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
+    /// `rewrite` copies them in `_id` order, `natural-copy` in the server's order, `dump` copies them through a file, `compact`
+    /// runs the server's `compact`. Nothing is dropped before its copy is verified.
     #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES), help_heading = "Index")]
     pub(crate) remedy: Option<Remedy>,
-    /// Apply the remedy on this server of `--topology split=N` only, such as `split-1`; default: on all of them
+    /// Apply the remedy only to this server of `--topology split=N`, such as `split-1` (default: to all servers)
     #[arg(long, value_name = "SERVER", value_parser = NonEmptyStringValueParser::new(), help_heading = "Index", requires = "remedy")]
     pub(crate) remedy_on: Option<String>,
-    /// Repeat each build so often without a trace, in turns with one under trace, to tell what tracing costs; default: 1
+    /// Repeat each build N times without a trace, alternating with traced builds, to measure the cost of tracing (default: 1)
     ///
-    /// With 2 and more the cost has an interval. 0: build under trace only.
+    /// With 2 or more the cost has an interval. With 0 all builds are traced.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = "Index")]
     pub(crate) untraced: Option<u32>,
-    /// Prepare storage for the data, such as `ext4 on loop:4GiB at 200 iops`, and take it away again
+    /// Prepare storage for the data, such as `ext4 on loop:4GiB at 200 iops`, and remove it afterwards; needs root
     ///
-    /// A limit of operations applies while an index is built, so that a fast machine shows what a disk with seeks does. Needs
-    /// root.
+    /// The limit of operations applies during index builds, so that a fast machine behaves like a disk with seeks.
     #[arg(long, value_name = "STORAGE", help_heading = "Index")]
     pub(crate) storage: Option<Storage>,
-    /// Folder of the experiment; default: `experiments/TIME-index-build-NAME`
+    /// Folder of the experiment (default: `experiments/TIME-index-build-NAME`)
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageArguments,
-    /// Print the plan and do nothing
+    /// Print the plan without running it
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 }
 
-/// `database.collection`, of which the latter may have more dots.
+/// Parses `database.collection`; the collection name may contain dots.
 fn namespace(text: &str) -> Result<(String, String), String> {
     match text.split_once('.') {
         Some((database, collection)) if !database.is_empty() && !collection.is_empty() => {
             Ok((database.to_owned(), collection.to_owned()))
         }
-        _ => Err("give the database and the collection, such as `shop.orders`".to_owned()),
+        _ => Err("it must be `DATABASE.COLLECTION`, such as `shop.orders`".to_owned()),
     }
 }
 

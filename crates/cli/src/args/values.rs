@@ -1,15 +1,15 @@
-//! How values are read that have a form of their own.
+//! Parsers for option values.
 
 use dyno_plan::units::{Rate, Span, UnitError};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A number with its unit.
+/// Parses a number with a unit.
 pub(super) fn quantity<T: FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: UnitError| error.to_string())
 }
 
-/// A length of time above 0.
+/// Parses a time above 0.
 pub(super) fn span_above_0(text: &str) -> Result<Span, String> {
     match quantity::<Span>(text)? {
         Span(Duration::ZERO) => Err("it must be above 0".into()),
@@ -17,15 +17,11 @@ pub(super) fn span_above_0(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A whole number of things: `10000`, `10k`, `2M` or `2m`.
+/// Parses a whole number: `10000`, `10k`, `2M` or `2m`.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let text = &text
-        .strip_suffix('m')
-        .map_or(text.to_owned(), |number| format!("{number}M"));
-    let short = text
-        .strip_suffix(['k', 'K', 'M'])
-        .and(text.parse::<Rate>().ok());
+    let text = &text.strip_suffix('m').map_or(text.to_owned(), |number| format!("{number}M"));
+    let short = text.strip_suffix(['k', 'K', 'M']).and(text.parse::<Rate>().ok());
     match (text.parse::<u64>(), short) {
         (Ok(number), _) => Ok(number),
         (Err(_), Some(Rate(number))) if number.fract() == 0.0 && number < 1e15 => Ok(number as u64),
@@ -33,17 +29,17 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A percentile above 0 and below 100 with a time: `75=5ms`.
+/// Parses a percentile above 0 and below 100 with a time: `75=5ms`.
 pub(super) fn percentile(text: &str) -> Result<(f64, Span), String> {
-    let (percent, time) = text
-        .split_once('=')
-        .ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
+    let (percent, time) =
+        text.split_once('=').ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
     match percent.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, quantity(time.trim())?)),
         _ => Err("the percentile must be above 0 and below 100, such as in `75=5ms`".into()),
     }
 }
 
+/// Parses `KEY=VALUE` and trims both.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -53,7 +49,7 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A share, whatever its size: `5%` or `0.05`.
+/// Parses a share, `5%` or `0.05`, without a range check.
 fn any_share(text: &str) -> Option<f64> {
     let (number, of) = match text.trim().strip_suffix('%') {
         Some(percent) => (percent, 100.0),
@@ -63,19 +59,19 @@ fn any_share(text: &str) -> Option<f64> {
     Some(number / of)
 }
 
-/// A share above 0 and below 1.
+/// Parses a share above 0 and below 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     any_share(text)
         .filter(|share| *share > 0.0 && *share < 1.0)
         .ok_or_else(|| "it must be above 0 and below 1, such as `5%` or `0.05`".into())
 }
 
-/// A share that may be none of it. The plan refuses one that is out of range, with all else that is wrong there.
+/// Parses a share that may be 0. The plan checks the range, together with its other errors.
 pub(super) fn share_or_none(text: &str) -> Result<f64, String> {
     any_share(text).ok_or_else(|| "it must be from 0 to 1, such as `1%` or `0.01`".into())
 }
 
-/// A share that may be all of it.
+/// Parses a share above 0 and at most 1.
 pub(super) fn share_or_all(text: &str) -> Result<f64, String> {
     match text.trim() {
         "100%" | "1" => Ok(1.0),
@@ -84,17 +80,18 @@ pub(super) fn share_or_all(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Accepts numbers separated by dots, with an optional suffix after `-`.
 pub(super) fn server_version(text: &str) -> Result<String, String> {
     let numbers = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let release = text.split('-').next().unwrap_or_default();
     if release.split('.').all(numbers) {
         Ok(text.to_owned())
     } else {
-        Err("a version is numbers with dots between, such as `8.0.3`".into())
+        Err("a version consists of numbers separated by dots, such as `8.0.3`".into())
     }
 }
 
-/// A SHA-256 in hexadecimal digits.
+/// Parses a SHA-256 in hexadecimal digits and returns it in lower case.
 pub(super) fn sha256(text: &str) -> Result<String, String> {
     let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_one {
@@ -104,6 +101,7 @@ pub(super) fn sha256(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses `NAME=VALUE`; the value is kept as it is.
 pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -129,16 +127,7 @@ mod tests {
         ] {
             assert_eq!(count(text), Ok(number), "{text}");
         }
-        for text in [
-            "",
-            "-1",
-            "1.5",
-            "k",
-            "1.0005k",
-            "10k/s",
-            "1e3",
-            "99999999999M",
-        ] {
+        for text in ["", "-1", "1.5", "k", "1.0005k", "10k/s", "1e3", "99999999999M"] {
             assert!(count(text).is_err(), "{text}");
         }
     }
@@ -160,7 +149,7 @@ mod tests {
             (" 7 % ", 0.07),
             ("0.1%", 0.001),
             ("100%", 1.0),
-            // For the plan to refuse.
+            // The plan refuses these.
             ("2", 2.0),
             ("-1%", -0.01),
         ] {

@@ -1,4 +1,4 @@
-//! `dyno compare`: runs that exist already, side by side.
+//! `dyno compare`: compares existing runs.
 
 use crate::args::CompareArguments;
 use crate::commands::history::find_runs;
@@ -18,14 +18,12 @@ use dyno_report::experiment::comparison;
 use dyno_report::texts;
 use std::path::Path;
 
-/// See the module.
+/// Executes `dyno compare`.
 pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Error> {
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
     let operation = arguments.operation.as_deref();
-    let [(a, windows_a), (b, windows_b)] = [
-        side(&arguments.run_a, operation)?,
-        side(&arguments.run_b, operation)?,
-    ];
+    let [(a, windows_a), (b, windows_b)] =
+        [side(&arguments.run_a, operation)?, side(&arguments.run_b, operation)?];
     let found = RunComparison::new(
         [&arguments.run_a, &arguments.run_b].map(|path| path.display().to_string()),
         [&a, &b],
@@ -37,9 +35,8 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     );
     let is_known = |what: &&String| found.differences.iter().all(|one| one.what != **what);
     if let Some(unknown) = arguments.allow.iter().find(is_known) {
-        messages.warning(&format!(
-            "the runs do not differ in `{unknown}`, which is allowed"
-        ));
+        messages
+            .warning(&format!("`--allow {unknown}` has no effect: the runs do not differ in it"));
     }
     print_data(&match arguments.format {
         PageFormat::Json => pretty_json(&found),
@@ -61,7 +58,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     Ok(Exit::Done)
 }
 
-/// Refuses to decide whether B is slower where nothing follows from the runs.
+/// Fails if the runs cannot show whether B is slower.
 fn check_decides(found: &RunComparison) -> Result<(), Error> {
     let refuse = |text: String, hint: Option<&str>| {
         Err(Error::new(Kind::CheckFailed, text).with_optional_hint(hint))
@@ -75,18 +72,17 @@ fn check_decides(found: &RunComparison) -> Result<(), Error> {
         return refuse(text, Some(LONGER));
     }
     if !found.comparable {
-        let text = "the runs are not comparable, so nothing can be said about which is slower";
+        let text = "cannot decide which is slower: the runs are not comparable";
         return refuse(text.to_owned(), None);
     }
     if found.is_of_single_runs() {
-        let text =
-            "cannot decide which is slower from one run of each: how much runs vary is not known";
+        let text = "cannot decide which is slower from one run of each: the variation between runs is unknown";
         return refuse(text.to_owned(), Some(REPEAT));
     }
     Ok(())
 }
 
-/// The runs of a side with the windows of their measure phases.
+/// Opens the runs of a side with the windows of their measure phases.
 fn side(
     path: &Path,
     operation: Option<&str>,
@@ -97,7 +93,7 @@ fn side(
         folders.sort();
     }
     if folders.is_empty() {
-        // A single run; opening anything else reports the error.
+        // Opening reports the error if this is not a run.
         folders.push(path.to_owned());
     }
     let mut documents = Vec::new();
@@ -114,37 +110,31 @@ fn side(
     Ok((documents, windows))
 }
 
-/// Deepest folder with runs below the named one: a suite keeps its runs in `runs/`.
+/// Search depth for runs below a folder: a suite keeps its runs in `runs/`.
 const DEPTH: usize = 2;
 
-/// Why there is nothing to compare, and what helps.
+/// Message and hints for runs that cannot be compared.
 const TOO_SHORT: &str = "the runs are too short to compare: they need more windows with operations";
 const REPEAT: &str =
     "repeat both plans with `--repeat 5` and compare the two folders, or use `dyno ab`";
 const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
-/// Refuses an operation that a run did not measure.
+/// Fails if a run did not measure the operation.
 fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Result<(), Error> {
-    let phase = document
-        .phases
-        .iter()
-        .find(|phase| phase.name == PhaseKind::Measure);
-    let names: Vec<&str> = phase
-        .iter()
-        .flat_map(|phase| phase.operations.keys())
-        .map(String::as_str)
-        .collect();
+    let phase = document.phases.iter().find(|phase| phase.name == PhaseKind::Measure);
+    let names: Vec<&str> =
+        phase.iter().flat_map(|phase| phase.operations.keys()).map(String::as_str).collect();
     if names.contains(&operation) {
         return Ok(());
     }
-    let text = format!("`{}` has measured no `{operation}`", run.display());
+    let text = format!("`{}` did not measure `{operation}`", run.display());
     let hint = if names.is_empty() {
-        "it has measured nothing".to_owned()
+        "the run did not measure any operation".to_owned()
     } else {
-        format!("it has measured {}", names.join(", "))
+        format!("the run measured {}", names.join(", "))
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// The same runs give the same intervals.
+/// Fixed, so that the same runs give the same intervals.
 const SEED: u64 = 42;

@@ -1,4 +1,4 @@
-//! `dyno completions`: the completions of a shell.
+//! `dyno completions`: prints shell completions.
 
 use crate::args::{Arguments, CompletionArguments};
 use crate::exit::Exit;
@@ -6,15 +6,10 @@ use crate::messages::print_data;
 use clap::CommandFactory;
 use dyno_engine::Error;
 
-/// See the module.
+/// Executes `dyno completions`.
 pub(crate) fn completions(arguments: &CompletionArguments) -> Result<Exit, Error> {
     let mut text = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Arguments::command(),
-        "dyno",
-        &mut text,
-    );
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "dyno", &mut text);
     print_data(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
 }

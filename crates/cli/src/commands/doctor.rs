@@ -1,4 +1,4 @@
-//! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
+//! `dyno doctor`: checks the machine and a server, and applies and reverts changes.
 
 use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
@@ -17,7 +17,7 @@ use dyno_report::Format;
 use dyno_trace::LiveKernel;
 use std::path::Path;
 
-/// See the module.
+/// Executes `dyno doctor`.
 pub(crate) fn doctor(
     arguments: &DoctorArguments,
     surroundings: &Surroundings,
@@ -30,7 +30,7 @@ pub(crate) fn doctor(
         return revert(arguments, state_dir, messages);
     }
     let subject = subject::subject(&request(arguments), &surroundings.environment)?;
-    // Opened before looking: what is seen is not changed by another one until it is acted on.
+    // Locked before the checks, so that no other process changes settings between check and change.
     let journal = match &wanted {
         Some(_) => Some(journal::Journal::open(journal::folder(state_dir)?, root)?),
         None => None,
@@ -45,7 +45,7 @@ pub(crate) fn doctor(
             verdicts = examine(&observe(root, &subject));
         }
     }
-    // The tree of files of another machine says nothing of its kernel.
+    // A file tree of another machine does not describe its kernel.
     let tracing = (root == Path::new("/")).then(|| tracing::tracing(&LiveKernel::new()));
     print_data(&match arguments.format {
         Format::Json => text::json(&verdicts, &changed, tracing.as_ref()),
@@ -58,15 +58,15 @@ pub(crate) fn doctor(
     Ok(Exit::of_check(!fails))
 }
 
-/// A data folder that is not there yet has the storage of the one that it would be made in; one whose
-/// name is misspelt has not.
+/// Warns if the data folder does not exist, because its name may be misspelt. The storage of its nearest existing
+/// parent is then checked.
 fn tell_storage_folder(facts: &Facts, messages: Messages) {
     let folder = facts.subject.data_dir.as_deref();
     if let (Some(folder), Some(checked)) = (folder, facts.storage_folder())
         && !folder.exists()
     {
         messages.warning(&format!(
-            "there is no folder `{}`: the storage of `{}` is checked, where it would be made",
+            "the folder `{}` does not exist; checking the storage of `{}` instead",
             folder.display(),
             checked.display()
         ));
@@ -103,7 +103,7 @@ fn revert(
     Ok(Exit::of_check(outcome.refused == 0))
 }
 
-/// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.
+/// Parses the checks to apply; `None` if no changes are requested.
 pub(crate) fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Error> {
     if names.is_empty() {
         return Ok(None);
@@ -118,9 +118,5 @@ pub(crate) fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Error> 
                 .with_hint(format!("the checks are: {}", all.join(", ")))
         })
     };
-    names
-        .iter()
-        .map(parse)
-        .collect::<Result<Vec<_>, _>>()
-        .map(Some)
+    names.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
 }

@@ -1,4 +1,4 @@
-//! Verdicts as text.
+//! Text and JSON of the verdicts of `dyno doctor`.
 
 use crate::messages::pretty_json;
 use dyno_engine::doctor::journal::Outcome;
@@ -8,38 +8,33 @@ use dyno_record::verdict::{Level, Verdict};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Widest column of values found; longer ones push the rest to the right.
+/// Maximum width of the column of found values; longer values push the rest to the right.
 const FOUND_WIDTH: usize = 44;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    /// The worst of all checks.
+    /// Worst level of all checks.
     level: Level,
     verdicts: &'a [Verdict],
     changed: &'a [Undo],
-    /// Absent where another machine is looked at.
+    /// Absent for the file tree of another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracing: Option<&'a Tracing>,
 }
 
-/// One JSON document, with a line end.
+/// Formats the verdicts as one JSON document with a final newline.
 pub(crate) fn json(verdicts: &[Verdict], changed: &[Undo], tracing: Option<&Tracing>) -> String {
     let level = verdicts.iter().map(|verdict| verdict.level).max();
-    pretty_json(&Document {
-        level: level.unwrap_or(Level::Pass),
-        verdicts,
-        changed,
-        tracing,
-    })
+    pretty_json(&Document { level: level.unwrap_or(Level::Pass), verdicts, changed, tracing })
 }
 
-/// A table for people: what was changed, all checks, what to do, and a line that sums up.
+/// Formats changes, checks, recommendations and a summary for people.
 pub(crate) fn human(verdicts: &[Verdict], changed: &[Undo]) -> String {
     let mut text = String::new();
     for undo in changed {
         let _ = writeln!(
             text,
-            "changed {} from `{}` to `{}`; to take it back: {}",
+            "changed {} from `{}` to `{}`; to revert: {}",
             undo.target().display(),
             undo.before,
             undo.value(),
@@ -47,7 +42,7 @@ pub(crate) fn human(verdicts: &[Verdict], changed: &[Undo]) -> String {
         );
     }
     if !changed.is_empty() {
-        text.push_str("`dyno doctor --revert` takes all of it back\n\n");
+        text.push_str("revert all changes with `dyno doctor --revert`\n\n");
     }
     let check_width = width(verdicts.iter().map(|verdict| verdict.check.as_str()));
     let found_width = width(verdicts.iter().map(|verdict| verdict.found.as_str())).min(FOUND_WIDTH);
@@ -85,14 +80,9 @@ fn mark(level: Level) -> &'static str {
 }
 
 fn summary(verdicts: &[Verdict]) -> String {
-    let count = |level| {
-        verdicts
-            .iter()
-            .filter(|verdict| verdict.level == level)
-            .count()
-    };
+    let count = |level| verdicts.iter().filter(|verdict| verdict.level == level).count();
     format!(
-        "{} fail, {} warn, {} not known, {} pass",
+        "{} fail, {} warn, {} unknown, {} pass",
         count(Level::Fail),
         count(Level::Warn),
         count(Level::Unknown),
@@ -100,23 +90,18 @@ fn summary(verdicts: &[Verdict]) -> String {
     )
 }
 
-/// What was taken back, for people.
+/// Formats the reverted changes for people.
 pub(crate) fn reverted_human(outcome: &Outcome) -> String {
     let mut text = String::new();
     for undo in &outcome.reverted {
         let place = undo.target().display();
-        let _ = writeln!(
-            text,
-            "{place} is `{}` again, it was `{}`",
-            undo.before,
-            undo.value()
-        );
+        let _ = writeln!(text, "reverted {place} to `{}` from `{}`", undo.before, undo.value());
     }
     for change in &outcome.parameters {
         let _ = writeln!(text, "{}", change.reverted());
     }
     if text.is_empty() && outcome.refused == 0 {
-        text.push_str("there is nothing to take back\n");
+        text.push_str("no changes to revert\n");
     }
     text
 }
@@ -146,12 +131,12 @@ mod tests {
         assert_eq!(
             text,
             "FAIL  swappiness  60  advised: 0 or 1\n      why: swapping is slow\n      do:  sudo sysctl -w vm.swappiness=1\n\
-             ?     swappiness  60  advised: 0 or 1\n\n1 fail, 0 warn, 1 not known, 0 pass\n"
+             ?     swappiness  60  advised: 0 or 1\n\n1 fail, 0 warn, 1 unknown, 0 pass\n"
         );
     }
 
     #[test]
-    fn the_document_has_the_worst_level() {
+    fn json_has_the_worst_level() {
         let text = json(&[verdict(Level::Pass), verdict(Level::Warn)], &[], None);
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["level"], "warn");

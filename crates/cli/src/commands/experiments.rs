@@ -1,4 +1,4 @@
-//! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
+//! `dyno sweep`, `xmax`, `slo`, `ab`, `tune` and `resume`: from arguments to the answer of an experiment.
 
 use crate::args::{
     AbArguments, AllowName, ExperimentArguments, ExtentArguments, MetricsArguments,
@@ -31,7 +31,7 @@ use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
 use dyno_report::Format;
 use std::fmt::Write as _;
 
-/// `dyno sweep`: several loads or settings, and what they say together.
+/// Executes `dyno sweep`: measures several loads or settings.
 pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let start = &common.target.start;
@@ -52,15 +52,12 @@ pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> R
         set_by_options: given.map(|(names, _)| names).collect(),
         embedded_server: start.embedded_server.clone(),
     };
-    let (document, task) = sweep::plan(
-        &request,
-        &resolver(common, invocation),
-        invocation.environment(),
-    )?;
+    let (document, task) =
+        sweep::plan(&request, &resolver(common, invocation), invocation.environment())?;
     begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
-/// `dyno xmax`: the highest rate that the server sustains.
+/// Executes `dyno xmax`: finds the highest rate that the server sustains.
 pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = XmaxRequest {
@@ -72,7 +69,7 @@ pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Res
     begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
-/// `dyno slo`: the highest offered rate that keeps an objective.
+/// Executes `dyno slo`: finds the highest offered rate that meets an objective.
 pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = SloRequest {
@@ -88,13 +85,12 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
     begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
-/// The limits that were given.
+/// Converts the given limits.
 fn objectives(arguments: &ObjectiveArguments) -> ObjectiveRequest {
     let limit_us = |limit: Span| limit.0.as_secs_f64() * 1e6;
-    let mean = arguments.mean.map(|limit| Objective {
-        statistic: "mean".to_owned(),
-        limit_us: limit_us(limit),
-    });
+    let mean = arguments
+        .mean
+        .map(|limit| Objective { statistic: "mean".to_owned(), limit_us: limit_us(limit) });
     let named = [
         (50.0, arguments.p50),
         (90.0, arguments.p90),
@@ -102,9 +98,7 @@ fn objectives(arguments: &ObjectiveArguments) -> ObjectiveRequest {
         (99.0, arguments.p99),
         (99.9, arguments.p999),
     ];
-    let named = named
-        .into_iter()
-        .filter_map(|(name, limit)| Some((name, limit?)));
+    let named = named.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
     let percentiles = named
         .chain(arguments.percentile.iter().copied())
         .map(|(percent, limit)| Objective::of_percentile(percent, limit_us(limit)));
@@ -114,13 +108,13 @@ fn objectives(arguments: &ObjectiveArguments) -> ObjectiveRequest {
     }
 }
 
-/// `dyno ab`: whether one of two plans is faster.
+/// Executes `dyno ab`: decides whether one of two plans is faster.
 pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = AbRequest {
         workload_b: arguments.workload_b.clone(),
         settings_a: arguments.set_a.clone(),
-        // As the help says, `--set` is for B here.
+        // Here `--set` applies to B only.
         settings_b: common.target.start.settings.clone(),
         settings_of_both: arguments.set_both.clone(),
         clients: arguments.clients,
@@ -134,7 +128,7 @@ pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<
     begin(document, tasks, common, invocation)
 }
 
-/// `dyno tune`: which settings make a server better.
+/// Executes `dyno tune`: searches for better settings.
 pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = TuneRequest {
@@ -160,16 +154,13 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
     begin(document, tasks, common, invocation)
 }
 
-/// `dyno resume`: an experiment that was interrupted goes on where it stopped.
+/// Executes `dyno resume`: continues an interrupted experiment.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
-    check_experiment_format(
-        Experiment::read(&arguments.experiment)?.verb,
-        arguments.format,
-    )?;
+    check_experiment_format(Experiment::read(&arguments.experiment)?.verb, arguments.format)?;
     let options = ExperimentOptions {
         embedded_server: arguments.embedded_server.clone(),
         selfcheck: invocation.selfcheck(),
@@ -186,7 +177,7 @@ pub(crate) fn resume(
     end(&finished, (arguments.format, &arguments.extent), invocation)
 }
 
-/// How the tasks of an experiment come from what was typed.
+/// Returns a resolver of the arguments to the tasks of an experiment.
 fn resolver(
     arguments: &ExperimentArguments,
     invocation: Invocation<'_>,
@@ -208,7 +199,7 @@ pub(super) fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
     }
 }
 
-/// Begins an experiment, does it, and shows the answer.
+/// Creates and performs an experiment.
 fn begin(
     document: Experiment,
     tasks: Tasks,
@@ -232,7 +223,7 @@ fn begin(
     perform(document, tasks, options, output, invocation)
 }
 
-/// What is shown of an experiment, and to whom.
+/// Output options of an experiment.
 pub(super) struct Output<'a> {
     pub(super) metrics: &'a MetricsArguments,
     pub(super) dry_run: bool,
@@ -240,7 +231,7 @@ pub(super) struct Output<'a> {
     pub(super) extent: &'a ExtentArguments,
 }
 
-/// Does an experiment, or says what would be done, and shows the answer.
+/// Runs an experiment and shows its answer, or prints the design for `--dry-run`.
 pub(super) fn perform(
     document: Experiment,
     tasks: Tasks,
@@ -251,30 +242,19 @@ pub(super) fn perform(
     let endpoint = Endpoint::resolve(output.metrics, invocation.surroundings)?;
     if output.dry_run {
         let mut messages = invocation.messages;
-        tasks
-            .iter()
-            .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
+        tasks.iter().for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
         if let Some(preview) = tune::preview(&document, &tasks, &options) {
             print_data(&preview)?;
         }
-        experiment::check(
-            &document,
-            &tasks,
-            &options,
-            &mut messages,
-            invocation.cancel,
-        )?;
+        experiment::check(&document, &tasks, &options, &mut messages, invocation.cancel)?;
         return Ok(Exit::Done);
     }
-    let options = ExperimentOptions {
-        selfcheck: invocation.selfcheck(),
-        ..options
-    };
+    let options = ExperimentOptions { selfcheck: invocation.selfcheck(), ..options };
     let cancel = invocation.cancel;
     if endpoint.is_some() {
-        // Nobody is to look for the metrics of an experiment that is refused; what else is to be told it tells itself.
+        // Check before serving metrics, so that a refused experiment serves none. The experiment repeats the notices.
         experiment::check(&document, &tasks, &options, &mut (), cancel)?;
     }
     let (_metrics, mut observer) = observer(endpoint, invocation)?;
@@ -282,7 +262,7 @@ pub(super) fn perform(
     end(&finished, (output.format, output.extent), invocation)
 }
 
-/// Prints the answer, says where it is, and judges the runs.
+/// Prints the answer and its folder, and checks the failed operations.
 fn end(
     finished: &FinishedExperiment,
     (format, extent): (Format, &ExtentArguments),
@@ -294,16 +274,16 @@ fn end(
     let extent = extent_of(&finished.folder, extent);
     let options = terminal_options(invocation.surroundings, extent);
     print_data(&experiment_text(document, format, &options)?)?;
-    // The text for people says it itself.
+    // The brief report names the folder itself.
     if !is_brief {
         let place = finished.folder.display();
         messages.note(&format!("experiment: {place}"));
     }
     if document.answer.is_none() {
         let text = if document.verb == Verb::Ab && finished.all_are_set_aside {
-            "no pair counts: the hypervisor took CPU time in each of them; try again on a quieter machine, or accept more of it with `--max-steal`"
+            "no answer: the hypervisor took CPU time in every pair; repeat on a quieter machine, or raise `--max-steal`"
         } else {
-            "the runs say too little for an answer: make them longer with `--duration`, or make more of them"
+            "no answer: too little data; make the runs longer with `--duration`, or make more runs"
         };
         messages.warning(text);
     }
@@ -312,7 +292,7 @@ fn end(
         return Ok(Exit::Done);
     }
     messages.warning(&format!(
-        "more operations failed than the plan tolerates, in {} of {} runs: {}",
+        "more operations failed than the plan tolerates in {} of {} runs: {}",
         failed.len(),
         document.points.len(),
         failed.join(", ")
@@ -320,7 +300,7 @@ fn end(
     Ok(Exit::CheckFailed)
 }
 
-/// The runs that would be made, one per line.
+/// Lists the planned runs, one per line.
 fn design(document: &Experiment) -> String {
     let mut text = format!("{}\n", document.question);
     let base = document.options.get(BASE).cloned();
@@ -328,7 +308,7 @@ fn design(document: &Experiment) -> String {
         let _ = writeln!(text, "relative to {}={}", base.key, base.value);
     }
     if document.points.is_empty() {
-        text.push_str("the runs follow from what is measured\n");
+        text.push_str("the runs depend on the measurements\n");
     }
     for point in &document.points {
         let settings = point.settings.iter();

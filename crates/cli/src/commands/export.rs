@@ -1,4 +1,4 @@
-//! `dyno export`: what was recorded, in a form that other programs read.
+//! `dyno export`: converts a record to a format that other programs read.
 
 use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
@@ -26,7 +26,7 @@ use dyno_results::AnalysedIndexBuild;
 use std::io::Write;
 use std::path::Path;
 
-/// See the module.
+/// Executes `dyno export`.
 pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Error> {
     check(arguments)?;
     let folder = folder_of(&arguments.run);
@@ -35,9 +35,9 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
         let text = format!("`{}` holds {}, not a run", folder.display(), source.kind());
         let hint = match source {
             Source::Experiment(_) => {
-                "`--to csv` and `--to parquet` write its figures; its runs are below `runs`"
+                "use `--to csv` or `--to parquet` for its figures, or export one of its runs, below `runs`"
             }
-            _ => "`--to csv` and `--to parquet` write what it has",
+            _ => "use `--to csv` or `--to parquet`",
         };
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
@@ -45,7 +45,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
     match (&arguments.file.output, &source) {
         (Some(folder), Source::Run(run)) if arguments.to == ExportForm::WsfLogs => {
             wsf_logs::write(run, folder, messages)?;
-            messages.note(&format!("the logs are in `{}`", folder.display()));
+            messages.note(&format!("logs: {}", folder.display()));
         }
         (Some(path), _) => output::to_file(path, arguments.file.force, Box::new(write))?,
         (None, _) => output::to_standard_output(Box::new(write))?,
@@ -53,7 +53,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
     Ok(Exit::Done)
 }
 
-/// What is exported.
+/// The record to export.
 enum Source {
     Run(Box<Run>),
     Experiment(Box<Experiment>),
@@ -124,7 +124,7 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
     let bad = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     if arguments.to == ExportForm::Parquet && arguments.file.output.is_none() {
         return bad(
-            "a Parquet file is binary, and standard output takes text",
+            "cannot write Parquet to standard output: it is a binary format",
             "name a file with `--output`",
         );
     }
@@ -132,14 +132,14 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
         match &arguments.file.output {
             None => {
                 return bad(
-                    "these logs are files in folders",
+                    "cannot write `wsf-logs` to standard output: they are files in folders",
                     "name a folder with `--output`",
                 );
             }
             Some(_) if arguments.file.force => {
                 return bad(
-                    "`--force` replaces a file, and these logs are files in folders",
-                    "name a folder that is empty, or absent",
+                    "`--force` replaces single files, but `wsf-logs` are files in folders",
+                    "name an empty or new folder",
                 );
             }
             Some(folder) => output::check_folder(folder)?,
@@ -147,8 +147,8 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
     }
     if arguments.to != ExportForm::Hlog && arguments.phase.is_some() {
         return bad(
-            "`--phase` is for `--to hlog`",
-            "the other forms have the phase in a column or label",
+            "`--phase` requires `--to hlog`",
+            "remove `--phase`; other formats have the phase in a column or label",
         );
     }
     Ok(())
@@ -175,15 +175,13 @@ fn write(
         }
         (ExportForm::Annotations, Source::Run(run)) => {
             let timeline = dyno_results::run::analyse(run).and_then(|analysis| analysis.timeline);
-            let changes = timeline
-                .map(|timeline| timeline.changes)
-                .unwrap_or_default();
+            let changes = timeline.map(|timeline| timeline.changes).unwrap_or_default();
             let found = annotations::all(run, &changes)?;
             write!(output, "{}", pretty_json(&found)).map_err(write_error)
         }
         (ExportForm::Openmetrics | ExportForm::Annotations, _) => {
-            unreachable!("only a run has this form")
+            unreachable!("only runs have this format")
         }
-        (ExportForm::WsfLogs, _) => unreachable!("it is no file"),
+        (ExportForm::WsfLogs, _) => unreachable!("not a single file"),
     }
 }

@@ -1,5 +1,5 @@
-//! `dyno fleet`: the verbs of this program on many hosts, and what other systems need for them. `dyno agent`: what each of
-//! these hosts does.
+//! `dyno fleet`: runs commands on many hosts, and renders manifests for other systems. `dyno agent`: the part of a fleet on each
+//! host.
 
 use crate::args::{
     AgentArguments, FleetArguments, FleetCommand, HOST_FOLDER, HostArguments, OnHosts,
@@ -26,7 +26,7 @@ use dyno_fleet::{Fleet, kubernetes, worker};
 use dyno_plan::request::Request;
 use dyno_plan::resolve::resolve;
 
-/// See the module.
+/// Executes `dyno fleet`.
 pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     match &arguments.command {
         FleetCommand::Run(typed) => on_hosts(typed, invocation, run::run),
@@ -41,7 +41,7 @@ pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> R
     }
 }
 
-/// Does a verb, and takes everything away from the hosts whatever came of it.
+/// Executes a command on the hosts, and cleans them up even after an error.
 fn on_hosts<T: Args>(
     OnHosts { hosts, verb }: &OnHosts<T>,
     invocation: Invocation<'_>,
@@ -49,11 +49,8 @@ fn on_hosts<T: Args>(
 ) -> Result<Exit, Error> {
     refuse_for_pods(hosts)?;
     let mut surroundings = invocation.surroundings.clone();
-    surroundings.environment.home = if hosts.kubernetes {
-        ServerHome::Pods
-    } else {
-        ServerHome::Hosts
-    };
+    surroundings.environment.home =
+        if hosts.kubernetes { ServerHome::Pods } else { ServerHome::Hosts };
     let options = FleetOptions {
         inventory: hosts.inventory.clone(),
         kubernetes: hosts.kubernetes,
@@ -64,22 +61,16 @@ fn on_hosts<T: Args>(
         apply: wanted(&hosts.apply)?.unwrap_or_default(),
     };
     let fleet = Fleet::new(&options);
-    let invocation = Invocation {
-        surroundings: &surroundings,
-        ..invocation
-    };
-    let on_fleet = Invocation {
-        source: Some(&fleet),
-        ..invocation
-    };
+    let invocation = Invocation { surroundings: &surroundings, ..invocation };
+    let on_fleet = Invocation { source: Some(&fleet), ..invocation };
     let result = perform(verb, on_fleet);
     in_context(invocation, |context| fleet.close(context));
     result
 }
 
-/// Refuses options that pods have no use for.
+/// Refuses options that do not apply to pods.
 fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
-    let own_redis = "pods have a Redis of their own, which is made for the run";
+    let own_redis = "remove the option; pods use a Redis that is created for the run";
     let options = [
         ("--redis", hosts.redis.redis.is_some(), own_redis),
         ("--redis-ca", hosts.redis.redis_ca.is_some(), own_redis),
@@ -87,12 +78,12 @@ fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
         (
             "--host-folder",
             hosts.host_folder != HOST_FOLDER,
-            "`fleet.kubernetes.disks` and `storage_class` say where servers have their data",
+            "set `fleet.kubernetes.disks` and `storage_class` to place the data of servers",
         ),
         (
             "--apply",
             !hosts.apply.is_empty(),
-            "pods may not change their nodes: follow the advice of `dyno doctor` there before the run",
+            "run `dyno doctor --apply` on the nodes before the run; pods may not change their nodes",
         ),
     ];
     let given = options.into_iter().filter(|(_, is_given, _)| *is_given);
@@ -100,13 +91,13 @@ fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
         None => Ok(()),
         Some((option, _, hint)) => {
             let text =
-                format!("`{option}` is about hosts of an inventory, and `--kubernetes` has pods");
+                format!("`{option}` applies to hosts of an inventory, not to `--kubernetes`");
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
     }
 }
 
-/// `dyno agent`: what one host does in a run of a fleet.
+/// Executes `dyno agent`: the part of one host in a run of a fleet.
 pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let options = WorkerOptions {
         redis: redis(&arguments.redis, invocation.surroundings),
@@ -137,7 +128,7 @@ pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> R
     Ok(Exit::Done)
 }
 
-/// Where all meet.
+/// Converts the Redis options; variables provide an address with a password.
 fn redis(arguments: &RedisArguments, surroundings: &Surroundings) -> RedisOptions {
     RedisOptions {
         public_address: arguments.redis.as_deref().map(Hidden::new),
@@ -148,7 +139,7 @@ fn redis(arguments: &RedisArguments, surroundings: &Surroundings) -> RedisOption
     }
 }
 
-/// Does something on this machine, with messages on the terminal.
+/// Calls `work` with a context that prints messages on the terminal.
 fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T) -> T {
     let mut messages = invocation.messages;
     let observer = Shared::new(&mut messages);
@@ -163,16 +154,9 @@ fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T
 fn render(arguments: &RenderArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run_name(&run)?;
-    // How many cores the clients have is known in the pods.
-    let environment = Environment {
-        home: ServerHome::Pods,
-        cores: 1,
-        ..Environment::default()
-    };
-    let surroundings = Surroundings {
-        environment,
-        ..invocation.surroundings.clone()
-    };
+    // The number of client cores is known only in the pods.
+    let environment = Environment { home: ServerHome::Pods, cores: 1, ..Environment::default() };
+    let surroundings = Surroundings { environment, ..invocation.surroundings.clone() };
     let request = Request {
         source: arguments.plan.clone(),
         wsf: arguments.wsf.map(|wsf| framework(wsf, &surroundings)),

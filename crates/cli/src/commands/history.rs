@@ -1,4 +1,4 @@
-//! `dyno history`: runs of the same plan over time, and where their level changed.
+//! `dyno history`: detects changes in a series of runs of the same plan.
 
 use crate::args::HistoryArguments;
 use crate::commands::pictures;
@@ -29,16 +29,16 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The same runs give the same answer.
+/// Fixed, so that the same runs give the same answer.
 const SEED: u64 = 42;
 
-/// Deepest folder below the one that was named that is looked into.
+/// Search depth below the given folder.
 const DEPTH: usize = 3;
 
-/// See the module.
+/// Executes `dyno history`.
 pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Result<Exit, Error> {
     if !arguments.directory.is_dir() {
-        let text = format!("no such folder `{}`", arguments.directory.display());
+        let text = format!("the folder `{}` does not exist", arguments.directory.display());
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
     }
     if let Some(out) = &arguments.pictures {
@@ -50,23 +50,20 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     let mut others = BTreeSet::new();
     let mut runs: Vec<(RunDocument, HistoryRun)> = Vec::new();
     for folder in folders {
-        let name = folder
-            .strip_prefix(&arguments.directory)
-            .unwrap_or(&folder)
-            .display()
-            .to_string();
+        let name =
+            folder.strip_prefix(&arguments.directory).unwrap_or(&folder).display().to_string();
         match read(&folder, &name, arguments.workload.as_deref()) {
             Ok(Found::Run(run)) => runs.push(*run),
             Ok(Found::Other(workload)) => drop(others.insert(workload)),
             Ok(Found::Changed(how)) => {
-                messages.warning(&format!("`{name}` is left out: {how}"));
+                messages.warning(&format!("skipping `{name}`: {how}"));
                 left_out.push(format!("`{name}`: {how}"));
             }
             Err(reason) => left_out.push(format!("`{name}`: {reason}")),
         }
     }
     left_out.sort();
-    // Runs that began in the same second have an order, too.
+    // The directory orders runs that started in the same second.
     let key = |run: &HistoryRun| (run.started_at.clone(), run.directory.clone());
     runs.sort_by_key(|(_, run)| key(run));
     check_same_plan(&runs)?;
@@ -102,7 +99,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     })?;
     if found.is_too_short() {
         messages.warning(&format!(
-            "too few runs to tell a change from chance: there are {}, and {} are needed",
+            "too few runs to distinguish a change from chance: {} found, {} required",
             found.runs.len(),
             found.fewest_runs
         ));
@@ -110,7 +107,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     Ok(Exit::of_check(!found.has_regression()))
 }
 
-/// Position of a run by its name, or of the first one since a time.
+/// Position of a run by its name, or of the first run since a time.
 fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Error> {
     if let Some(position) = runs.iter().position(|run| run.directory == since) {
         return Ok(position);
@@ -122,21 +119,21 @@ fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Error> {
     let Some(time) = since.parse::<Timestamp>().ok().or_else(day) else {
         let text = format!("`--since {since}` is neither a run of the series nor a time");
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("name a run as in the table, or a time such as `2026-08-22`"));
+            .with_hint("pass the name of a run in the table, or a time such as `2026-08-22`"));
     };
     let is_since = |run: &HistoryRun| {
         let started: Option<Timestamp> = run.started_at.parse().ok();
         started.is_some_and(|started| started >= time)
     };
     runs.iter().position(is_since).ok_or_else(|| {
-        let text = format!("no run of the series began since `{since}`");
-        Error::new(Kind::BadInput, text).with_hint("give an earlier time, or leave it out")
+        let text = format!("no run of the series started since `{since}`");
+        Error::new(Kind::BadInput, text).with_hint("pass an earlier time, or remove `--since`")
     })
 }
 
-const FOLDER_HINT: &str = "name a folder that holds run directories, such as `runs`";
+const FOLDER_HINT: &str = "name a folder with run directories, such as `runs`";
 
-/// How to look for changes. A p value is no smaller than one over the permutations.
+/// Settings of the change detection. The smallest possible p value is one over the number of permutations.
 fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Error> {
     let defaults = ChangePointSettings::seeded(SEED);
     let needed = (PERMUTATIONS_PER_ALARM / significance_ratio).ceil();
@@ -147,7 +144,7 @@ fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Error> {
             significance_ratio * 100.0
         );
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("one false alarm in a thousand series is `--significance 0.1%`"));
+            .with_hint("use `--significance 0.1%` for one false alarm per thousand series"));
     }
     Ok(ChangePointSettings {
         significance_ratio,
@@ -156,9 +153,9 @@ fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Error> {
     })
 }
 
-/// Permutations for one that may be as extreme by chance: a p value that decides rests on some.
+/// Expected number of permutations that are as extreme by chance, so that a decisive p value rests on several.
 const PERMUTATIONS_PER_ALARM: f64 = 5.0;
-/// More of them take minutes for a long series.
+/// Limit of permutations; more take minutes for a long series.
 const MOST_PERMUTATIONS: f64 = 10_000.0;
 
 fn nothing_found(
@@ -171,19 +168,19 @@ fn nothing_found(
         Some(workload) => format!(" of `{workload}`"),
         None => String::new(),
     };
-    let text = format!("there are no complete runs{of} in `{directory}`");
+    let text = format!("no complete runs{of} in `{directory}`");
     let failure = Error::new(Kind::BadInput, text);
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(String::as_str).collect();
-        return failure.with_hint(format!("there are runs of {}", names.join(", ")));
+        return failure.with_hint(format!("the folder has runs of {}", names.join(", ")));
     }
     match left_out.first() {
-        Some(one) => failure.with_hint(format!("left out: {one}")),
+        Some(one) => failure.with_hint(format!("skipped {one}")),
         None => failure.with_hint(FOLDER_HINT),
     }
 }
 
-/// Run directories below a folder. What is inside of a run belongs to it.
+/// Finds the run directories below a folder, without searching inside of runs.
 pub(crate) fn find_runs(
     folder: &Path,
     depth: usize,
@@ -204,26 +201,24 @@ pub(crate) fn find_runs(
     Ok(())
 }
 
-/// What a run directory has to do with the series.
+/// Relation of a run directory to the series.
 enum Found {
-    /// It is one of it.
+    /// Part of the series.
     Run(Box<(RunDocument, HistoryRun)>),
-    /// It is of this other workload.
+    /// A run of this other workload.
     Other(String),
-    /// Its record was changed since it was finished, in this way.
+    /// The record was changed after the run, as described.
     Changed(String),
 }
 
-/// Reads a run; an error says why it is left out.
+/// Reads a run. An error gives the reason to skip it.
 fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, String> {
-    let document = Run::open(folder)
-        .map_err(|error| error.to_string())?
-        .document;
+    let document = Run::open(folder).map_err(|error| error.to_string())?.document;
     if workload.is_some_and(|workload| workload != document.name) {
         return Ok(Found::Other(document.name));
     }
     if document.status != RunStatus::Complete {
-        return Err("it is not complete".into());
+        return Err("the run is not complete".into());
     }
     let changes = sums::check(folder).map_err(|error| error.to_string())?;
     if let Some(changed) = changes.statement() {
@@ -249,12 +244,12 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
         directory: name.to_owned(),
         started_at: document.started_at.clone(),
         other_load: has_other_load(&document.environment),
-        values: values.ok_or("it has measured nothing")?,
+        values: values.ok_or("the run did not measure anything")?,
     };
     Ok(Found::Run(Box::new((document, run))))
 }
 
-/// Results of different plans are no series.
+/// Fails if the runs have different plans.
 fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Error> {
     let Some((first, _)) = runs.first() else {
         return Ok(());
@@ -263,18 +258,16 @@ fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Error> {
         let part = |name: &str| document.plan.get(name).cloned().unwrap_or_default();
         ["name", "data", "operations", "keys", "access", "schedule"].map(part)
     };
-    let other = runs
-        .iter()
-        .find(|(document, _)| key(document) != key(first));
+    let other = runs.iter().find(|(document, _)| key(document) != key(first));
     match other {
         None => Ok(()),
         Some((document, run)) => {
             let text = format!(
-                "the runs are of different plans: `{}` is of `{}`, `{}` of another one or with other data",
+                "the runs have different plans: `{}` ran `{}`, `{}` ran another plan or used other data",
                 run.directory, document.name, first.name
             );
             Err(Error::new(Kind::BadInput, text).with_hint(
-                "choose one with `--workload NAME`, or keep each series in a folder of its own",
+                "select one with `--workload NAME`, or keep each series in its own folder",
             ))
         }
     }

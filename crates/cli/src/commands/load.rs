@@ -1,4 +1,4 @@
-//! `dyno load`: the load phase of a workload alone.
+//! `dyno load`: runs only the load phase of a workload.
 
 use crate::args::LoadArguments;
 use crate::commands::run;
@@ -10,7 +10,7 @@ use crate::task;
 use dyno_engine::run::options::Extent;
 use dyno_engine::{Error, RunOptions};
 
-/// See the module.
+/// Executes `dyno load`.
 pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_load(arguments, invocation.surroundings)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;

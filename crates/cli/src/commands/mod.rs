@@ -1,4 +1,4 @@
-//! One file per command, each from its arguments to an exit code: wiring only.
+//! One file per command, which connects its arguments to the engine and returns an exit code.
 
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 use tracing::Level;
 
-/// Does the command that was typed.
+/// Executes the command.
 pub(crate) fn dispatch(
     arguments: Arguments,
     mut surroundings: Surroundings,
@@ -67,12 +67,7 @@ pub(crate) fn dispatch(
         measuring => measuring,
     };
     let cancel = interrupt::install()?;
-    let invocation = Invocation {
-        surroundings,
-        cancel: &cancel,
-        messages,
-        source: None,
-    };
+    let invocation = Invocation { surroundings, cancel: &cancel, messages, source: None };
     match measuring {
         Command::Run(run) => run::run(&run, invocation),
         Command::Soak(soak) => soak::soak(&soak, invocation),
@@ -100,37 +95,37 @@ pub(crate) fn dispatch(
         | Command::Man(_)
         | Command::Status(_)
         | Command::Stop(_)
-        | Command::Doctor(_) => unreachable!("they are done above"),
+        | Command::Doctor(_) => unreachable!("handled above"),
     }
 }
 
-/// Refuses a clock whose times cannot be written.
+/// Refuses a clock with times that cannot be formatted.
 fn check_clock(now: SystemTime) -> Result<(), Error> {
     match Timestamp::try_from(now) {
         Ok(_) => Ok(()),
         Err(error) => Err(Error::from_cause(Kind::Environment, error)
             .context("cannot use the clock of this machine")
-            .with_hint("set the clock")),
+            .with_hint("set the clock of this machine")),
     }
 }
 
-/// The end of a command line that is no command: help and version are data, the rest is an error.
+/// Prints the result of a failed parse: help and version are data, everything else is an error.
 pub(crate) fn parse_end(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed stream is no reason for another exit code.
+            // A closed stream does not change the exit code.
             let _ = error.print();
             Exit::Done.into()
         }
         _ => {
-            // It quotes what was typed, which may be a connection string in the wrong place.
+            // The error quotes the arguments, which may include a misplaced connection string.
             messages::print_error(&error.render().to_string());
             Exit::BadInput.into()
         }
     }
 }
 
-/// What libraries log goes to standard error: warnings, or more if it is wanted.
+/// Sends the log of libraries to standard error: warnings, or more with `--verbose`.
 pub(crate) fn start_log(messages: Messages, verbose: bool) {
     let level = match (messages.quiet(), verbose) {
         (true, _) => Level::ERROR,

@@ -1,4 +1,4 @@
-//! The charts of a page as files in a folder.
+//! Writes the charts of a page to a folder.
 
 use dyno_engine::files::{make_folder, write_error, write_file, write_file_with};
 use dyno_engine::{Error, Kind};
@@ -6,26 +6,24 @@ use dyno_pictures::{Picture, PictureError, pictures, png};
 use dyno_report::page::Page;
 use std::path::Path;
 
-/// Writes each chart of a page as `NN-title.svg` and `NN-title.png`, and gives their number.
+/// Writes each chart of a page as `NN-title.svg` and `NN-title.png`, and returns the number of charts.
 pub(crate) fn write(page: &Page, folder: &Path) -> Result<usize, Error> {
     write_all(&pictures(page).map_err(unexpected)?, folder)
 }
 
-/// The same for charts that are drawn.
+/// Writes drawn charts like [`write`].
 pub(crate) fn write_all(pictures: &[Picture], folder: &Path) -> Result<usize, Error> {
     make_folder(folder)?;
     for picture in pictures {
         let path = |ending: &str| folder.join(format!("{}.{ending}", picture.name));
         write_file(&path("svg"), &picture.svg)?;
         let bytes = png(&picture.svg).map_err(unexpected)?;
-        write_file_with(&path("png"), |file| {
-            file.write_all(&bytes).map_err(write_error)
-        })?;
+        write_file_with(&path("png"), |file| file.write_all(&bytes).map_err(write_error))?;
     }
     Ok(pictures.len())
 }
 
-/// A chart of a page that cannot be drawn is a bug.
+/// Error for a chart that cannot be drawn, which is a bug.
 fn unexpected(error: PictureError) -> Error {
     Error::from_cause(Kind::Internal, error)
 }

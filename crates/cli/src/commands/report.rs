@@ -1,4 +1,4 @@
-//! `dyno report`: renders a recorded run, an experiment or a trace again.
+//! `dyno report`: renders a recorded run, experiment, index build, message test or trace again.
 
 use crate::args::ReportArguments;
 use crate::commands::pictures;
@@ -27,7 +27,7 @@ use dyno_results::{
 use std::io::Write;
 use std::path::Path;
 
-/// See the module.
+/// Executes `dyno report`.
 pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
@@ -48,9 +48,9 @@ pub(crate) fn report(
         || IndexBuildDocument::is_in(folder)
         || TailDocument::is_in(folder);
     if is_about_trace && (is_other || !is_trace) {
-        let text = "`--gap`, `--window` and `--slices` apply to traces of file I/O, and the folder holds none";
+        let text = "`--gap`, `--window` and `--slices` apply only to traces of file I/O";
         let hint = format!(
-            "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
+            "the trace of a run is in its folder `{}`, the traces of an index build are in `before` and `after`",
             io_trace::FOLDER
         );
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
@@ -90,7 +90,7 @@ pub(crate) fn report(
     Ok(Exit::Done)
 }
 
-/// The folder that is meant: the document in it is what a shell completes to.
+/// The folder of a record. The path may also name the document in it, because shells complete to the document.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let names = [
         RunDocument::FILE,
@@ -120,13 +120,13 @@ fn of_run(
 ) -> Result<String, Error> {
     reports::check_run_format(format)?;
     match format {
-        // What `dyno ycsb` prints is for programs; this is for people.
+        // Unlike the output of `dyno ycsb`, this one is for people.
         Format::Ycsb => {
             let run = reports::open_for_programs(folder, messages)?;
             Ok(dyno_report::incomplete(&run.document)
                 + &reports::ycsb_text(&run, options).map_err(refused)?)
         }
-        // What scripts read needs no analysis.
+        // The key figures do not need an analysis.
         Format::Kpi => {
             let run = reports::open_for_programs(folder, messages)?;
             dyno_report::render(&run, None, format, options).map_err(refused)
@@ -135,7 +135,7 @@ fn of_run(
     }
 }
 
-/// The page of what is in a folder.
+/// Builds the page of the record in a folder.
 fn page(folder: &Path, arguments: &ReportArguments) -> Result<Page, Error> {
     Ok(if Experiment::is_in(folder) {
         dyno_report::experiment::page(&experiment(folder, arguments)?)
@@ -165,7 +165,7 @@ fn of_experiment(
     reports::experiment_text(&document, arguments.format, options)
 }
 
-/// The experiment in a folder, with the answer that is asked for.
+/// Opens the experiment in a folder, with the requested answer.
 fn experiment(folder: &Path, arguments: &ReportArguments) -> Result<Experiment, Error> {
     let mut document = dyno_results::experiment::open(folder)?;
     if let Some(below) = arguments.below {
@@ -181,14 +181,14 @@ fn experiment(folder: &Path, arguments: &ReportArguments) -> Result<Experiment, 
 }
 
 fn below_is_of_suites() -> Error {
-    let text = "`--below` applies to suites of several workloads, and the folder holds none";
+    let text = "`--below` applies only to suites";
     Error::new(Kind::BadInput, text)
 }
 
-/// The format of a page, which is for records of all kinds.
+/// Converts the format to a page format, which all kinds of records support.
 fn page_format(format: Format, record: &str) -> Result<PageFormat, Error> {
     PageFormat::from_format(format).ok_or_else(|| {
-        let text = format!("this format shows a run, and the folder holds {record}");
+        let text = format!("this format requires a run, but the folder holds {record}");
         Error::new(Kind::BadInput, text)
     })
 }
@@ -213,7 +213,7 @@ fn trace_options(arguments: &ReportArguments) -> TraceOptions {
     }
 }
 
-/// The combinations of drivers and settings for a spreadsheet.
+/// Formats the combinations of drivers and settings as CSV.
 fn table_of_tail(folder: &Path, messages: Messages) -> Result<String, Error> {
     let document = TailDocument::read(folder)?;
     if let Some(changed) = sums::check(folder)?.statement() {

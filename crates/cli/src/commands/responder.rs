@@ -1,6 +1,5 @@
-//! `dyno responder`: the responder with known behaviour as a process of its own. It prints where it
-//! listens, and ends when its standard input ends or a signal comes, so that it never outlives
-//! whoever started it.
+//! `dyno responder`: runs the responder as its own process. It prints its address, and ends when its
+//! standard input ends or a signal arrives, so that it never outlives its parent.
 
 use crate::args::ResponderArguments;
 use crate::exit::Exit;
@@ -15,21 +14,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// See the module.
+/// Executes `dyno responder`.
 pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Error> {
     let behaviour = behaviour(arguments);
     behaviour.check().map_err(cannot_serve)?;
     let port = arguments.port;
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into())
-        .or_fault(Kind::Environment, || {
-            format!("cannot listen on port {port} of 127.0.0.1")
-        })
-        .with_hint("choose another `--port`, or 0 for a free one")?;
+        .or_fault(Kind::Environment, || format!("cannot listen on port {port} of 127.0.0.1"))
+        .with_hint("choose another `--port`, or 0 for a free port")?;
     print_data(&format!("listening on {}\n", listener.address()))?;
     let stop = cancel.phase_flag();
     let ended = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // Nothing is expected on it: both its end and a failure mean that the other side is gone.
+        // No input is expected: both the end and an error mean that the parent is gone.
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
         ended.store(true, Ordering::Relaxed);
     });
@@ -46,16 +43,15 @@ fn cannot_serve(error: std::io::Error) -> Error {
 }
 
 fn behaviour(arguments: &ResponderArguments) -> Behaviour {
-    let service = arguments
-        .service_us
-        .map(Duration::from_micros)
-        .map_or(Service::Null, |time| Service::SingleQueue {
+    let service = arguments.service_us.map(Duration::from_micros).map_or(Service::Null, |time| {
+        Service::SingleQueue {
             time: if arguments.exponential {
                 ServiceTime::Exponential { mean: time }
             } else {
                 ServiceTime::Fixed(time)
             },
-        });
+        }
+    });
     let stall = arguments
         .stall_every
         .zip(arguments.stall_length)
@@ -72,22 +68,17 @@ fn behaviour(arguments: &ResponderArguments) -> Behaviour {
     }
 }
 
-/// Reads `KIND:N`.
+/// Parses `KIND:N`.
 pub(crate) fn fault_rule(text: &str) -> Result<FaultRule, String> {
     let (kind, every) = text.rsplit_once(':').ok_or("expected KIND:N")?;
     let every = every
         .parse()
         .ok()
         .filter(|every| *every > 0)
-        .ok_or("N must be a number of at least 1")?;
-    let (name, code) = kind
-        .split_once('=')
-        .map_or((kind, None), |(name, code)| (name, Some(code)));
+        .ok_or("N must be a whole number of at least 1")?;
+    let (name, code) = kind.split_once('=').map_or((kind, None), |(name, code)| (name, Some(code)));
     let code = code
-        .map(|code| {
-            code.parse::<i32>()
-                .map_err(|_| format!("`{code}` is no server code"))
-        })
+        .map(|code| code.parse::<i32>().map_err(|_| format!("`{code}` is not an error code")))
         .transpose()?;
     let kind = match (name, code) {
         ("error", Some(code)) => Fault::ErrorCode(code),
@@ -98,22 +89,22 @@ pub(crate) fn fault_rule(text: &str) -> Result<FaultRule, String> {
         ("truncate", None) => Fault::Truncate,
         ("wrong-response", None) => Fault::WrongResponseTo,
         ("not-found", None) => Fault::NotFound,
-        _ => return Err(format!("`{kind}` is no kind of fault")),
+        _ => return Err(format!("unknown fault `{kind}`")),
     };
     Ok(FaultRule { every, kind })
 }
 
-/// Reads `NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]`.
+/// Parses `NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]`.
 pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
     let number = |text: &str| {
         let number = text.trim().parse().ok();
         number
             .filter(|number: &f64| number.is_finite())
-            .ok_or_else(|| format!("`{text}` is no number"))
+            .ok_or_else(|| format!("`{text}` is not a number"))
     };
     let mut parts = text.split(',');
     let first = parts.next().and_then(|first| first.split_once('='));
-    let (name, value) = first.ok_or("expected NAME=VALUE at first")?;
+    let (name, value) = first.ok_or("must start with NAME=VALUE")?;
     let mut parameter = Parameter::new(name.trim(), number(value)?);
     for part in parts {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -124,18 +115,18 @@ pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
             "limit" => &mut parameter.limit,
             "with" => {
                 if parameter.with.replace(value.trim().to_owned()).is_some() {
-                    return Err("`with` is there twice".to_owned());
+                    return Err("`with` is given twice".to_owned());
                 }
                 continue;
             }
             key => {
                 return Err(format!(
-                    "`{key}` is none of `best`, `weight`, `with`, `product` and `limit`"
+                    "unknown key `{key}`, expected `best`, `weight`, `with`, `product` or `limit`"
                 ));
             }
         };
         if place.replace(number(value)?).is_some() {
-            return Err(format!("`{}` is there twice", key.trim()));
+            return Err(format!("`{}` is given twice", key.trim()));
         }
     }
     Ok(parameter)
@@ -146,37 +137,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_of_faults_are_read() {
+    fn fault_rules_are_parsed() {
         let rule = |every, kind| Ok(FaultRule { every, kind });
         assert_eq!(fault_rule("drop:100"), rule(100, Fault::Drop));
-        assert_eq!(
-            fault_rule("error=11600:7"),
-            rule(7, Fault::ErrorCode(11600))
-        );
-        assert_eq!(
-            fault_rule("write-error=-3:1"),
-            rule(1, Fault::WriteError(-3))
-        );
+        assert_eq!(fault_rule("error=11600:7"), rule(7, Fault::ErrorCode(11600)));
+        assert_eq!(fault_rule("write-error=-3:1"), rule(1, Fault::WriteError(-3)));
     }
 
     #[test]
     fn invalid_fault_rules_are_refused() {
-        for text in [
-            "drop",
-            "drop:0",
-            "drop:x",
-            "error:5",
-            "error=x:5",
-            "drop=3:5",
-            "fly:5",
-            ":5",
-        ] {
+        for text in ["drop", "drop:0", "drop:x", "error:5", "error=x:5", "drop=3:5", "fly:5", ":5"]
+        {
             assert!(fault_rule(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn parameters_are_read() {
+    fn parameters_are_parsed() {
         assert_eq!(parameter("p=-2.5"), Ok(Parameter::new("p", -2.5)));
         let whole = Parameter {
             best: Some(64.0),
@@ -191,10 +168,7 @@ mod tests {
             assert_eq!(parameter(text), Ok(whole.clone()), "{text}");
         }
         let paired = parameter("a=1,best=2,weight=3,with=b,product=-4").unwrap();
-        assert_eq!(
-            (paired.with.as_deref(), paired.product),
-            (Some("b"), Some(-4.0))
-        );
+        assert_eq!((paired.with.as_deref(), paired.product), (Some("b"), Some(-4.0)));
     }
 
     #[test]

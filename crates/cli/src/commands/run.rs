@@ -1,4 +1,4 @@
-//! `dyno run`: from a workload to a saved run and its report. Several workloads are left to `suite`.
+//! `dyno run`: executes a workload and prints its report. `suite` handles several workloads.
 
 use crate::annotator::Annotator;
 use crate::args::{OutputArguments, RunArguments, SuiteArguments};
@@ -18,7 +18,7 @@ use dyno_engine::{Error, Finished, Kind, Observer, RunOptions};
 use dyno_plan::task::Task;
 use dyno_report::Format;
 
-/// See the module.
+/// Executes `dyno run`.
 pub(crate) fn run(arguments: &SuiteArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     if let Some(request) = suite::request(arguments)? {
         return suite::suite(&request, &arguments.run, invocation);
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &SuiteArguments, invocation: Invocation<'_>) -> Res
     perform(&task, &arguments.run, None, invocation)
 }
 
-/// Does what was typed after `dyno run`, or `dyno soak`.
+/// Executes a run for `dyno run` or `dyno soak`.
 pub(crate) fn perform(
     task: &Task,
     arguments: &RunArguments,
@@ -54,17 +54,12 @@ pub(crate) fn perform(
     }
     let finished = observe(task, &options, endpoint, invocation)?;
     let finished =
-        finished.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
+        finished.ok_or_else(|| Error::new(Kind::Internal, "the run did not record anything"))?;
     let tolerated_error_ratio = task.plan.client.tolerated_error_ratio;
-    end(
-        finished,
-        &arguments.output,
-        tolerated_error_ratio,
-        invocation,
-    )
+    end(finished, &arguments.output, tolerated_error_ratio, invocation)
 }
 
-/// Prints the plan, and refuses what the run would refuse.
+/// Prints the plan, and fails where the run would fail its checks.
 pub(crate) fn dry_run(
     task: &Task,
     options: &RunOptions<'_>,
@@ -77,7 +72,7 @@ pub(crate) fn dry_run(
     Ok(Exit::Done)
 }
 
-/// Does a run that is shown on the terminal, and to those who read metrics.
+/// Executes a run, with progress on the terminal and optional metrics.
 pub(crate) fn observe(
     task: &Task,
     options: &RunOptions<'_>,
@@ -85,15 +80,15 @@ pub(crate) fn observe(
     invocation: Invocation<'_>,
 ) -> Result<Option<Finished>, Error> {
     if endpoint.is_some() {
-        // Nobody is to look for the metrics of a run that is refused; what else is to be told the run tells itself.
+        // Check before serving metrics, so that a refused run serves none. The run repeats the notices.
         preflight::check_run(task, options, &mut (), invocation.cancel)?;
     }
     let (_metrics, mut observer) = observer(endpoint, invocation)?;
     dyno_engine::run(task, options, &mut observer, invocation.cancel)
 }
 
-/// Shows what goes on: on the terminal, to those who read metrics for as long as these live, in reports beside each
-/// record, and to the Grafana of a plan.
+/// Observer for progress on the terminal, metrics (until the returned `Metrics` is dropped), reports of each record, and
+/// Grafana annotations.
 pub(crate) fn observer(
     endpoint: Option<Endpoint>,
     invocation: Invocation<'_>,
@@ -106,7 +101,7 @@ pub(crate) fn observer(
     Ok((metrics, observer))
 }
 
-/// Prints the result and judges it.
+/// Prints the result and checks the failed operations.
 pub(crate) fn end(
     finished: Finished,
     output: &OutputArguments,
@@ -118,7 +113,7 @@ pub(crate) fn end(
     let place = directory.display();
     if let Some(fault) = finished.fault {
         messages.note(&format!(
-            "what was recorded is in `{place}`, `dyno report {place}` shows it"
+            "the partial record is in `{place}`; show it with `dyno report {place}`"
         ));
         return Err(fault);
     }
@@ -126,7 +121,7 @@ pub(crate) fn end(
     let options = reports::terminal_options(invocation.surroundings, extent);
     let text = reports::run_text(&finished.results, output.format, &options)?;
     print_data(&text)?;
-    // The text for people says it itself.
+    // The brief report names the HTML page itself.
     if output.format != Format::Human || output.extent.full {
         let report = directory.join(reports::HTML);
         messages.note(&format!("report: {}", report.display()));
@@ -139,7 +134,7 @@ pub(crate) fn end(
     if ratio > tolerated_error_ratio {
         let totals = finished.totals;
         messages.warning(&format!(
-            "{} of {} operations failed, a share of {ratio:.6}; {tolerated_error_ratio} is tolerated",
+            "{} of {} operations failed (share {ratio:.6}, tolerated {tolerated_error_ratio})",
             totals.failed,
             totals.failed + totals.succeeded
         ));

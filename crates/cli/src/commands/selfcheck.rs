@@ -1,4 +1,4 @@
-//! `dyno selfcheck`: measures the load generator itself and keeps the result.
+//! `dyno selfcheck`: measures the load generator itself and stores the result.
 
 use crate::args::SelfcheckArguments;
 use crate::commands::selfcheck_text;
@@ -9,7 +9,7 @@ use dyno_engine::selfcheck::{measure::measure, state};
 use dyno_engine::{Error, Kind};
 use dyno_report::Format;
 
-/// See the module.
+/// Executes `dyno selfcheck`.
 pub(crate) fn selfcheck(
     arguments: &SelfcheckArguments,
     invocation: Invocation<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn selfcheck(
     })?;
     if let Some(caveat) = result.caveat() {
         messages.warning(&format!(
-            "the check `other_load` fails: {}; runs are not compared with this result",
+            "the check `other_load` fails: {}; runs will not be compared with this result",
             caveat.found
         ));
     }
@@ -40,15 +40,12 @@ pub(crate) fn selfcheck(
     }
     let state_dir = invocation.environment().state_dir.as_deref();
     let folder = state_dir.ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            "there is no folder to keep the result in: `HOME` is not set",
-        )
-        .with_hint("name one with `--state-dir`, or pass `--no-save`")
+        Error::new(Kind::Environment, "cannot store the result: `HOME` is not set")
+            .with_hint("name a folder with `--state-dir`, or pass `--no-save`")
     })?;
     match state::write(folder, &result)? {
-        Some(path) => messages.note(&format!("kept in {}", path.display())),
-        None => messages.note("not kept: the earlier result stays"),
+        Some(path) => messages.note(&format!("stored in {}", path.display())),
+        None => messages.note("not stored; the previous result is kept"),
     }
     Ok(Exit::Done)
 }

@@ -1,33 +1,23 @@
-//! A selfcheck as a table for people.
+//! Text of a selfcheck.
 
 use dyno_engine::selfcheck::Selfcheck;
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
-/// A table for people.
+/// Formats a selfcheck as a table.
 pub(crate) fn human(selfcheck: &Selfcheck) -> String {
     let closed = &selfcheck.closed_loop;
     let mut text = String::new();
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "{label:<28}{value}");
     };
-    line(
-        "machine",
-        selfcheck
-            .machine
-            .cpu_model
-            .clone()
-            .unwrap_or_else(|| "unknown".into()),
-    );
+    line("machine", selfcheck.machine.cpu_model.clone().unwrap_or_else(|| "unknown".into()));
     line(
         "highest rate of one core",
         Quantity::per_second(selfcheck.max_rate_per_core_per_s).to_string(),
     );
     let rate = Quantity::per_second(closed.rate_per_s);
-    line(
-        "closed loop",
-        format!("{rate} with {} connections on one core", closed.connections),
-    );
+    line("closed loop", format!("{rate} with {} connections on one core", closed.connections));
     line(
         "CPU per operation",
         format!(

@@ -1,4 +1,4 @@
-//! `dyno server`: servers that stay after the command that started them, and placements.
+//! `dyno server`: long-lived servers and placements.
 
 use crate::args::{
     ServerArguments, ServerCommand, ServerListArguments, ServerPlanArguments, ServerStartArguments,
@@ -23,10 +23,10 @@ use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Width of a picture that goes into a file.
+/// Width of a picture in a file.
 const FILE_COLUMNS: usize = 80;
 
-/// See the module.
+/// Executes `dyno server`.
 pub(crate) fn server(
     arguments: &ServerArguments,
     invocation: Invocation<'_>,
@@ -34,17 +34,16 @@ pub(crate) fn server(
     let state_dir = invocation.environment().state_dir.as_deref();
     let folder = || {
         state_dir.ok_or_else(|| {
-            Error::new(Kind::BadInput, "there is no folder for the state")
-                .with_hint("give `--state-dir`, or set `HOME`")
+            Error::new(Kind::BadInput, "the state folder is not set")
+                .with_hint("pass `--state-dir`, or set `HOME`")
         })
     };
     match &arguments.command {
         ServerCommand::Plan(arguments) => show(arguments, invocation),
         ServerCommand::Start(arguments) => start(arguments, folder()?, invocation),
-        ServerCommand::Stop(arguments) => stop(
-            &DetachedDeployment::of(folder()?, &arguments.name)?,
-            invocation,
-        ),
+        ServerCommand::Stop(arguments) => {
+            stop(&DetachedDeployment::of(folder()?, &arguments.name)?, invocation)
+        }
         ServerCommand::Status(arguments) => status(arguments, folder()?),
         ServerCommand::List(arguments) if arguments.installed => {
             install::list(arguments.format, invocation.surroundings)
@@ -59,26 +58,23 @@ pub(crate) fn server(
     }
 }
 
-/// Starts servers that stay.
+/// Starts long-lived servers.
 fn start(
     arguments: &ServerStartArguments,
     state_dir: &Path,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
-    let plan = task::of_server(
-        arguments.workload.as_deref(),
-        &arguments.start,
-        invocation.surroundings,
-    )?;
+    let plan =
+        task::of_server(arguments.workload.as_deref(), &arguments.start, invocation.surroundings)?;
     if !plan.server.runtime_parameters.is_empty() {
-        let text = "`server.runtime_parameters` are set for the time of a load";
+        let text = "`server.runtime_parameters` apply only during a run";
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("`server.parameters` are given to a server when it is started"));
+            .with_hint("use `server.parameters`, which are set at the start of a server"));
     }
     if !plan.server.host_settings.is_empty() {
-        let text = "`server.host_settings` are set for the time of a load";
+        let text = "`server.host_settings` apply only during a run";
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("`dyno doctor --apply` makes settings that last"));
+            .with_hint("use `dyno doctor --apply` for lasting settings"));
     }
     let state_dir = std::path::absolute(state_dir)
         .or_fault(Kind::Environment, || "cannot use the state folder")?;
@@ -92,7 +88,7 @@ fn start(
     match started {
         Ok(Exit::Done) => {}
         failed => {
-            // The supervisor has removed everything but its own files.
+            // The supervisor has removed everything except its own files.
             let _ = place.remove();
             return failed;
         }
@@ -100,7 +96,7 @@ fn start(
     let Some(Status::Up(state) | Status::Degraded(state, _)) = place.look()? else {
         return Err(Error::new(
             Kind::Environment,
-            format!("the deployment `{}` ended at once", place.name),
+            format!("the deployment `{}` ended immediately", place.name),
         ));
     };
     let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
@@ -110,7 +106,7 @@ fn start(
     })?;
     let name = &place.name;
     invocation.messages.note(&format!(
-        "load it with `DYNO_URI=\"$(dyno server status {name} --uri)\" dyno run a`, stop it with `dyno server stop {name}`"
+        "to load it: DYNO_URI=\"$(dyno server status {name} --uri)\" dyno run a\nto stop it: dyno server stop {name}"
     ));
     Ok(Exit::Done)
 }
@@ -120,7 +116,7 @@ fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, 
     let name = &place.name;
     invocation.messages.note(&match stopped {
         Stopped::Now => format!("`{name}` is stopped"),
-        Stopped::Before => format!("`{name}` had ended before; its remains are removed"),
+        Stopped::Before => format!("`{name}` had ended before; removed its files"),
     });
     Ok(Exit::Done)
 }
@@ -131,18 +127,18 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, E
     let state = match place.look()?.ok_or_else(|| place.unknown())? {
         Status::Up(state) | Status::Degraded(state, _) => state,
         Status::Starting => {
-            let text = format!("the deployment `{name}` is being started");
+            let text = format!("the deployment `{name}` is still starting");
             return Err(Error::new(Kind::CheckFailed, text));
         }
         Status::Unreadable(problem) => {
-            let text = format!("the deployment `{name}` cannot be read: {problem}");
+            let text = format!("cannot read the deployment `{name}`: {problem}");
             return Err(Error::new(Kind::Environment, text)
-                .with_hint(format!("`dyno server stop {name}` ends it")));
+                .with_hint(format!("stop it with `dyno server stop {name}`")));
         }
         Status::Gone => {
             let text = format!("the deployment `{name}` has ended");
             return Err(Error::new(Kind::CheckFailed, text)
-                .with_hint(format!("`dyno server stop {name}` removes its remains")));
+                .with_hint(format!("remove its files with `dyno server stop {name}`")));
         }
     };
     if arguments.uri {
@@ -161,7 +157,7 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, E
 fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error> {
     let mut all = Vec::new();
     for place in DetachedDeployment::all(state_dir)? {
-        // It may be stopped at this moment.
+        // A deployment may be stopped at this moment.
         if let Some(standing) = place.look()? {
             all.push((place, standing));
         }
@@ -173,30 +169,23 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error
     Ok(Exit::Done)
 }
 
-/// Shows where servers and clients would be put, and the cache of each server.
+/// Shows the planned placement of servers and clients, and the cache of each server.
 fn show(arguments: &ServerPlanArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
-    let plan = task::of_server(
-        arguments.workload.as_deref(),
-        &arguments.start,
-        invocation.surroundings,
-    )?;
+    let plan =
+        task::of_server(arguments.workload.as_deref(), &arguments.start, invocation.surroundings)?;
     let Some(place) = HostPlacement::from_plan(&plan)? else {
-        return Err(Error::new(Kind::Internal, "there is nothing to place"));
+        return Err(Error::new(Kind::Internal, "the plan does not have a placement"));
     };
     let columns = invocation.surroundings.columns.unwrap_or(FILE_COLUMNS);
     let mut text = placement::draw(&place.machine, &place.placement, columns);
     text.push_str(&caches(&plan, &place)?);
     print_data(&text)?;
     let embedded = arguments.start.embedded_server.as_deref();
-    deployment::check(
-        &plan,
-        &preflight::paths(embedded, invocation.environment()),
-        Some(&place),
-    )?;
+    deployment::check(&plan, &preflight::paths(embedded, invocation.environment()), Some(&place))?;
     Ok(Exit::Done)
 }
 
-/// The cache of each server, by the rule that a start goes by.
+/// Formats the cache of each server, by the same rule as a start.
 fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Error> {
     let program = match plan.server.kind {
         ServerKind::Mongod => ServerProgram::Mongod,
@@ -204,23 +193,16 @@ fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Error> {
     };
     let topology = deployment::topology_of(plan)?;
     let memory = place.memory();
-    let caches = planned_caches(
-        &topology,
-        program,
-        plan.server.cache_bytes(),
-        memory.as_deref(),
-    )?;
+    let caches = planned_caches(&topology, program, plan.server.cache_bytes(), memory.as_deref())?;
     let mut text = String::new();
     for (instance, cache) in caches {
         let name = &instance.name;
         let _ = match (instance.kind, cache) {
             (InstanceKind::Router, _) => Ok(()),
             (_, Some(cache)) => writeln!(text, "cache of `{name}`: {} MiB", cache.0 >> 20),
-            (_, None) => writeln!(
-                text,
-                "cache of `{name}`: the default of {}",
-                program.executable()
-            ),
+            (_, None) => {
+                writeln!(text, "cache of `{name}`: the default of {}", program.executable())
+            }
         };
     }
     Ok(text)

@@ -1,4 +1,4 @@
-//! Deployments as text.
+//! Text and JSON of deployments.
 
 use crate::messages::pretty_json;
 use dyno_engine::detached::state::{MemberState, State};
@@ -9,22 +9,22 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// Longest wait for the answer of a server that is looked at.
+/// Time limit for the answer of a server.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// How a server answers.
+/// Answer of a server to a status request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Answer {
-    /// Its role in its own words, such as `primary`; absent if it does not answer.
+    /// Reported role, such as `primary`; absent without an answer.
     role: Option<String>,
-    /// Time to connect and to get the first answer.
+    /// Time until the first answer, including the connection.
     answered_after_ms: Option<f64>,
-    /// Why it does not answer.
+    /// Reason for a missing answer.
     problem: Option<String>,
 }
 
 impl Answer {
-    /// Asks a server what it is.
+    /// Asks a server for its role.
     pub(crate) fn of(member: &MemberState) -> Self {
         let begin = Instant::now();
         match ask(member) {
@@ -33,11 +33,7 @@ impl Answer {
                 answered_after_ms: Some(begin.elapsed().as_secs_f64() * 1e3),
                 problem: None,
             },
-            Err(problem) => Answer {
-                role: None,
-                answered_after_ms: None,
-                problem: Some(problem),
-            },
+            Err(problem) => Answer { role: None, answered_after_ms: None, problem: Some(problem) },
         }
     }
 
@@ -63,16 +59,12 @@ struct Shown<'a> {
     answers: Vec<Answer>,
 }
 
-/// One deployment as JSON.
+/// Formats a deployment as JSON.
 pub(crate) fn status_json(name: &str, state: &State, answers: Vec<Answer>) -> String {
-    pretty_json(&Shown {
-        name,
-        state,
-        answers,
-    })
+    pretty_json(&Shown { name, state, answers })
 }
 
-/// One deployment for people.
+/// Formats a deployment for people.
 pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
     let mut text = String::new();
     let mut fact = |key: &str, value: &str| {
@@ -86,10 +78,7 @@ pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
         fact("uri", uri);
     }
     if let Some(user) = &state.user {
-        fact(
-            "user",
-            &format!("{user} (`dyno server status {name} --uri` prints the password)"),
-        );
+        fact("user", &format!("{user} (`dyno server status {name} --uri` prints the password)"));
     }
     if let Some(placement) = &state.placement {
         fact("placement", &placement.record.request);
@@ -135,7 +124,7 @@ struct Listed<'a> {
     name: &'a str,
     /// `up`, `degraded`, `starting`, `unreadable` or `ended`.
     state: &'static str,
-    /// Which server has ended, or why it cannot be read.
+    /// The ended server, or the reason why the deployment cannot be read.
     problem: Option<&'a str>,
     deployment: Option<&'a State>,
 }
@@ -148,23 +137,18 @@ fn listed((place, standing): &(DetachedDeployment, Status)) -> Listed<'_> {
         Status::Unreadable(problem) => ("unreadable", None, Some(problem.as_str())),
         Status::Gone => ("ended", None, None),
     };
-    Listed {
-        name: &place.name,
-        state,
-        problem,
-        deployment,
-    }
+    Listed { name: &place.name, state, problem, deployment }
 }
 
-/// All deployments as JSON.
+/// Formats all deployments as JSON.
 pub(crate) fn list_json(all: &[(DetachedDeployment, Status)]) -> String {
     pretty_json(&all.iter().map(listed).collect::<Vec<_>>())
 }
 
-/// All deployments for people.
+/// Formats all deployments for people.
 pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
     if all.is_empty() {
-        return "no deployments; `dyno server start` starts one\n".into();
+        return "no deployments; start one with `dyno server start`\n".into();
     }
     let mut rows =
         vec![["name", "state", "topology", "program", "started", "uri"].map(String::from)];
@@ -188,7 +172,7 @@ pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
     text
 }
 
-/// Columns as wide as they need to be; the last one ends where it ends.
+/// Aligns the columns, without padding the last one.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();

@@ -1,4 +1,4 @@
-//! `dyno soak`: a run that lasts for hours and can be left alone.
+//! `dyno soak`: an unattended run of hours.
 
 use crate::args::SoakArguments;
 use crate::commands::run;
@@ -9,7 +9,7 @@ use dyno_engine::Error;
 use dyno_engine::deployment::storage::check_least_free;
 use dyno_engine::run::guard::Guard;
 
-/// See the module.
+/// Executes `dyno soak`.
 pub(crate) fn soak(arguments: &SoakArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_soak(arguments, invocation.surroundings)?;
     check_least_free(&task.plan, arguments.least_free)?;

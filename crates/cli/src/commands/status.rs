@@ -1,4 +1,4 @@
-//! `dyno status`: the runs that go on, as they say themselves.
+//! `dyno status`: shows the live state files of the runs in progress.
 
 use crate::args::StatusArguments;
 use crate::exit::Exit;
@@ -9,20 +9,20 @@ use dyno_record::quantity::Quantity;
 use std::path::Path;
 use std::time::Duration;
 
-/// Distance between two looks with `--follow`.
+/// Refresh interval with `--follow`.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
-/// Bars of the course of the rate.
+/// Bars of the sparkline of the rate.
 const BARS: usize = 60;
 
-/// See the module.
+/// Executes `dyno status`.
 pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
     let mut exit = look(arguments, state_dir)?;
     while arguments.follow && exit == Exit::Done {
         std::thread::sleep(FOLLOW_EVERY);
         exit = look(arguments, state_dir)?;
     }
-    // To have followed something to its end is no failed check.
+    // Following a run to its end is a success.
     Ok(if arguments.follow { Exit::Done } else { exit })
 }
 
@@ -31,7 +31,7 @@ fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, E
     if arguments.json {
         print_data(&pretty_json(&states))?;
     } else if states.is_empty() {
-        print_data("nothing goes on\n")?;
+        print_data("no runs in progress\n")?;
     } else {
         let texts: Vec<String> = states.iter().map(text).collect();
         print_data(&texts.join("\n"))?;
@@ -39,7 +39,7 @@ fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, E
     Ok(Exit::of_check(!states.is_empty()))
 }
 
-/// The runs that go on: the one in a directory, or all.
+/// Finds the run in progress in a directory, or all runs in progress.
 pub(crate) fn find(run: Option<&Path>, state_dir: Option<&Path>) -> Vec<LiveState> {
     match run {
         Some(directory) => live::read(directory).into_iter().collect(),
@@ -56,18 +56,14 @@ fn text(state: &LiveState) -> String {
         state.started_at
     )];
     let Some(phase) = state.phase else {
-        lines.push("  getting ready".to_owned());
+        lines.push("  preparing".to_owned());
         return lines.join("\n") + "\n";
     };
     let elapsed = Quantity::seconds(state.elapsed_s);
     let planned = match (state.planned_s, state.planned_operations) {
         (Some(planned_s), _) => format!(" of {}", Quantity::seconds(planned_s)),
         (None, Some(count)) => {
-            format!(
-                ", {} of {}",
-                Quantity::count(state.done),
-                Quantity::count(count)
-            )
+            format!(", {} of {}", Quantity::count(state.done), Quantity::count(count))
         }
         (None, None) => String::new(),
     };
@@ -75,10 +71,7 @@ fn text(state: &LiveState) -> String {
         format!("{}: {elapsed}{planned}", phase.as_str()),
         Quantity::per_second(state.rate_per_s).to_string(),
     ];
-    for (name, value_us) in [
-        ("p50", state.response_p50_us),
-        ("p99", state.response_p99_us),
-    ] {
+    for (name, value_us) in [("p50", state.response_p50_us), ("p99", state.response_p99_us)] {
         figures.extend(value_us.map(|us| format!("{name} {}", Quantity::microseconds(us))));
     }
     figures.push(format!("{} failed", Quantity::count(state.failed)));

@@ -1,4 +1,4 @@
-//! `dyno stop`: asks a run that goes on to end, and waits until it has.
+//! `dyno stop`: asks a run in progress to end, and waits for its end.
 
 use crate::args::StopArguments;
 use crate::commands::status;
@@ -12,10 +12,10 @@ use nix::unistd::Pid;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Distance between two looks whether it has ended.
+/// Interval between checks for the end of the run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// Executes `dyno stop`.
 pub(crate) fn stop(
     arguments: &StopArguments,
     state_dir: Option<&Path>,
@@ -24,36 +24,29 @@ pub(crate) fn stop(
     let states = status::find(arguments.run.as_deref(), state_dir);
     let state = match states.as_slice() {
         [] => {
-            return Err(Error::new(Kind::Environment, "no run goes on")
-                .with_hint("`dyno status` shows those that do; one of another person or state folder is named by its directory"));
+            return Err(Error::new(Kind::Environment, "no run in progress")
+                .with_hint("pass the run directory if the run belongs to another user or state folder; `dyno status` lists your runs"));
         }
         [one] => one,
         several => {
-            let names: Vec<String> = several
-                .iter()
-                .map(|state| format!("`{}`", state.directory.display()))
-                .collect();
-            let text = format!("{} runs go on: {}", several.len(), names.join(", "));
-            return Err(Error::new(Kind::BadInput, text).with_hint("name the directory of one"));
+            let names: Vec<String> =
+                several.iter().map(|state| format!("`{}`", state.directory.display())).collect();
+            let text = format!("{} runs are in progress: {}", several.len(), names.join(", "));
+            return Err(Error::new(Kind::BadInput, text).with_hint("pass one run directory"));
         }
     };
     let place = state.directory.display();
-    let process = i32::try_from(state.process)
-        .ok()
-        .filter(|process| *process > 1);
+    let process = i32::try_from(state.process).ok().filter(|process| *process > 1);
     let process = process.map(Pid::from_raw).ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            format!("`{place}` does not name its process"),
-        )
+        Error::new(Kind::Environment, format!("the run in `{place}` did not record its process"))
     })?;
     if kill(process, None) == Err(Errno::ESRCH) {
-        let text = format!("the process of `{place}` is gone");
+        let text = format!("the process of the run in `{place}` is gone");
         return Err(Error::new(Kind::Environment, text)
-            .with_hint(format!("`dyno report {place}` shows what it recorded")));
+            .with_hint(format!("show its record with `dyno report {place}`")));
     }
     if !live::is_locked_by(&state.directory, state.process) {
-        let text = format!("process {process} does not measure in `{place}`");
+        let text = format!("process {process} is not a run in `{place}`");
         return Err(Error::new(Kind::Environment, text).with_hint(
             "stop the run as the user who started it, on the same host and in the same container",
         ));
@@ -62,20 +55,19 @@ pub(crate) fn stop(
         Ok(()) | Err(Errno::ESRCH) => {}
         Err(error) => {
             return Err(Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot ask the run in `{place}` to end")));
+                .context(format!("cannot stop the run in `{place}`")));
         }
     }
     let deadline = Instant::now() + arguments.wait.0;
     while kill(process, None).is_ok() && status::find(Some(&state.directory), None).len() == 1 {
         if Instant::now() >= deadline {
             let text = format!("the run in `{place}` did not end within {}", arguments.wait);
-            return Err(Error::new(Kind::Environment, text)
-                .with_hint("it may wait for its server; a second `dyno stop` ends it at once"));
+            return Err(Error::new(Kind::Environment, text).with_hint(
+                "run `dyno stop` again to end it at once; it may be waiting for its server",
+            ));
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    messages.note(&format!(
-        "ended; `dyno report {place}` shows what it recorded"
-    ));
+    messages.note(&format!("ended; show the record with `dyno report {place}`"));
     Ok(Exit::Done)
 }

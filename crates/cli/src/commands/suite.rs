@@ -1,4 +1,4 @@
-//! `dyno run` of several workloads, or with several values of a key: from what was typed to a table over all of them.
+//! `dyno run` with several workloads, or with several values of a key: executes a suite.
 
 use super::experiments::{self, Output};
 use crate::args::{RunArguments, SuiteArguments};
@@ -15,7 +15,7 @@ use dyno_plan::suite::SuitePlan;
 use dyno_plan::units::Rate;
 use dyno_record::experiment::Verb;
 
-/// What is asked for, if it is a suite and not a single run.
+/// The suite request of the arguments; `None` for a single run.
 pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>, Error> {
     let run = &arguments.run;
     let typed = run.target.workload.iter().chain(&arguments.workloads);
@@ -31,9 +31,9 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
         return Ok(None);
     }
     if run.target.wsf.is_some() {
-        let text = "`--wsf` has the parameters of one run, and this is a suite of several";
+        let text = "`--wsf` sets the parameters of a single run, not of a suite";
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("leave it out, or give one workload without lists"));
+            .with_hint("remove `--wsf`, or pass one workload without lists of values"));
     }
     let mut settings = plan.as_ref().map_or(Vec::new(), SuitePlan::settings);
     settings.extend(run.target.start.settings.iter().cloned());
@@ -51,14 +51,14 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
     }))
 }
 
-/// The suite that was named, if one was; it stands alone.
+/// Finds a named suite, which must be the only workload.
 fn plan(typed: &[String]) -> Result<Option<SuitePlan>, Error> {
     for name in typed {
         let found = SuitePlan::find(name)?;
         if found.is_some() && typed.len() > 1 {
-            let text = format!("`{name}` is a suite, and it is given with other workloads");
+            let text = format!("cannot combine the suite `{name}` with other workloads");
             return Err(Error::new(Kind::BadInput, text)
-                .with_hint("give it alone, or name the workloads one by one"));
+                .with_hint("pass the suite alone, or name its workloads"));
         }
         if found.is_some() {
             return Ok(found);
@@ -67,7 +67,7 @@ fn plan(typed: &[String]) -> Result<Option<SuitePlan>, Error> {
     Ok(None)
 }
 
-/// Keys of the plan that options have set.
+/// Keys of the plan that options set.
 fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
     let (start, client) = (&run.target.start, &run.client);
     let worker = &client.worker;
@@ -89,22 +89,10 @@ fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
         ("client.seed", "--seed", worker.seed.is_some()),
         ("client.timeout", "--timeout", worker.timeout.is_some()),
         ("client.batch", "--batch", run.data.batch.is_some()),
-        (
-            "client.tolerated_error_ratio",
-            "--tolerate-errors",
-            run.tolerate_errors.is_some(),
-        ),
-        (
-            "observe.interval",
-            "--observe-interval",
-            run.observe.observe_interval.is_some(),
-        ),
+        ("client.tolerated_error_ratio", "--tolerate-errors", run.tolerate_errors.is_some()),
+        ("observe.interval", "--observe-interval", run.observe.observe_interval.is_some()),
         ("data.records", "--records", run.data.records.is_some()),
-        (
-            "phases.operations",
-            "--operations",
-            run.operations.is_some(),
-        ),
+        ("phases.operations", "--operations", run.operations.is_some()),
         ("phases.duration", "--duration", run.duration.is_some()),
         ("phases.warmup", "--warmup", run.warmup.is_some()),
         ("schedule.rate_per_s", "--rate", run.rate.is_some()),
@@ -114,7 +102,7 @@ fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
     given.map(|(key, option, _)| (key, option)).collect()
 }
 
-/// Does the suite.
+/// Executes the suite.
 pub(super) fn suite(
     request: &SuiteRequest,
     run: &RunArguments,

@@ -1,4 +1,4 @@
-//! `dyno tail`: sends messages through a capped collection by one driver after the other, and explains how long each took.
+//! `dyno tail`: sends messages through a capped collection with each driver in turn, and explains their latency.
 
 use crate::annotator::annotate;
 use crate::args::TailArguments;
@@ -15,7 +15,7 @@ use dyno_engine::task::announce;
 use dyno_results::AnalysedMessages;
 use dyno_tail::experiment::{TailOptions, check, perform};
 
-/// See the module.
+/// Executes `dyno tail`.
 pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_tail(arguments, invocation.surroundings)?;
     let mut messages = invocation.messages;

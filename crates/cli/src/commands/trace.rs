@@ -1,4 +1,4 @@
-//! `dyno trace`: what processes read and write in files.
+//! `dyno trace`: traces the file I/O of processes.
 
 use crate::args::TraceArguments;
 use crate::exit::Exit;
@@ -26,26 +26,26 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Name of the folder of a trace, after its time.
+/// Last part of the folder name of a trace, after its time.
 const NAME: &str = "trace";
-/// Longest wait for events before it is seen whether to end.
+/// Maximum wait for events between checks for the end.
 const POLL: Duration = Duration::from_millis(100);
-/// After Ctrl-C a program of the same terminal has been asked to end already, and gets this time to begin with it.
+/// Grace period after Ctrl-C for a program on the same terminal, which received the signal as well.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
-/// Longest time for a question to the server.
+/// Time limit for a command to the server.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// Executes `dyno trace`.
 pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let has_subject = !arguments.processes.is_empty() || arguments.server.is_some();
     if !has_subject && arguments.command.is_empty() {
-        let hint = "give `--pid PID`, `--server URI`, or a program after `--`";
-        return Err(Error::new(Kind::BadInput, "there is nothing to trace").with_hint(hint));
+        let hint = "pass `--pid PID`, `--server URI`, or a program after `--`";
+        return Err(Error::new(Kind::BadInput, "nothing to trace").with_hint(hint));
     }
     let part = TracePart::from(&arguments.part);
     if arguments.aggregated && !part.is_all() {
         let text =
-            "`--window` and `--slices` need single calls, which `--aggregated` does not keep";
+            "`--window` and `--slices` need single calls, which `--aggregated` does not record";
         return Err(Error::new(Kind::BadInput, text));
     }
     let server = match &arguments.server {
@@ -53,17 +53,12 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
         None => None,
     };
     let settings = settings(arguments);
-    settings.check().map_err(|error| {
-        Error::from(error).context("the trace cannot be made with these options")
-    })?;
+    settings
+        .check()
+        .map_err(|error| Error::from(error).context("cannot trace with these options"))?;
     let directory = RunDirectory::create(arguments.out.as_deref(), NAME, Timestamp::now())?;
     let folder = directory.path().to_owned();
-    let mut traced = Traced {
-        arguments,
-        invocation,
-        server,
-        program: None,
-    };
+    let mut traced = Traced { arguments, invocation, server, program: None };
     let recording = match traced.begin(settings, &folder) {
         Ok(recording) => recording,
         Err(failure) => {
@@ -74,19 +69,12 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
     let ending = traced.record(recording)?;
     let document = ending.document;
     traced.tell_end(&document, &folder);
-    let asked = TraceOptions {
-        gap_bytes: Some(arguments.gap.0),
-        part,
-        ..TraceOptions::default()
-    };
+    let asked = TraceOptions { gap_bytes: Some(arguments.gap.0), part, ..TraceOptions::default() };
     let analysed = match AnalysedTrace::open(&folder, &asked) {
         Ok(analysed) => analysed,
-        // Its length was not known before: the trace is good, and has its reports without pieces.
+        // The length was unknown until now: the trace is valid, and its reports omit the slices.
         Err(error) => {
-            let plain = TraceOptions {
-                part: TracePart::default(),
-                ..asked
-            };
+            let plain = TraceOptions { part: TracePart::default(), ..asked };
             reports::write_trace(&AnalysedTrace::open(&folder, &plain)?, &folder)?;
             return Err(error.into());
         }
@@ -100,28 +88,18 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
     Ok(ending.exit)
 }
 
-/// The settings that were typed.
+/// Converts the arguments to settings.
 fn settings(arguments: &TraceArguments) -> Settings {
-    let wanted = [
-        (arguments.reads, READS),
-        (arguments.writes, WRITES),
-        (arguments.fsync, SYNCS),
-    ];
+    let wanted = [(arguments.reads, READS), (arguments.writes, WRITES), (arguments.fsync, SYNCS)];
     let chosen = wanted.iter().filter(|(is_wanted, _)| *is_wanted);
     Settings {
         filter: Filter {
             processes: Vec::new(),
             files: arguments.files.clone(),
-            operations: chosen
-                .flat_map(|(_, operations)| operations.to_vec())
-                .collect(),
+            operations: chosen.flat_map(|(_, operations)| operations.to_vec()).collect(),
             smallest_bytes: arguments.smallest.map_or(0, |size| size.0),
         },
-        mode: if arguments.aggregated {
-            TraceMode::Aggregated
-        } else {
-            TraceMode::Events
-        },
+        mode: if arguments.aggregated { TraceMode::Aggregated } else { TraceMode::Events },
         block: !arguments.no_block,
         measure_cost: arguments.cost,
         ring_bytes: u32::try_from(arguments.buffer.0).unwrap_or(u32::MAX),
@@ -138,11 +116,7 @@ struct Server {
 
 impl Server {
     fn find(text: &str, invocation: Invocation<'_>) -> Result<Server, Error> {
-        let uri = if text.contains("://") {
-            text.to_owned()
-        } else {
-            format!("mongodb://{text}")
-        };
+        let uri = if text.contains("://") { text.to_owned() } else { format!("mongodb://{text}") };
         let remote = Remote::parse(&uri)?;
         let mut connector = Connector::new(&remote.target, remote.credentials.clone())
             .map_err(|error| Error::from(error).context("cannot use `--server`"))?;
@@ -153,28 +127,21 @@ impl Server {
         control.set_limit(Some(QUESTION_LIMIT));
         control.set_cancel_check(invocation.cancel.patience());
         let address = control.endpoint().to_string();
-        if !locality::is_local(
-            &remote,
-            invocation.surroundings.environment.hostname.as_deref(),
-        ) {
-            let message =
-                format!("the server `{address}` is not on this machine, and neither are its files");
-            return Err(Error::new(Kind::BadInput, message).with_hint("run `dyno trace` there"));
+        if !locality::is_local(&remote, invocation.surroundings.environment.hostname.as_deref()) {
+            let message = format!("cannot trace the server `{address}`: it is not on this machine");
+            return Err(Error::new(Kind::BadInput, message)
+                .with_hint("run `dyno trace` on the server's machine"));
         }
         let process = process_at(control.endpoint().host()).map_err(|reason| {
             Error::new(Kind::Environment, reason)
                 .context(format!("cannot find the process of the server `{address}`"))
-                .with_hint("give its number with `--pid`")
+                .with_hint("pass its process ID with `--pid`")
         })?;
-        Ok(Server {
-            process,
-            control,
-            address,
-        })
+        Ok(Server { process, control, address })
     }
 }
 
-/// A trace that is under way.
+/// A trace in progress.
 struct Traced<'a> {
     arguments: &'a TraceArguments,
     invocation: Invocation<'a>,
@@ -182,7 +149,7 @@ struct Traced<'a> {
     program: Option<Program>,
 }
 
-/// How a trace ended.
+/// End of a trace.
 struct Ending {
     document: TraceDocument,
     exit: Exit,
@@ -194,17 +161,12 @@ impl Traced<'_> {
         let target = TraceTarget {
             processes: Vec::new(),
             command: (!words.is_empty()).then(|| without_secrets(words)),
-            name: self
-                .server
-                .as_ref()
-                .map(|server| format!("server `{}`", server.address)),
+            name: self.server.as_ref().map(|server| format!("server `{}`", server.address)),
         };
         let gap_bytes = Some(self.arguments.gap.0);
-        // Before the probes are there, so that they see nothing of it.
-        let environment = examine(Subject {
-            own: self.processes().collect(),
-            ..Subject::default()
-        });
+        // Before the probes are attached, so that they do not record it.
+        let environment =
+            examine(Subject { own: self.processes().collect(), ..Subject::default() });
         let mut recording = Recording::start(settings, target, gap_bytes, folder)?;
         recording.is_on(environment);
         for process in &self.arguments.processes {
@@ -223,7 +185,7 @@ impl Traced<'_> {
     /// Records until the end, and completes the folder.
     fn record(&mut self, mut recording: Recording) -> Result<Ending, Error> {
         if self.program.is_none() {
-            let note = "tracing; Ctrl-C ends it";
+            let note = "tracing; press Ctrl-C to stop";
             self.invocation.messages.note(note);
         }
         let began = Instant::now();
@@ -243,10 +205,7 @@ impl Traced<'_> {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        Ok(Ending {
-            document,
-            exit: self.exit(end, status),
-        })
+        Ok(Ending { document, exit: self.exit(end, status) })
     }
 
     fn end_is_there(&mut self, began: Instant) -> Result<Option<End>, Error> {
@@ -254,11 +213,7 @@ impl Traced<'_> {
             return Ok(Some(End::Signal));
         }
         let is_over = |length: std::time::Duration| began.elapsed() >= length;
-        if self
-            .arguments
-            .length
-            .is_some_and(|length| is_over(length.0))
-        {
+        if self.arguments.length.is_some_and(|length| is_over(length.0)) {
             return Ok(Some(End::Time));
         }
         if let Some(program) = &mut self.program {
@@ -267,13 +222,13 @@ impl Traced<'_> {
         Ok((!self.processes().any(is_alive)).then_some(End::Program))
     }
 
-    /// Processes that ran already.
+    /// Processes that were already running.
     fn processes(&self) -> impl Iterator<Item = u32> {
         let of_server = self.server.as_ref().map(|server| server.process);
         self.arguments.processes.iter().copied().chain(of_server)
     }
 
-    /// The status of the program, which has ended then. It is traced to its end.
+    /// Ends the program if necessary, traces it to its end, and returns its status.
     fn end_program(
         &mut self,
         end: End,
@@ -297,13 +252,13 @@ impl Traced<'_> {
         }
     }
 
-    /// What the server says of its files; a server that has ended says nothing.
+    /// Asks the server for the content of its files; empty if the server has ended.
     fn tables(&mut self) -> Tables {
         let Some(server) = &mut self.server else {
             return Tables::default();
         };
         Tables::ask(&mut server.control).unwrap_or_else(|error| {
-            let text = format!("the server does not say what its files hold: {error}");
+            let text = format!("cannot read the content of the server's files: {error}");
             self.invocation.messages.warning(&text);
             Tables::default()
         })
@@ -311,7 +266,7 @@ impl Traced<'_> {
 
     fn exit(&self, end: End, status: Option<ExitStatus>) -> Exit {
         match (end, status) {
-            // Without a time and a program there is no other way to end it.
+            // Without `--for` and COMMAND, a signal is the normal end.
             (End::Signal, None) if self.arguments.length.is_none() => Exit::Done,
             (End::Signal, _) => Exit::Interrupted,
             (End::Program, Some(status)) if !status.success() => {
@@ -332,7 +287,7 @@ impl Traced<'_> {
     }
 }
 
-/// What ended a trace.
+/// Reason for the end of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Signal,
@@ -341,12 +296,9 @@ enum End {
     Fault,
 }
 
-/// Whether a process has not ended. A zombie has.
+/// Whether a process is running. A zombie is not.
 fn is_alive(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| !"ZX".contains(state))
 }

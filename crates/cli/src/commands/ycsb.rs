@@ -1,4 +1,4 @@
-//! `dyno ycsb`: what `bin/ycsb` does, behaving correctly where it does not, and saying so.
+//! `dyno ycsb`: replaces `bin/ycsb`, and reports where it deviates to be correct.
 
 use crate::args::{MetricsArguments, YcsbArguments};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, in_ycsb_words, resolve
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
-/// See the module. Hints name options as they are typed here.
+/// Executes `dyno ycsb`. Hints use the option names of `dyno ycsb`.
 pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     run(arguments, invocation).map_err(|mut error| {
         error.hint = error.hint.as_deref().map(in_ycsb_words);
@@ -46,10 +46,7 @@ fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Er
     let task = task(resolved, &command, invocation.surroundings)?;
     let folder = Folder::new(command.out.as_deref());
     let run_options = run_options(&command, &options, &folder, invocation);
-    let arguments = MetricsArguments {
-        metrics: command.metrics,
-        metrics_token: None,
-    };
+    let arguments = MetricsArguments { metrics: command.metrics, metrics_token: None };
     let endpoint = Endpoint::resolve(&arguments, invocation.surroundings)?;
     let metrics = Metrics::serve(endpoint, messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
@@ -59,7 +56,7 @@ fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Er
     let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
     let outcome = outcome.map_err(|error| words::error(error, &command.properties));
     let finished =
-        outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
+        outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run did not record anything"))?;
     end(
         finished,
         command.phase,
@@ -70,8 +67,7 @@ fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Er
     )
 }
 
-/// A time series is made from the recording windows, so its steps cannot be shorter. Said before the
-/// run, which would be in vain.
+/// Refuses a time series with steps shorter than the recording windows that it is made from.
 fn check_granularity(options: &YcsbClientOptions) -> Result<(), Error> {
     let window_ms = dyno_load::WINDOW_NS / 1_000_000;
     let is_series = options.measurement_type == dyno_plan::ycsb::MeasurementType::TimeSeries;
@@ -81,37 +77,30 @@ fn check_granularity(options: &YcsbClientOptions) -> Result<(), Error> {
             options.timeseries_granularity_ms
         );
         return Err(Error::new(Kind::BadInput, message).with_hint(format!(
-            "ask for {window_ms} or more, or for another `measurementtype`"
+            "set it to {window_ms} or more, or use another `measurementtype`"
         )));
     }
     Ok(())
 }
 
-/// A command line without its secrets: connection strings, and values of everything that could be one.
+/// Formats the command line without connection strings and possible secrets.
 fn shown(arguments: &[String]) -> String {
     let words = arguments.iter().map(|argument| {
         let (name, value) = argument.split_once('=').unwrap_or(("", argument));
         let lower = name.to_ascii_lowercase();
-        let is_secret = ["passw", "pwd", "secret", "credential"]
-            .iter()
-            .any(|part| lower.contains(part));
+        let is_secret =
+            ["passw", "pwd", "secret", "credential"].iter().any(|part| lower.contains(part));
         let is_odd_address =
             lower.ends_with(".url") && value.contains('@') && !value.contains("://");
-        if is_secret || is_odd_address {
-            format!("{name}=***")
-        } else {
-            argument.clone()
-        }
+        if is_secret || is_odd_address { format!("{name}=***") } else { argument.clone() }
     });
     redact(&words.collect::<Vec<_>>().join(" "))
 }
 
-/// The lines that scripts look for on standard error.
+/// Prints the lines that scripts expect on standard error.
 fn greet(arguments: &[String], messages: Messages) {
     messages.note(&format!("Command line: {}", shown(arguments)));
-    messages.note(&format!(
-        "YCSB Client: mongodyno {VERSION}\n\nLoading workload..."
-    ));
+    messages.note(&format!("YCSB Client: mongodyno {VERSION}\n\nLoading workload..."));
 }
 
 fn task(
@@ -127,7 +116,7 @@ fn task(
     warnings.append(&mut task.warnings);
     if has_own_latencies {
         warnings.push(
-            "`reportlatencyforeacherror` and `latencytrackederrors` have no effect: latencies of failures are not kept".into(),
+            "`reportlatencyforeacherror` and `latencytrackederrors` have no effect: latencies of failures are not recorded".into(),
         );
     }
     task.warnings = warnings;
@@ -140,23 +129,18 @@ fn run_options(
     folder: &Folder,
     invocation: Invocation<'_>,
 ) -> RunOptions<'static> {
-    let started = command
-        .properties
-        .get("dyno.server")
-        .is_some_and(|kind| kind != "uri");
+    let started = command.properties.get("dyno.server").is_some_and(|kind| kind != "uri");
     RunOptions {
         environment: invocation.environment().clone(),
         extent: match command.phase {
             Phase::Load => Extent::BlindLoad,
-            // A server that is started for the run is empty: there is nothing to be blind to.
+            // A server that was started for the run is empty.
             Phase::Run if started => Extent::Whole,
             Phase::Run => Extent::BlindMix,
         },
         retry: RetryRule {
             limit: options.insertion_retry_limit,
-            interval_ns: options
-                .insertion_retry_interval_s
-                .saturating_mul(1_000_000_000),
+            interval_ns: options.insertion_retry_interval_s.saturating_mul(1_000_000_000),
         },
         abort_load: !options.keep_going_on_error,
         out: Some(folder.path().to_owned()),
@@ -166,7 +150,7 @@ fn run_options(
     }
 }
 
-/// Prints the final output and judges the run. YCSB's exit status is 0 whatever happened.
+/// Prints the final output and checks the failed operations. YCSB's exit status is always 0.
 fn end(
     finished: Finished,
     phase: Phase,
@@ -179,19 +163,12 @@ fn end(
         Phase::Load => PhaseKind::Load,
         Phase::Run => PhaseKind::Measure,
     };
-    if finished
-        .results
-        .run
-        .document
-        .phases
-        .iter()
-        .any(|record| record.name == kind)
-    {
+    if finished.results.run.document.phases.iter().any(|record| record.name == kind) {
         export(&finished.results.run, kind, options)?;
     }
     let totals = finished.totals;
     if let Some(fault) = finished.fault {
-        // Failed inserts end a load; that is a failed check rather than a fault of the surroundings.
+        // Failed inserts end a load: a failed check rather than an environment error.
         if phase == Phase::Load && totals.failed > 0 && fault.kind == Kind::Environment {
             messages.failure(&fault);
             return Ok(Exit::CheckFailed);
@@ -202,12 +179,12 @@ fn end(
         return Err(failure);
     }
     if finished.interrupted {
-        messages.warning("interrupted; the output covers what was done until then");
+        messages.warning("interrupted; the output covers the operations until then");
         return Ok(Exit::Interrupted);
     }
     if totals.failed_ratio() > tolerated_error_ratio {
         messages.warning(&format!(
-            "{} of {} operations failed, so the exit status is 1 (YCSB's would be 0) and they are not part of the throughput (in YCSB they are)",
+            "{} of {} operations failed; unlike YCSB, the exit status is 1 and the throughput excludes failed operations",
             totals.failed,
             totals.failed + totals.succeeded
         ));
@@ -216,7 +193,7 @@ fn end(
     Ok(Exit::Done)
 }
 
-/// The run directory: the person's, or a temporary one, since YCSB leaves nothing in the current folder.
+/// The run directory of `--out`, or a temporary one, because YCSB does not leave files in the current folder.
 struct Folder {
     path: PathBuf,
     temporary: bool,
@@ -225,16 +202,10 @@ struct Folder {
 impl Folder {
     fn new(asked: Option<&Path>) -> Self {
         match asked {
-            Some(path) => Folder {
-                path: path.to_owned(),
-                temporary: false,
-            },
+            Some(path) => Folder { path: path.to_owned(), temporary: false },
             None => {
                 let name = format!("dyno-ycsb-{}", std::process::id());
-                Folder {
-                    path: std::env::temp_dir().join(name),
-                    temporary: true,
-                }
+                Folder { path: std::env::temp_dir().join(name), temporary: true }
             }
         }
     }

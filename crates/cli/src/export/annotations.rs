@@ -1,4 +1,4 @@
-//! What happened in a run, as a list of annotations in the form that Grafana's HTTP API takes.
+//! Events of a run as a list of annotations for Grafana's HTTP API.
 
 use crate::export::rows::started;
 use dyno_analyze::timeline::{TimelineChange, TimelineSeries};
@@ -11,7 +11,7 @@ use dyno_record::reader::Run;
 use dyno_record::tail::TailDocument;
 use serde::Serialize;
 
-/// One annotation: of a time, or of the time from one to another.
+/// An annotation of an instant or a time range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Annotation {
     /// Start in milliseconds since 1970.
@@ -23,12 +23,10 @@ pub(crate) struct Annotation {
     pub(crate) text: String,
 }
 
-/// All annotations of a run in the order of time, with the changes of level that its analysis has found.
+/// All annotations of a run in time order, including the level changes found by the analysis.
 pub(crate) fn all(run: &Run, changes: &[TimelineChange]) -> Result<Vec<Annotation>, Error> {
-    let mut found = Found {
-        origin_ms: started(&run.document)?.as_millisecond(),
-        annotations: Vec::new(),
-    };
+    let mut found =
+        Found { origin_ms: started(&run.document)?.as_millisecond(), annotations: Vec::new() };
     found.add_phases(&run.document);
     found.add_watching(&run.document);
     found.add_caveats(&run.document);
@@ -40,7 +38,7 @@ pub(crate) fn all(run: &Run, changes: &[TimelineChange]) -> Result<Vec<Annotatio
     Ok(found.annotations)
 }
 
-/// When each index build was made.
+/// An annotation for each index build.
 pub(crate) fn of_builds(document: &IndexBuildDocument) -> Vec<Annotation> {
     let of_one = |build: &BuildRecord| {
         let start_ms = milliseconds(&build.started_at)?;
@@ -55,12 +53,9 @@ pub(crate) fn of_builds(document: &IndexBuildDocument) -> Vec<Annotation> {
     document.builds.iter().filter_map(of_one).collect()
 }
 
-/// When messages were sent.
+/// An annotation for the time when messages were sent.
 pub(crate) fn of_messages(document: &TailDocument) -> Option<Annotation> {
-    let measured = document
-        .cells
-        .iter()
-        .filter_map(|cell| cell.measured.as_ref());
+    let measured = document.cells.iter().filter_map(|cell| cell.measured.as_ref());
     let producers = measured.flat_map(|measured| &measured.producers);
     let sent: u64 = producers.map(|one| one.sum.acknowledged).sum();
     Some(Annotation {
@@ -75,7 +70,7 @@ fn tags(kind: &str, name: &str) -> Vec<String> {
     vec!["dyno".to_owned(), kind.to_owned(), name.to_owned()]
 }
 
-/// Annotations so far.
+/// Collects annotations.
 struct Found {
     /// Start of the run in milliseconds since 1970.
     origin_ms: i64,
@@ -83,7 +78,7 @@ struct Found {
 }
 
 impl Found {
-    /// Adds one; times are from the start of the run.
+    /// Adds an annotation; times are relative to the start of the run.
     fn add(&mut self, kind: &str, name: &str, start_s: f64, end_s: Option<f64>, text: String) {
         let at = |at_s: f64| self.origin_ms + (at_s * 1e3).round() as i64;
         self.annotations.push(Annotation {
@@ -121,7 +116,7 @@ impl Found {
     fn add_caveats(&mut self, document: &RunDocument) {
         for caveat in &document.caveats {
             let mut phases = document.phases.iter();
-            // A caveat of the whole run has no time of its own.
+            // A caveat of the whole run does not have a time.
             if let Some(phase) = phases.find(|phase| Some(phase.name) == caveat.phase) {
                 let kind = variant_name(&caveat.kind);
                 let text = dyno_report::texts::text(&caveat.statement);
@@ -131,23 +126,19 @@ impl Found {
     }
 }
 
-/// The tag of the series that changed, and what is said.
+/// Tag and text of a level change.
 fn change_text(change: &TimelineChange) -> (&'static str, String) {
     let (tag, what, write): (_, _, fn(f64) -> Quantity) = match change.series {
         TimelineSeries::RatePerS => ("rate", "rate", Quantity::per_second),
-        TimelineSeries::ResponseMeanUs => (
-            "response_mean",
-            "mean response time",
-            Quantity::microseconds,
-        ),
+        TimelineSeries::ResponseMeanUs => {
+            ("response_mean", "mean response time", Quantity::microseconds)
+        }
         TimelineSeries::ResponseP99Us => {
             ("response_p99", "p99 response time", Quantity::microseconds)
         }
-        TimelineSeries::DiskOperationsPerS => (
-            "disk_operations",
-            "operations of the disk",
-            Quantity::per_second,
-        ),
+        TimelineSeries::DiskOperationsPerS => {
+            ("disk_operations", "operations of the disk", Quantity::per_second)
+        }
     };
     let (before, after) = (write(change.before), write(change.after));
     (tag, format!("{what} changed from {before} to {after}"))
@@ -166,8 +157,8 @@ mod tests {
 
     #[test]
     fn annotations_omit_events_that_never_began() {
-        let folder = tempfile::tempdir().expect("there is room");
-        let plan = dyno_plan::builtin::find("read").expect("it is built in");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = dyno_plan::builtin::find("read").expect("a built-in plan");
         let start = jiff::Timestamp::UNIX_EPOCH;
         let mut document = document::initial(&plan, start, Default::default());
         let trace = |name: &str, start_s| TraceRecord {
@@ -192,17 +183,13 @@ mod tests {
             missing: Vec::new(),
             readings: 0,
             missed: 1,
-            outages: vec![OutageRecord {
-                start_s: 0.25,
-                end_s: None,
-                reason: "it is gone".into(),
-            }],
+            outages: vec![OutageRecord { start_s: 0.25, end_s: None, reason: "it is gone".into() }],
             cpu_s: 0.0,
             cpu_ratio: 0.0,
         }];
-        let writer = RunWriter::create(folder.path(), "", &document).expect("there is room");
-        writer.finish(&document).expect("there is room");
-        let run = Run::open(folder.path()).expect("it was written just now");
+        let writer = RunWriter::create(folder.path(), "", &document).expect("a new record");
+        writer.finish(&document).expect("a complete record");
+        let run = Run::open(folder.path()).expect("a readable record");
         let change = TimelineChange {
             series: TimelineSeries::RatePerS,
             at_s: 30.0,
@@ -213,7 +200,7 @@ mod tests {
             p_value_ratio: 0.001,
         };
         let found: Vec<_> = all(&run, &[change])
-            .expect("it has a start")
+            .expect("the change has a start")
             .into_iter()
             .map(|one| (one.time, one.time_end, one.tags[2].clone()))
             .collect();

@@ -1,4 +1,4 @@
-//! A table as CSV in the form of RFC 4180, with line feeds.
+//! Writes a table as RFC 4180 CSV, with line feeds.
 
 use crate::export::table::{Cell, Column, Fill, Table};
 use dyno_engine::files::write_error;
@@ -14,20 +14,14 @@ pub(crate) fn write(
     fill: &Fill<'_>,
     output: &mut dyn Write,
 ) -> Result<(), Error> {
-    let names: Vec<Cow<'_, str>> = columns
-        .iter()
-        .map(|column| text_cell(&column.name))
-        .collect();
+    let names: Vec<Cow<'_, str>> = columns.iter().map(|column| text_cell(&column.name)).collect();
     writeln!(output, "{}", names.join(",")).map_err(write_error)?;
-    fill(&mut Lines {
-        output,
-        time: (i64::MIN, String::new()),
-    })
+    fill(&mut Lines { output, time: (i64::MIN, String::new()) })
 }
 
 struct Lines<'a> {
     output: &'a mut dyn Write,
-    /// Many rows share their time.
+    /// Cached, because many rows share their time.
     time: (i64, String),
 }
 
@@ -55,10 +49,8 @@ impl Table for Lines<'_> {
 }
 
 fn time_text(time_us: i64) -> Result<String, Error> {
-    let time = Timestamp::from_microsecond(time_us).or_fault(
-        Kind::BadInput,
-        || "the run is at no time that can be written",
-    )?;
+    let time = Timestamp::from_microsecond(time_us)
+        .or_fault(Kind::BadInput, || "cannot format the time of the run")?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }
 

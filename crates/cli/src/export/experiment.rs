@@ -1,11 +1,11 @@
-//! The runs of an experiment as one long table: a row is one figure of one run.
+//! The runs of an experiment as one long table, with a row per figure of a run.
 
 use crate::export::table::{Cell, Column, Kind, Table, unit};
 use dyno_engine::Error;
 use dyno_record::experiment::{Block, Experiment, Figure, Figures, Point, Side};
 use std::collections::BTreeSet;
 
-/// The columns before those of the settings.
+/// Columns before the settings.
 const BEFORE: [(&str, Kind, bool); 6] = [
     ("run", Kind::Integer, false),
     ("directory", Kind::Text, false),
@@ -15,7 +15,7 @@ const BEFORE: [(&str, Kind, bool); 6] = [
     ("repeat", Kind::Integer, false),
 ];
 
-/// The columns after them.
+/// Columns after the settings.
 const AFTER: [(&str, Kind, bool); 6] = [
     ("metric", Kind::Text, false),
     ("instance", Kind::Text, true),
@@ -25,7 +25,7 @@ const AFTER: [(&str, Kind, bool); 6] = [
     ("unit", Kind::Text, false),
 ];
 
-/// The columns: one for each key that runs set, by its name.
+/// All columns, with one column per key that runs set.
 pub(crate) fn columns(experiment: &Experiment) -> Vec<Column> {
     let fixed = |&(name, kind, is_optional): &(&str, Kind, bool)| match is_optional {
         true => Column::optional(name, kind),
@@ -33,18 +33,14 @@ pub(crate) fn columns(experiment: &Experiment) -> Vec<Column> {
     };
     let settings = keys(experiment);
     let settings = settings.iter().map(|key| Column::optional(key, Kind::Text));
-    let before = BEFORE.iter().map(fixed).chain(settings);
-    before.chain(AFTER.iter().map(fixed)).collect()
+    BEFORE.iter().map(fixed).chain(settings).chain(AFTER.iter().map(fixed)).collect()
 }
 
 fn keys(experiment: &Experiment) -> BTreeSet<&str> {
-    let points = experiment.points.iter();
-    points
-        .flat_map(|point| point.settings.keys().map(String::as_str))
-        .collect()
+    experiment.points.iter().flat_map(|point| point.settings.keys().map(String::as_str)).collect()
 }
 
-/// Writes the figures of all runs in their order. A run that measured nothing has no row.
+/// Writes the figures of all runs in order. A run without measurements has no rows.
 pub(crate) fn fill(experiment: &Experiment, table: &mut dyn Table) -> Result<(), Error> {
     let keys = keys(experiment);
     for (number, point) in (1..).zip(&experiment.points) {
@@ -93,7 +89,7 @@ fn block(block: Block) -> &'static str {
 
 type Put<'p> = dyn FnMut(&str, Option<&str>, Figure) -> Result<(), Error> + 'p;
 
-/// Passes each figure on with its name, and the resource that it is about, or what a cost is divided by.
+/// Passes each figure to `put` with its name and its resource, or with the divisor of a cost.
 fn each(figures: &Figures, put: &mut Put<'_>) -> Result<(), Error> {
     let bare = Figure::bare;
     for (metric, figure) in [
@@ -145,15 +141,11 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_row_has_the_settings_of_its_run() {
+    fn row_has_the_settings_of_its_run() {
         let golden =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/golden/experiments");
         let folder = tempfile::tempdir().unwrap();
-        std::fs::copy(
-            golden.join("sweep.json"),
-            folder.path().join(Experiment::FILE),
-        )
-        .unwrap();
+        std::fs::copy(golden.join("sweep.json"), folder.path().join(Experiment::FILE)).unwrap();
         let experiment = Experiment::read(folder.path()).unwrap();
         let mut output = Vec::new();
         let fill = |table: &mut dyn Table| fill(&experiment, table);
@@ -164,17 +156,11 @@ mod tests {
             head.starts_with("run,directory,workload,side,block,repeat,client.clients"),
             "{head}"
         );
-        let measured = experiment
-            .points
-            .iter()
-            .filter_map(|point| point.figures.as_ref());
+        let measured = experiment.points.iter().filter_map(|point| point.figures.as_ref());
         let rates: Vec<f64> = measured.map(|figures| figures.rate_per_s.value).collect();
         let place = |name: &str| head.split(',').position(|column| column == name).unwrap();
         let (metric, value, unit) = (place("metric"), place("value"), place("unit"));
-        let found = text
-            .lines()
-            .skip(1)
-            .map(|line| line.split(',').collect::<Vec<_>>());
+        let found = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
         let found = found.filter(|cells| cells[metric] == "rate_per_s");
         let found: Vec<f64> = found
             .map(|cells| {

@@ -1,4 +1,4 @@
-//! The builds of an index as one long table: a row is one figure of one build.
+//! The builds of an index as one long table, with a row per figure of a build.
 
 use crate::export::table::{Cell, Column, Kind, Table, unit};
 use dyno_engine::Error;
@@ -18,7 +18,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes the figures of all builds in their order.
+/// Writes the figures of all builds in order.
 pub(crate) fn fill(view: &IndexBuildView<'_>, table: &mut dyn Table) -> Result<(), Error> {
     let all = built_on(view);
     for build in &view.document.builds {
@@ -44,7 +44,7 @@ pub(crate) fn fill(view: &IndexBuildView<'_>, table: &mut dyn Table) -> Result<(
 
 type Put<'p> = dyn FnMut(&str, &str, f64) -> Result<(), Error> + 'p;
 
-/// What the build was made on: the documents of all servers, how they got their order, and each server.
+/// Writes the figures of the documents, the remedy and each server.
 fn documents(on: &BuiltOn, put: &mut Put<'_>) -> Result<(), Error> {
     let collection = &on.collection;
     put("collection", "servers_count", on.servers.len() as f64)?;
@@ -95,10 +95,9 @@ fn each(build: &BuildRecord, put: &mut Put<'_>) -> Result<(), Error> {
     for member in &build.members {
         let name = &member.name;
         put(name, "duration_s", member.duration_s)?;
-        for (source, figures) in [
-            (name.clone(), member.process),
-            (format!("{name} device"), member.device),
-        ] {
+        for (source, figures) in
+            [(name.clone(), member.process), (format!("{name} device"), member.device)]
+        {
             if let Some(figures) = figures {
                 of_io(&source, figures, put)?;
             }

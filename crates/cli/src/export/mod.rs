@@ -1,4 +1,4 @@
-//! What was recorded, in the forms that other programs read.
+//! Exports records to formats that other programs read.
 
 pub(crate) mod annotations;
 pub(crate) mod csv;

@@ -1,5 +1,5 @@
-//! A run as OpenMetrics text with times, with the names that it has while it is watched live: what
-//! `promtool tsdb create-blocks-from openmetrics` makes a database of.
+//! Exports a run as OpenMetrics text with timestamps, for `promtool tsdb create-blocks-from openmetrics`.
+//! The names are the same as in the live metrics.
 
 use crate::export::rows::started;
 use crate::metrics::families::of_totals;
@@ -42,7 +42,7 @@ pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
     output.write_all(END.as_bytes()).map_err(write_error)
 }
 
-/// Families with their points over time: the text must have all points of a series together.
+/// Families with their points over time, because OpenMetrics requires the points of a series in one block.
 #[derive(Default)]
 struct Timed {
     families: Vec<Series>,
@@ -50,24 +50,21 @@ struct Timed {
 }
 
 struct Series {
-    /// Name and meaning, without points.
+    /// Name and help text, without points.
     family: Family,
     points: BTreeMap<Labels, Vec<(f64, Value)>>,
 }
 
 impl Timed {
     fn add(&mut self, families: Vec<Family>, at_s: f64) {
-        // What the text can tell apart.
+        // The text has milliseconds.
         let at_s = (at_s * 1e3).round() / 1e3;
         for mut family in families {
             let points = std::mem::take(&mut family.points);
             let next = self.families.len();
             let place = *self.places.entry(family.name.clone()).or_insert(next);
             if place == next {
-                self.families.push(Series {
-                    family,
-                    points: BTreeMap::new(),
-                });
+                self.families.push(Series { family, points: BTreeMap::new() });
             }
             let series = &mut self.families[place];
             for (labels, value) in points {
@@ -81,7 +78,7 @@ impl Timed {
     }
 }
 
-/// The figures of the load at the end of each recording window.
+/// Figures of the load at the end of each recording window.
 fn load(run: &Run, started_s: f64) -> Result<Timed, Error> {
     let mut totals = Totals::default();
     totals.begin(facts(run, started_s));
@@ -117,14 +114,11 @@ fn facts(run: &Run, started_s: f64) -> RunFacts {
 }
 
 fn offered_rate_per_s(document: &RunDocument) -> Option<f64> {
-    let measured = document
-        .phases
-        .iter()
-        .find(|phase| phase.name == PhaseKind::Measure);
+    let measured = document.phases.iter().find(|phase| phase.name == PhaseKind::Measure);
     measured?.offered_rate_per_s
 }
 
-/// A metric that was watched.
+/// A metric of a source.
 struct Column<'a> {
     labels: Labels,
     factor: f64,
@@ -143,17 +137,14 @@ impl Column<'_> {
     }
 }
 
-/// What was watched, by family.
+/// Metrics of the sources by family.
 fn observed(tables: &[MetricTable]) -> Vec<(Family, Vec<Column<'_>>)> {
     let mut families: BTreeMap<String, (Family, Vec<Column<'_>>)> = BTreeMap::new();
     for table in tables {
         for (id, values) in &table.columns {
             let exposed = exposed(&table.source, id);
             let (_, columns) = families.entry(exposed.name).or_insert_with_key(|name| {
-                (
-                    Family::new(family::Kind::Gauge, name, &help(id)),
-                    Vec::new(),
-                )
+                (Family::new(family::Kind::Gauge, name, &help(id)), Vec::new())
             });
             if columns.iter().all(|column| column.labels != exposed.labels) {
                 columns.push(Column {

@@ -1,4 +1,4 @@
-//! Where an export or a report goes: a file that is there as a whole or not at all, standard output, or a folder.
+//! Destinations of exports and reports: a file (written completely or not at all), standard output, or a folder.
 
 use dyno_engine::files::{write_error, write_file_with};
 use dyno_engine::{Error, Kind};
@@ -6,10 +6,10 @@ use dyno_record::visible::visible;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-/// What writes it.
+/// Function that writes the output.
 pub(crate) type Writing<'a> = dyn FnOnce(&mut (dyn Write + Send)) -> Result<(), Error> + 'a;
 
-/// Writes to standard output. A reader that has gone is no fault.
+/// Writes to standard output. A closed pipe is not an error.
 pub(crate) fn to_standard_output(write: Box<Writing<'_>>) -> Result<(), Error> {
     let mut output = BufWriter::new(Listener {
         has_gone: false,
@@ -17,27 +17,25 @@ pub(crate) fn to_standard_output(write: Box<Writing<'_>>) -> Result<(), Error> {
         unfinished: Vec::new(),
     });
     write(&mut output)?;
-    output
-        .flush()
-        .map_err(|error| write_error(error).context("cannot write to standard output"))
+    output.flush().map_err(|error| write_error(error).context("cannot write to standard output"))
 }
 
-/// Writes to a file. One that exists is replaced only if that is wanted; a device or a pipe is written to.
+/// Writes to a file. `force` allows replacing an existing file; devices and pipes are written directly.
 pub(crate) fn to_file(path: &Path, force: bool, write: Box<Writing<'_>>) -> Result<(), Error> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             let text = format!("`{}` is a folder", path.display());
-            Err(Error::new(Kind::BadInput, text).with_hint("name a file in it"))
+            Err(Error::new(Kind::BadInput, text).with_hint("name a file in this folder"))
         }
         Ok(found) if found.is_file() && !force => {
-            let text = format!("`{}` exists", path.display());
-            Err(Error::new(Kind::BadInput, text).with_hint("`--force` replaces it"))
+            let text = format!("`{}` already exists", path.display());
+            Err(Error::new(Kind::BadInput, text).with_hint("replace it with `--force`"))
         }
         _ => write_file_with(path, write),
     }
 }
 
-/// Refuses a folder that has something in it.
+/// Fails unless the folder is empty or does not exist.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
     let text = match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
@@ -45,14 +43,14 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), Error> {
         Err(_) if folder.exists() => format!("`{shown}` is not a folder"),
         _ => return Ok(()),
     };
-    Err(Error::new(Kind::BadInput, text).with_hint("name a folder that is empty, or absent"))
+    Err(Error::new(Kind::BadInput, text).with_hint("name an empty or new folder"))
 }
 
-/// Standard output until its reader goes, and nothing afterwards. A terminal gets no control characters of records.
+/// Standard output; ignores writes after its reader is gone. Removes control characters on a terminal.
 struct Listener {
     has_gone: bool,
     is_terminal: bool,
-    /// A line for the terminal whose end has not been written.
+    /// Incomplete line for the terminal.
     unfinished: Vec<u8>,
 }
 
@@ -88,7 +86,7 @@ impl Write for Listener {
     }
 }
 
-/// The lines that are complete with these bytes; the rest is kept, so that no character is cut in two.
+/// Returns the lines that these bytes complete, and keeps the rest, so that no character is split.
 fn finished_lines(unfinished: &mut Vec<u8>, bytes: &[u8]) -> String {
     unfinished.extend_from_slice(bytes);
     let end = unfinished.iter().rposition(|byte| *byte == b'\n');
@@ -101,11 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_whole_lines_without_control_characters() {
+    fn terminal_gets_whole_lines_without_control_characters() {
         let mut unfinished = Vec::new();
         let text = "a,\u{1b}]0;title\u{7},gr\u{fc}\u{df}e\nrest".as_bytes();
         let (start, end) = text.split_at(16);
-        assert!(start.ends_with(&[0xc3]), "it ends inside of a character");
+        assert!(start.ends_with(&[0xc3]), "the text ends inside a character");
         assert_eq!(finished_lines(&mut unfinished, start), "");
         let line = finished_lines(&mut unfinished, end);
         assert_eq!(visible(&line), "a,\\u{1b}]0;title\\u{7},gr\u{fc}\u{df}e\n");

@@ -1,4 +1,4 @@
-//! A table as a Parquet file.
+//! Writes a table as a Parquet file.
 
 use crate::export::table::{Cell, Column, Fill, Kind, Table};
 use dyno_engine::Error;
@@ -13,10 +13,10 @@ use parquet::schema::types::Type;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows that are kept in memory until they are written together.
+/// Rows per row group, which are buffered in memory.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Writes a table; cells that are absent are nulls.
+/// Writes a table; absent cells become nulls.
 pub(crate) fn write(
     columns: &[Column],
     fill: &Fill<'_>,
@@ -28,12 +28,8 @@ pub(crate) fn write(
         .set_created_by(format!("mongodyno {}", env!("CARGO_PKG_VERSION")))
         .build();
     let writer = SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties));
-    let mut groups = Groups {
-        columns,
-        values: values(columns),
-        rows: 0,
-        writer: writer.map_err(failure)?,
-    };
+    let mut groups =
+        Groups { columns, values: values(columns), rows: 0, writer: writer.map_err(failure)? };
     fill(&mut groups)?;
     if groups.rows > 0 {
         groups.write().map_err(failure)?;
@@ -44,10 +40,7 @@ pub(crate) fn write(
 fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
     let field = |column: &Column| {
         let (physical, logical) = match column.kind {
-            Kind::Time => (
-                Physical::INT64,
-                Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
-            ),
+            Kind::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
             Kind::Seconds | Kind::Number => (Physical::DOUBLE, None),
             Kind::Integer => (Physical::INT64, None),
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -64,9 +57,7 @@ fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
             .map(Arc::new)
     };
     let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
-    Type::group_type_builder("rows")
-        .with_fields(fields?)
-        .build()
+    Type::group_type_builder("rows").with_fields(fields?).build()
 }
 
 fn failure(error: ParquetError) -> Error {
@@ -75,7 +66,7 @@ fn failure(error: ParquetError) -> Error {
         .with_hint("check the free space")
 }
 
-/// Values of a column that are written together; those that are absent have the level 0 and no value.
+/// Values of a column in a row group. Absent values have level 0 and no value.
 struct Values {
     of: Typed,
     levels: Vec<i16>,
@@ -116,7 +107,7 @@ impl<W: Write + Send> Table for Groups<'_, W> {
                 (Typed::Integers(all), Cell::Time(one) | Cell::Integer(one)) => all.push(*one),
                 (Typed::Numbers(all), Cell::Seconds(one) | Cell::Number(one)) => all.push(*one),
                 (Typed::Texts(all), Cell::Text(one)) => all.push(ByteArray::from(*one)),
-                (_, cell) => unreachable!("{cell:?} is not of the kind of its column"),
+                (_, cell) => unreachable!("{cell:?} does not match its column"),
             }
         }
         self.rows += 1;
@@ -149,9 +140,7 @@ fn put<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let mut column = group
-        .next_column()?
-        .expect("the schema has as many columns as are written");
+    let mut column = group.next_column()?.expect("the schema has all written columns");
     column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }

@@ -1,4 +1,4 @@
-//! One long table of all that a run has over time: a row is one value of one metric of one source.
+//! All values of a run over time as one long table, with a row per value of a metric of a source.
 
 use crate::export::table::{self, Cell, Column, Table, unit};
 use crate::metrics::window::{end_s, mean_in_flight, seconds};
@@ -11,13 +11,13 @@ use dyno_record::reader::Run;
 use dyno_record::recorded::{RecordedLatency, RecordedOperation, RecordedWindow, RecordedWindows};
 use jiff::Timestamp;
 
-/// Name of the load generator among the sources.
+/// Source name of the load generator.
 pub(crate) const CLIENT: &str = "client";
 
-/// Name under which it is told what each phase cost.
+/// Source name of the cost of phases.
 const COST: &str = "cost";
 
-/// Percentiles of each window, with the end of the name.
+/// Percentiles of each window, with their name suffixes.
 const PERCENTILES: [(f64, &str); 6] = [
     (0.5, "p50_us"),
     (0.9, "p90_us"),
@@ -44,13 +44,13 @@ pub(crate) fn columns() -> Vec<Column> {
 
 /// A row of the table.
 struct Row<'a> {
-    /// End of the time that the value is about, in microseconds since 1970.
+    /// End of the value's time range, in microseconds since 1970.
     time_us: i64,
-    /// The same from the start of the run.
+    /// End of the value's time range, from the start of the run.
     at_s: f64,
-    /// Length of the time that the value is about; 0 for the first reading of a source.
+    /// Length of the value's time range; 0 for the first reading of a source.
     duration_s: f64,
-    /// The phase that went on at the end of that time.
+    /// Phase at the end of the value's time range.
     phase: Option<PhaseKind>,
     source: &'a str,
     metric: &'a str,
@@ -75,16 +75,16 @@ impl Row<'_> {
     }
 }
 
-/// Start of a run.
+/// Parses the start of a run.
 pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Error> {
     document.started_at.parse().map_err(|error: jiff::Error| {
         Error::from_cause(Kind::BadInput, error)
-            .context(format!("`{}` is no time of a start", document.started_at))
+            .context(format!("invalid start time `{}`", document.started_at))
     })
 }
 
-/// Writes all rows of a run: first those of the load generator, then what each phase cost, then those of each source, each in
-/// the order of time. Values that were not told have no row.
+/// Writes all rows of a run: the load generator, the cost of each phase, then each source, each in time order. Values that were
+/// not reported have no row.
 pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
@@ -137,7 +137,7 @@ fn of_window(window: &RecordedWindow, put: &mut Put<'_>) -> Result<(), Error> {
     ] {
         put(metric, None, value)?;
     }
-    // A closed loop has no arrivals.
+    // A closed loop does not have arrivals.
     let arrivals = &counts.arrivals;
     if arrivals.due + arrivals.dropped > 0 {
         for (metric, count) in [
@@ -197,7 +197,7 @@ fn of_latency(
     Ok(())
 }
 
-/// What each phase cost, at its end. The instance says what is divided by.
+/// Writes the cost of each phase at its end. The instance names the divisor.
 fn of_costs(document: &RunDocument, origin_us: i64, table: &mut dyn Table) -> Result<(), Error> {
     for phase in &document.phases {
         let rate_per_s = Figure::bare(phase.achieved_rate_per_s);
@@ -257,7 +257,7 @@ fn of_source(
     Ok(())
 }
 
-/// The phase that went on at a time.
+/// Phase at a time.
 fn phase_at(phases: &[PhaseRecord], at_s: f64) -> Option<PhaseKind> {
     let goes_on =
         |phase: &&PhaseRecord| phase.start_s < at_s && at_s <= phase.start_s + phase.duration_s;

@@ -1,20 +1,20 @@
-//! A table for other programs: the same rows as CSV or as a Parquet file.
+//! Tables for other programs, with the same rows as CSV or Parquet.
 
 use dyno_engine::Error;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Instants, in microseconds since 1970.
     Time,
-    /// Numbers of seconds; CSV has microseconds of them.
+    /// Seconds; CSV rounds them to microseconds.
     Seconds,
     Number,
     Integer,
     Text,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
@@ -24,25 +24,18 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// A column of which each row has a value.
+    /// A column with a value in every row.
     pub(crate) fn new(name: &str, kind: Kind) -> Self {
-        Column {
-            name: name.to_owned(),
-            kind,
-            is_optional: false,
-        }
+        Column { name: name.to_owned(), kind, is_optional: false }
     }
 
-    /// A column that rows may lack.
+    /// A column that may have absent cells.
     pub(crate) fn optional(name: &str, kind: Kind) -> Self {
-        Column {
-            is_optional: true,
-            ..Column::new(name, kind)
-        }
+        Column { is_optional: true, ..Column::new(name, kind) }
     }
 }
 
-/// A cell of a row, of the kind of its column.
+/// A cell of a row, with the type of its column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell<'a> {
     Absent,
@@ -71,19 +64,19 @@ impl From<Option<i64>> for Cell<'_> {
     }
 }
 
-/// What rows are written to, one after the other, each with a cell for each column.
+/// Writer of rows with one cell per column.
 pub(crate) trait Table {
     /// Adds a row.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The row cannot be written.
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error>;
 }
 
-/// What fills a table.
+/// Function that fills a table.
 pub(crate) type Fill<'a> = dyn Fn(&mut dyn Table) -> Result<(), Error> + 'a;
 
-/// The unit of a metric, as the end of its name tells it; empty without one.
+/// The unit of a metric by the suffix of its name; empty if unknown.
 pub(crate) fn unit(metric: &str) -> &'static str {
     const UNITS: [(&str, &str); 16] = [
         ("_bytes_per_s", "bytes/s"),

@@ -1,4 +1,4 @@
-//! All messages of `dyno tail` as one table: a row is one message at one consumer.
+//! All messages of `dyno tail` as one table, with a row per message and consumer.
 
 use crate::export::table::{Cell, Column, Kind, Table};
 use dyno_engine::Error;
@@ -7,7 +7,7 @@ use dyno_record::tail::{Cell as Measurement, TailDocument};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The columns. Instants are those of the clock that `tail.json` names.
+/// The columns. Instants refer to the clock named in `tail.json`.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::new("cell", Kind::Text),
@@ -24,7 +24,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes the messages of all cells. Of a message that came twice the first receipt counts.
+/// Writes the messages of all cells. The first receipt of a duplicate message counts.
 pub(crate) fn fill(
     folder: &Path,
     document: &TailDocument,
@@ -51,9 +51,7 @@ fn of_cell(folder: &Path, cell: &Measurement, table: &mut dyn Table) -> Result<(
     }
     let drivers = &cell.settings.producers;
     let driver_of = |producer: i64| {
-        let driver = usize::try_from(producer)
-            .ok()
-            .and_then(|number| drivers.get(number));
+        let driver = usize::try_from(producer).ok().and_then(|number| drivers.get(number));
         driver.map_or("", String::as_str)
     };
     for (consumer, consumer_driver) in (0..).zip(&cell.settings.consumers) {

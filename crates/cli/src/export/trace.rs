@@ -1,11 +1,11 @@
-//! All calls of a trace as one table: a row is one call on a file.
+//! All calls of a trace as one table, with a row per call on a file.
 
 use crate::export::table::{Cell, Column, Kind, Table};
 use dyno_engine::{Error, Kind as Fault};
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::reader::TraceReader;
 
-/// The columns. Instants count from the zero of the trace.
+/// The columns. Instants are relative to the zero of the trace.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::new("start_ns", Kind::Integer),
@@ -22,13 +22,13 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes all calls, about in the order of their ends.
+/// Writes all calls, roughly in the order of their ends.
 pub(crate) fn fill(trace: &TraceReader, table: &mut dyn Table) -> Result<(), Error> {
     let document = trace.document();
     if document.mode == TraceMode::Aggregated {
-        let text = "an aggregated trace holds totals of each file, not single calls";
+        let text = "cannot export single calls: an aggregated trace holds only totals per file";
         return Err(Error::new(Fault::BadInput, text)
-            .with_hint("`dyno report TRACE --format json` has the totals"));
+            .with_hint("get the totals with `dyno report TRACE --format json`"));
     }
     let signed = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let known = |number: i64| Cell::from(Some(number).filter(|number| *number >= 0));

@@ -1,8 +1,8 @@
-//! The folders of logs that the clients of the Workload Services Framework leave behind, for its script `kpi.sh`: in that of each
-//! server `output.logs`, what YCSB printed, and `ycsb_output.json`, the sizes of the collection.
+//! Log folders in the format of the Workload Services Framework's clients, for its script `kpi.sh`. The folder of each server
+//! has `output.logs` with YCSB's output, and `ycsb_output.json` with the sizes of the collection.
 //!
-//! The script tells the phases by the markers `[LOAD_PHASE]` and `[RUN_PHASE]`, with a space in its older versions, and ends
-//! at once if no folder has sizes. What a server did not tell is `null` there, which the script adds up as 0.
+//! The script detects the phases by the markers `[LOAD_PHASE]` and `[RUN_PHASE]` (with a space in older versions), and fails if
+//! no folder has sizes. A size that a server did not report is `null`, which the script counts as 0.
 
 use crate::messages::{Messages, pretty_json};
 use crate::reports::{open_for_programs, refused, ycsb_text};
@@ -17,7 +17,7 @@ use dyno_report::ycsb::YcsbOptions;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Writes a folder for each server of a run, or nothing if one of them has no figures.
+/// Writes a folder for each server of a run, or nothing if a server does not have figures.
 pub(crate) fn write(run: &Run, folder: &Path, messages: Messages) -> Result<(), Error> {
     refuse_instance(&run.directory)?;
     let whole = &run.document;
@@ -40,19 +40,18 @@ pub(crate) fn write(run: &Run, folder: &Path, messages: Messages) -> Result<(), 
     Ok(())
 }
 
-/// Refuses the record of one of several servers: its number, and the sizes of its collection, are in that of the run.
+/// Refuses the record of a single server, because only the whole run has its number and its collection sizes.
 fn refuse_instance(folder: &Path) -> Result<(), Error> {
     let Some(run) = run_above(folder) else {
         return Ok(());
     };
     let folder = folder.display();
-    let text =
-        format!("`{folder}` is the record of one server of a run, and the logs are of all of them");
-    let hint = format!("export the run, `{}`", run.display());
+    let text = format!("cannot export `{folder}` alone: it is the record of one server of a run");
+    let hint = format!("export the whole run `{}`", run.display());
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// The run that has this record among those of its servers.
+/// The run that this record of a server belongs to.
 fn run_above(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let servers = folder.parent()?;
@@ -61,12 +60,12 @@ fn run_above(folder: &Path) -> Option<PathBuf> {
     is_instance.then(|| run.to_owned())
 }
 
-/// What the client of a server printed.
+/// Formats the log of the client of a server.
 fn log(whole: &RunDocument, own: &Run, number: u64) -> Result<String, Error> {
     let mut text = dyno_report::incomplete(whole) + &format!("JOB_INDEX is {number}\n");
     let printed = |phase| {
         let printed = ycsb(own, phase);
-        printed.map_err(|error| error.context(format!("server {number} has no figures")))
+        printed.map_err(|error| error.context(format!("no figures for server {number}")))
     };
     let mut phases = own.document.phases.iter();
     if phases.any(|phase| phase.name == PhaseKind::Load) {
@@ -83,23 +82,20 @@ fn log(whole: &RunDocument, own: &Run, number: u64) -> Result<String, Error> {
     Ok(text)
 }
 
-/// What YCSB prints at the end of a phase, with response times, as in the key figures.
+/// Formats YCSB's output at the end of a phase, with response times, as in the key figures.
 fn ycsb(run: &Run, phase: PhaseKind) -> Result<String, Error> {
     let client = YcsbClientOptions {
         measurement_interval: MeasurementInterval::Intended,
         ..YcsbClientOptions::default()
     };
     let options = RenderOptions {
-        ycsb: YcsbOptions {
-            phase: Some(phase),
-            client,
-        },
+        ycsb: YcsbOptions { phase: Some(phase), client },
         ..RenderOptions::default()
     };
     ycsb_text(run, &options).map_err(refused)
 }
 
-/// The time of a command with several documents is not that of an insert, and the script does not read it as such.
+/// Renames inserts in batches, so that the script does not read the time of a batch as the time of an insert.
 fn loaded(text: String, run: &Run) -> String {
     match run.document.recorded_plan().client.batch {
         Some(batch) if batch > 1 => text.replace("[INSERT]", &format!("[INSERT BATCH OF {batch}]")),
@@ -107,7 +103,7 @@ fn loaded(text: String, run: &Run) -> String {
     }
 }
 
-/// The sizes of a server's collection at the end, by their names in the answer to `collStats`.
+/// Sizes of a server's collection at the end, with the names of `collStats`.
 fn sizes(whole: &RunDocument, server: &str) -> Value {
     let is_own = |one: &&CollectionRecord| one.at == PhaseEdge::End && one.instance == server;
     let found = whole.collections.iter().rfind(is_own);

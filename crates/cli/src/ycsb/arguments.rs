@@ -1,5 +1,5 @@
-//! The command line of `bin/ycsb`: a command, a binding, and long options with a single dash, which
-//! clap cannot read.
+//! Parser for the command line of `bin/ycsb`: a command, a binding, and long options with a single
+//! dash, which clap does not support.
 
 use crate::args::property;
 use crate::metrics::listen;
@@ -8,56 +8,54 @@ use dyno_plan::ycsb::{Phase, Properties};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What was typed after `dyno ycsb`.
+/// The parsed arguments of `dyno ycsb`.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// The help is wanted.
     Help,
-    /// A phase is to be run.
     Run(YcsbCommand),
 }
 
-/// A phase with its properties.
+/// A phase to run, with its properties.
 #[derive(Debug)]
 pub(crate) struct YcsbCommand {
     pub(crate) phase: Phase,
-    /// Files and options, later ones over earlier ones, options over files.
+    /// Merged: later values override earlier ones, and options override files.
     pub(crate) properties: Properties,
     pub(crate) lenient: bool,
-    /// Run directory that is kept.
+    /// Run directory to keep.
     pub(crate) out: Option<PathBuf>,
-    /// Where metrics are served. The token comes from the surroundings, as the command line is printed.
+    /// Address to serve metrics at. The token comes from a variable, because the command line is printed.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Options without effect, one sentence each.
+    /// Notes on options without effect.
     pub(crate) notes: Vec<String>,
 }
 
 /// The help text.
 pub(crate) const HELP: &str = "\
-Do what `bin/ycsb` does, with the same options, properties and output
+Replace `bin/ycsb`, with the same options, properties and output
 
 Usage: dyno ycsb load|run mongodb [options]
 
 Options, as in YCSB:
   -P FILE         property file; may be repeated, later files win
-  -p NAME=VALUE   property; may be repeated, wins over files
+  -p NAME=VALUE   property; may be repeated, overrides files
   -s              print a status line on standard error every `status.interval` seconds
-  -threads N      concurrent connections (`threadcount`); default: 1
-  -target N       offered rate in operations per second over all threads (`target`); default: no limit
+  -threads N      concurrent connections (`threadcount`, default: 1)
+  -target N       offered rate in operations per second over all threads (`target`, default: no limit)
   -l LABEL        text before the status line (`label`)
-  -load, -t       load, or run: in place of the command
+  -load, -t       load or run, overriding the command
   -db CLASS       checked: `site.ycsb.db.MongoDbClient` is the only binding
   -cp PATH, -jvm-args ARGS
-                  accepted without effect, also as -jvm-args=ARGS: there is no JVM
+                  ignored, also as -jvm-args=ARGS, because there is no JVM
 
 Options of this program:
-  --lenient       accept unknown property names, with a warning
-  --out DIR       keep the run directory; default: it is temporary
+  --lenient       accept unknown property names with a warning
+  --out DIR       keep the run directory (default: a temporary directory)
   --metrics ADDRESS:PORT
-                  serve metrics for Prometheus while it runs (docs/prometheus.md)
+                  serve metrics for Prometheus during the run (docs/prometheus.md)
 
-The server is `mongodb.url`, by default `mongodb://localhost:27017/ycsb?w=1`; with
-`-p dyno.server=embedded` one is started. What differs from YCSB is in docs/ycsb.md.
+`mongodb.url` names the server (default: `mongodb://localhost:27017/ycsb?w=1`);
+`-p dyno.server=embedded` starts one. docs/ycsb.md lists the differences from YCSB.
 ";
 
 const OPTIONS: [&str; 14] = [
@@ -77,10 +75,10 @@ const OPTIONS: [&str; 14] = [
     "--metrics",
 ];
 
-/// Options that the launcher takes for itself.
+/// Options of YCSB's launcher.
 const LAUNCHER: [&str; 2] = ["-cp", "-jvm-args"];
 
-/// Reads the command line and its property files. Options may stand before and between the command and the binding.
+/// Parses the command line and its property files. Options may precede the command or the binding.
 pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
     let mut parsed = YcsbCommand {
         phase: Phase::Run,
@@ -105,9 +103,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
         let (option, attached) = canonical(word);
         let mut value = |what: &str| {
             let value = attached.or_else(|| words.next());
-            value
-                .ok_or_else(|| bad(format!("`{option}` needs {what}")))
-                .map(str::to_owned)
+            value.ok_or_else(|| bad(format!("`{option}` needs {what}"))).map(str::to_owned)
         };
         match option {
             "-P" => files.push(value("a file")?),
@@ -123,9 +119,9 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
             "-t" => chosen = Some(Phase::Run),
             "-cp" | "-jvm-args" => {
                 value("a value")?;
-                parsed.notes.push(format!(
-                    "`{option}` has no effect: this program does not run in a JVM"
-                ));
+                parsed
+                    .notes
+                    .push(format!("`{option}` has no effect: this program does not run in a JVM"));
             }
             "--lenient" => parsed.lenient = true,
             "--out" => parsed.out = Some(PathBuf::from(value("a folder")?)),
@@ -140,15 +136,13 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
     let Some((command, rest)) = plain.split_first() else {
         return match arguments {
             [] => Ok(Parsed::Help),
-            _ => Err(bad(
-                "the command is missing, expected `load` or `run`".into()
-            )),
+            _ => Err(bad("missing command, expected `load` or `run`".into())),
         };
     };
     parsed.phase = phase(command)?;
     check_binding(rest.first().copied())?;
     if let Some(more) = rest.get(1) {
-        return Err(bad(format!("`{more}` belongs to no option")));
+        return Err(bad(format!("unexpected argument `{more}`")));
     }
     parsed.phase = chosen.unwrap_or(parsed.phase);
     for file in &files {
@@ -160,13 +154,13 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
     Ok(Parsed::Run(parsed))
 }
 
-/// Whether a word asks for help. As a plain word it does so only before the binding.
+/// Whether a word asks for help. The plain word `help` does so only before the binding.
 fn is_help(word: &str, plain: usize) -> bool {
     ["-h", "-help", "--help"].contains(&word) || (word == "help" && plain < 2)
 }
 
-/// The option that a word means and the value after its `=`. Only options of the launcher and of this program take
-/// such a value, and only options of the launcher may be shortened, as in `argparse`.
+/// Splits a word into its option and the value after `=`. Only options of the launcher and of this program accept
+/// such a value, and only options of the launcher may be abbreviated, as in `argparse`.
 fn canonical(word: &str) -> (&str, Option<&str>) {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -189,10 +183,8 @@ fn phase(command: &str) -> Result<Phase, Error> {
         "load" => Ok(Phase::Load),
         "run" => Ok(Phase::Run),
         "shell" => Err(Error::new(Kind::BadInput, "`shell` is not supported")
-            .with_hint("use `mongosh` to look at single documents")),
-        _ => Err(bad(format!(
-            "`{command}` is not a command: expected `load` or `run`"
-        ))),
+            .with_hint("use `mongosh` to inspect single documents")),
+        _ => Err(bad(format!("unknown command `{command}`, expected `load` or `run`"))),
     }
 }
 
@@ -200,13 +192,11 @@ fn check_binding(binding: Option<&str>) -> Result<(), Error> {
     match binding {
         Some("mongodb") => Ok(()),
         Some(other) if !other.starts_with('-') => {
-            let failure = Error::new(
-                Kind::BadInput,
-                format!("the binding `{other}` is not supported"),
-            );
+            let failure =
+                Error::new(Kind::BadInput, format!("the binding `{other}` is not supported"));
             Err(failure.with_hint("use `mongodb`, the only binding"))
         }
-        _ => Err(bad("the binding is missing, expected `mongodb`".into())),
+        _ => Err(bad("missing binding, expected `mongodb`".into())),
     }
 }
 
@@ -215,11 +205,8 @@ fn unknown_option(word: &str) -> Error {
     let distance = |option: &&str| {
         strsim::damerau_levenshtein(word.trim_start_matches('-'), option.trim_start_matches('-'))
     };
-    // A name of one letter is one change away from every other.
-    let known = OPTIONS
-        .into_iter()
-        .filter(|option| option.len() > 2)
-        .min_by_key(distance);
+    // Any two one-letter names differ by one change.
+    let known = OPTIONS.into_iter().filter(|option| option.len() > 2).min_by_key(distance);
     match known.filter(|option| distance(option) <= 2) {
         Some(known) => failure.with_hint(format!("did you mean `{known}`?")),
         None => failure.with_hint("`dyno ycsb --help` lists the options"),
@@ -278,21 +265,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);
-            std::fs::write(&path, text).expect("it can be written");
+            std::fs::write(&path, text).expect("the file can be written");
             path.to_string_lossy().into_owned()
         };
         let first = file("first", "recordcount=1\nfieldcount=1\ntable=one\n");
         let second = file("second", "recordcount=2\nfieldcount=2\n");
-        let command = command(&[
-            "load",
-            "mongodb",
-            "-p",
-            "recordcount=3",
-            "-P",
-            &first,
-            "-P",
-            &second,
-        ]);
+        let command =
+            command(&["load", "mongodb", "-p", "recordcount=3", "-P", &first, "-P", &second]);
         let get = |name| command.properties.get(name);
         assert_eq!(
             (get("recordcount"), get("fieldcount"), get("table")),
@@ -301,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_can_be_given_by_an_option() {
+    fn phase_can_be_given_by_an_option() {
         assert_eq!(command(&["run", "mongodb", "-load"]).phase, Phase::Load);
         assert_eq!(command(&["load", "mongodb", "-t"]).phase, Phase::Run);
     }
 
     #[test]
-    fn options_of_the_launcher_have_no_effect_in_every_form() {
+    fn every_form_of_launcher_options_has_no_effect() {
         for arguments in [
             &["run", "mongodb", "-cp", "x.jar", "-jvm-args", "-Xmx1g"][..],
             &["run", "mongodb", "-cp=x.jar", "-jvm-args=-Xms4g -Xmx8g"],
@@ -322,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_before_and_between_the_words() {
+    fn options_may_precede_command_and_binding() {
         for arguments in [
             &["-s", "load", "mongodb", "-threads", "4"][..],
             &["load", "-threads", "4", "-s", "mongodb"],
@@ -336,25 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn own_options_take_a_value_after_an_equals_sign() {
-        assert_eq!(
-            command(&["run", "mongodb", "--out=/o=1"]).out,
-            Some("/o=1".into())
-        );
+    fn own_options_accept_a_value_after_an_equals_sign() {
+        assert_eq!(command(&["run", "mongodb", "--out=/o=1"]).out, Some("/o=1".into()));
     }
 
     #[test]
-    fn help_is_given_wherever_it_is_asked_for() {
-        for arguments in [
-            &[][..],
-            &["--help"],
-            &["run", "-help"],
-            &["run", "mongodb", "-s", "-h"],
-        ] {
-            assert!(
-                matches!(parsed(arguments), Ok(Parsed::Help)),
-                "{arguments:?}"
-            );
+    fn help_works_at_every_position() {
+        for arguments in [&[][..], &["--help"], &["run", "-help"], &["run", "mongodb", "-s", "-h"]]
+        {
+            assert!(matches!(parsed(arguments), Ok(Parsed::Help)), "{arguments:?}");
         }
     }
 
@@ -375,23 +344,18 @@ mod tests {
             (&["run", "mongodb", "-threads"], "`-threads`"),
             (&["run", "mongodb", "-p", "x"], "NAME=VALUE"),
         ] {
-            let failure = parsed(arguments).expect_err("it makes no sense");
+            let failure = parsed(arguments).expect_err("the arguments are invalid");
             assert_eq!(failure.kind, Kind::BadInput);
-            assert!(
-                failure.cause.to_string().contains(expected),
-                "{}",
-                failure.cause
-            );
+            assert!(failure.cause.to_string().contains(expected), "{}", failure.cause);
             assert!(failure.hint.is_some(), "{arguments:?}");
         }
-        let failure = parsed(&["run", "mongodb", "-thread", "4"]).expect_err("it makes no sense");
+        let failure = parsed(&["run", "mongodb", "-thread", "4"]).expect_err("unknown option");
         assert!(failure.hint.unwrap().contains("`-threads`"));
     }
 
     #[test]
-    fn a_property_file_that_is_not_there_is_bad_input() {
-        let failure =
-            parsed(&["run", "mongodb", "-P", "/no/such/file"]).expect_err("it is not there");
+    fn missing_property_file_is_bad_input() {
+        let failure = parsed(&["run", "mongodb", "-P", "/no/such/file"]).expect_err("no such file");
         assert_eq!(failure.kind, Kind::BadInput);
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 /// Writes the logs.
 #[derive(Debug)]
 pub(crate) struct HdrFiles {
-    /// Beginning of the file names, often a folder with a slash at its end.
+    /// Prefix of the file names, often a folder with a trailing slash.
     prefix: String,
     started: SystemTime,
     files: BTreeMap<String, File>,
@@ -21,25 +21,17 @@ pub(crate) struct HdrFiles {
 
 impl HdrFiles {
     pub(crate) fn new(prefix: &str, started: SystemTime) -> Self {
-        HdrFiles {
-            prefix: prefix.to_owned(),
-            started,
-            files: BTreeMap::new(),
-        }
+        HdrFiles { prefix: prefix.to_owned(), started, files: BTreeMap::new() }
     }
 
-    /// Appends what was measured in `start..start + length` of the run.
+    /// Appends the measurements of `start..start + length` of the run.
     pub(crate) fn write(
         &mut self,
         measured: &Measured,
         start: Duration,
         length: Duration,
     ) -> Result<(), Error> {
-        for block in measured
-            .blocks()
-            .iter()
-            .filter(|block| !block.histogram.is_empty())
-        {
+        for block in measured.blocks().iter().filter(|block| !block.histogram.is_empty()) {
             let path = format!("{}{}.hdr", self.prefix, block.name);
             let failed = |error: std::io::Error| {
                 Error::from_cause(Kind::Environment, error)
@@ -91,7 +83,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     #[test]
-    fn a_log_has_a_line_for_each_interval_that_other_readers_open() {
+    fn log_has_a_readable_line_for_each_interval() {
         let folder = tempfile::tempdir().expect("a folder");
         let prefix = format!("{}/run-", folder.path().display());
         let mut files = HdrFiles::new(&prefix, SystemTime::UNIX_EPOCH);
@@ -100,21 +92,19 @@ mod tests {
             measured.clear();
             measured.add(&window(PhaseKind::Measure, "read", 5, 5));
             let length = Duration::from_secs(1);
-            files
-                .write(&measured, Duration::from_secs(second), length)
-                .expect("it can be written");
+            files.write(&measured, Duration::from_secs(second), length).expect("it can be written");
         }
-        let text = std::fs::read(folder.path().join("run-READ.hdr")).expect("it is there");
+        let text = std::fs::read(folder.path().join("run-READ.hdr")).expect("the log exists");
         assert!(text.starts_with(b"#[Logging for: READ]\n#[Histogram log format version 1.3]\n"));
         let mut counts = Vec::new();
         for entry in IntervalLogIterator::new(&text) {
             if let Ok(LogEntry::Interval(line)) = entry {
                 let bytes = base64::engine::general_purpose::STANDARD
                     .decode(line.encoded_histogram())
-                    .expect("it is base 64");
+                    .expect("the payload is base 64");
                 let histogram: Histogram<u64> = Deserializer::new()
                     .deserialize(&mut bytes.as_slice())
-                    .expect("it is a histogram");
+                    .expect("the payload is a histogram");
                 counts.push((
                     line.start_timestamp().as_secs(),
                     histogram.len(),
@@ -132,7 +122,7 @@ mod tests {
         let mut files = HdrFiles::new("/no/such/folder/", SystemTime::UNIX_EPOCH);
         let failure = files
             .write(&measured, Duration::ZERO, Duration::ZERO)
-            .expect_err("there is no folder");
+            .expect_err("the folder does not exist");
         assert_eq!(failure.kind, Kind::Environment);
     }
 }

@@ -1,13 +1,9 @@
-//! Numbers and times as Java prints them in YCSB's status line.
+//! Formats numbers and times like Java in YCSB's status line.
 
-/// `new DecimalFormat("#.##")`: at most two decimals, ties to even, no zeros at the end.
+/// Formats like `new DecimalFormat("#.##")`: at most two decimals, ties to even, no trailing zeros.
 pub(super) fn two_decimals(value: f64) -> String {
     if value.is_infinite() {
-        return if value > 0.0 {
-            "∞".into()
-        } else {
-            "-∞".into()
-        };
+        return if value > 0.0 { "∞".into() } else { "-∞".into() };
     }
     let text = format!("{value:.2}");
     match text.trim_end_matches('0').trim_end_matches('.') {
@@ -20,8 +16,8 @@ const DAY_S: u64 = 86_400;
 const HOUR_S: u64 = 3_600;
 const MINUTE_S: u64 = 60;
 
-/// YCSB's estimate: days and hours, or hours and minutes, or seconds if it is less than a minute;
-/// each with a space after it.
+/// Formats YCSB's estimate: days and hours, hours and minutes, or seconds if less than a minute, each
+/// followed by a space.
 pub(super) fn remaining(mut seconds: u64) -> String {
     let mut text = String::new();
     let mut part = |count: u64, unit: &str| {
@@ -50,9 +46,9 @@ pub(super) fn remaining(mut seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Values and texts from a run of Java's own `DecimalFormat`.
+    /// Values and texts produced by Java's `DecimalFormat`.
     #[test]
-    fn numbers_look_as_java_prints_them() {
+    fn numbers_match_java() {
         for (value, text) in [
             (0.5, "0.5"),
             (0.0, "0"),
@@ -73,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_has_the_units_that_matter() {
+    fn estimate_has_at_most_two_units() {
         for (seconds, text) in [
             (0, "0 seconds "),
             (1, "1 second "),

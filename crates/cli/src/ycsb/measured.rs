@@ -1,5 +1,5 @@
-//! What YCSB measures, from our recording windows: one histogram in microseconds per block, since
-//! the last time it was taken.
+//! YCSB's measurements from the recording windows: one histogram in microseconds per block, since the
+//! last reset.
 
 use dyno_plan::ycsb::MeasurementInterval;
 use dyno_record::interval::{HIGHEST_NS, IntervalRecord, OperationInterval};
@@ -8,28 +8,25 @@ use hdrhistogram::Histogram;
 
 const NS_PER_US: u64 = 1_000;
 
-/// Histograms by block name, in the order in which the operations appeared.
+/// Histograms by block name, in order of first appearance.
 #[derive(Debug)]
 pub(crate) struct Measured {
     interval: MeasurementInterval,
     blocks: Vec<Block>,
 }
 
-/// One operation.
+/// Measurements of one operation.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// `READ`, `INSERT`, `Intended-READ`, …
     pub(crate) name: String,
-    /// In microseconds, successes only.
+    /// In microseconds, successful operations only.
     pub(crate) histogram: Histogram<u64>,
 }
 
 impl Measured {
     pub(crate) fn new(interval: MeasurementInterval) -> Self {
-        Measured {
-            interval,
-            blocks: Vec::new(),
-        }
+        Measured { interval, blocks: Vec::new() }
     }
 
     /// Adds one window.
@@ -41,20 +38,19 @@ impl Measured {
                 MeasurementInterval::Op => self.block(name).add(&operation.service, weight),
                 MeasurementInterval::Intended => self.block(name).add(&operation.response, weight),
                 MeasurementInterval::Both => {
-                    self.block(format!("Intended-{name}"))
-                        .add(&operation.response, weight);
+                    self.block(format!("Intended-{name}")).add(&operation.response, weight);
                     self.block(name).add(&operation.service, weight);
                 }
             }
         }
     }
 
-    /// All blocks seen so far.
+    /// All blocks so far.
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// Starts anew; the blocks stay known.
+    /// Resets the histograms and keeps the blocks.
     pub(crate) fn clear(&mut self) {
         for block in &mut self.blocks {
             block.histogram.reset();
@@ -66,8 +62,7 @@ impl Measured {
             Some(index) => index,
             None => {
                 let histogram = Histogram::new_with_bounds(1, HIGHEST_NS / NS_PER_US, 3);
-                let histogram =
-                    histogram.expect("the bounds are constants that a histogram accepts");
+                let histogram = histogram.expect("the constant bounds are valid");
                 self.blocks.push(Block { name, histogram });
                 self.blocks.len() - 1
             }
@@ -80,13 +75,12 @@ impl Block {
     fn add(&mut self, latencies_ns: &Histogram<u64>, weight: u64) {
         for value in latencies_ns.iter_recorded() {
             let value_us = value.value_iterated_to() / NS_PER_US;
-            self.histogram
-                .saturating_record_n(value_us, value.count_at_value() * weight);
+            self.histogram.saturating_record_n(value_us, value.count_at_value() * weight);
         }
     }
 }
 
-/// `read_modify_write` is `READ-MODIFY-WRITE`; a batch is counted as its inserts.
+/// YCSB's name of an operation: `read_modify_write` becomes `READ-MODIFY-WRITE`, a batch becomes `INSERT`.
 pub(crate) fn block_name(operation: &str) -> String {
     match operation {
         "insert_batch" => "INSERT".into(),
@@ -94,15 +88,13 @@ pub(crate) fn block_name(operation: &str) -> String {
     }
 }
 
-/// In the load phase YCSB's operation is a document, ours is a command with a batch of them.
+/// Number of YCSB's operations: in the load phase YCSB counts documents, `dyno` counts batches.
 fn weight(phase: PhaseKind, operation: &OperationInterval) -> u64 {
     let commands = operation.response.len();
     if phase != PhaseKind::Load || commands == 0 {
         return 1;
     }
-    (operation.documents as f64 / commands as f64)
-        .round()
-        .max(1.0) as u64
+    (operation.documents as f64 / commands as f64).round().max(1.0) as u64
 }
 
 #[cfg(test)]
@@ -119,9 +111,7 @@ pub(crate) mod tests {
     ) -> IntervalRecord {
         let histogram = |value_ns: u64| {
             let mut histogram = latency_histogram();
-            histogram
-                .record_n(value_ns, commands)
-                .expect("it is in range");
+            histogram.record_n(value_ns, commands).expect("it is in range");
             histogram
         };
         IntervalRecord {
@@ -138,42 +128,33 @@ pub(crate) mod tests {
                 errors: 0,
                 clamped: 0,
             }],
-            counts: WindowCounts {
-                succeeded: commands,
-                ..WindowCounts::default()
-            },
+            counts: WindowCounts { succeeded: commands, ..WindowCounts::default() },
             ..IntervalRecord::empty(phase, 0, 0)
         }
     }
 
     fn maximum(measured: &Measured, name: &str) -> u64 {
-        let block = measured
-            .blocks()
-            .iter()
-            .find(|block| block.name == name)
-            .expect("the block is there");
+        let block =
+            measured.blocks().iter().find(|block| block.name == name).expect("the block is there");
         block.histogram.max()
     }
 
     #[test]
-    fn the_interval_decides_where_latencies_begin() {
+    fn interval_option_selects_the_start_of_latencies() {
         let measure = |interval| {
             let mut measured = Measured::new(interval);
             measured.add(&window(PhaseKind::Measure, "read", 5, 5));
             measured
         };
         assert_eq!(maximum(&measure(MeasurementInterval::Op), "READ") / 10, 200);
-        assert_eq!(
-            maximum(&measure(MeasurementInterval::Intended), "READ") / 10,
-            300
-        );
+        assert_eq!(maximum(&measure(MeasurementInterval::Intended), "READ") / 10, 300);
         let both = measure(MeasurementInterval::Both);
         assert_eq!(maximum(&both, "READ") / 10, 200);
         assert_eq!(maximum(&both, "Intended-READ") / 10, 300);
     }
 
     #[test]
-    fn a_batch_counts_as_its_documents() {
+    fn batch_counts_as_its_documents() {
         let mut measured = Measured::new(MeasurementInterval::Op);
         measured.add(&window(PhaseKind::Load, "insert_batch", 3, 300));
         assert_eq!(measured.blocks()[0].name, "INSERT");
@@ -183,7 +164,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn blocks_have_the_names_of_ycsb() {
+    fn blocks_have_ycsb_names() {
         assert_eq!(block_name("read_modify_write"), "READ-MODIFY-WRITE");
         assert_eq!(block_name("scan"), "SCAN");
     }

@@ -1,5 +1,5 @@
-//! What is particular to `dyno ycsb`: YCSB's command line, its status line, and its histogram logs.
-//! Properties are read by the plan crate, the final output is made by the report crate.
+//! `dyno ycsb`: YCSB's command line, status line and histogram logs. The plan crate reads the
+//! properties, and the report crate writes the final output.
 
 pub(crate) mod arguments;
 pub(crate) mod hdr_files;

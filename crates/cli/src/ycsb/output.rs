@@ -1,4 +1,4 @@
-//! The final output of `dyno ycsb`: which options the report needs, and where the text goes.
+//! The final output of `dyno ycsb`: report options and destination.
 
 use crate::messages::print_data;
 use crate::reports::{refused, ycsb_text};
@@ -17,10 +17,7 @@ pub(crate) fn export(
     options: &YcsbClientOptions,
 ) -> Result<(), Error> {
     let render_options = RenderOptions {
-        ycsb: YcsbOptions {
-            phase: Some(phase),
-            client: options.clone(),
-        },
+        ycsb: YcsbOptions { phase: Some(phase), client: options.clone() },
         ..RenderOptions::default()
     };
     let text = ycsb_text(run, &render_options).map_err(refused)?;

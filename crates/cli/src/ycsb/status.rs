@@ -12,7 +12,7 @@ use jiff::Zoned;
 use std::io::Write;
 use std::time::Duration;
 
-/// Watches a run as YCSB's status thread does.
+/// Observer that works like YCSB's status thread.
 #[derive(Debug)]
 pub(crate) struct Status {
     options: YcsbClientOptions,
@@ -27,7 +27,7 @@ pub(crate) struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     operations: u64,
-    /// At the last line.
+    /// Operations at the last line.
     last_operations: u64,
     elapsed_s: f64,
     last_elapsed_s: f64,
@@ -52,7 +52,7 @@ impl Status {
     fn report(&mut self) {
         if self.options.status {
             let text = self.line(&Zoned::now().strftime("%Y-%m-%d %H:%M:%S:%3f").to_string());
-            // Nobody can be told that these streams are closed.
+            // A closed stream cannot be reported anywhere.
             let _ = writeln!(std::io::stderr().lock(), "{text}");
             if self.options.measurement_type == MeasurementType::TimeSeries {
                 let _ = writeln!(std::io::stdout().lock(), "{text}");
@@ -97,11 +97,7 @@ impl Status {
     fn summary(&self, block: &Block) -> String {
         let histogram = &block.histogram;
         let name = &block.name;
-        let mean = if histogram.is_empty() {
-            0.0
-        } else {
-            histogram.mean()
-        };
+        let mean = if histogram.is_empty() { 0.0 } else { histogram.mean() };
         match self.options.measurement_type {
             MeasurementType::Histogram | MeasurementType::TimeSeries => {
                 format!("[{name} AverageLatency(us)={}]", two_decimals(mean))
@@ -129,36 +125,26 @@ impl Status {
 impl Counts {
     fn current_rate_per_s(&self) -> f64 {
         let seconds = self.elapsed_s - self.last_elapsed_s;
-        if seconds > 0.0 {
-            (self.operations - self.last_operations) as f64 / seconds
-        } else {
-            0.0
-        }
+        if seconds > 0.0 { (self.operations - self.last_operations) as f64 / seconds } else { 0.0 }
     }
 
-    /// Time to the end at the rate so far, in whole seconds; absent when nothing remains. Without
-    /// any operation yet it is as long as a number can be, as in YCSB.
+    /// Time to the end at the rate so far, in whole seconds; absent when nothing remains. Before the
+    /// first operation it is the largest number, as in YCSB.
     fn left_s(&self) -> Option<u64> {
         let left = self.planned?.saturating_sub(self.operations);
         if left == 0 {
             return None;
         }
-        let rate_per_s = if self.elapsed_s > 0.0 {
-            self.operations as f64 / self.elapsed_s
-        } else {
-            0.0
-        };
-        // The conversion ends at the largest number, as Java's does.
+        let rate_per_s =
+            if self.elapsed_s > 0.0 { self.operations as f64 / self.elapsed_s } else { 0.0 };
+        // The conversion saturates, as in Java.
         Some(((left as f64 / rate_per_s).ceil() as i64).unsigned_abs())
     }
 }
 
 impl Observer for Status {
     fn phase_started(&mut self, expected: &Expectation) {
-        self.counts = Counts {
-            planned: expected.operations,
-            ..Counts::default()
-        };
+        self.counts = Counts { planned: expected.operations, ..Counts::default() };
         self.report();
     }
 
@@ -166,7 +152,7 @@ impl Observer for Status {
         self.counts.operations += interval.progress() + interval.counts.failed;
         self.counts.elapsed_s += interval.duration_ns as f64 / 1e9;
         self.measured.add(interval);
-        // Without a status line YCSB writes one interval into its histogram logs, at the end.
+        // Without a status line, YCSB writes a single interval to its histogram logs at the end.
         let step_s = self.options.status_interval_s as f64;
         if self.options.status
             && self.counts.elapsed_s - self.counts.last_elapsed_s >= step_s - 1e-6
@@ -187,18 +173,11 @@ mod tests {
     use dyno_record::model::PhaseKind;
 
     fn status() -> Status {
-        Status::new(YcsbClientOptions {
-            label: "L".into(),
-            ..YcsbClientOptions::default()
-        })
+        Status::new(YcsbClientOptions { label: "L".into(), ..YcsbClientOptions::default() })
     }
 
     fn expect(operations: Option<u64>) -> Expectation {
-        Expectation {
-            kind: PhaseKind::Measure,
-            duration: None,
-            operations,
-        }
+        Expectation { kind: PhaseKind::Measure, duration: None, operations }
     }
 
     #[test]
@@ -212,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_rate_estimate_and_a_summary_for_each_operation() {
+    fn line_has_rate_estimate_and_operation_summaries() {
         let mut status = status();
         status.phase_started(&expect(Some(20)));
         status.window(&window(PhaseKind::Measure, "read", 5, 5));
@@ -241,15 +220,12 @@ mod tests {
         status.report();
         status.window(&window(PhaseKind::Measure, "read", 7, 7));
         let line = status.line("D");
-        assert!(
-            line.contains("2 sec: 12 operations; 7 current ops/sec; "),
-            "{line}"
-        );
+        assert!(line.contains("2 sec: 12 operations; 7 current ops/sec; "), "{line}");
         assert!(line.contains("[READ: Count=7, "), "{line}");
     }
 
     #[test]
-    fn documents_are_counted_in_the_load_phase() {
+    fn load_phase_counts_documents() {
         let mut status = status();
         status.phase_started(&expect(Some(600)));
         status.window(&window(PhaseKind::Load, "insert_batch", 3, 300));
@@ -258,14 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn other_types_of_measurement_have_a_short_summary() {
+    fn other_measurement_types_have_a_short_summary() {
         let mut status = status();
         status.options.measurement_type = MeasurementType::TimeSeries;
         status.window(&window(PhaseKind::Measure, "read", 5, 5));
         assert!(
-            status
-                .line("D")
-                .ends_with("[READ AverageLatency(us)=2000] "),
+            status.line("D").ends_with("[READ AverageLatency(us)=2000] "),
             "{}",
             status.line("D")
         );

@@ -1,11 +1,11 @@
-//! Errors in the words of `dyno ycsb`, which has properties where other commands have options.
+//! Rewrites hints for `dyno ycsb`, which has properties instead of options.
 
 use dyno_engine::Error;
 use dyno_load::connect::ConnectError;
 use dyno_plan::problem::Problem;
 use dyno_plan::ycsb::{Properties, property_of_option};
 
-/// What hints of other commands name, and what `dyno ycsb` has for it.
+/// Options in hints of other commands, and their equivalents in `dyno ycsb`.
 const WORDS: [(&str, &str); 5] = [
     ("`--backend driver`", "`-p dyno.backend=driver`"),
     ("`--backend wire`", "`-p dyno.backend=wire`"),
@@ -14,7 +14,7 @@ const WORDS: [(&str, &str); 5] = [
     ("`--timeout`", "`-p dyno.timeout=TIME`"),
 ];
 
-/// A hint that names what `dyno ycsb` takes.
+/// Rewrites a hint for `dyno ycsb`.
 pub(crate) fn hint(text: &str) -> String {
     let mut text = text.to_owned();
     for (option, property) in WORDS {
@@ -23,7 +23,7 @@ pub(crate) fn hint(text: &str) -> String {
     text
 }
 
-/// Problems of properties with such hints.
+/// Rewrites the hints of property problems.
 pub(crate) fn problems(problems: Vec<Problem>) -> Vec<Problem> {
     let renamed = problems.into_iter().map(|mut problem| {
         problem.hint = problem.hint.as_deref().map(hint);
@@ -32,7 +32,7 @@ pub(crate) fn problems(problems: Vec<Problem>) -> Vec<Problem> {
     renamed.collect()
 }
 
-/// An error of a run with such a hint. Options of the connection string that came from properties are called as they were given.
+/// Rewrites the hint of a run's error, and names connection string options by the properties that set them.
 pub(crate) fn error(mut error: Error, properties: &Properties) -> Error {
     error.hint = error.hint.as_deref().map(hint);
     if let Some(ConnectError::Unsupported { options }) = error.cause.downcast_mut() {
@@ -53,27 +53,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_what_the_command_takes() {
+    fn hints_name_ycsb_properties() {
         let given = "remove it, or use `--backend driver`";
         assert_eq!(hint(given), "remove it, or use `-p dyno.backend=driver`");
     }
 
     #[test]
-    fn options_are_named_as_the_properties_that_were_given() {
+    fn options_are_named_by_their_properties() {
         let (target, _) = dyno_plan::uri::parse("mongodb://h/?readPreference=secondary").unwrap();
         let options = target.unsupported_by_wire;
         let mut properties = Properties::default();
         properties.set("mongodb.readPreference", "secondary");
         let failure = Error::from(ConnectError::Unsupported { options });
-        let failure = error(
-            failure.context("cannot use the connection string"),
-            &properties,
-        );
+        let failure = error(failure.context("cannot use the connection string"), &properties);
         let text = failure.reason();
-        assert!(
-            text.contains("`mongodb.readPreference=secondary`"),
-            "{text}"
-        );
+        assert!(text.contains("`mongodb.readPreference=secondary`"), "{text}");
         assert!(failure.hint.unwrap().contains("dyno.backend=driver"));
     }
 }

@@ -1,5 +1,5 @@
-//! The bound of the rate where server and client may use the same CPUs, others or some of both, with and without a quota:
-//! against what the CPUs and the quotas of the test allow.
+//! Checks the rate bound when server and client share all, some or no CPUs, with and without a quota, against the CPUs and quotas
+//! that the test allows.
 
 use crate::common::{Bench, Finished, Responder, control};
 use bson::{Document, doc};
@@ -21,13 +21,11 @@ fn count(cpus: &str) -> f64 {
 
 fn place(process: u32, cpus: &str) {
     let number = process.to_string();
-    let placed = Command::new("taskset")
-        .args(["-apc", cpus, &number])
-        .output();
+    let placed = Command::new("taskset").args(["-apc", cpus, &number]).output();
     assert!(placed.unwrap().status.success());
 }
 
-/// Reads of one worker thread for two seconds, kept to these CPUs.
+/// Reads from one worker thread for two seconds, limited to these CPUs.
 fn run(bench: &Bench, cpus: &str, uri: &str, out: &str, more: &[&str]) -> Finished {
     let dyno = env!("CARGO_BIN_EXE_dyno");
     let pinned = ["-c", cpus, dyno, "run", "read", "--uri", uri, "--out", out];
@@ -53,12 +51,15 @@ fn run(bench: &Bench, cpus: &str, uri: &str, out: &str, more: &[&str]) -> Finish
 }
 
 fn demand(analysis: &Value, name: &str) -> f64 {
-    let demands = analysis["figures"]["demands"].as_array().unwrap().iter();
-    let mut found = demands.filter(|demand| demand["name"] == name);
+    let mut found = analysis["figures"]["demands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|demand| demand["name"] == name);
     found.next().unwrap()["demand_s"].as_f64().unwrap()
 }
 
-/// Checks that the bound is the lowest of three: by the server's CPUs, by the client's, and by all of them together.
+/// Checks that the bound is the lowest of three: the server's CPUs, the client's CPUs, and all of them together.
 #[track_caller]
 fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
     let analysis = &document["analysis"];
@@ -70,10 +71,7 @@ fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
         truth = truth.min(both / (of_server + of_client));
     }
     let bound = analysis["bottleneck"]["bound_per_s"].as_f64().unwrap();
-    assert!(
-        (bound / truth - 1.0).abs() < 0.01,
-        "{bound} and not {truth}: {analysis}"
-    );
+    assert!((bound / truth - 1.0).abs() < 0.01, "{bound} and not {truth}: {analysis}");
     let recorded = &document["environment"];
     assert_eq!(recorded["allowed_cpus"]["cpus"], client);
     let machine = recorded["machine_cpus"].as_u64().unwrap();
@@ -86,15 +84,10 @@ fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
     let reached = analysis["bottleneck"]["reached_ratio"].as_f64().unwrap();
     assert!(reached < 1.15, "{reached}: {analysis}");
     let verdict = analysis["verdict"]["causes"][0]["cause"].as_str();
-    let findings = analysis["findings"].as_array().unwrap().iter();
-    let mut bottleneck = findings.filter(|one| one["code"] == "bottleneck");
+    let mut bottleneck =
+        analysis["findings"].as_array().unwrap().iter().filter(|one| one["code"] == "bottleneck");
     let said = &bottleneck.next().unwrap()["values"];
-    let is_of_cpu = [
-        "cpu_throttled",
-        "server_cpu",
-        "shared_cpu",
-        "noisy_neighbour",
-    ];
+    let is_of_cpu = ["cpu_throttled", "server_cpu", "shared_cpu", "noisy_neighbour"];
     let is_nothing_near = said["is_near"] == false
         && said["used_up"].is_null()
         && said["is_beside_verdict"].is_null();
@@ -102,18 +95,13 @@ fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
     assert!(!(names_cpu && is_nothing_near), "{said}, {verdict:?}");
 }
 
-/// All places in turn for a server, under this quota.
+/// Tries all placements of a server in turn under this quota.
 fn check_places(process: u32, uri: &str, quota: Option<f64>, more: &[&str]) {
     let bench = Bench::new();
     let mut limited = None;
     if let Some(cpus) = quota {
         let group = CpuQuota::new(&[process], cpus);
-        let none = |_| {
-            Skip::new(
-                "control groups limit no CPU time here",
-                "use a group with `cpu`",
-            )
-        };
+        let none = |_| Skip::new("control groups limit no CPU time here", "use a group with `cpu`");
         limited = or_skip(group.map_err(none));
         if limited.is_none() {
             return;
@@ -136,9 +124,7 @@ fn two_cpus() -> Result<(), Skip> {
 }
 
 fn root() -> Result<(), Skip> {
-    is_root()
-        .then_some(())
-        .ok_or(Skip::new("no root", "run as root"))
+    is_root().then_some(()).ok_or(Skip::new("no root", "run as root"))
 }
 
 #[test]
@@ -149,7 +135,7 @@ fn the_bound_follows_the_cpus_of_a_responder_and_the_client() {
     }
 }
 
-// One after the other, as there is one group.
+// The placements run one after the other because there is only one control group.
 #[test]
 fn the_bound_follows_the_quota_of_a_server() {
     if or_skip(two_cpus().and(root())).is_none() {
@@ -187,28 +173,23 @@ fn server_cpu_is_known_to_a_user_without_server_status() {
     add(&format!("mongodb://root:p@{address}/"), "app", write);
     let bench = Bench::new();
     let uri = format!("mongodb://app:p@{address}/bench?authSource=admin");
-    let short = [
-        "--records",
-        "300",
-        "--warmup",
-        "0s",
-        "--duration",
-        "6s",
-        "--clients",
-        "1",
-    ];
+    let short = ["--records", "300", "--warmup", "0s", "--duration", "6s", "--clients", "1"];
     let run = [&["run", "a", "--format", "json", "--out", "r"][..], &short].concat();
     let mut command = bench.command(&run);
     let ran = Finished::from(command.env("DYNO_URI", uri).output().unwrap());
     let document = ran.expect(0).json();
     let analysis = &document["analysis"];
     let server_s = demand(analysis, "server CPU");
-    // The costs and the demands are read of the same process.
+    // The costs and the demands are read from the same process.
     let costs = analysis["figures"]["costs"].to_string();
     assert!(server_s > 0.0 && costs.contains("cpu"), "{costs}");
     assert!(analysis["bottleneck"].is_object(), "{analysis}");
-    let findings = analysis["findings"].as_array().unwrap().iter();
-    let codes: Vec<&str> = findings.filter_map(|one| one["code"].as_str()).collect();
+    let codes: Vec<&str> = analysis["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["code"].as_str())
+        .collect();
     assert!(!codes.contains(&"server-not-watched"), "{codes:?}");
     let unknown = analysis["verdict"]["not_watched"].to_string();
     assert!(!unknown.contains("server_cpu"), "{unknown}");

@@ -1,4 +1,4 @@
-//! What the program must not do for others: overwrite, remove, end, tell.
+//! Actions that the program must not take on data and processes of others: overwrite, remove, end, disclose.
 
 use crate::common::{
     Bench, Finished, Responder, control, names, reads, wait_for, wait_for_windows,
@@ -10,7 +10,7 @@ use dyno_testkit::{TestServer, embedded, mongod, or_skip};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names of the files below a folder that hold a text.
+/// Names of the files below a folder that contain a text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let found = Command::new("grep")
         .args(["--recursive", "--files-with-matches", "--fixed-strings"])
@@ -28,24 +28,11 @@ fn one_of_two_runs_with_the_same_folder_is_recorded() {
     let uri = responder.uri();
     for number in 0..5 {
         let out = format!("r{number}");
-        let more = [
-            "--rate",
-            "20",
-            "--clients",
-            "1",
-            "--duration",
-            "300ms",
-            "--out",
-            &out,
-        ];
+        let more = ["--rate", "20", "--clients", "1", "--duration", "300ms", "--out", &out];
         let both = [(); 2].map(|()| bench.spawn(&reads(&uri, &more)));
         let ended = both.map(|child| Finished::from(child.wait_with_output().unwrap()));
         let codes = ended.each_ref().map(|one| one.code);
-        assert_eq!(
-            codes.iter().filter(|code| **code == Some(0)).count(),
-            1,
-            "{ended:?}"
-        );
+        assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{ended:?}");
         bench.dyno(&["report", &out]).expect(0);
     }
 }
@@ -132,7 +119,7 @@ fn stop_signals_only_a_process_that_measures() {
         .current_dir(bench.folder.path())
         .spawn()
         .unwrap();
-    // The folder of another program, which has it locked.
+    // A folder that another program has locked.
     let state = format!(
         r#"{{"name": "a", "directory": "{}", "process": {}, "started_at": "", "phase": null, "elapsed_s": 0.0,
             "planned_s": null, "planned_operations": null, "done": 0, "failed": 0, "rate_per_s": 0.0,
@@ -150,10 +137,7 @@ fn stop_signals_only_a_process_that_measures() {
     wait_for("the lock", || bench.dyno(&["status", "r"]).code == Some(0));
     let shown = bench.dyno(&["status", "r"]).expect(0).stdout;
     assert!(!shown.contains(['\x1b', '\x07']), "{shown:?}");
-    bench
-        .dyno(&["stop", "r"])
-        .expect(3)
-        .says(&format!("process {}", victim.id()));
+    bench.dyno(&["stop", "r"]).expect(3).says(&format!("process {}", victim.id()));
     assert!(victim.try_wait().unwrap().is_none());
     for child in [&mut victim, &mut holder] {
         child.kill().unwrap();
@@ -161,7 +145,7 @@ fn stop_signals_only_a_process_that_measures() {
     }
 }
 
-/// A collection that holds customers is dropped only by its own word, and the record says what was dropped.
+/// A collection with customer data is dropped only when it is named explicitly, and the record lists the dropped data.
 fn customers_survive(server: &TestServer) {
     let (bench, uri) = (Bench::new(), server.uri());
     let mut control = control(&uri);
@@ -169,10 +153,7 @@ fn customers_survive(server: &TestServer) {
     let customers: Vec<Document> = (0..500).map(customer).collect();
     let insert = doc! { "insert": "usertable", "documents": customers };
     control.run("prod", insert).unwrap();
-    let data = DataPlan {
-        database: "prod".into(),
-        ..DataPlan::default()
-    };
+    let data = DataPlan { database: "prod".into(), ..DataPlan::default() };
     let mut documents = || estimated_count(&mut control, &data).unwrap();
     let fresh = "base = \"a\"\n[data]\nfresh = \"collection\"\n";
     std::fs::write(bench.path("fresh.toml"), fresh).unwrap();
@@ -192,23 +173,18 @@ fn customers_survive(server: &TestServer) {
         assert!(!bench.path("r").exists(), "{plan}");
     }
     let own_word = ["--fresh", "--drop-foreign", "--format", "json"];
-    let dropped = run("a", &own_word)
-        .expect(0)
-        .says("warning: ")
-        .says("`prod.usertable`")
-        .json()["dropped"]
-        .take();
+    let dropped =
+        run("a", &own_word).expect(0).says("warning: ").says("`prod.usertable`").json()["dropped"]
+            .take();
     assert_eq!(dropped.as_array().unwrap().len(), 1, "{dropped}");
     assert_eq!(dropped[0]["namespace"], "prod.usertable");
     assert_eq!(dropped[0]["documents"], 500);
     let key = dropped[0]["foreign_key"].as_str().unwrap();
     assert!(key.starts_with("customer"), "{key}");
     assert_eq!(documents(), 300);
-    let report = bench
-        .dyno(&["report", "r", "--format", "markdown"])
-        .expect(0);
+    let report = bench.dyno(&["report", "r", "--format", "markdown"]).expect(0);
     assert!(report.stdout.contains("prod.usertable: 500 documents"));
-    // Those of a benchmark need no word.
+    // The benchmark's own documents need no confirmation.
     std::fs::remove_dir_all(bench.path("r")).unwrap();
     let again = run("a", &["--fresh", "--format", "json"]).expect(0).json();
     let own = &again["dropped"][0];
@@ -217,7 +193,7 @@ fn customers_survive(server: &TestServer) {
     assert_eq!(own.get("foreign_key"), None);
 }
 
-/// A hundred documents at random miss most likely what the keys of all of them show.
+/// A random sample of a hundred documents most likely misses a key that a scan of all keys shows.
 #[test]
 fn one_foreign_key_among_many_refuses_a_fresh_start() {
     let Some(server) = or_skip(mongod()) else {
@@ -232,17 +208,8 @@ fn one_foreign_key_among_many_refuses_a_fresh_start() {
     control.run("prod", insert).unwrap();
     let place = ["--uri", &uri, "--set", "data.database=prod", "--out", "r"];
     let run = |more: &[&str]| {
-        let run = [
-            "run",
-            "a",
-            "--records",
-            "300",
-            "--operations",
-            "200",
-            "--warmup",
-            "0s",
-            "--fresh",
-        ];
+        let run =
+            ["run", "a", "--records", "300", "--operations", "200", "--warmup", "0s", "--fresh"];
         bench.dyno(&[&run[..], &place, more].concat())
     };
     run(&[]).expect(3).says("`user3000-I`");
@@ -271,12 +238,7 @@ fn fresh_start_keeps_foreign_documents_on_mongod() {
 #[test]
 fn report_overwrites_a_file_only_with_force() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "100", "--out", "r"],
-        ))
-        .expect(0);
+    bench.dyno(&reads(&responder.uri(), &["--operations", "100", "--out", "r"])).expect(0);
     let before = std::fs::read(bench.path("r/run.json")).unwrap();
     bench
         .dyno(&["report", "r", "-o", "r/run.json"])
@@ -285,9 +247,7 @@ fn report_overwrites_a_file_only_with_force() {
         .says("--force");
     assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
     bench.dyno(&["report", "r", "-o", "text"]).expect(0);
-    bench
-        .dyno(&["report", "r", "-o", "text", "--force"])
-        .expect(0);
+    bench.dyno(&["report", "r", "-o", "text", "--force"]).expect(0);
 }
 
 #[test]
@@ -295,16 +255,8 @@ fn control_characters_of_a_name_are_made_visible() {
     let bench = Bench::new();
     let name = "a\x1b]0;b\x07";
     let ended = bench.dyno(&["report", name]).expect(2);
-    assert!(
-        !ended.stderr.contains(['\x1b', '\x07']),
-        "{:?}",
-        ended.stderr
-    );
-    assert!(
-        ended.stderr.contains("a\\u{1b}]0;b\\u{7}"),
-        "{}",
-        ended.stderr
-    );
+    assert!(!ended.stderr.contains(['\x1b', '\x07']), "{:?}", ended.stderr);
+    assert!(ended.stderr.contains("a\\u{1b}]0;b\\u{7}"), "{}", ended.stderr);
 }
 
 #[test]
@@ -315,11 +267,7 @@ fn running_run_can_be_read_and_keeps_its_folder() {
     let mut child = bench.spawn(&reads(&uri, &more));
     wait_for_windows(&mut child, &bench.path("r"), 2);
     bench.dyno(&["report", "r"]).expect(0);
-    bench
-        .dyno(&reads(&uri, &more))
-        .expect(2)
-        .says("`r`")
-        .says("`--out`");
+    bench.dyno(&reads(&uri, &more)).expect(2).says("`r`").says("`--out`");
     bench.dyno(&["stop", "r"]).expect(0);
     Finished::from(child.wait_with_output().unwrap()).expect(130);
 }

@@ -1,14 +1,11 @@
-//! Chaos for the record: at random moments of a run its process is killed, its disk is full, its file system turns read-only, or the
-//! wall clock steps. What `dyno report` shows then is a prefix of what happened, or one clear error, and never a wrong number; after a
-//! step of the clock, it is the whole run.
+//! Faults at random moments of a run: its process is killed, its disk fills up, its file system turns read-only, or the wall
+//! clock steps. Afterwards `dyno report` shows a prefix of the events or one clear error, and never a wrong number; after a clock
+//! step it shows the whole run.
 //!
-//! `DYNO_CHAOS_MOMENTS` is the number of moments, `DYNO_CHAOS_SEED` chooses them; `make chaos` tries 200. Full and read-only file
-//! systems need root, steps of the clock libfaketime.
+//! `DYNO_CHAOS_MOMENTS` is the number of moments, and `DYNO_CHAOS_SEED` chooses them; `make chaos` tries 200. Full and read-only
+//! file systems need root, and clock steps need libfaketime.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the moments and what became of them are the result"
-)]
+#![allow(clippy::print_stdout, reason = "the moments and what became of them are the result")]
 
 use crate::common::{Bench, Finished, reads};
 use dyno_load::responder::{Behaviour, Responder};
@@ -22,13 +19,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Moments without a wish: as many as a test of everything has time for.
+/// Default number of moments, which keeps the whole test suite short.
 const MOMENTS: u64 = 8;
 /// Runs at a time. They wait most of the time.
 const AT_ONCE: usize = 4;
-/// A run lasts 3 s, and needs a little before and after.
+/// A run lasts 3 s, and needs some time before and after.
 const LONGEST_MS: u64 = 3_800;
-/// No time of a run is that long, and each step of the clock is longer.
+/// No duration in a run is that long, and each clock step is longer.
 const STEP_S: u64 = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,33 +36,28 @@ enum Fault {
     ClockStep,
 }
 
-/// One moment that was drawn.
+/// A moment drawn at random.
 struct Moment {
     fault: Fault,
     after: Duration,
-    /// Bytes of the disk that gets full.
+    /// Size of the disk that fills up, in bytes.
     room: u64,
-    /// How far the clock steps.
     step_s: i64,
 }
 
-/// A file system for one run, which goes away with this value.
+/// A file system for one run, unmounted when this value is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// One in memory, with room for this many bytes.
+    /// A file system in memory with room for this many bytes.
     fn small(folder: &Path, bytes: u64) -> Mounted {
         let size = format!("size={bytes}");
         std::fs::create_dir(folder).unwrap();
-        call(
-            "mount",
-            &["-t", "tmpfs", "-o", &size, "tmpfs"],
-            Some(folder),
-        );
+        call("mount", &["-t", "tmpfs", "-o", &size, "tmpfs"], Some(folder));
         Mounted(folder.to_owned())
     }
 
-    /// One that turns read-only after an error.
+    /// A file system that turns read-only after an error.
     fn breakable(folder: &Path) -> Mounted {
         let image = folder.with_extension("img");
         let file = std::fs::File::create_new(&image).unwrap();
@@ -73,11 +65,7 @@ impl Mounted {
         call("mkfs.ext4", &["-q"], Some(&image));
         std::fs::create_dir(folder).unwrap();
         let image = image.display().to_string();
-        call(
-            "mount",
-            &["-o", "loop,errors=remount-ro", &image],
-            Some(folder),
-        );
+        call("mount", &["-o", "loop,errors=remount-ro", &image], Some(folder));
         Mounted(folder.to_owned())
     }
 
@@ -110,15 +98,15 @@ fn draw(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What a run did, and what became of it.
+/// The counts and the rows of a run with a fault.
 struct Outcome {
     fault: Fault,
-    /// What the server counted.
+    /// Operations that the server counted.
     served: u64,
-    /// The rows of windows shortly before the fault.
+    /// Window rows shortly before the fault.
     before: String,
     report: Finished,
-    /// The rows of windows at the end.
+    /// Window rows at the end.
     after: String,
 }
 
@@ -126,10 +114,7 @@ struct Outcome {
 fn run(moment: &Moment) -> Outcome {
     let fault = moment.fault;
     let bench = Bench::new();
-    let behaviour = Behaviour {
-        documents: 1000,
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { documents: 1000, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let uri = format!("mongodb://{}/", responder.address());
     let place = bench.path("m");
@@ -170,42 +155,30 @@ fn run(moment: &Moment) -> Outcome {
         }
     }
     let report = bench.dyno(&["report", "m/r", "--format", "json"]);
-    Outcome {
-        fault,
-        served: responder.counters().data_commands,
-        before,
-        after: rows(),
-        report,
-    }
+    Outcome { fault, served: responder.counters().data_commands, before, after: rows(), report }
 }
 
-/// Operations of whole rows of windows.
+/// Operations in complete window rows.
 fn operations(rows: &str) -> u64 {
     let (whole, _) = rows.rsplit_once('\n').unwrap_or_default();
-    let mut lines = whole
-        .lines()
-        .map(|line| line.split(',').collect::<Vec<_>>());
+    let mut lines = whole.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().unwrap_or_default();
     let place = |name| header.iter().position(|column| *column == name);
     let (Some(succeeded), Some(failed)) = (place("succeeded"), place("failed")) else {
         return 0;
     };
     let count = |cell: &str| cell.parse::<u64>().unwrap();
-    lines
-        .map(|line| count(line[succeeded]) + count(line[failed]))
-        .sum()
+    lines.map(|line| count(line[succeeded]) + count(line[failed])).sum()
 }
 
-/// Whether there is a report. It says what the rows say, and no more than the server knows; else there is one clear error.
+/// Whether there is a report. A report must match the rows and must not exceed the server's counts; otherwise there is one clear
+/// error.
 fn check(outcome: &Outcome) -> bool {
     let report = &outcome.report;
     let shown = format!("{:?}: {report:?}", outcome.fault);
-    // A run that recorded nothing takes its folder away, with the heads of its tables.
+    // A run that recorded nothing removes its folder, including the table headers.
     let is_gone = outcome.after.is_empty() && operations(&outcome.before) == 0;
-    assert!(
-        is_gone || outcome.after.starts_with(&outcome.before),
-        "{shown}"
-    );
+    assert!(is_gone || outcome.after.starts_with(&outcome.before), "{shown}");
     if report.code != Some(0) {
         assert!(matches!(report.code, Some(2 | 3)), "{shown}");
         assert_eq!(report.stderr.matches("error: ").count(), 1, "{shown}");
@@ -215,15 +188,9 @@ fn check(outcome: &Outcome) -> bool {
     let document = report.json();
     let phases = document["phases"].as_array().unwrap();
     let of = |phase: &Value, key: &str| phase[key].as_u64().unwrap();
-    let reported: u64 = phases
-        .iter()
-        .map(|phase| of(phase, "succeeded") + of(phase, "failed"))
-        .sum();
-    assert!(
-        reported <= outcome.served,
-        "{reported} of {}: {shown}",
-        outcome.served
-    );
+    let reported: u64 =
+        phases.iter().map(|phase| of(phase, "succeeded") + of(phase, "failed")).sum();
+    assert!(reported <= outcome.served, "{reported} of {}: {shown}", outcome.served);
     let recorded = operations(&outcome.after);
     assert_eq!(reported, recorded, "{shown}");
     let is_whole = document["status"] == "complete";
@@ -236,11 +203,13 @@ fn check(outcome: &Outcome) -> bool {
     true
 }
 
-/// The longest time that a phase tells of itself and of its operations.
+/// The longest duration in a phase, including the durations of its operations.
 fn longest_s(phase: &Value) -> f64 {
     let seconds = |value: &Value| value.as_f64().unwrap();
-    let operations = phase["operations"].as_object().unwrap().values();
-    let slowest = operations
+    let slowest = phase["operations"]
+        .as_object()
+        .unwrap()
+        .values()
         .map(|operation| seconds(&operation["response_time_us"]["max"]) / 1e6)
         .fold(0.0, f64::max);
     let end = seconds(&phase["start_s"]) + seconds(&phase["duration_s"]);
@@ -268,11 +237,7 @@ fn report_after_a_fault_shows_a_prefix_of_the_truth() {
                 fault: faults[number as usize % faults.len()],
                 after: Duration::from_millis(draw(&mut state) % LONGEST_MS),
                 room: 16_384 + draw(&mut state) % 400_000,
-                step_s: if draw(&mut state).is_multiple_of(2) {
-                    step_s
-                } else {
-                    -step_s
-                },
+                step_s: if draw(&mut state).is_multiple_of(2) { step_s } else { -step_s },
             }
         })
         .collect();
@@ -291,14 +256,10 @@ fn report_after_a_fault_shows_a_prefix_of_the_truth() {
     let seen = seen.into_inner().unwrap();
     let with_report = seen.iter().filter(|((_, has_report), _)| *has_report);
     let reports: u64 = with_report.map(|(_, count)| count).sum();
-    // A run that was hit before it recorded anything has none.
+    // A run that was hit before it recorded anything has no report.
     assert!(2 * reports >= moments, "{seen:?}");
     for ((fault, has_report), count) in seen {
-        let what = if has_report {
-            "a true report"
-        } else {
-            "one error"
-        };
+        let what = if has_report { "a true report" } else { "one error" };
         println!("{fault:?}: {count} times {what}");
     }
 }

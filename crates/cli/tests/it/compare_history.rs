@@ -9,11 +9,9 @@ use dyno_report::texts;
 use serde_json::Value;
 use std::path::Path;
 
-/// A series of runs, one a day, with these rates.
+/// A series of runs with these rates, one run a day.
 fn series(folder: &Path, rates: &[(u64, u64)]) {
-    let rates = rates
-        .iter()
-        .flat_map(|(rate, count)| vec![*rate; *count as usize]);
+    let rates = rates.iter().flat_map(|(rate, count)| vec![*rate; *count as usize]);
     for (day, rate) in rates.enumerate() {
         let name = folder.join(format!("{day:03}"));
         MadeUp::new(rate).of_day(day as u64).write(&name);
@@ -41,18 +39,13 @@ fn repeated_runs_that_are_slower_fail_only_beyond_the_limit() {
         |a: &str, b: &str, more: &[&str]| bench.dyno(&[&["compare", a, b][..], more].concat());
     let reported = compare("a", "b", &[]).expect(0);
     assert!(reported.stdout.contains("is slower"), "{}", reported.stdout);
-    compare("a", "b", &["--fail-if-slower", "5%"])
-        .expect(1)
-        .says("warning: ")
-        .says("5 %");
+    compare("a", "b", &["--fail-if-slower", "5%"]).expect(1).says("warning: ").says("5 %");
     compare("a", "b", &["--fail-if-slower", "0.05"]).expect(1);
     compare("a", "b", &["--fail-if-slower", "20%"]).expect(0);
     compare("b", "a", &["--fail-if-slower", "5%"]).expect(0);
     compare("a", "a", &["--fail-if-slower", "5%"]).expect(0);
-    // One run is taken to vary as the runs of the other side do.
-    let found = compare("a", "b/runs/000", &["--format", "json"])
-        .expect(0)
-        .json();
+    // A single run is assumed to vary like the runs of the other side.
+    let found = compare("a", "b/runs/000", &["--format", "json"]).expect(0).json();
     assert_eq!(found["runs"], serde_json::json!([5, 1]));
     assert_eq!(found["answer"]["comparisons"][0]["verdict"], "slower");
     for share in ["0", "-5%", "x", "100%"] {
@@ -65,32 +58,20 @@ fn one_run_of_each_decides_nothing() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
     MadeUp::new(500).write(&bench.path("b"));
-    let found = bench
-        .dyno(&["compare", "a", "b", "--format", "json"])
-        .expect(0)
-        .json();
+    let found = bench.dyno(&["compare", "a", "b", "--format", "json"]).expect(0).json();
     for row in found["answer"]["comparisons"].as_array().unwrap() {
         assert_eq!(row["verdict"], "not_enough_data", "{row}");
         assert_eq!(row["basis"], "within_run", "{row}");
     }
-    bench
-        .dyno(&["compare", "a", "b", "--fail-if-slower", "5%"])
-        .expect(1)
-        .says("--repeat");
+    bench.dyno(&["compare", "a", "b", "--fail-if-slower", "5%"]).expect(1).says("--repeat");
 }
 
 #[test]
-fn a_slower_answer_at_an_offered_rate_fails_too() {
+fn slower_answers_at_an_offered_rate_fail() {
     let bench = Bench::new();
-    let offered = MadeUp {
-        offered_per_s: Some(500),
-        ..MadeUp::new(500)
-    };
+    let offered = MadeUp { offered_per_s: Some(500), ..MadeUp::new(500) };
     repetitions(&bench.path("a"), &offered);
-    let slower = MadeUp {
-        response_us: offered.response_us * 3 / 2,
-        ..offered.clone()
-    };
+    let slower = MadeUp { response_us: offered.response_us * 3 / 2, ..offered.clone() };
     repetitions(&bench.path("b"), &slower);
     let json = ["compare", "a", "b", "--format", "json"];
     let found = bench.dyno(&json).expect(0).json();
@@ -98,9 +79,7 @@ fn a_slower_answer_at_an_offered_rate_fails_too() {
     assert_eq!(first["verdict"], "slower");
     let ratio = first["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.5).abs() < 0.02, "{ratio}");
-    bench
-        .dyno(&["compare", "a", "b", "--fail-if-slower", "10%"])
-        .expect(1);
+    bench.dyno(&["compare", "a", "b", "--fail-if-slower", "10%"]).expect(1);
 }
 
 #[test]
@@ -108,30 +87,15 @@ fn incomparable_runs_name_the_difference_and_fail_the_check() {
     let bench = Bench::new();
     let plain = MadeUp::new(1000);
     plain.write(&bench.path("a"));
-    let other = MadeUp {
-        records: 2000,
-        ..plain.clone()
-    };
+    let other = MadeUp { records: 2000, ..plain.clone() };
     other.write(&bench.path("data"));
-    let stopped = MadeUp {
-        status: RunStatus::Partial,
-        ..plain.clone()
-    };
+    let stopped = MadeUp { status: RunStatus::Partial, ..plain.clone() };
     stopped.write(&bench.path("stopped"));
-    let open = MadeUp {
-        offered_per_s: Some(1000),
-        ..plain
-    };
+    let open = MadeUp { offered_per_s: Some(1000), ..plain };
     open.write(&bench.path("open"));
-    let synced = MadeUp {
-        durable_writes: Some(true),
-        ..MadeUp::new(1000)
-    };
+    let synced = MadeUp { durable_writes: Some(true), ..MadeUp::new(1000) };
     synced.write(&bench.path("synced"));
-    let foreign = MadeUp {
-        product: Some("another"),
-        ..MadeUp::new(1000)
-    };
+    let foreign = MadeUp { product: Some("another"), ..MadeUp::new(1000) };
     foreign.write(&bench.path("foreign"));
     for (b, what) in [
         ("synced", "server.durable_writes"),
@@ -141,22 +105,11 @@ fn incomparable_runs_name_the_difference_and_fail_the_check() {
         ("open", "schedule.kind"),
     ] {
         let reported = bench.dyno(&["compare", "a", b]).expect(0);
-        assert!(
-            reported.stdout.contains("not comparable"),
-            "{}",
-            reported.stdout
-        );
+        assert!(reported.stdout.contains("not comparable"), "{}", reported.stdout);
         assert!(reported.stdout.contains(what), "{}", reported.stdout);
         let claims = ["is slower", "is faster", "no difference"];
-        assert!(
-            !claims.iter().any(|claim| reported.stdout.contains(claim)),
-            "{}",
-            reported.stdout
-        );
-        bench
-            .dyno(&["compare", "a", b, "--fail-if-slower", "5%"])
-            .expect(1)
-            .says("not comparable");
+        assert!(!claims.iter().any(|claim| reported.stdout.contains(claim)), "{}", reported.stdout);
+        bench.dyno(&["compare", "a", b, "--fail-if-slower", "5%"]).expect(1).says("not comparable");
     }
 }
 
@@ -195,47 +148,31 @@ fn different_cpu_settings_are_listed_and_forbid_nothing() {
     }
     assert!(!reported.contains("not comparable"), "{reported}");
     assert!(!reported.contains("| irqbalance |"), "{reported}");
-    // What one of them does not say is no difference.
+    // A setting that only one side records is not a difference.
     let reported = table("unknown");
-    assert!(
-        !reported.contains("microcode") && !reported.contains("SMT"),
-        "{reported}"
-    );
+    assert!(!reported.contains("microcode") && !reported.contains("SMT"), "{reported}");
 }
 
 #[test]
 fn allow_permits_a_difference_and_warns_if_there_is_none() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
-    let foreign = MadeUp {
-        product: Some("another"),
-        ..MadeUp::new(1000)
-    };
+    let foreign = MadeUp { product: Some("another"), ..MadeUp::new(1000) };
     foreign.write(&bench.path("b"));
     let judged = ["compare", "a", "b", "--fail-if-slower", "5%"];
     let allowing = |what| bench.dyno(&[&judged[..], &["--allow", what]].concat());
     allowing("server product").expect(1).says("`--repeat 5`");
-    allowing("data.records")
-        .expect(1)
-        .says("warning: ")
-        .says("`data.records`");
+    allowing("data.records").expect(1).says("warning: ").says("`data.records`");
 }
 
 #[test]
 fn runs_too_short_to_compare_fail_only_the_check() {
     let bench = Bench::new();
-    let short = MadeUp {
-        windows: 1,
-        ..MadeUp::new(1000)
-    };
+    let short = MadeUp { windows: 1, ..MadeUp::new(1000) };
     short.write(&bench.path("a"));
     short.write(&bench.path("b"));
     let compare = ["compare", "a", "b"];
-    bench
-        .dyno(&compare)
-        .expect(0)
-        .says("warning: ")
-        .says("`--duration`");
+    bench.dyno(&compare).expect(0).says("warning: ").says("`--duration`");
     let json = bench.dyno(&[&compare[..], &["--format", "json"]].concat());
     assert_eq!(json.expect(0).json()["answer"], Value::Null);
     bench
@@ -248,15 +185,9 @@ fn runs_too_short_to_compare_fail_only_the_check() {
 #[test]
 fn runs_too_short_for_the_deciding_figure_fail_the_check() {
     let bench = Bench::new();
-    let short = MadeUp {
-        offered_per_s: Some(50),
-        ..MadeUp::new(50)
-    };
+    let short = MadeUp { offered_per_s: Some(50), ..MadeUp::new(50) };
     short.write(&bench.path("a"));
-    let slower = MadeUp {
-        response_us: short.response_us * 3,
-        ..short
-    };
+    let slower = MadeUp { response_us: short.response_us * 3, ..short };
     slower.write(&bench.path("b"));
     let compare = ["compare", "a", "b"];
     let json = bench.dyno(&[&compare[..], &["--format", "json"]].concat());
@@ -283,13 +214,8 @@ fn margin_is_refused_together_with_fail_if_slower() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
     let both = ["--margin", "1%", "--fail-if-slower", "5%"];
-    bench
-        .dyno(&[&["compare", "a", "a"][..], &both].concat())
-        .expect(2)
-        .says("--margin");
-    bench
-        .dyno(&["compare", "a", "a", "--margin", "1%"])
-        .expect(0);
+    bench.dyno(&[&["compare", "a", "a"][..], &both].concat()).expect(2).says("--margin");
+    bench.dyno(&["compare", "a", "a", "--margin", "1%"]).expect(0);
 }
 
 #[test]
@@ -298,10 +224,7 @@ fn compare_refuses_unknown_runs_and_operations() {
     MadeUp::new(1000).write(&bench.path("a"));
     std::fs::create_dir(bench.path("empty")).unwrap();
     for other in ["nowhere", "empty"] {
-        bench
-            .dyno(&["compare", "a", other])
-            .expect(2)
-            .says("hint: ");
+        bench.dyno(&["compare", "a", other]).expect(2).says("hint: ");
         bench.dyno(&["compare", other, "a"]).expect(2).says(other);
     }
     bench
@@ -309,9 +232,7 @@ fn compare_refuses_unknown_runs_and_operations() {
         .expect(2)
         .says("`raed`")
         .says("measured read");
-    bench
-        .dyno(&["compare", "a", "a", "--operation", "read"])
-        .expect(0);
+    bench.dyno(&["compare", "a", "a", "--operation", "read"]).expect(0);
 }
 
 #[test]
@@ -319,10 +240,7 @@ fn a_comparison_has_a_page_with_its_ratios() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
     MadeUp::new(800).write(&bench.path("b"));
-    let page = bench
-        .dyno(&["compare", "a", "b", "--format", "html"])
-        .expect(0)
-        .stdout;
+    let page = bench.dyno(&["compare", "a", "b", "--format", "html"]).expect(0).stdout;
     assert!(page.starts_with("<!doctype html>"), "{page}");
     assert_eq!(page.matches("class=\"interval\"").count(), 5);
     let markdown = ["compare", "a", "b", "--format", "markdown"];
@@ -341,22 +259,15 @@ fn history_ends_with_1_after_a_lasting_loss() {
     }
     let picture = std::fs::read_to_string(bench.path("h.svg")).unwrap();
     bench.dyno(&arguments).expect(2).says("`h.svg` exists");
-    bench
-        .dyno(&[&arguments[..], &["--force"]].concat())
-        .expect(1);
+    bench.dyno(&[&arguments[..], &["--force"]].concat()).expect(1);
     assert_eq!(picture.matches("<circle").count(), 4 * 16);
     assert!(picture.contains("<line class=\"worse\""));
-    // The same as files, one for each series.
+    // The same comparison as files, one for each series.
     let arguments = ["history", "nightly", "--pictures", "pictures"];
     let said = bench.dyno(&arguments).expect(1);
     said.says("4 charts").says("`pictures`");
     let files = names(&bench.path("pictures"));
-    let titles = [
-        "1-rate",
-        "2-mean-response",
-        "3-p95-response",
-        "4-p99-response",
-    ];
+    let titles = ["1-rate", "2-mean-response", "3-p95-response", "4-p99-response"];
     let expected = titles.map(|title| [format!("0{title}.png"), format!("0{title}.svg")]);
     assert_eq!(files, expected.concat());
     let rate = std::fs::read_to_string(bench.path("pictures/01-rate.svg")).unwrap();
@@ -364,10 +275,8 @@ fn history_ends_with_1_after_a_lasting_loss() {
     let png = std::fs::read(bench.path("pictures/01-rate.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG"));
     bench.dyno(&arguments).expect(2).says("`pictures`");
-    // What is of no interest is no regression.
-    bench
-        .dyno(&["history", "nightly", "--margin", "50%"])
-        .expect(0);
+    // A change below the threshold of interest is not a regression.
+    bench.dyno(&["history", "nightly", "--margin", "50%"]).expect(0);
     let html = ["history", "nightly", "--format", "html"];
     let page = bench.dyno(&html).expect(1).stdout;
     assert_eq!(page.matches("<svg class=\"series\"").count(), 4);
@@ -406,7 +315,7 @@ fn history_reports_a_loss_even_after_a_small_gain() {
     let last = rate["changes"].as_array().unwrap().last().unwrap();
     let gain = last["change_ratio"].as_f64().unwrap();
     assert!(gain > 0.0, "{rate}");
-    // The gain has a line of its own, without the mark of a regression.
+    // The gain is on a separate line, without the regression mark.
     let is_gain = |line: &str| line.starts_with("rate ") && line.contains('+');
     assert!(found.stdout.lines().any(is_gain), "{}", found.stdout);
 }
@@ -433,22 +342,16 @@ fn history_warns_when_there_are_too_few_runs() {
         .says("too few")
         .says("6")
         .says("10");
-    // Where it counts that nothing could be found, nothing says that there is nothing.
+    // Too few runs are reported as such, never as the absence of a change.
     for format in ["human", "markdown", "html"] {
-        let text = bench
-            .dyno(&["history", "short", "--format", format])
-            .expect(0)
-            .stdout;
+        let text = bench.dyno(&["history", "short", "--format", format]).expect(0).stdout;
         assert!(text.to_lowercase().contains("too few"), "{text}");
         assert!(!text.contains("no change"), "{text}");
         assert!(!text.contains("no regression"), "{text}");
     }
     let json = ["history", "short", "--format", "json"];
     assert_eq!(bench.dyno(&json).expect(0).json()["fewest_runs"], 10);
-    bench
-        .dyno(&["history", "short", "--significance", "0.001%"])
-        .expect(2)
-        .says("--significance");
+    bench.dyno(&["history", "short", "--significance", "0.001%"]).expect(2).says("--significance");
 }
 
 #[test]
@@ -456,10 +359,7 @@ fn history_takes_only_complete_runs_of_one_plan() {
     let bench = Bench::new();
     let runs = bench.path("mixed");
     series(&runs, &[(1000, 10)]);
-    let stopped = MadeUp {
-        status: RunStatus::Partial,
-        ..MadeUp::new(10)
-    };
+    let stopped = MadeUp { status: RunStatus::Partial, ..MadeUp::new(10) };
     stopped.of_day(20).write(&runs.join("stopped"));
     std::fs::create_dir(runs.join("torn")).unwrap();
     std::fs::write(runs.join("torn/run.json"), "{").unwrap();
@@ -467,39 +367,21 @@ fn history_takes_only_complete_runs_of_one_plan() {
     for left_out in ["left out: `stopped`", "not complete", "left out: `torn`"] {
         assert!(found.stdout.contains(left_out), "{}", found.stdout);
     }
-    let other = MadeUp {
-        name: "b",
-        ..MadeUp::new(2000)
-    };
+    let other = MadeUp { name: "b", ..MadeUp::new(2000) };
     other.of_day(30).write(&runs.join("deeper/other"));
-    bench
-        .dyno(&["history", "mixed"])
-        .expect(2)
-        .says("different plans")
-        .says("`--workload NAME`");
+    bench.dyno(&["history", "mixed"]).expect(2).says("different plans").says("`--workload NAME`");
     let of_a = ["history", "mixed", "--workload", "a", "--format", "json"];
     let found = bench.dyno(&of_a).expect(0).json();
     assert_eq!(found["runs"].as_array().unwrap().len(), 10);
-    bench
-        .dyno(&["history", "mixed", "--workload", "x"])
-        .expect(2)
-        .says("a, b");
+    bench.dyno(&["history", "mixed", "--workload", "x"]).expect(2).says("a, b");
 }
 
 #[test]
 fn history_refuses_a_folder_without_runs() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("empty")).unwrap();
-    bench
-        .dyno(&["history", "empty"])
-        .expect(2)
-        .says("complete runs")
-        .says("hint: ");
-    bench
-        .dyno(&["history", "nowhere"])
-        .expect(2)
-        .says("`nowhere`")
-        .says("hint: ");
+    bench.dyno(&["history", "empty"]).expect(2).says("complete runs").says("hint: ");
+    bench.dyno(&["history", "nowhere"]).expect(2).says("`nowhere`").says("hint: ");
     series(&bench.path("one"), &[(1000, 1)]);
     let unwritable = ["history", "one", "--picture", "no/such/folder.svg"];
     bench.dyno(&unwritable).expect(3).says("no/such/folder.svg");

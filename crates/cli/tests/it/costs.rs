@@ -1,4 +1,4 @@
-//! What a result costs: counted on real servers, against the tracer and the kernel, and on every page.
+//! Costs of results: compared with counts on real servers, with the tracer and the kernel, and shown on every page.
 
 use crate::common::{Bench, Finished, Responder, run_schema, tracing};
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest};
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A document of the plan: `_id` of 23 characters, and ten fields of 100 bytes. Lengths of BSON: a document has 5 bytes, each
-/// field its type, its name with a zero, and its value: a string has 5 more than its characters, binary data 5.
+/// A document of the plan: `_id` of 23 characters, and ten fields of 100 bytes. BSON lengths: a document has 5 bytes; each field
+/// has its type, its name with a zero, and its value; a string has 5 bytes more than its characters, and binary data 5.
 const DOCUMENT_BYTES: f64 = 5.0 + (1.0 + 4.0 + 5.0 + 23.0) + 10.0 * (1.0 + 7.0 + 5.0 + 100.0);
 
-/// Most that two counts of the same may differ.
+/// Largest ratio difference between two counts of the same quantity.
 const AGREE_RATIO: f64 = 0.05;
 
-/// Title of the section with costs, and the label of the price in it.
+/// Title of the costs section, and the label of the price in it.
 const COSTS: &str = "Cost per operation";
 const PRICE: &str = "price of a million";
 
@@ -36,9 +36,7 @@ fn consumption<'a>(document: &'a Value, phase: &str) -> &'a Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 fn recorded(bench: &Bench, file: &str) -> Value {
@@ -46,11 +44,9 @@ fn recorded(bench: &Bench, file: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// One of the costs of a run.
+/// One cost of a run.
 fn cost(document: &Value, kind: &str) -> Option<f64> {
-    let costs = document["analysis"]["figures"]["costs"]["values"]
-        .as_array()
-        .unwrap();
+    let costs = document["analysis"]["figures"]["costs"]["values"].as_array().unwrap();
     let found = costs.iter().find(|cost| cost["kind"] == kind)?;
     Some(number(&found["value"]["value"]))
 }
@@ -61,7 +57,7 @@ fn run_on(mongod: &Path) -> [&str; 6] {
     ["run", "a", "--mongod", mongod, "--cache", "256MiB"]
 }
 
-/// Bytes that a device had written, read by itself every few milliseconds.
+/// Bytes that a device had written, sampled every few milliseconds.
 struct Watch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<(f64, f64)>>,
@@ -103,13 +99,15 @@ fn at(readings: &[(f64, f64)], time_s: f64) -> f64 {
     readings[place.min(readings.len() - 1)].1
 }
 
-/// Bytes that a device wrote between two instants, by the requests of a trace that were done then: the trace lasts longer than
-/// the phase.
+/// Bytes that a device wrote between two instants, counted by the traced requests that completed then: the trace lasts longer
+/// than the phase.
 fn traced_bytes(trace: &Path, device: &str, [start_s, end_s]: [f64; 2]) -> f64 {
     let trace = TraceReader::open(trace).unwrap();
     let began_s = unix_s(&trace.document().started_at);
-    let devices = trace.document().devices.iter();
-    let place = devices
+    let place = trace
+        .document()
+        .devices
+        .iter()
         .map(|one| &one.name)
         .position(|name| name == device)
         .unwrap();
@@ -120,10 +118,7 @@ fn traced_bytes(trace: &Path, device: &str, [start_s, end_s]: [f64; 2]) -> f64 {
             && one.operation == BlockOperation::Write
             && (start_s..end_s).contains(&done_s)
     };
-    requests
-        .filter(is_counted)
-        .map(|one| f64::from(one.bytes))
-        .sum()
+    requests.filter(is_counted).map(|one| f64::from(one.bytes)).sum()
 }
 
 #[test]
@@ -140,31 +135,10 @@ fn write_amplification_matches_the_tracer_and_the_device() {
     let disk = LoopDisk::new(Path::new("/dev/shm"), 3072, FileSystem::Ext4).unwrap();
     let data = disk.path().join("data");
     let watch = Watch::start(disk.device());
-    let inserts = [
-        "operations.read=0",
-        "operations.update=0",
-        "operations.insert=1",
-        "trace=true",
-    ];
+    let inserts = ["operations.read=0", "operations.update=0", "operations.insert=1", "trace=true"];
     let mut run = run_on(&mongod).to_vec();
-    run.extend([
-        "--data-dir",
-        data.to_str().unwrap(),
-        "--records",
-        "5000",
-        "--clients",
-        "8",
-    ]);
-    run.extend([
-        "--warmup",
-        "0s",
-        "--duration",
-        "15s",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ]);
+    run.extend(["--data-dir", data.to_str().unwrap(), "--records", "5000", "--clients", "8"]);
+    run.extend(["--warmup", "0s", "--duration", "15s", "--format", "json", "--out", "r"]);
     run.extend(inserts.iter().flat_map(|setting| ["--set", *setting]));
     let document = bench.dyno(&run).expect(0).json();
     let readings = watch.end();
@@ -172,35 +146,21 @@ fn write_amplification_matches_the_tracer_and_the_device() {
 
     let used = consumption(&document, "measure");
     let device = &used["device"];
-    let name = Path::new(disk.device())
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap();
+    let name = Path::new(disk.device()).file_name().unwrap().to_str().unwrap();
     assert_eq!(device["names"], serde_json::json!([name]));
     let counted = number(&device["written_bytes"]);
     let started_s = unix_s(document["started_at"].as_str().unwrap());
     let edges = ["start_s", "end_s"].map(|edge| started_s + number(&used[edge]));
     let [start, end] = edges.map(|edge_s| at(&readings, edge_s));
-    assert_near(
-        "the device during the phase",
-        counted,
-        end - start,
-        AGREE_RATIO,
-    );
+    assert_near("the device during the phase", counted, end - start, AGREE_RATIO);
 
     let traced = traced_bytes(&bench.path("r/io-trace"), name, edges);
     assert_near("the tracer", counted, traced, AGREE_RATIO);
 
-    // The server has ended since: it had next to nothing left to write.
+    // The server has ended since then; it had almost nothing left to write.
     let deferred = number(&device["deferred_bytes"]);
     let all = readings.last().unwrap().1 - start;
-    assert_near(
-        "the device until the end",
-        counted + deferred,
-        all,
-        AGREE_RATIO,
-    );
+    assert_near("the device until the end", counted + deferred, all, AGREE_RATIO);
 
     let costs = &document["analysis"]["figures"]["costs"];
     let mean = number(&costs["changed"]["mean_document_bytes"]);
@@ -210,7 +170,7 @@ fn write_amplification_matches_the_tracer_and_the_device() {
     let amplification = cost(&document, "write_amplification_ratio").unwrap();
     assert_near("write amplification", amplification, expected, AGREE_RATIO);
     assert!(amplification > 1.0, "{amplification}");
-    // The kernel counts what a process writes when it is in memory, which reaches the device later.
+    // The kernel counts a process's writes when they reach memory; they reach the device later.
     let own = number(&used["server_written_bytes"]);
     assert_near("the server", own, counted + deferred, 0.2);
 }
@@ -223,21 +183,9 @@ fn mongod_run_records_every_cost() {
     go_before_others();
     let bench = Bench::new();
     let fixed = run_on(&mongod);
-    let small = [
-        "--records",
-        "2000",
-        "--duration",
-        "3s",
-        "--warmup",
-        "1s",
-        "--clients",
-        "4",
-    ];
+    let small = ["--records", "2000", "--duration", "3s", "--warmup", "1s", "--clients", "4"];
     let reported = ["--price", "0.504 USD/h", "--format", "json", "--out", "r"];
-    let document = bench
-        .dyno(&[&fixed[..], &small, &reported].concat())
-        .expect(0)
-        .json();
+    let document = bench.dyno(&[&fixed[..], &small, &reported].concat()).expect(0).json();
     run_schema().validate(&document).unwrap();
     for phase in ["load", "warmup", "measure"] {
         let used = consumption(&document, phase);
@@ -246,26 +194,17 @@ fn mongod_run_records_every_cost() {
     }
     let measure = document["phases"].as_array().unwrap().last().unwrap();
     let used = consumption(&document, "measure");
-    // Read at the ends of the phase, and not at those of its windows.
-    assert!(
-        (number(&used["start_s"]) - number(&measure["start_s"])).abs() < 0.1,
-        "{used:#}"
-    );
+    // Costs are read at the ends of the phase, not at the ends of its windows.
+    assert!((number(&used["start_s"]) - number(&measure["start_s"])).abs() < 0.1, "{used:#}");
     let length_s = number(&used["end_s"]) - number(&used["start_s"]);
-    assert!(
-        (length_s - number(&measure["duration_s"])).abs() < 0.1,
-        "{used:#}"
-    );
-    // The first phase is read before it starts, and nothing of it is missed.
+    assert!((length_s - number(&measure["duration_s"])).abs() < 0.1, "{used:#}");
+    // The first phase is read before it starts, so none of it is missed.
     let warmup = &document["phases"].as_array().unwrap()[1];
     let read = &consumption(&document, "warmup")["read"]["kernel_at_start"];
-    assert!(
-        number(&read["until_s"]) <= number(&warmup["start_s"]),
-        "{read:#}"
-    );
+    assert!(number(&read["until_s"]) <= number(&warmup["start_s"]), "{read:#}");
     let finished = number(&measure["succeeded"]);
     let cpu = cost(&document, "server_cpu_us").unwrap();
-    // What was missed at the start is as the rest.
+    // The missed start is assumed to equal the rest.
     let read = &used["read"]["kernel_at_start"];
     let read_s = f64::midpoint(number(&read["from_s"]), number(&read["until_s"]));
     let duration_s = number(&measure["duration_s"]);
@@ -275,27 +214,21 @@ fn mongod_run_records_every_cost() {
     // An answer with a document of more than 1,000 bytes, or an update with one field of 100 bytes.
     assert!(cost(&document, "sent_bytes").unwrap() > 500.0);
     assert!(cost(&document, "received_bytes").unwrap() > 100.0);
-    // A client that waits for its answer makes the thread of its connection wait.
+    // A client that waits for its answer makes its connection thread wait.
     assert!(cost(&document, "context_switches_count").unwrap() > 0.5);
-    // The journal of acknowledged updates is synced every 100 ms at the latest; the documents fit into the cache.
+    // The journal of acknowledged updates is synced at least every 100 ms; the documents fit into the cache.
     assert!(cost(&document, "journal_sync_us").unwrap() > 0.0);
     assert!(cost(&document, "cache_misses_count").unwrap() < 0.5);
-    // No checkpoint has written all documents within so short a run.
+    // No checkpoint has written all documents during such a short run.
     assert_eq!(cost(&document, "space_amplification_ratio"), None);
     assert!(cost(&document, "peak_resident_bytes") >= cost(&document, "resident_bytes"));
     let rate = number(&document["analysis"]["figures"]["rate_per_s"]["value"]);
     let price = cost(&document, "price_per_million").unwrap();
     assert_near("price", price, 0.504 / 3600.0 / rate * 1e6, 1e-9);
     assert_eq!(document["analysis"]["figures"]["costs"]["currency"], "USD");
-    // The same in every form.
-    for (format, said) in [
-        ("human", COSTS),
-        ("markdown", "server CPU"),
-        ("html", PRICE),
-    ] {
-        let report = bench
-            .dyno(&["report", "r", "--full", "--format", format])
-            .expect(0);
+    // Every format shows the same costs.
+    for (format, said) in [("human", COSTS), ("markdown", "server CPU"), ("html", PRICE)] {
+        let report = bench.dyno(&["report", "r", "--full", "--format", format]).expect(0);
         assert!(report.stdout.contains(said), "{format}: {}", report.stdout);
     }
 }
@@ -316,56 +249,32 @@ fn members_of_a_replica_set_are_added_up() {
         "0s",
         "--clients",
         "2",
-        // The disk of a machine that tests other things may stall.
+        // A disk on a machine with other tests may stall.
         "--timeout",
         "1m",
     ];
-    let reported = [
-        "--set",
-        "server.topology=replica-set=3",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
-    let document = bench
-        .dyno(&[&fixed[..], &small, &reported].concat())
-        .expect(0)
-        .json();
+    let reported = ["--set", "server.topology=replica-set=3", "--format", "json", "--out", "r"];
+    let document = bench.dyno(&[&fixed[..], &small, &reported].concat()).expect(0).json();
     let used = consumption(&document, "measure");
-    assert_eq!(
-        (&used["processes"], &used["servers"]),
-        (&3.into(), &3.into())
-    );
+    assert_eq!((&used["processes"], &used["servers"]), (&3.into(), &3.into()));
     let report = bench.dyno(&["report", "r", "--full"]).expect(0);
     assert!(report.stdout.contains("3 servers"), "{}", report.stdout);
 }
 
 fn embedded(bench: &Bench, more: &[&str]) -> Finished {
-    let small = [
-        "--records",
-        "500",
-        "--duration",
-        "1s",
-        "--warmup",
-        "0s",
-        "--clients",
-        "2",
-    ];
+    let small = ["--records", "500", "--duration", "1s", "--warmup", "0s", "--clients", "2"];
     bench.dyno(&[more, &small[..], &["--server", "embedded"]].concat())
 }
 
-/// A series has every cost that its runs have, in JSON, on the page and in Markdown.
+/// Checks that a series shows every cost of its runs in JSON, on the page and in Markdown.
 #[track_caller]
 fn assert_series_has_all_costs(bench: &Bench) {
-    let series = |format: &str| {
-        bench
-            .dyno(&["history", "runs", "--format", format])
-            .expect(0)
-    };
+    let series = |format: &str| bench.dyno(&["history", "runs", "--format", format]).expect(0);
     let kinds = |costs: &Value| -> Vec<String> {
-        let costs = costs.as_array().unwrap().iter();
         costs
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|cost| cost["kind"].as_str().unwrap().to_owned())
             .collect()
     };
@@ -373,9 +282,7 @@ fn assert_series_has_all_costs(bench: &Bench) {
     let runs = document["runs"].as_array().unwrap();
     for run in runs {
         let folder = format!("runs/{}", run["directory"].as_str().unwrap());
-        let report = bench
-            .dyno(&["report", &folder, "--format", "json"])
-            .expect(0);
+        let report = bench.dyno(&["report", &folder, "--format", "json"]).expect(0);
         let own = kinds(&report.json()["analysis"]["figures"]["costs"]["values"]);
         assert_eq!(kinds(&run["costs"]), own);
         assert!(own.len() >= 5, "{own:?}");
@@ -390,11 +297,11 @@ fn assert_series_has_all_costs(bench: &Bench) {
 }
 
 #[test]
-fn comparisons_suites_and_series_have_costs_too() {
+fn comparisons_suites_and_series_report_costs() {
     let bench = Bench::new();
     let price = ["--price", "0.504/h"];
     for out in ["runs/1", "runs/2"] {
-        // Long enough for windows to be compared.
+        // Long enough for comparing windows.
         let run = [
             "run",
             "c",
@@ -407,20 +314,14 @@ fn comparisons_suites_and_series_have_costs_too() {
             "--server",
             "embedded",
         ];
-        bench
-            .dyno(&[&run[..], &["--out", out], &price].concat())
-            .expect(0);
+        bench.dyno(&[&run[..], &["--out", out], &price].concat()).expect(0);
     }
     let history = bench.dyno(&["history", "runs"]).expect(0);
     assert!(history.stdout.contains("server CPU"), "{}", history.stdout);
     assert!(history.stdout.contains(PRICE), "{}", history.stdout);
     assert_series_has_all_costs(&bench);
     let compared = bench.dyno(&["compare", "runs/1", "runs/2", "--format", "markdown"]);
-    assert!(
-        compared.stdout.contains("| server CPU |"),
-        "{}",
-        compared.stdout
-    );
+    assert!(compared.stdout.contains("| server CPU |"), "{}", compared.stdout);
 
     let sides = [
         "--set-a",
@@ -436,30 +337,21 @@ fn comparisons_suites_and_series_have_costs_too() {
     ];
     embedded(&bench, &[&["ab", "c"], &sides[..]].concat());
     let answer: Value = recorded(&bench, "ab/experiment.json");
-    let costs = answer["answer"]["costs"]
-        .as_array()
-        .unwrap_or_else(|| panic!("{answer:#}"));
+    let costs = answer["answer"]["costs"].as_array().unwrap_or_else(|| panic!("{answer:#}"));
     let ratio = |kind: &str| {
         let found = costs.iter().find(|cost| cost["kind"] == kind);
         found.map(|cost| number(&cost["ratio"]["value"]))
     };
     assert!(ratio("server_cpu_us").is_some(), "{costs:#?}");
-    // Twice the price of an hour, over the ratio of the rates.
+    // Twice the price of an hour, divided by the ratio of the rates.
     let rate = &answer["answer"]["comparisons"][0];
     assert_eq!(rate["statistic"], "rate");
     let found = ratio("price_per_million").unwrap_or_else(|| panic!("{costs:#?}"));
     assert_near("price", found, 2.0 / number(&rate["ratio"]["value"]), 1e-9);
     let report = bench.dyno(&["report", "ab", "--full"]).expect(0);
-    assert!(
-        report.stdout.contains(&COSTS.to_lowercase()),
-        "{}",
-        report.stdout
-    );
+    assert!(report.stdout.contains(&COSTS.to_lowercase()), "{}", report.stdout);
 
-    let suite = embedded(
-        &bench,
-        &[&["run", "b", "c", "--out", "suite"], &price[..]].concat(),
-    );
+    let suite = embedded(&bench, &[&["run", "b", "c", "--out", "suite"], &price[..]].concat());
     suite.expect(0);
     let report = bench.dyno(&["report", "suite", "--full"]).expect(0);
     assert!(report.stdout.contains(COSTS), "{}", report.stdout);
@@ -468,15 +360,12 @@ fn comparisons_suites_and_series_have_costs_too() {
 #[test]
 fn invalid_price_is_refused() {
     let bench = Bench::new();
-    bench
-        .dyno(&["run", "a", "--price", "cheap"])
-        .expect(2)
-        .says("0.504/h");
+    bench.dyno(&["run", "a", "--price", "cheap"]).expect(2).says("0.504/h");
     let wrong = ["run", "a", "--set", "price.per_h=-1", "--dry-run"];
     bench.dyno(&wrong).expect(2).says("`price.per_h`");
 }
 
-/// Loads in order, creates the indexes, and inserts beside range reads.
+/// Loads in order, creates the indexes, and inserts during range reads.
 fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
     let small = ["--records", "1000", "--duration", "4s", "--warmup", "1s"];
     let reported = ["--format", "json", "--out", "r"];
@@ -484,31 +373,25 @@ fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
     let document = bench.dyno(&run).expect(0).json();
     run_schema().validate(&document).unwrap();
     let measure = document["phases"].as_array().unwrap().last().unwrap();
-    // Each kind has its own rate: its share of what is offered, up to a few operations. A busy
-    // machine may do less than that, of all kinds.
+    // Each kind of operation has its own rate: its share of the offered rate, up to a few operations. A busy machine may do fewer
+    // operations of all kinds.
     let offered: f64 = rates.iter().map(|(_, rate)| rate).sum();
     assert_eq!(number(&measure["offered_rate_per_s"]), offered);
-    let done: f64 = rates
-        .iter()
-        .map(|(kind, _)| number(&measure["operations"][kind]["count"]))
-        .sum();
+    let done: f64 =
+        rates.iter().map(|(kind, _)| number(&measure["operations"][kind]["count"])).sum();
     assert!(done > offered, "{done}");
     for (kind, rate) in rates {
         let count = number(&measure["operations"][kind]["count"]);
         let share = done * rate / offered;
         assert!((count - share).abs() <= 6.0, "{kind}: {count} of {done}");
     }
-    // From 1 to 10 entries of an index each.
+    // From 1 to 10 entries in each index.
     let scan = &measure["operations"]["scan"];
     let entries = number(&scan["documents"]) / number(&scan["count"]);
     assert!((4.5..6.5).contains(&entries), "{entries}");
     assert_eq!(measure["errors"], serde_json::json!({}));
     let indexes = &document["secondary_indexes"];
-    assert_eq!(
-        indexes["keys"].as_array().map(Vec::len),
-        Some(3),
-        "{indexes}"
-    );
+    assert_eq!(indexes["keys"].as_array().map(Vec::len), Some(3), "{indexes}");
     assert!(number(&indexes["build_s"]) > 0.0);
 }
 
@@ -539,20 +422,12 @@ fn the_insert_benchmark_runs_on_a_mongod_with_its_indexes() {
     let server = ["--mongod", program, "--cache", "256MiB"];
     insert_benchmark(&bench, &server, rates);
     let document: Value = recorded(&bench, "r/run.json");
-    let collections = document["collections"].as_array().unwrap();
-    let names = collections.last().unwrap()["statistics"]["index_bytes"]
-        .as_object()
-        .unwrap();
+    let names =
+        document["collections"].as_array().unwrap().last().unwrap()["statistics"]["index_bytes"]
+            .as_object()
+            .unwrap();
     let names: Vec<&str> = names.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "_id_",
-            "field0_field1",
-            "field0_field3_field1",
-            "field2_field0_field1"
-        ]
-    );
+    assert_eq!(names, ["_id_", "field0_field1", "field0_field3_field1", "field2_field0_field1"]);
 }
 
 #[test]
@@ -575,18 +450,8 @@ fn a_load_alone_has_the_price_of_a_million_documents() {
     let (bench, responder) = (Bench::new(), Responder::start(&[]));
     let uri = responder.uri();
     let load = ["load", "a", "--uri", &uri, "--records", "2000"];
-    let reported = [
-        "--price",
-        "0.504 USD/h",
-        "--format",
-        "markdown",
-        "--out",
-        "l",
-    ];
-    let said = bench
-        .dyno(&[&load[..], &reported].concat())
-        .expect(0)
-        .stdout;
+    let reported = ["--price", "0.504 USD/h", "--format", "markdown", "--out", "l"];
+    let said = bench.dyno(&[&load[..], &reported].concat()).expect(0).stdout;
     let row = said.lines().find(|line| line.contains(PRICE));
     let row = row.unwrap_or_else(|| panic!("{said}"));
     assert!(row.contains("USD"), "{row}");

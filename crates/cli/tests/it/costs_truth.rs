@@ -1,4 +1,4 @@
-//! What costs say of a process whose CPU time per operation is known, although its counters are read late.
+//! Costs of a process with a known CPU time per operation, computed from counters that are read late.
 
 use dyno_analyze::costs::of_measure;
 use dyno_observe::consumption::{ConsumptionCounters, ConsumptionSubject, consumption};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const BURNER: &str =
     "while read -r line; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo; done";
 
-/// When the measure phase starts, after a warm-up, and when it ends.
+/// Start of the measure phase, after a warm-up, and its end.
 const PHASE_S: [f64; 2] = [0.5, 2.5];
 
 struct Burner {
@@ -41,7 +41,7 @@ impl Burner {
         self.answers.read_line(&mut String::new()).unwrap();
     }
 
-    /// What the kernel's scheduler knows to the nanosecond; what is read for costs has hundredths of a second.
+    /// CPU time from the kernel's scheduler, to the nanosecond; costs use hundredths of a second.
     fn cpu_us(&self) -> f64 {
         let path = format!("/proc/{}/schedstat", self.child.id());
         let text = std::fs::read_to_string(path).unwrap();
@@ -73,18 +73,18 @@ fn phase(kind: PhaseKind, [start_s, end_s]: [f64; 2], succeeded: u64) -> PhaseRe
 
 #[derive(Debug)]
 struct Truth {
-    /// How late both readings were together: as told, and what a busy machine added.
+    /// Delay of both readings together: the requested delay, and the delay that a busy machine added.
     late_s: f64,
     true_us: f64,
-    /// What comes out without allowing for late readings.
+    /// The cost without a correction for late readings.
     unscaled_us: f64,
-    /// What of the true cost the first reading missed.
+    /// True cost that the first reading missed.
     missed_us: f64,
-    /// What one tick of the kernel's accounts is, per operation.
+    /// One tick of the kernel's accounting, per operation.
     tick_us: f64,
 }
 
-/// The cost that is found with readings that late, beside the true one.
+/// The cost found with readings delayed this much, and the true cost.
 fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, Truth) {
     let mut burner = Burner::start();
     burner.operate();
@@ -140,13 +140,7 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, Truth) {
     let found = of_measure(&document).unwrap();
     (
         found.of(CostKind::ServerCpu).unwrap(),
-        Truth {
-            late_s,
-            true_us,
-            unscaled_us,
-            missed_us,
-            tick_us: 1e4 / count as f64,
-        },
+        Truth { late_s, true_us, unscaled_us, missed_us, tick_us: 1e4 / count as f64 },
     )
 }
 
@@ -159,12 +153,12 @@ fn cpu_time_per_operation_is_true_when_it_is_read_late() {
         let true_us = truth.true_us;
         let (low, high) = found.low.zip(found.high).unwrap();
         assert!(low <= true_us && true_us <= high, "{said}");
-        // As wide as the time that is in doubt and four ticks, of two seconds.
+        // As wide as the uncertain time and four ticks, over two seconds.
         let caveat = truth.late_s / 2.0 + 0.05;
         assert!(low > true_us * (1.0 - 1.3 * caveat), "{said}");
         assert!(high < true_us * (1.0 + 1.3 * caveat), "{said}");
         if start_late_s > 0.0 {
-            // Half of what the late reading missed, since it may itself have come late. Each reading may be a tick off.
+            // Half of the missed cost, because the late reading may itself be late. Each reading may be a tick off.
             let most_us = true_us - truth.missed_us / 2.0 + 2.0 * truth.tick_us;
             assert!(truth.unscaled_us < most_us, "{said}");
         }

@@ -1,4 +1,4 @@
-//! `dyno index-build` on several topologies, and over several servers without a router, end to end.
+//! `dyno index-build` on several topologies, and on several servers without a router, end to end.
 
 use crate::common::Bench;
 use crate::index_build::{build, build_on_mongod, document, interrupted, tracing};
@@ -6,7 +6,7 @@ use dyno_testkit::{mongod_program, or_skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The refusal of a topology `split=N` elsewhere names this command.
+/// Command named by the error for `split=N` outside of index builds.
 const INDEX_BUILD_ONLY: &str = "`dyno index-build`";
 
 #[test]
@@ -15,35 +15,17 @@ fn split_topology_is_refused_outside_of_index_builds() {
     let fleet = "base = \"a\"\n[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n";
     std::fs::write(bench.path("many.toml"), fleet).unwrap();
     for (arguments, text) in [
-        (
-            &["index-build", "--topology", "standalone;split=1"][..],
-            "2 to 64",
-        ),
-        (
-            &["index-build", "--topology", "standalone;pairs=2"],
-            "`pairs=2`",
-        ),
-        (
-            &["index-build", "--remedy", "dump", "--remedy-on", "split-0"],
-            "`index_build.remedy_on`",
-        ),
+        (&["index-build", "--topology", "standalone;split=1"][..], "2 to 64"),
+        (&["index-build", "--topology", "standalone;pairs=2"], "`pairs=2`"),
+        (&["index-build", "--remedy", "dump", "--remedy-on", "split-0"], "`index_build.remedy_on`"),
         (&["run", "a", "--topology", "split=2"], INDEX_BUILD_ONLY),
-        (
-            &["sweep", "a", "--set", "server.topology=standalone;split=2"],
-            INDEX_BUILD_ONLY,
-        ),
-        (
-            &["server", "start", "--topology", "split=2"],
-            INDEX_BUILD_ONLY,
-        ),
-        (
-            &["tail", "--producer", "wire", "--topology", "split=2"],
-            INDEX_BUILD_ONLY,
-        ),
+        (&["sweep", "a", "--set", "server.topology=standalone;split=2"], INDEX_BUILD_ONLY),
+        (&["server", "start", "--topology", "split=2"], INDEX_BUILD_ONLY),
+        (&["tail", "--producer", "wire", "--topology", "split=2"], INDEX_BUILD_ONLY),
     ] {
         bench.dyno(arguments).expect(2).says(text);
     }
-    // Runs of every other kind.
+    // Every other kind of run.
     for typed in [
         "run a b",
         "load a",
@@ -84,7 +66,7 @@ fn several_topologies_are_one_plan_with_an_estimate() {
     none.expect(2).says("has room");
 }
 
-/// What is true of index builds on one server, and on each of these numbers of servers over which its documents are dealt.
+/// Checks an index build that compares one server with these numbers of servers, over which its documents are split.
 #[track_caller]
 fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, splits: &[u64]) {
     let document = document(&bench.path(folder));
@@ -96,10 +78,7 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, split
     for build in builds {
         assert_eq!(build["server_restarted"], true);
         let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
-        assert!(
-            cached.as_f64().unwrap() < 0.05 * all.as_f64().unwrap(),
-            "{build}"
-        );
+        assert!(cached.as_f64().unwrap() < 0.05 * all.as_f64().unwrap(), "{build}");
         assert!(build["tracing"][0]["untraced_s"].as_f64().unwrap() > 0.0);
     }
     let page = std::fs::read_to_string(bench.path(folder).join("report.html")).unwrap();
@@ -108,10 +87,7 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, split
         assert!(page.contains(&label), "no picture of {server}");
     };
     assert_pictured("server");
-    let csv = bench
-        .dyno(&["export", folder, "--to", "csv"])
-        .expect(0)
-        .stdout;
+    let csv = bench.dyno(&["export", folder, "--to", "csv"]).expect(0).stdout;
     let assert_row = |row: &str| {
         let has = csv.lines().any(|line| line.starts_with(row));
         assert!(has, "{row}\n{csv}");
@@ -124,22 +100,20 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, split
         let hash = |number: usize| &configurations[number]["collection"]["content_hash"];
         assert_eq!(hash(number), hash(0));
         let members = configuration["members"].as_array().unwrap();
-        let documents: Vec<u64> = members
-            .iter()
-            .map(|member| member["documents"].as_u64().unwrap())
-            .collect();
+        let documents: Vec<u64> =
+            members.iter().map(|member| member["documents"].as_u64().unwrap()).collect();
         assert_eq!(documents.len() as u64, servers);
         assert_eq!(documents.iter().sum::<u64>(), records);
         let fair = records / servers;
-        assert!(
-            documents.iter().all(|one| one.abs_diff(fair) < fair / 5),
-            "{documents:?}"
-        );
+        assert!(documents.iter().all(|one| one.abs_diff(fair) < fair / 5), "{documents:?}");
         let build = &builds[number];
-        let durations = build["members"].as_array().unwrap().iter();
-        let last = durations.map(|member| member["duration_s"].as_f64().unwrap());
+        let last = build["members"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|member| member["duration_s"].as_f64().unwrap());
         assert_eq!(build["duration_s"].as_f64(), last.max_by(f64::total_cmp));
-        // Each server has its own files in the trace.
+        // Each server has separate files in the trace.
         let files = report["traces"][number]["trace"]["files"].as_array();
         let files = files.unwrap();
         for member in members {
@@ -183,14 +157,7 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, split
 }
 
 /// Builds on one server and on two, as one experiment.
-const DEALT: [&str; 6] = [
-    "--topology",
-    "standalone;split=2",
-    "--out",
-    "x",
-    "--format",
-    "json",
-];
+const DEALT: [&str; 6] = ["--topology", "standalone;split=2", "--out", "x", "--format", "json"];
 
 #[test]
 fn index_build_compares_one_embedded_server_with_two() {
@@ -231,12 +198,12 @@ fn a_remedy_makes_the_scans_of_two_mongods_sequential() {
     assert!(remedy["on"].is_null(), "{remedy}");
     assert_eq!(remedy["documents"], serde_json::json!([30_000, 30_000]));
     assert_eq!(remedy["content_hash"][0], remedy["content_hash"][1]);
-    let builds = document["builds"].as_array().unwrap().iter();
-    let names: Vec<&Value> = builds.map(|build| &build["name"]).collect();
+    let names: Vec<&Value> =
+        document["builds"].as_array().unwrap().iter().map(|build| &build["name"]).collect();
     assert_eq!(names, ["split-2-before", "split-2-after"]);
     for member in configuration["members"].as_array().unwrap() {
         let data = format!("{}/", member["data"].as_str().unwrap());
-        // Not the score, which differs from one rewrite to the next.
+        // The score is not compared because it differs between rewrites.
         let sequential = |build: usize| {
             let trace = &report["traces"][build];
             let read = documents_read_below(trace, &data, "/collection-");
@@ -247,7 +214,7 @@ fn a_remedy_makes_the_scans_of_two_mongods_sequential() {
     }
 }
 
-/// What was read most in a trace, of files below a folder whose paths have this part.
+/// The most-read file in a trace, among files below a folder with this part in their paths.
 #[track_caller]
 fn documents_read_below<'a>(trace: &'a Value, folder: &str, part: &str) -> &'a Value {
     let names = trace["trace"]["files"].as_array().unwrap();
@@ -257,8 +224,10 @@ fn documents_read_below<'a>(trace: &'a Value, folder: &str, part: &str) -> &'a V
         let name = name.unwrap();
         name.starts_with(folder) && name.contains(part) && file["operation"] == "read"
     };
-    let own = files.iter().filter(is_own);
-    own.max_by_key(|file| file["bytes"].as_u64())
+    files
+        .iter()
+        .filter(is_own)
+        .max_by_key(|file| file["bytes"].as_u64())
         .unwrap_or_else(|| panic!("{folder}: {files:#?}"))
 }
 
@@ -266,25 +235,15 @@ fn documents_read_below<'a>(trace: &'a Value, folder: &str, part: &str) -> &'a V
 fn a_remedy_on_one_of_two_servers_leaves_the_other_as_it_was() {
     let Some(bench) = tracing() else { return };
     let remedy = ["--remedy", "rewrite", "--remedy-on", "split-1"];
-    // So many that those of one server do not fit into its cache.
-    let other = [
-        "index-build",
-        "churned",
-        "--records",
-        "8000",
-        "--cache",
-        "8MiB",
-    ];
+    // Enough documents that one server's share does not fit into its cache.
+    let other = ["index-build", "churned", "--records", "8000", "--cache", "8MiB"];
     let dealt = ["--topology", "split=2", "--untraced", "0"];
     let report = bench.dyno(&[&other[..], &dealt, &remedy, &DEALT[2..]].concat());
     let report = report.expect(0).json();
     let document = document(&bench.path("x"));
     let configuration = &document["configurations"][0];
     assert_eq!(configuration["remedy"]["on"], "split-1");
-    assert_eq!(
-        configuration["remedy"]["documents"],
-        serde_json::json!([8000, 8000])
-    );
+    assert_eq!(configuration["remedy"]["documents"], serde_json::json!([8000, 8000]));
     let hashes = &configuration["remedy"]["content_hash"];
     assert_eq!(hashes[0], hashes[1]);
     assert_eq!(hashes[0], configuration["collection"]["content_hash"]);
@@ -295,12 +254,7 @@ fn a_remedy_on_one_of_two_servers_leaves_the_other_as_it_was() {
         let read = documents_read_below(&report["traces"][1], data, "secantus_documents");
         read["score"].as_f64().unwrap()
     };
-    assert!(
-        score(0) < 0.4 && score(1) > 0.8,
-        "{} {}",
-        score(0),
-        score(1)
-    );
+    assert!(score(0) < 0.4 && score(1) > 0.8, "{} {}", score(0), score(1));
 }
 
 #[test]

@@ -1,18 +1,16 @@
-//! Which crate of the workspace may use which: the table of the architecture, held against what cargo says.
+//! Checks the workspace's dependencies, as cargo reports them, against the architecture's table.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// What measures, and what it is told and writes.
-const MEASURING: &[&str] = &[
-    "load", "observe", "plan", "record", "servers", "trace", "wire",
-];
+/// Crates that measure, with their input and output formats.
+const MEASURING: &[&str] = &["load", "observe", "plan", "record", "servers", "trace", "wire"];
 
-/// What knows what was measured.
+/// Crates that read measured results.
 const ANALYSING: &[&str] = &["analyze", "results"];
 
-/// Everything that the program may use: all that is neither for tests nor a program itself.
+/// All crates that the program may use: neither test crates nor programs.
 const PRODUCT: &[&str] = &[
     "analyze",
     "engine",
@@ -31,39 +29,39 @@ const PRODUCT: &[&str] = &[
     "wire",
 ];
 
-/// A crate, and the crates that it may use. Dependencies of tests are not limited.
+/// A crate and the crates that it may use. Test dependencies are not limited.
 const MAY_USE: &[(&str, &[&[&str]])] = &[
-    // Formats, plans and the protocol stand alone, so that each half of a measurement can be had without the other.
+    // Formats, plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
     ("plan", &[]),
     ("record", &[]),
     ("wire", &[]),
-    // What measures.
+    // Crates that measure.
     ("servers", &[&["plan", "wire"]]),
     ("load", &[&["plan", "record", "wire"]]),
     ("observe", &[&["plan", "record"]]),
     ("trace", &[&["plan", "record"]]),
-    // What analyses: its only link to what measures is the record.
+    // Crates that analyse: the record is their only link to the crates that measure.
     ("analyze", &[&["record"]]),
     ("results", &[&["analyze", "plan", "record"]]),
     ("report", &[&["analyze", "plan", "record", "results"]]),
     ("pictures", &[&["report"]]),
-    // What orchestrates, without words and pages.
+    // Crates that orchestrate, without messages and pages.
     ("engine", &[MEASURING, ANALYSING]),
     ("fleet", &[MEASURING, ANALYSING, &["engine"]]),
     ("index-build", &[MEASURING, ANALYSING, &["engine"]]),
-    // Whoever wants to know what its messages mean opens the results: its format is the record's.
+    // The crate that interprets messages opens the results, because they use the record's format.
     ("tail", &[MEASURING, ANALYSING, &["engine", "fleet"]]),
     // Programs.
     ("cli", &[PRODUCT]),
     ("driver-rust", &[]),
     ("driver-wire", &[&["load", "plan", "wire"]]),
-    // Tests and benchmarks; nothing that is delivered may use them.
+    // Tests and benchmarks; delivered crates must not use them.
     ("testkit", &[&["load", "plan", "record", "servers", "wire"]]),
     ("bench", &[PRODUCT, &["testkit"]]),
     ("fuzz", &[PRODUCT]),
 ];
 
-/// What the table says against these dependencies.
+/// Dependencies that violate the table.
 fn violations(edges: &[(String, Option<String>)]) -> Vec<String> {
     let mut found = Vec::new();
     for (name, used) in edges {
@@ -82,13 +80,12 @@ fn violations(edges: &[(String, Option<String>)]) -> Vec<String> {
     found
 }
 
-/// The crates of the workspace, each with one crate of the workspace that it uses outside of tests; or with none, once.
+/// Workspace crates, each paired with one workspace crate that it uses outside of tests; a crate without such dependencies
+/// appears once with `None`.
 fn edges() -> Vec<(String, Option<String>)> {
     let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline"];
     let mut command = Command::new(env!("CARGO"));
-    command
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -122,7 +119,7 @@ fn crates_use_only_what_the_architecture_allows() {
 }
 
 #[test]
-fn an_edge_that_the_table_lacks_is_found() {
+fn dependency_missing_from_the_table_is_found() {
     let edge = |name: &str, used: &str| (name.to_owned(), Some(used.to_owned()));
     let edges = [
         edge("cli", "report"),

@@ -1,5 +1,5 @@
-//! `dyno doctor` from outside: the table, the document, exit codes, and changes that are taken back.
-//! Changes are made in a tree of files that stands for a machine.
+//! `dyno doctor` from outside: the table, the document, exit codes, and reverted changes. Changes are made in a file tree that
+//! represents a machine.
 
 use crate::common::{Bench, Finished, Responder};
 use dyno_testkit::{embedded_program, or_skip};
@@ -9,16 +9,13 @@ use std::path::Path;
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-/// A machine with swap that it is inclined to use, and huge pages on demand.
+/// A machine with swap and a high swappiness, and huge pages on demand.
 fn machine(bench: &Bench) -> String {
     let root = bench.path("machine");
     for (path, text) in [
         (SWAPPINESS, "60\n"),
         (HUGE_PAGES, "always [madvise] never\n"),
-        (
-            "proc/meminfo",
-            "MemTotal: 16000000 kB\nSwapTotal: 1000000 kB\n",
-        ),
+        ("proc/meminfo", "MemTotal: 16000000 kB\nSwapTotal: 1000000 kB\n"),
         ("proc/sys/kernel/random/boot_id", "one\n"),
         ("sys/devices/system/node/online", "0\n"),
     ] {
@@ -39,8 +36,9 @@ fn read(bench: &Bench, path: &str) -> String {
 }
 
 fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
-    let verdicts = document["verdicts"].as_array().unwrap();
-    verdicts
+    document["verdicts"]
+        .as_array()
+        .unwrap()
         .iter()
         .find(|verdict| verdict["check"] == name)
         .unwrap()
@@ -52,16 +50,13 @@ fn doctor(bench: &Bench, root: &str, more: &[&str]) -> Finished {
     bench.dyno(&arguments)
 }
 
-/// `--revert` finds nothing to undo: an empty list in JSON, and one line for people.
+/// Checks that `--revert` finds nothing to undo: an empty list in JSON, and one line of text.
 #[track_caller]
 fn assert_nothing_to_revert(bench: &Bench, root: &str) {
     let shown = doctor(bench, root, &["--revert"]).expect(0).stdout;
     assert_eq!(shown.lines().count(), 1, "{shown}");
     let document = doctor(bench, root, &["--revert", "--format", "json"]);
-    assert_eq!(
-        document.expect(0).json()["reverted"],
-        Value::Array(Vec::new())
-    );
+    assert_eq!(document.expect(0).json()["reverted"], Value::Array(Vec::new()));
 }
 
 #[test]
@@ -69,18 +64,10 @@ fn the_table_names_each_check_and_the_command_for_what_fails() {
     let bench = Bench::new();
     let root = machine(&bench);
     let finished = doctor(&bench, &root, &[]).expect(1);
-    assert!(
-        finished.stdout.contains("FAIL  swappiness"),
-        "{}",
-        finished.stdout
-    );
+    assert!(finished.stdout.contains("FAIL  swappiness"), "{}", finished.stdout);
     assert!(finished.stdout.contains("sudo sysctl -w vm.swappiness=1"));
-    assert!(
-        finished.stdout.contains("\n1 fail, "),
-        "{}",
-        finished.stdout
-    );
-    assert_eq!(bench.entries(), ["machine"], "looking changes nothing");
+    assert!(finished.stdout.contains("\n1 fail, "), "{}", finished.stdout);
+    assert_eq!(bench.entries(), ["machine"], "checks must not change the machine");
     assert_eq!(read(&bench, SWAPPINESS), "60");
 }
 
@@ -89,9 +76,7 @@ fn without_a_failing_check_the_exit_status_is_0() {
     let bench = Bench::new();
     let root = machine(&bench);
     write(Path::new(&root), SWAPPINESS, "1\n");
-    let document = doctor(&bench, &root, &["--format", "json"])
-        .expect(0)
-        .json();
+    let document = doctor(&bench, &root, &["--format", "json"]).expect(0).json();
     assert_eq!(document["level"], "unknown");
     assert_eq!(check(&document, "swappiness")["level"], "pass");
     assert_eq!(document["changed"], Value::Array(Vec::new()));
@@ -106,46 +91,29 @@ fn huge_page_advice_depends_on_the_server_version() {
         let document = doctor(&bench, &root, &more).expect(1).json();
         check(&document, "huge_pages")["level"].clone()
     };
-    assert_eq!(
-        (level("8.0"), level("7.0.14")),
-        ("fail".into(), "warn".into())
-    );
+    assert_eq!((level("8.0"), level("7.0.14")), ("fail".into(), "warn".into()));
 }
 
 #[test]
 fn apply_changes_the_named_check_and_revert_undoes_it() {
     let bench = Bench::new();
     let root = machine(&bench);
-    let applied = doctor(
-        &bench,
-        &root,
-        &["--server-version", "8.0", "--apply", "swappiness"],
-    );
-    // The huge pages still fail.
+    let applied = doctor(&bench, &root, &["--server-version", "8.0", "--apply", "swappiness"]);
+    // The huge pages check still fails.
     let applied = applied.expect(1);
-    for shown in [
-        "`60`",
-        "`1`",
-        "echo 60 | sudo tee /proc/sys/vm/swappiness",
-        "`dyno doctor --revert`",
-    ] {
+    for shown in
+        ["`60`", "`1`", "echo 60 | sudo tee /proc/sys/vm/swappiness", "`dyno doctor --revert`"]
+    {
         assert!(applied.stdout.contains(shown), "{}", applied.stdout);
     }
     assert_eq!(
         (read(&bench, SWAPPINESS), read(&bench, HUGE_PAGES)),
         ("1".into(), "always [madvise] never".into())
     );
-    doctor(
-        &bench,
-        &root,
-        &["--server-version", "8.0", "--apply", "huge-pages"],
-    )
-    .expect(0);
+    doctor(&bench, &root, &["--server-version", "8.0", "--apply", "huge-pages"]).expect(0);
     assert_eq!(read(&bench, HUGE_PAGES), "always");
-    let reverted = doctor(&bench, &root, &["--revert", "--format", "json"])
-        .expect(0)
-        .json();
-    // The last change first.
+    let reverted = doctor(&bench, &root, &["--revert", "--format", "json"]).expect(0).json();
+    // The last change is reverted first.
     assert_eq!(reverted["reverted"][0]["check"], "huge_pages");
     assert_eq!(reverted["reverted"][1]["check"], "swappiness");
     assert_eq!(
@@ -159,20 +127,10 @@ fn apply_changes_the_named_check_and_revert_undoes_it() {
 fn apply_all_changes_every_failing_check() {
     let bench = Bench::new();
     let root = machine(&bench);
-    let more = [
-        "--server-version",
-        "8.0",
-        "--apply",
-        "all",
-        "--format",
-        "json",
-    ];
+    let more = ["--server-version", "8.0", "--apply", "all", "--format", "json"];
     let document = doctor(&bench, &root, &more).expect(0).json();
     assert_eq!(document["changed"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        check(&document, "swappiness")["found"],
-        "1, 977 MiB of swap"
-    );
+    assert_eq!(check(&document, "swappiness")["found"], "1, 977 MiB of swap");
 }
 
 #[test]
@@ -187,7 +145,7 @@ fn revert_keeps_a_value_that_somebody_else_changed() {
         .says("`30`")
         .says("`1`");
     assert_eq!(read(&bench, SWAPPINESS), "30");
-    // The entry is kept: once the value is that of the change again, it can be taken back.
+    // The entry is kept: it can be reverted once the value equals the changed value again.
     write(Path::new(&root), SWAPPINESS, "1\n");
     doctor(&bench, &root, &["--revert"]).expect(0);
     assert_eq!(read(&bench, SWAPPINESS), "60");
@@ -204,31 +162,17 @@ fn revert_does_nothing_after_a_restart() {
 }
 
 #[test]
-fn bad_arguments_are_2_and_a_missing_server_is_3() {
+fn bad_arguments_exit_with_2_and_a_missing_server_with_3() {
     let bench = Bench::new();
-    bench
-        .dyno(&["doctor", "--apply", "swap"])
-        .expect(2)
-        .says("`swap`")
-        .says("swappiness");
-    bench
-        .dyno(&["doctor", "--apply", "all", "--revert"])
-        .expect(2);
+    bench.dyno(&["doctor", "--apply", "swap"]).expect(2).says("`swap`").says("swappiness");
+    bench.dyno(&["doctor", "--apply", "all", "--revert"]).expect(2);
     bench.dyno(&["doctor", "--server-version", "new"]).expect(2);
-    bench
-        .dyno(&["doctor", "--uri", "mongodb://h", "--server-pid", "1"])
-        .expect(2);
-    bench
-        .dyno(&["doctor", "--uri", "mongodb://127.0.0.1:1"])
-        .expect(3)
-        .says("Connection refused");
-    bench
-        .dyno(&["doctor", "--server-pid", "4294967295"])
-        .expect(3)
-        .says("4294967295");
+    bench.dyno(&["doctor", "--uri", "mongodb://h", "--server-pid", "1"]).expect(2);
+    bench.dyno(&["doctor", "--uri", "mongodb://127.0.0.1:1"]).expect(3).says("Connection refused");
+    bench.dyno(&["doctor", "--server-pid", "4294967295"]).expect(3).says("4294967295");
 }
 
-/// The responder answers few commands: what it does not know is not known, and no error.
+/// The responder answers few commands: unsupported commands give unknown checks, not errors.
 #[test]
 fn a_server_on_this_machine_is_found_by_its_port() {
     let bench = Bench::new();
@@ -239,21 +183,9 @@ fn a_server_on_this_machine_is_found_by_its_port() {
     let document = finished.json();
     assert_eq!(check(&document, "bind_address")["found"], "loopback only");
     let found = |name: &str| check(&document, name)["found"].as_str().unwrap().to_owned();
-    assert!(
-        found("shared_cores").contains(" shared, of "),
-        "{}",
-        found("shared_cores")
-    );
-    assert!(
-        found("open_files").contains("the server"),
-        "{}",
-        found("open_files")
-    );
-    assert!(
-        found("round_trip").starts_with("median "),
-        "{}",
-        found("round_trip")
-    );
+    assert!(found("shared_cores").contains(" shared, of "), "{}", found("shared_cores"));
+    assert!(found("open_files").contains("the server"), "{}", found("open_files"));
+    assert!(found("round_trip").starts_with("median "), "{}", found("round_trip"));
 }
 
 #[test]
@@ -281,11 +213,14 @@ fn the_storage_that_is_checked_is_named() {
     assert!(there.stdout.contains(", mounted at `/"), "{there:?}");
 }
 
-/// The longest part of a message that holds no name in backticks and no number.
+/// The longest part of a message without backticked names and numbers.
 fn fixed_words(message: &str) -> &str {
     let message = message.trim_start().trim_start_matches("caused by: ");
-    let outside = message.trim_start_matches("error: ").split('`').step_by(2);
-    let parts = outside.flat_map(|part| part.split(|one: char| one.is_ascii_digit()));
+    let parts = message
+        .trim_start_matches("error: ")
+        .split('`')
+        .step_by(2)
+        .flat_map(|part| part.split(|one: char| one.is_ascii_digit()));
     let parts = parts.map(|part| part.trim_matches(|one: char| !one.is_alphanumeric()));
     parts.max_by_key(|part| part.len()).unwrap()
 }
@@ -302,10 +237,7 @@ fn troubleshooting_page_quotes_the_messages() {
     let without_rights = format!("run a --uri {uri} --no-load");
     // Arguments, and text from the message line that the page quotes.
     let mut cases = vec![
-        (
-            "run a --uri mongodb://host.docker.internal",
-            "`host.docker.internal`",
-        ),
+        ("run a --uri mongodb://host.docker.internal", "`host.docker.internal`"),
         ("run a --uri mongodb://127.0.0.1:1", "`127.0.0.1:1`"),
         (without_rights.as_str(), "Unauthorized"),
         ("run workloada", "`workloada`"),
@@ -315,18 +247,12 @@ fn troubleshooting_page_quotes_the_messages() {
         ("report other", "`run.json`"),
         ("run a --mongod ./other", "/other`"),
         ("run a --uri mongodb://h/?foo=1", "`foo`"),
-        (
-            "server plan --pairs 2 --placement cores-per-instance=4096",
-            "too few",
-        ),
+        ("server plan --pairs 2 --placement cores-per-instance=4096", "too few"),
     ];
     if or_skip(embedded_program()).is_some() {
         let embedded = [
             ("run a --server embedded --data-dir other/file", "/file`"),
-            (
-                "run a --server embedded --data-dir other --auth",
-                "password",
-            ),
+            ("run a --server embedded --data-dir other --auth", "password"),
         ];
         cases.extend(embedded);
     }

@@ -1,14 +1,14 @@
-//! Experiments that cannot be done: one clear error with a hint, the right exit code, and nothing left.
+//! Invalid experiments: one clear error with a hint, the right exit code, and nothing left.
 
 use crate::common::{Bench, Finished, Responder, names};
 use serde_json::Value;
 
-/// Refused as bad input without a trace.
+/// Checks that the arguments are refused as bad input and leave nothing.
 #[track_caller]
 fn refused(arguments: &[&str]) -> Finished {
     let bench = Bench::new();
     let finished = bench.dyno(arguments).expect(2);
-    assert_eq!(finished.stdout, "", "an error is no data");
+    assert_eq!(finished.stdout, "", "an error must not print data");
     assert_eq!(bench.entries(), Vec::<String>::new());
     assert_eq!(finished.stderr.matches("error: ").count(), 1);
     finished
@@ -29,9 +29,7 @@ fn sweep_refuses_invalid_values_with_an_example() {
         let has_hint = finished.stderr.contains("`1,2,4,8`");
         assert!(has_hint || values.starts_with('-'), "{}", finished.stderr);
     }
-    refused(&["sweep", "c"])
-        .says("`--clients`")
-        .says("`--rates`");
+    refused(&["sweep", "c"]).says("`--clients`").says("`--rates`");
     refused(&["sweep", "c", "--clients", "1", "--repeat", "0"]).says("1..=1000");
     let many = ["sweep", "c", "--clients", "1..400 by 1", "--repeat", "100"];
     refused(&many).says("10000 runs");
@@ -41,18 +39,9 @@ fn sweep_refuses_invalid_values_with_an_example() {
 fn key_given_by_two_options_is_refused() {
     let clients = ["sweep", "c", "--clients", "1,2", "--set"];
     for value in ["client.clients=3", "client.clients=3,4"] {
-        refused(&[&clients[..], &[value]].concat())
-            .says("`--clients`")
-            .says("`--set`");
+        refused(&[&clients[..], &[value]].concat()).says("`--clients`").says("`--set`");
     }
-    let rates = [
-        "sweep",
-        "c",
-        "--rates",
-        "100",
-        "--set",
-        "schedule.rate_per_s=5,6",
-    ];
+    let rates = ["sweep", "c", "--rates", "100", "--set", "schedule.rate_per_s=5,6"];
     refused(&rates).says("`--rates`").says("`--set`");
     refused(&["xmax", "c", "--set", "client.clients=8"]).says("--max-clients");
 }
@@ -73,7 +62,7 @@ fn offered_rates_complete_the_schedule_that_a_setting_names() {
 #[test]
 fn unknown_keys_and_values_are_refused_before_the_first_run() {
     refused(&["sweep", "c", "--set", "server.cash=1GiB,2GiB"]).says("`server.cash`");
-    // Also where nothing would be run.
+    // Dry runs refuse them as well.
     for more in [&[][..], &["--dry-run"]] {
         let cache = ["sweep", "c", "--set", "server.cache=1GiB,foo"];
         refused(&[&cache[..], more].concat()).says("`foo`");
@@ -98,9 +87,7 @@ fn searches_need_an_objective_and_valid_limits() {
     }
     refused(&["slo", "c", "--p99", "5ms", "--percentile", "99.0=6ms"]).says("two limits");
     refused(&["slo", "c", "--percentile", "75=0ms"]).says("`--p75 0s`");
-    refused(&["slo", "c", "--p99", "5ms", "--errors", "2"])
-        .says("`--errors`")
-        .says("`2`");
+    refused(&["slo", "c", "--p99", "5ms", "--errors", "2"]).says("`--errors`").says("`2`");
     refused(&["slo", "c", "--p99", "5ms", "--schedule", "closed"]).says("offered rate");
     refused(&["slo", "c", "--p99", "5ms", "--max-runs", "0"]).says("1..=10000");
     refused(&["xmax", "c", "--max-clients", "0"]).says("1..=100000");
@@ -117,16 +104,8 @@ fn plans_that_cannot_be_searched_or_compared_are_refused() {
     let bench = Bench::new();
     let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 100\n";
     std::fs::write(bench.path("open.toml"), open).unwrap();
-    bench
-        .dyno(&["xmax", "open.toml"])
-        .expect(2)
-        .says("`[schedule]`")
-        .says("hint: ");
-    bench
-        .dyno(&["ab", "c", "open.toml"])
-        .expect(2)
-        .says("offered rate")
-        .says("hint: ");
+    bench.dyno(&["xmax", "open.toml"]).expect(2).says("`[schedule]`").says("hint: ");
+    bench.dyno(&["ab", "c", "open.toml"]).expect(2).says("offered rate").says("hint: ");
     assert_eq!(bench.entries(), ["open.toml"]);
 }
 
@@ -151,15 +130,9 @@ fn unavailable_server_leaves_no_folder() {
     let bench = Bench::new();
     let common = ["sweep", "c", "--clients", "1,2", "--out", "one"];
     let nobody = ["--uri", "mongodb://127.0.0.1:1/"];
-    bench
-        .dyno(&[&common[..], &nobody].concat())
-        .expect(3)
-        .says("Connection refused");
+    bench.dyno(&[&common[..], &nobody].concat()).expect(3).says("Connection refused");
     let missing = ["--embedded-server", "/no/such/program"];
-    bench
-        .dyno(&[&common[..], &missing].concat())
-        .expect(3)
-        .says("/no/such/program");
+    bench.dyno(&[&common[..], &missing].concat()).expect(3).says("/no/such/program");
     assert_eq!(bench.entries(), Vec::<String>::new());
 }
 
@@ -178,16 +151,9 @@ fn resume_refuses_a_folder_without_an_experiment() {
         ("broken", "`broken/experiment.json`"),
         ("newer", "version 99"),
     ] {
-        bench
-            .dyno(&["resume", folder])
-            .expect(2)
-            .says(text)
-            .says("hint: ");
+        bench.dyno(&["resume", folder]).expect(2).says(text).says("hint: ");
     }
-    assert_eq!(
-        crate::common::names(&bench.path("empty")),
-        Vec::<String>::new()
-    );
+    assert_eq!(crate::common::names(&bench.path("empty")), Vec::<String>::new());
     let kept = std::fs::read_to_string(bench.path("newer/experiment.json")).unwrap();
     assert_eq!(kept, newer);
 }
@@ -195,8 +161,10 @@ fn resume_refuses_a_folder_without_an_experiment() {
 fn order(bench: &Bench, more: &[&str]) -> Vec<String> {
     let sweep = ["sweep", "c", "--clients", "1..20 by 1", "--dry-run"];
     let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
-    let lines = finished.stdout.lines().skip(1);
-    lines
+    finished
+        .stdout
+        .lines()
+        .skip(1)
         .map(|line| line.split("client.clients=").nth(1).unwrap().to_owned())
         .collect()
 }
@@ -219,12 +187,12 @@ fn order_follows_the_seed_and_has_every_point_in_each_round() {
     assert_eq!(bench.entries(), Vec::<String>::new());
 }
 
-/// The settings of the runs that a sweep would make.
+/// Settings of the runs that a sweep would make.
 fn dry(bench: &Bench, more: &[&str]) -> Vec<String> {
     let sweep = ["sweep", "c", "--dry-run"];
     let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
-    let lines = finished.stdout.lines().skip(1);
-    let settings = lines.map(|line| line.split_once("  ").unwrap().1.to_owned());
+    let settings =
+        finished.stdout.lines().skip(1).map(|line| line.split_once("  ").unwrap().1.to_owned());
     settings.collect()
 }
 
@@ -243,12 +211,8 @@ fn clients_and_rates_are_two_blocks_unless_crossed() {
         [&closed[..], &open[..]].concat()
     };
     assert_eq!(dry(&bench, &given), blocks(40, "constant"));
-    // The closed loop stays one whatever the schedule, and the plan may have more clients than the list.
-    std::fs::write(
-        bench.path("plan.toml"),
-        "base = \"c\"\n[client]\nclients = 64\n",
-    )
-    .unwrap();
+    // The loop stays closed for every schedule, and the plan may have more clients than the list.
+    std::fs::write(bench.path("plan.toml"), "base = \"c\"\n[client]\nclients = 64\n").unwrap();
     let random = ["sweep", "plan.toml", "--dry-run", "--schedule", "poisson"];
     let finished = bench.dyno(&[&random[..], &given].concat()).expect(0);
     for expected in blocks(64, "poisson") {
@@ -258,7 +222,7 @@ fn clients_and_rates_are_two_blocks_unless_crossed() {
             finished.stdout
         );
     }
-    // Each round has all points of a block, then all of the other, in an order of its own.
+    // Each round has all points of one block, then all points of the other, in its own order.
     let rounds = dry(&bench, &[&both[..], &["--repeat", "8"]].concat());
     let sorted = |some: &[String]| {
         let mut some = some.to_vec();
@@ -275,39 +239,24 @@ fn clients_and_rates_are_two_blocks_unless_crossed() {
     let crossed = dry(&bench, &[&given[..], &["--cross"]].concat());
     let expected = [1, 2, 40].map(|clients| [100, 200].map(|rate| open(clients, rate, "constant")));
     assert_eq!(crossed, expected.concat());
-    // One value is no axis: it goes with all values of the other.
+    // A single value is not an axis: it combines with all values of the other list.
     let one = ["--clients", "1,2", "--rates", "100", "--order", "given"];
-    assert_eq!(
-        dry(&bench, &one),
-        [1, 2].map(|clients| open(clients, 100, "constant"))
-    );
+    assert_eq!(dry(&bench, &one), [1, 2].map(|clients| open(clients, 100, "constant")));
     for (option, values) in [("--clients", "1,2"), ("--rates", "100,200")] {
-        refused(&["sweep", "c", option, values, "--cross"])
-            .says("`--cross`")
-            .says("hint: ");
+        refused(&["sweep", "c", option, values, "--cross"]).says("`--cross`").says("hint: ");
     }
 }
 
 #[test]
-fn a_think_time_goes_with_a_closed_loop_alone() {
+fn think_time_needs_a_closed_loop() {
     let think = ["--set", "client.think_time=5ms"];
-    let searches: [&[&str]; 3] = [
-        &["xmax", "c"],
-        &["slo", "c", "--p99", "5ms"],
-        &["sweep", "c", "--rates", "100,200"],
-    ];
+    let searches: [&[&str]; 3] =
+        [&["xmax", "c"], &["slo", "c", "--p99", "5ms"], &["sweep", "c", "--rates", "100,200"]];
     for search in searches {
         refused(&[search, &think].concat()).says("`client.think_time`");
     }
     let bench = Bench::new();
-    let throttled = [
-        "--rates",
-        "100,200",
-        "--schedule",
-        "throttled",
-        "--order",
-        "given",
-    ];
+    let throttled = ["--rates", "100,200", "--schedule", "throttled", "--order", "given"];
     let expected =
         [100, 200].map(|rate| format!("schedule.kind=throttled schedule.rate_per_s={rate}"));
     assert_eq!(dry(&bench, &throttled), expected);
@@ -320,13 +269,7 @@ fn offered_rates_keep_the_start_delay_limit_of_the_plan() {
     std::fs::write(bench.path("plan.toml"), open).unwrap();
     let sweep = ["sweep", "plan.toml", "--dry-run", "--rates", "100,200"];
     let finished = bench.dyno(&sweep).expect(0);
-    assert_eq!(
-        finished
-            .stdout
-            .matches("schedule.max_start_delay=2s")
-            .count(),
-        2
-    );
+    assert_eq!(finished.stdout.matches("schedule.max_start_delay=2s").count(), 2);
 }
 
 #[test]
@@ -334,23 +277,13 @@ fn every_option_of_the_experiments_is_documented() {
     let bench = Bench::new();
     let project = dyno_testkit::project_dir();
     let mut documents = String::new();
-    for name in [
-        "commands",
-        "plans",
-        "measuring",
-        "record",
-        "experiments",
-        "servers",
-        "wsf",
-    ] {
+    for name in ["commands", "plans", "measuring", "record", "experiments", "servers", "wsf"] {
         let path = project.join("docs").join(format!("{name}.md"));
         documents += &std::fs::read_to_string(path).unwrap();
     }
     for verb in ["sweep", "xmax", "slo", "ab", "compare", "history", "resume"] {
         let help = bench.dyno(&[verb, "--help"]).expect(0).stdout;
-        let options = help
-            .split_whitespace()
-            .filter(|word| word.starts_with("--"));
+        let options = help.split_whitespace().filter(|word| word.starts_with("--"));
         let missing: Vec<&str> = options
             .map(|word| word.split('[').next().unwrap_or_default())
             .map(|word| word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
@@ -367,18 +300,12 @@ fn missing_secret_is_reported_once_before_the_first_run() {
     let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
     let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
     std::fs::write(bench.path("p.toml"), plan).unwrap();
-    for verb in [
-        &["sweep", "p.toml", "--clients", "1,2,3"][..],
-        &["ab", "p.toml", "p.toml"],
-    ] {
+    for verb in [&["sweep", "p.toml", "--clients", "1,2,3"][..], &["ab", "p.toml", "p.toml"]] {
         let finished = bench.dyno(verb).expect(2).says("exporter `node`");
         assert_eq!(finished.stderr.matches("no-such-file").count(), 1);
         assert_eq!(bench.entries(), ["p.toml"]);
     }
-    bench
-        .dyno(&["run", "p.toml"])
-        .expect(2)
-        .says("`no-such-file`");
+    bench.dyno(&["run", "p.toml"]).expect(2).says("`no-such-file`");
 }
 
 #[test]
@@ -394,22 +321,16 @@ fn resume_refuses_to_mix_runs_from_two_hosts() {
     let bench = Bench::new();
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();
-    let sweep = [
-        "sweep",
-        "read",
-        "--uri",
-        &uri,
-        "--clients",
-        "1,2",
-        "--out",
-        "x",
-    ];
+    let sweep = ["sweep", "read", "--uri", &uri, "--clients", "1,2", "--out", "x"];
     let short = ["--records", "1000", "--duration", "1s", "--warmup", "0s"];
     let resume = ["resume", "x", "--format", "json"];
     bench.dyno(&[&sweep[..], &short].concat()).expect(0);
     let mixed = |document: &Value| {
-        let caveats = document["caveats"].as_array().unwrap().iter();
-        let mut mixed = caveats.filter(|caveat| caveat["kind"] == "mixed_runs");
+        let mut mixed = document["caveats"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|caveat| caveat["kind"] == "mixed_runs");
         mixed.next().map(|caveat| caveat["values"].to_string())
     };
     assert_eq!(mixed(&bench.dyno(&resume).expect(0).json()), None);
@@ -419,12 +340,10 @@ fn resume_refuses_to_mix_runs_from_two_hosts() {
     run["environment"]["hostname"] = "elsewhere".into();
     std::fs::write(&first, run.to_string()).unwrap();
     std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
-    let reported = mixed(&bench.dyno(&resume).expect(0).json()).expect("there are two hosts");
-    assert!(
-        reported.contains("\"host\"") && reported.contains("elsewhere"),
-        "{reported}"
-    );
-    // The run that is missing now would be of another host than the first.
+    let reported =
+        mixed(&bench.dyno(&resume).expect(0).json()).expect("the experiment has runs of two hosts");
+    assert!(reported.contains("\"host\"") && reported.contains("elsewhere"), "{reported}");
+    // The missing run would be made on another host than the first run.
     std::fs::remove_dir_all(bench.path(&format!("x/runs/{}", runs[1]))).unwrap();
     std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
     bench.dyno(&resume).expect(3).says("elsewhere");

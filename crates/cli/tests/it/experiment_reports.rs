@@ -1,4 +1,4 @@
-//! Reports of experiments: written beside their runs, also after an interruption, and rendered again.
+//! Experiment reports: stored next to their runs, also after an interruption, and rendered again.
 
 use crate::common::{Bench, names};
 use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
@@ -51,9 +51,7 @@ fn report_renders_an_experiment_by_its_folder_or_its_document() {
             assert!(finished.stdout.contains("the server did not start"));
         }
     }
-    bench
-        .dyno(&["report", "one", "--output", "copy.txt"])
-        .expect(0);
+    bench.dyno(&["report", "one", "--output", "copy.txt"]).expect(0);
     let copy = std::fs::read_to_string(bench.path("copy.txt")).unwrap();
     assert!(copy.contains(NO_ANSWER), "{copy}");
 }

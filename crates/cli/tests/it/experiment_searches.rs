@@ -1,17 +1,17 @@
-//! Searches and comparisons against responders whose capacity is known: a single queue that serves a command in
-//! a fixed time, much longer than what a busy machine takes.
+//! Searches and comparisons against responders with a known capacity: a single queue that serves a command in a fixed time, much
+//! longer than the delays of a busy machine.
 
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for};
 use dyno_testkit::go_before_others;
 use serde_json::Value;
 
-/// What a test starts from now on runs before other programs: who waits for a CPU is slower than its service time.
+/// Processes that the test starts later run before other programs: waiting for a CPU would add to the service time.
 fn slow(service_us: &str) -> Responder {
     go_before_others();
     Responder::with_documents(&["--service-us", service_us])
 }
 
-/// Data that a responder can answer for, runs of a second, and an answer to look at.
+/// Data that a responder can answer for, runs of a second, and an output to check.
 const SHORT: [&str; 12] = [
     "--records",
     "1000",
@@ -34,7 +34,7 @@ fn against<'a>(verb: &'a str, uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn the_highest_rate_is_the_capacity_of_the_server() {
-    // The commands that wait keep it busy while its process waits for a CPU.
+    // Waiting commands keep the server busy while its process waits for a CPU.
     let server = slow("10000");
     let bench = Bench::new();
     let uri = server.uri();
@@ -42,22 +42,16 @@ fn the_highest_rate_is_the_capacity_of_the_server() {
     let found = bench.dyno(&against("xmax", &uri, &more)).expect(0).json();
     let answer = &found["answer"];
     let is_capacity = |rate: f64| (rate / 100.0 - 1.0).abs() < 0.1;
-    assert!(
-        is_capacity(answer["search"]["rate_per_s"].as_f64().unwrap()),
-        "{answer}"
-    );
-    // On a machine that is busy with other things the client may rightly doubt itself.
+    assert!(is_capacity(answer["search"]["rate_per_s"].as_f64().unwrap()), "{answer}");
+    // On a busy machine the client may rightly doubt itself.
     if answer["generator_bound"] == Value::Array(Vec::new()) {
-        assert!(
-            is_capacity(answer["x_max_per_s"]["value"].as_f64().unwrap()),
-            "{answer}"
-        );
+        assert!(is_capacity(answer["x_max_per_s"]["value"].as_f64().unwrap()), "{answer}");
         let sustained = answer["sustained_rate_per_s"].as_f64().unwrap();
         assert!((65.0..100.0).contains(&sustained), "{sustained}");
     } else {
         assert_eq!(answer["x_max_per_s"], Value::Null);
     }
-    // What is known is not measured again.
+    // Known results are not measured again.
     let resume = ["resume", "x", "--format", "json"];
     let again = bench.dyno(&resume).expect(0).json();
     assert_eq!(&again["answer"], answer);
@@ -90,7 +84,7 @@ fn a_maximum_is_kept_when_its_confirmation_is_interrupted() {
     let rate = answer["search"]["rate_per_s"].as_f64().unwrap();
     assert!((rate / 100.0 - 1.0).abs() < 0.1, "{answer}");
     if has_ended {
-        // On a machine that is busy with other things the client may rightly doubt itself: no confirmation then.
+        // On a busy machine the client may rightly doubt itself, and then skips the confirmation.
         finished.expect(0);
         assert_eq!(answer["x_max_per_s"], Value::Null);
     } else {
@@ -110,15 +104,12 @@ fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
     let search = &found["answer"]["search"];
     assert_eq!(search["end"], "resolved");
     let rate = search["rate_per_s"].as_f64().unwrap();
-    // A second at a tenth above the capacity leaves 20 commands waiting, which is the objective.
+    // A second at 10 % above the capacity leaves 20 commands waiting, which equals the objective.
     assert!((140.0..245.0).contains(&rate), "{rate}");
     let missed = search["always_missed_from_per_s"].as_f64().unwrap();
     assert!(missed > rate && missed < 400.0, "{missed}");
     let question = found["question"].as_str().unwrap();
-    assert!(
-        question.contains("p99") && question.contains("100 ms"),
-        "{question}"
-    );
+    assert!(question.contains("p99") && question.contains("100 ms"), "{question}");
 }
 
 #[test]
@@ -126,23 +117,14 @@ fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
     let server = slow("2000");
     let bench = Bench::new();
     let uri = server.uri();
-    let more = [
-        "--p99",
-        "5s",
-        "--errors",
-        "0.5",
-        "--max-runs",
-        "2",
-        "--max-steal",
-        "99%",
-    ];
+    let more = ["--p99", "5s", "--errors", "0.5", "--max-runs", "2", "--max-steal", "99%"];
     let timeout = ["--clients", "1", "--set", "client.timeout=100ms"];
     let arguments = against("slo", &uri, &[&more[..], &timeout].concat());
     let found = bench.dyno(&arguments).expect(0).json();
     let last = found["points"].as_array().unwrap().last().unwrap().clone();
     let run = bench.path("x").join(last["directory"].as_str().unwrap());
     std::fs::remove_dir_all(run).unwrap();
-    // The last run is made again, against a server that answers nothing in time.
+    // The last run is repeated against a server that answers nothing in time.
     let hanging = slow("400000");
     let resume = ["resume", "x", "--format", "json", "--uri", &hanging.uri()];
     let check = |found: &Value| {
@@ -154,7 +136,7 @@ fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
         assert!(!text.contains("experiment-not-complete"), "{text}");
     };
     check(&bench.dyno(&resume).expect(0).json());
-    // What is known is not tried again.
+    // Known results are not tried again.
     let again = bench.dyno(&resume).expect(0);
     assert!(!again.stderr.contains("run 3"), "{}", again.stderr);
     check(&again.json());
@@ -185,19 +167,12 @@ fn an_objective_is_searched_with_the_whole_schedule_of_the_plan() {
 }
 
 #[test]
-fn any_percentile_and_failures_alone_are_objectives() {
+fn objectives_can_be_percentiles_or_failures_alone() {
     let server = slow("5000");
     let bench = Bench::new();
     let uri = server.uri();
     let more = ["--percentile", "75=1ms", "--percentile", "12.5=1s"];
-    let fast = [
-        "--resolution",
-        "50%",
-        "--max-runs",
-        "2",
-        "--max-steal",
-        "99%",
-    ];
+    let fast = ["--resolution", "50%", "--max-runs", "2", "--max-steal", "99%"];
     let arguments = against("slo", &uri, &[&more[..], &fast].concat());
     let found = bench.dyno(&arguments).expect(0).json();
     let answer = &found["answer"];
@@ -205,10 +180,7 @@ fn any_percentile_and_failures_alone_are_objectives() {
     let statistics: Vec<&Value> = statistics.map(|one| &one["statistic"]).collect();
     assert_eq!(statistics, ["p75", "p12_5"]);
     let attempts = answer["attempts"].as_array().unwrap();
-    for (attempt, point) in attempts
-        .iter()
-        .zip(&found["points"].as_array().unwrap()[1..])
-    {
+    for (attempt, point) in attempts.iter().zip(&found["points"].as_array().unwrap()[1..]) {
         let value = |place: usize| attempt["values_us"][place].as_f64().unwrap();
         let known = |name: &str| {
             let percentiles = &point["figures"]["response_us"];
@@ -216,7 +188,7 @@ fn any_percentile_and_failures_alone_are_objectives() {
         };
         assert!(value(1) <= known("p50") && known("p50") <= value(0) && value(0) <= known("p90"));
     }
-    // Resuming finds the same percentiles in the runs that are kept.
+    // Resuming finds the same percentiles in the kept runs.
     let again = bench.dyno(&["resume", "x", "--format", "json"]).expect(0);
     assert_eq!(&again.json()["answer"], answer);
     let mut arguments = against("slo", &uri, &[&["--errors", "0.5"][..], &fast].concat());
@@ -225,18 +197,15 @@ fn any_percentile_and_failures_alone_are_objectives() {
     let found = bench.dyno(&arguments).expect(0).json();
     assert_eq!(found["answer"]["objectives"]["failed_ratio"], 0.5);
     let question = found["question"].as_str().unwrap();
-    assert!(
-        question.contains("failed") && question.contains("50 %"),
-        "{question}"
-    );
+    assert!(question.contains("failed") && question.contains("50 %"), "{question}");
 }
 
 #[test]
-fn an_objective_that_nothing_keeps_has_no_rate() {
+fn objective_that_no_rate_meets_has_no_answer() {
     let server = slow("5000");
     let bench = Bench::new();
     let uri = server.uri();
-    // The service alone takes longer.
+    // The service time alone exceeds the objective.
     let more = ["--p50", "1ms", "--resolution", "50%", "--max-runs", "3"];
     let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
     assert_eq!(found["answer"]["search"]["rate_per_s"], Value::Null);
@@ -258,10 +227,7 @@ fn a_server_with_half_the_capacity_is_slower() {
     let arguments = pair.concat();
     let found = bench.dyno(&arguments).expect(0).json();
     let first = &found["answer"]["comparisons"][0];
-    assert_eq!(
-        (&first["verdict"], &first["pairs"]),
-        (&"slower".into(), &2.into())
-    );
+    assert_eq!((&first["verdict"], &first["pairs"]), (&"slower".into(), &2.into()));
     let ratio = first["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 0.5).abs() < 0.03, "{ratio}");
 }
@@ -284,17 +250,11 @@ fn sweep_reports_its_levels_relative_to_the_base() {
     assert_eq!(level("level")["settings"]["server.uri"], other.as_str());
     assert_eq!(level("base")["settings"]["server.uri"], base.as_str());
     let rate = &rows[0]["comparisons"][0];
-    assert_eq!(
-        (&rate["verdict"], &rate["pairs"]),
-        (&"slower".into(), &3.into())
-    );
+    assert_eq!((&rate["verdict"], &rate["pairs"]), (&"slower".into(), &3.into()));
     let of_ratio = |end: &str| rate["ratio"][end].as_f64().unwrap();
     assert!((of_ratio("value") - 0.5).abs() < 0.03, "{rate}");
-    assert!(
-        of_ratio("low") < of_ratio("value") && of_ratio("high") < 1.0,
-        "{rate}"
-    );
-    // Servers on this machine are watched, whoever started them.
+    assert!(of_ratio("low") < of_ratio("value") && of_ratio("high") < 1.0, "{rate}");
+    // Servers on this machine are observed even if another program started them.
     assert_ne!(rows[0]["explanation"], "not_watched");
     let findings = found["findings"].as_array().unwrap();
     let differs = findings.iter().find(|one| one["code"] == "level-differs");
@@ -307,11 +267,8 @@ fn sweep_reports_its_levels_relative_to_the_base() {
         let text = std::fs::read_to_string(bench.path("x").join(report)).unwrap();
         assert!(text.contains("Relative to"), "{report}");
     }
-    // It stays the base when the experiment is taken up again.
-    let again = bench
-        .dyno(&["resume", "x", "--format", "json"])
-        .expect(0)
-        .json();
+    // The base is kept when the experiment is resumed.
+    let again = bench.dyno(&["resume", "x", "--format", "json"]).expect(0).json();
     assert_eq!(again["answer"]["relative"], *relative);
 }
 
@@ -319,13 +276,7 @@ fn sweep_reports_its_levels_relative_to_the_base() {
 fn base_outside_of_the_sweep_is_refused_before_the_first_run() {
     let bench = Bench::new();
     let sweep = |more: &[&str]| {
-        let start = [
-            "sweep",
-            "c",
-            "--dry-run",
-            "--set",
-            "server.cache=64MiB,128MiB",
-        ];
+        let start = ["sweep", "c", "--dry-run", "--set", "server.cache=64MiB,128MiB"];
         bench.dyno(&[&start, more].concat())
     };
     sweep(&["--base", "256MiB"])
@@ -339,16 +290,15 @@ fn base_outside_of_the_sweep_is_refused_before_the_first_run() {
         .says("`client.load_clients=1` or `client.clients=1`");
     let relative = |more: &[&str]| {
         let text = sweep(more).expect(0).stdout;
-        let mut lines = text.lines();
-        lines.find_map(|line| line.strip_prefix("relative to ").map(str::to_owned))
+        text.lines().find_map(|line| line.strip_prefix("relative to ").map(str::to_owned))
     };
     let of = |text: &str| Some(text.to_owned());
-    // The first value of the only setting, whatever the load is.
+    // The base is the first value of the only setting, whatever the load is.
     assert_eq!(relative(&["--clients", "1,2"]), of("server.cache=64MiB"));
     assert_eq!(relative(&["--base", "128MiB"]), of("server.cache=128MiB"));
     let named = [&two[..], &["--base", "client.clients=2"]].concat();
     assert_eq!(relative(&named), of("client.clients=2"));
-    // Of several settings none is the first.
+    // Several settings have no common first value.
     assert_eq!(relative(&two), None);
 }
 
@@ -367,12 +317,12 @@ fn resumed_comparison_keeps_the_time_already_spent() {
     assert_eq!(document["points"].as_array().unwrap().len(), 2);
     let spent_s = document["options"]["time_spent_s"].as_f64().unwrap();
     assert!(spent_s >= 2.0, "{spent_s}");
-    // One that is complete, and one that was stopped when it was nearly so.
+    // One complete run, and one that was stopped when it was nearly complete.
     for status in ["complete", "partial"] {
         let mut stopped = document.clone();
         stopped["status"] = status.into();
         if status == "complete" {
-            // Without the time only the status can say it.
+            // Without the time, only the status can show it.
             let options = stopped["options"].as_object_mut().unwrap();
             options.remove("time_spent_s");
         }
@@ -385,27 +335,18 @@ fn resumed_comparison_keeps_the_time_already_spent() {
 
 #[test]
 fn experiment_ends_with_1_beyond_the_tolerated_failures() {
-    // The set-up reads a few documents too, fewer than meet the first fault.
+    // The set-up also reads a few documents, fewer than meet the first fault.
     let faulty = || Responder::with_documents(&["--fault", "error=11600:20"]);
     let bench = Bench::new();
     let server = faulty();
     let uri = server.uri();
     let arguments = against("sweep", &uri, &["--clients", "1"]);
-    bench
-        .dyno(&arguments)
-        .expect(1)
-        .says("1 of 1")
-        .says("`runs/001-clients-1`");
-    // Also of what is complete, and not of what is tolerated.
+    bench.dyno(&arguments).expect(1).says("1 of 1").says("`runs/001-clients-1`");
+    // A complete experiment also ends with 1; tolerated failures end with 0.
     bench.dyno(&["resume", "x"]).expect(1);
     let server = faulty();
     let uri = server.uri();
-    let tolerant = [
-        "--clients",
-        "1",
-        "--set",
-        "client.tolerated_error_ratio=0.06",
-    ];
+    let tolerant = ["--clients", "1", "--set", "client.tolerated_error_ratio=0.06"];
     let mut arguments = against("sweep", &uri, &tolerant);
     let out = arguments.iter().position(|one| *one == "x").unwrap();
     arguments[out] = "y";
@@ -418,14 +359,7 @@ fn a_point_that_measures_nothing_does_not_block_the_others() {
     let bench = Bench::new();
     let uri = server.uri();
     // Nothing is answered within the shorter time.
-    let more = [
-        "--set",
-        "client.timeout=1ms,5s",
-        "--clients",
-        "2",
-        "--order",
-        "given",
-    ];
+    let more = ["--set", "client.timeout=1ms,5s", "--clients", "2", "--order", "given"];
     let arguments = against("sweep", &uri, &more);
     let document = || -> Value {
         let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
@@ -442,24 +376,15 @@ fn a_point_that_measures_nothing_does_not_block_the_others() {
             .says("`runs/001-clients-2-timeout-1ms`")
             .says(points[0]["problem"].as_str().unwrap())
             .says("`dyno resume x`");
-        assert!(
-            points[1]["figures"]["rate_per_s"]["value"]
-                .as_f64()
-                .unwrap()
-                > 0.0
-        );
+        assert!(points[1]["figures"]["rate_per_s"]["value"].as_f64().unwrap() > 0.0);
     };
     check(bench.dyno(&arguments));
-    // It is tried once more, after what was not tried yet.
+    // The point is tried once more, after all untried points.
     let second = document()["points"][1]["directory"].clone();
     std::fs::remove_dir_all(bench.path("x").join(second.as_str().unwrap())).unwrap();
     let resumed = bench.dyno(&["resume", "x"]);
     let place = |text: &str| resumed.stderr.find(text).unwrap();
-    assert!(
-        place("run 2 of 2") < place("run 1 of 2"),
-        "{}",
-        resumed.stderr
-    );
+    assert!(place("run 2 of 2") < place("run 1 of 2"), "{}", resumed.stderr);
     check(resumed);
 }
 
@@ -474,17 +399,13 @@ fn varying_documents_on_a_running_server_need_fresh() {
             _ => "data.compressible_ratio=0,0.9",
         };
         let arguments = against(verb, &uri, &["--set", value]);
-        bench
-            .dyno(&arguments)
-            .expect(2)
-            .says("`data`")
-            .says("`--fresh`");
+        bench.dyno(&arguments).expect(2).says("`data`").says("`--fresh`");
         assert!(!bench.path("x").exists());
     }
 }
 
 #[test]
-fn a_server_is_as_fast_as_itself() {
+fn server_compared_with_itself_shows_no_difference() {
     let server = slow("5000");
     let bench = Bench::new();
     let uri = server.uri();
@@ -493,20 +414,14 @@ fn a_server_is_as_fast_as_itself() {
     let found = bench.dyno(&arguments).expect(0).json();
     let first = &found["answer"]["comparisons"][0];
     let verdict = &first["verdict"];
-    assert!(
-        verdict.get("no_difference_larger_than").is_some(),
-        "{first}"
-    );
-    // Neither side may become another one in between.
+    assert!(verdict.get("no_difference_larger_than").is_some(), "{first}");
+    // Neither plan may change between the runs.
     for file in ["plan-a.toml", "plan-b.toml"] {
         let plan = std::fs::read_to_string(bench.path("x").join(file)).unwrap();
         let other = plan.replace("duration = \"1s\"", "duration = \"2s\"");
         assert_ne!(other, plan);
         std::fs::write(bench.path("x").join(file), other).unwrap();
-        bench
-            .dyno(&["resume", "x"])
-            .expect(2)
-            .says(&format!("`{file}`"));
+        bench.dyno(&["resume", "x"]).expect(2).says(&format!("`{file}`"));
         std::fs::write(bench.path("x").join(file), &plan).unwrap();
     }
     bench.dyno(&["resume", "x"]).expect(0);
@@ -527,11 +442,7 @@ fn resume_at_another_address_continues_with_a_warning() {
     child.wait().unwrap();
     let first = server.address.clone();
     drop(server);
-    bench
-        .dyno(&["resume", "x"])
-        .expect(3)
-        .says("Connection refused")
-        .says("`dyno resume x`");
+    bench.dyno(&["resume", "x"]).expect(3).says("Connection refused").says("`dyno resume x`");
     let other = slow("5000");
     let resume = ["resume", "x", "--format", "json", "--uri", &other.uri()];
     let finished = bench.dyno(&resume).expect(0);
@@ -539,15 +450,9 @@ fn resume_at_another_address_continues_with_a_warning() {
     let document = finished.json();
     assert_eq!(document["status"], "complete");
     for point in document["points"].as_array().unwrap() {
-        let asked: f64 = point["settings"]["schedule.rate_per_s"]
-            .as_str()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let asked: f64 =
+            point["settings"]["schedule.rate_per_s"].as_str().unwrap().parse().unwrap();
         let achieved = point["figures"]["rate_per_s"]["value"].as_f64().unwrap();
-        assert!(
-            (achieved / asked - 1.0).abs() < 0.05,
-            "{achieved} of {asked}"
-        );
+        assert!((achieved / asked - 1.0).abs() < 0.05, "{achieved} of {asked}");
     }
 }

@@ -1,4 +1,4 @@
-//! Experiments from end to end: what they write and print, and how they go on after an interruption.
+//! Experiments end to end: their files, their output, and resuming after an interruption.
 
 use crate::common::lab::kill;
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
@@ -26,23 +26,20 @@ fn points(document: &Value) -> &Vec<Value> {
     document["points"].as_array().unwrap()
 }
 
-/// Number of points that are done.
+/// Number of complete points.
 fn done(bench: &Bench) -> usize {
     let document = document(bench);
-    let all = points(&document).iter();
-    all.filter(|point| point.get("figures").is_some()).count()
+    points(&document).iter().filter(|point| point.get("figures").is_some()).count()
 }
 
 #[track_caller]
 fn assert_no_server(bench: &Bench) {
     let place = bench.folder.path().to_str().unwrap();
-    wait_for("the end of the servers", || {
-        processes_with(place).is_empty()
-    });
+    wait_for("the end of the servers", || processes_with(place).is_empty());
     assert!(!bench.path("x/server-data").exists());
 }
 
-/// Waits until a run is under way in the measure phase while `finished` others are done.
+/// Waits until `finished` runs are done and another run is in the measure phase.
 fn wait_for_run(bench: &Bench, finished: usize) {
     wait_for("a run under way", || {
         let runs = bench.path("x/runs");
@@ -60,8 +57,9 @@ fn traces(folder: &Path) -> BTreeMap<String, (u64, i64, i64, u64)> {
         let path = folder.join(&name);
         let data = std::fs::metadata(&path).unwrap();
         if data.is_dir() {
-            let inside = traces(&path).into_iter();
-            found.extend(inside.map(|(file, trace)| (format!("{name}/{file}"), trace)));
+            found.extend(
+                traces(&path).into_iter().map(|(file, trace)| (format!("{name}/{file}"), trace)),
+            );
         } else {
             let trace = (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
             found.insert(name, trace);
@@ -80,27 +78,10 @@ fn sweep_records_all_runs_and_prints_bounds_laws_and_knee() {
         return;
     }
     let bench = Bench::new();
-    let arguments = short(&[
-        "sweep",
-        "c",
-        "--clients",
-        "1,2,4,8",
-        "--seed",
-        "3",
-        "--full",
-    ]);
+    let arguments = short(&["sweep", "c", "--clients", "1,2,4,8", "--seed", "3", "--full"]);
     let finished = bench.dyno(&arguments).expect(0);
-    for part in [
-        "bound of the rate",
-        "Little's law",
-        "knee",
-        "scalability law",
-    ] {
-        assert!(
-            finished.stdout.contains(part),
-            "{part}: {}",
-            finished.stdout
-        );
+    for part in ["bound of the rate", "Little's law", "knee", "scalability law"] {
+        assert!(finished.stdout.contains(part), "{part}: {}", finished.stdout);
     }
     let document = document(&bench);
     assert_eq!(document["status"], "complete");
@@ -109,19 +90,14 @@ fn sweep_records_all_runs_and_prints_bounds_laws_and_knee() {
         .iter()
         .map(|point| point["directory"].as_str().unwrap().to_owned())
         .collect();
-    // In the order in which they were made, which the seed decides.
+    // In the order of the runs, which the seed decides.
     let number = |directory: &String| directory[5..8].parse::<usize>().unwrap();
-    assert_eq!(
-        directories.iter().map(number).collect::<Vec<_>>(),
-        [1, 2, 3, 4]
-    );
+    assert_eq!(directories.iter().map(number).collect::<Vec<_>>(), [1, 2, 3, 4]);
     directories.sort();
     for directory in directories {
-        bench
-            .dyno(&["report", bench.path("x").join(&directory).to_str().unwrap()])
-            .expect(0);
+        bench.dyno(&["report", bench.path("x").join(&directory).to_str().unwrap()]).expect(0);
     }
-    // It is done; the answer is found again and nothing is run.
+    // The experiment is complete: the answer is found again without another run.
     let before = traces(&bench.path("x/runs"));
     bench.dyno(&["resume", "x"]).expect(0);
     assert_eq!(traces(&bench.path("x/runs")), before);
@@ -134,82 +110,41 @@ fn sweep_over_clients_and_rates_reports_a_block_for_each() {
         return;
     }
     let bench = Bench::new();
-    let arguments = short(&[
-        "sweep",
-        "c",
-        "--clients",
-        "1,2",
-        "--rates",
-        "100,200",
-        "--full",
-    ]);
+    let arguments = short(&["sweep", "c", "--clients", "1,2", "--rates", "100,200", "--full"]);
     let finished = bench.dyno(&arguments).expect(0);
-    for part in [
-        "X_max",
-        "N*",
-        "Closed loop: laws",
-        "Open loop: laws",
-        "p99 at that rate",
-    ] {
-        assert!(
-            finished.stdout.contains(part),
-            "{part}: {}",
-            finished.stdout
-        );
+    for part in ["X_max", "N*", "Closed loop: laws", "Open loop: laws", "p99 at that rate"] {
+        assert!(finished.stdout.contains(part), "{part}: {}", finished.stdout);
     }
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
-    for plot in [
-        "rate-over-clients",
-        "response-over-clients",
-        "response-over-rate",
-        "achieved-over-rate",
-    ] {
-        assert_eq!(
-            page.matches(&format!("id=\"plot-{plot}\"")).count(),
-            1,
-            "{plot}"
-        );
+    for plot in
+        ["rate-over-clients", "response-over-clients", "response-over-rate", "achieved-over-rate"]
+    {
+        assert_eq!(page.matches(&format!("id=\"plot-{plot}\"")).count(), 1, "{plot}");
     }
     let axes_of = |answer: &Value| {
         let of = |block: &str| answer[block]["axis"].as_str().map(str::to_owned);
-        (
-            answer["kind"].as_str().unwrap().to_owned(),
-            of("closed"),
-            of("open"),
-        )
+        (answer["kind"].as_str().unwrap().to_owned(), of("closed"), of("open"))
     };
     let blocks = |answer: &Value| {
         let expected = ("client.clients", "schedule.rate_per_s");
         let (kind, closed, open) = axes_of(answer);
         assert_eq!(kind, "blocks");
-        assert_eq!(
-            (closed.as_deref(), open.as_deref()),
-            (Some(expected.0), Some(expected.1))
-        );
+        assert_eq!((closed.as_deref(), open.as_deref()), (Some(expected.0), Some(expected.1)));
     };
     let before = document(&bench);
     blocks(&before["answer"]);
-    // A run of the open loop that was taken away is made again, and only that.
-    let last = points(&before).last().unwrap()["directory"]
-        .as_str()
-        .unwrap();
-    let others = points(&before)
-        .iter()
-        .map(|point| point["directory"].as_str().unwrap());
+    // Only the deleted open-loop run is made again.
+    let last = points(&before).last().unwrap()["directory"].as_str().unwrap();
+    let others = points(&before).iter().map(|point| point["directory"].as_str().unwrap());
     let others: Vec<_> = others.filter(|one| *one != last).collect();
-    let kept = || {
-        others
-            .iter()
-            .map(|one| traces(&bench.path("x").join(one)))
-            .collect::<Vec<_>>()
-    };
+    let kept = || others.iter().map(|one| traces(&bench.path("x").join(one))).collect::<Vec<_>>();
     let known = kept();
     std::fs::remove_dir_all(bench.path("x").join(last)).unwrap();
     bench.dyno(&["resume", "x"]).expect(0);
     assert_eq!((kept(), done(&bench)), (known, 4));
     let mut after = document(&bench);
     blocks(&after["answer"]);
-    // Without blocks it is what it was before there were any: all points of one sweep, without an axis.
+    // Without blocks the format is the older one: all points in one sweep, without an axis.
     after.as_object_mut().unwrap().remove("answer");
     for point in after["points"].as_array_mut().unwrap() {
         point.as_object_mut().unwrap().remove("block").unwrap();
@@ -231,7 +166,7 @@ fn sweep_over_a_server_setting_starts_a_server_per_value() {
     }
     let bench = Bench::new();
     let caches = ["sweep", "c", "--set", "server.cache=64MiB,128MiB"];
-    // The number of threads is what was asked for, in each of them.
+    // Each server has the requested number of threads.
     let more = ["--set", "client.threads=3", "--repeat", "2"];
     bench.dyno(&short(&[&caches[..], &more].concat())).expect(0);
     let document = document(&bench);
@@ -250,15 +185,14 @@ fn sweep_over_a_server_setting_starts_a_server_per_value() {
     assert_no_server(&bench);
 }
 
-/// Settings of the data, and whether a load phase came first, of all runs.
+/// Data settings of all runs, and whether each run started with a load phase.
 fn loads(bench: &Bench, key: &str) -> Vec<(String, bool)> {
     let document = document(bench);
     let load = |point: &Value| {
         let run = bench.path("x").join(point["directory"].as_str().unwrap());
         let text = std::fs::read_to_string(run.join("run.json")).unwrap();
         let run: Value = serde_json::from_str(&text).unwrap();
-        let phases = run["phases"].as_array().unwrap();
-        let loaded = phases.iter().any(|phase| phase["name"] == "load");
+        let loaded = run["phases"].as_array().unwrap().iter().any(|phase| phase["name"] == "load");
         (run["plan"]["data"][key].to_string(), loaded)
     };
     points(&document).iter().map(load).collect()
@@ -271,62 +205,35 @@ fn run_loads_documents_only_when_they_differ() {
     }
     let common = ["--duration", "1s", "--warmup", "0s", "--out", "x"];
     let bench = Bench::new();
-    // Fewer documents than the run before has left.
-    let fewer = [
-        "sweep",
-        "c",
-        "--set",
-        "data.records=300,100",
-        "--clients",
-        "1,2",
-    ];
+    // Fewer documents than the previous run has left.
+    let fewer = ["sweep", "c", "--set", "data.records=300,100", "--clients", "1,2"];
     let order = ["--order", "given"];
-    bench
-        .dyno(&[&fewer[..], &order, &common].concat())
-        .expect(0);
+    bench.dyno(&[&fewer[..], &order, &common].concat()).expect(0);
     let of = |text: &str, loaded| (text.to_owned(), loaded);
-    let expected = [
-        of("300", true),
-        of("300", false),
-        of("100", true),
-        of("100", false),
-    ];
+    let expected = [of("300", true), of("300", false), of("100", true), of("100", false)];
     assert_eq!(loads(&bench, "records"), expected);
     assert_no_server(&bench);
-    // A difference that no look at a few documents shows.
+    // A sample of a few documents cannot show this difference.
     let bench = Bench::new();
-    let other = [
-        "ab",
-        "c",
-        "--records",
-        "200",
-        "--set",
-        "data.compressible_ratio=0.9",
-    ];
+    let other = ["ab", "c", "--records", "200", "--set", "data.compressible_ratio=0.9"];
     let pairs = ["--max-pairs", "1"];
-    bench
-        .dyno(&[&other[..], &pairs, &common].concat())
-        .expect(0);
-    assert_eq!(
-        loads(&bench, "compressible_ratio"),
-        [of("0.0", true), of("0.9", true)]
-    );
+    bench.dyno(&[&other[..], &pairs, &common].concat()).expect(0);
+    assert_eq!(loads(&bench, "compressible_ratio"), [of("0.0", true), of("0.9", true)]);
     assert_no_server(&bench);
 }
 
 #[test]
-fn every_run_of_a_comparison_of_servers_starts_its_own() {
+fn each_run_of_a_server_comparison_starts_its_own_server() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
-    // Two plans that differ in their server, and two that differ in nothing.
-    for (other, expected) in [
-        (&["--set", "server.cache=128MiB"][..], [true; 4]),
-        (&[], [true, false, false, false]),
-    ] {
+    // Two plans with different servers, and two identical plans.
+    for (other, expected) in
+        [(&["--set", "server.cache=128MiB"][..], [true; 4]), (&[], [true, false, false, false])]
+    {
         let bench = Bench::new();
         let pairs = ["ab", "c", "--min-pairs", "2", "--max-pairs", "2"];
-        // No pair is set aside and made again.
+        // No pair is discarded and repeated.
         let any_steal = ["--max-steal", "100%"];
         let arguments = [&pairs[..], &any_steal, other].concat();
         bench.dyno(&short(&arguments)).expect(0);
@@ -345,18 +252,10 @@ fn resume_runs_only_the_missing_points() {
     let bench = Bench::new();
     let child = bench.spawn(&short(&["sweep", "c", "--clients", "1,2,4"]));
     wait_for_run(&bench, 1);
-    // Nobody else can work there meanwhile.
-    bench
-        .dyno(&["resume", "x"])
-        .expect(3)
-        .says("`dyno`")
-        .says("`x`")
-        .says("hint: ");
+    // Only this experiment can work in the folder.
+    bench.dyno(&["resume", "x"]).expect(3).says("`dyno`").says("`x`").says("hint: ");
     signal(&child, "INT");
-    ended(child)
-        .expect(130)
-        .says("error: interrupted")
-        .says("`dyno resume x`");
+    ended(child).expect(130).says("error: interrupted").says("`dyno resume x`");
     let stopped = document(&bench);
     assert_eq!(stopped["status"], "partial");
     assert!(bench.path("x/report.html").is_file());
@@ -367,17 +266,11 @@ fn resume_runs_only_the_missing_points() {
     let resumed = bench.dyno(&["resume", "x"]).expect(0);
     assert!(!resumed.stderr.contains("run 1 of 3"), "{}", resumed.stderr);
     assert_eq!(traces(&first), before);
-    assert_eq!(
-        (document(&bench)["status"].as_str(), done(&bench)),
-        (Some("complete"), 3)
-    );
-    // A run that was taken away is made again, and only that.
+    assert_eq!((document(&bench)["status"].as_str(), done(&bench)), (Some("complete"), 3));
+    // Only the deleted run is made again.
     let second = points(&stopped)[1]["directory"].as_str().unwrap();
     std::fs::remove_dir_all(bench.path("x").join(second)).unwrap();
-    bench
-        .dyno(&["resume", "x"])
-        .expect(0)
-        .says(&format!("`{second}`"));
+    bench.dyno(&["resume", "x"]).expect(0).says(&format!("`{second}`"));
     assert_eq!((traces(&first), done(&bench)), (before, 3));
     assert_no_server(&bench);
 }
@@ -414,7 +307,7 @@ fn killed_sweep_resumes_only_with_its_own_plan() {
 }
 
 #[test]
-fn a_resumed_experiment_whose_server_does_not_start_is_not_lost() {
+fn experiment_survives_a_server_that_cannot_start_on_resume() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -425,7 +318,7 @@ fn a_resumed_experiment_whose_server_does_not_start_is_not_lost() {
     child.wait().unwrap();
     let place = bench.folder.path().to_str().unwrap();
     wait_for("the end of the server", || processes_with(place).is_empty());
-    // Whatever the process that was killed has left there.
+    // Remains of the killed process, whatever they are.
     std::fs::create_dir_all(bench.path("x/server-data/left")).unwrap();
     let missing = ["resume", "x", "--embedded-server", "/no/such/program"];
     bench.dyno(&missing).expect(3).says("/no/such/program");
@@ -441,29 +334,16 @@ fn a_run_directory_elsewhere_is_never_removed() {
         return;
     }
     let bench = Bench::new();
-    bench
-        .dyno(&short(&["sweep", "c", "--clients", "1"]))
-        .expect(0);
+    bench.dyno(&short(&["sweep", "c", "--clients", "1"])).expect(0);
     std::fs::create_dir(bench.path("mine")).unwrap();
     std::fs::write(bench.path("mine/file"), "x").unwrap();
     let absolute = bench.path("mine").to_str().unwrap().to_owned();
-    for place in [
-        "../mine",
-        "runs/../../mine",
-        &absolute,
-        "runs/a/../../../mine",
-    ] {
+    for place in ["../mine", "runs/../../mine", &absolute, "runs/a/../../../mine"] {
         let mut document = document(&bench);
         document["points"][0]["directory"] = place.into();
-        document["points"][0]
-            .as_object_mut()
-            .unwrap()
-            .remove("figures");
+        document["points"][0].as_object_mut().unwrap().remove("figures");
         std::fs::write(bench.path("x/experiment.json"), document.to_string()).unwrap();
-        bench
-            .dyno(&["resume", "x"])
-            .expect(2)
-            .says(&format!("`{place}`"));
+        bench.dyno(&["resume", "x"]).expect(2).says(&format!("`{place}`"));
     }
     assert!(bench.path("mine/file").is_file());
 }
@@ -488,22 +368,15 @@ fn ab_runs_each_side_with_its_own_threads() {
         "--margin",
         "10%",
     ];
-    // One pair of one window each.
-    bench
-        .dyno(&short(&arguments))
-        .expect(0)
-        .says("warning: ")
-        .says("`--duration`");
+    // One pair with one window per run.
+    bench.dyno(&short(&arguments)).expect(0).says("warning: ").says("`--duration`");
     let document = document(&bench);
     assert_eq!(document["answer"], Value::Null);
     let threads: Vec<(&Value, &Value)> = points(&document)
         .iter()
         .map(|point| (&point["side"], &point["figures"]["threads"]))
         .collect();
-    assert_eq!(
-        threads,
-        [(&"a".into(), &2.into()), (&"b".into(), &3.into())]
-    );
+    assert_eq!(threads, [(&"a".into(), &2.into()), (&"b".into(), &3.into())]);
     assert_no_server(&bench);
 }
 
@@ -539,7 +412,7 @@ fn run_keeps_its_record_when_its_server_dies() {
             kill(process);
         }
     }
-    // The other point gets a server of its own.
+    // The other point gets another server.
     wait_for_windows(&mut child, &bench.path("x/runs/002-clients-2"), 2);
     signal(&child, "INT");
     ended(child).expect(130).says("`dyno resume x`");
@@ -552,12 +425,12 @@ fn run_keeps_its_record_when_its_server_dies() {
 }
 
 #[test]
-fn a_point_whose_server_does_not_start_does_not_end_a_sweep() {
+fn sweep_continues_when_the_server_of_a_point_cannot_start() {
     let Some(mongod) = or_skip(mongod_program()) else {
         return;
     };
     let bench = Bench::new();
-    // Nothing tells before its start that it will not start.
+    // The start fails without any earlier sign.
     let broken = bench.path("broken");
     let says = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && exec '{}' --version\nexit 1\n",
@@ -576,7 +449,7 @@ fn a_point_whose_server_does_not_start_does_not_end_a_sweep() {
         assert!(points(&document)[1]["figures"].is_object());
     };
     check(bench.dyno(&short(&arguments)));
-    // It stays one point that fails when it is tried again.
+    // The point stays one point that fails when it is tried again.
     check(bench.dyno(&["resume", "x"]));
     assert_no_server(&bench);
 }

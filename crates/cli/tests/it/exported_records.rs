@@ -1,4 +1,4 @@
-//! Exports and pictures of runs and of every kind of experiment, from records that were never run here.
+//! Exports and pictures of made-up records: runs and every kind of experiment.
 
 use crate::common::runs::MadeUp;
 use crate::common::{Bench, names, recorded};
@@ -12,9 +12,8 @@ struct Recorded {
     make: fn(&Bench, &str),
     /// Columns that some rows lack.
     optional: &'static [&'static str],
-    /// Cells of the one row that has them, by their columns.
+    /// Cells of the only row with values in these columns, by column.
     row: &'static [(&'static str, &'static str)],
-    /// Some of its pictures.
     pictures: &'static [&'static str],
 }
 
@@ -75,7 +74,7 @@ const RECORDED: [Recorded; 4] = [
     },
 ];
 
-/// Records whose pictures alone are looked at here: a run has a table of another kind, and a suite that of a sweep.
+/// Records that only test pictures: a run has another kind of table, and a suite has the table of a sweep.
 const PICTURED: [Recorded; 2] = [
     Recorded {
         name: "run",
@@ -116,8 +115,7 @@ fn parquet_export_of_every_experiment_matches_its_csv() {
         let head = lines.next().unwrap();
         let lines: Vec<Vec<&str>> = lines.collect();
         let is_wanted = |line: &&Vec<&str>| {
-            let mut cells = recorded.row.iter();
-            cells.all(|(column, cell)| {
+            recorded.row.iter().all(|(column, cell)| {
                 let place = head.iter().position(|name| name == column);
                 line[place.unwrap_or_else(|| panic!("{name}: {column}"))] == *cell
             })
@@ -138,13 +136,11 @@ fn parquet_export_of_every_experiment_matches_its_csv() {
         assert_eq!(rows.len(), lines.len(), "{name}");
         for (row, line) in rows.iter().zip(&lines) {
             let cells = row.get_column_iter();
-            let cells: Vec<(&str, String)> = cells
-                .map(|(column, field)| (column.as_str(), text(field)))
-                .collect();
+            let cells: Vec<(&str, String)> =
+                cells.map(|(column, field)| (column.as_str(), text(field))).collect();
             let expected = head.iter().zip(line);
-            let expected: Vec<(&str, String)> = expected
-                .map(|(column, cell)| (*column, (*cell).to_owned()))
-                .collect();
+            let expected: Vec<(&str, String)> =
+                expected.map(|(column, cell)| (*column, (*cell).to_owned())).collect();
             assert_eq!(cells, expected, "{name}");
         }
     }
@@ -160,7 +156,7 @@ fn pictures_of_runs_and_of_every_experiment_are_files() {
         let report = ["report", name, "--pictures", &folder];
         bench.dyno(&report).expect(0).says(&format!("`{folder}`"));
         let files = names(&bench.path(&folder));
-        // Two of each chart of the page.
+        // Two files for each chart of the page.
         let page = ["report", name, "--format", "html"];
         let page = bench.dyno(&page).expect(0).stdout;
         let charts = page.matches("<figure").count();

@@ -1,4 +1,4 @@
-//! `dyno fleet render`, and what `dyno fleet` and `dyno agent` refuse before anything is done.
+//! `dyno fleet render`, and preflight errors of `dyno fleet` and `dyno agent`.
 use crate::common::Bench;
 
 const PLAN: &str = "base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n[fleet.kubernetes]\n";
@@ -21,29 +21,18 @@ fn manifests_are_written_once_and_named() {
     let again = bench.dyno(&render).expect(2);
     assert!(again.stderr.contains("`out`"), "{}", again.stderr);
     std::fs::write(bench.path("few.toml"), "base = \"a\"\n").unwrap();
-    let other = [
-        "fleet",
-        "render",
-        "kubernetes",
-        "few.toml",
-        "--out",
-        "other",
-    ];
+    let other = ["fleet", "render", "kubernetes", "few.toml", "--out", "other"];
     bench.dyno(&other).expect(2).says("`[fleet.kubernetes]`");
     assert!(!bench.path("other").exists());
 }
 
 #[test]
-fn a_password_of_redis_is_not_taken_from_arguments() {
+fn redis_password_is_not_accepted_as_an_argument() {
     let bench = bench();
     let url = "redis://:a-secret@127.0.0.1:1";
     let agent = ["agent", "--run", "r", "--index", "0", "--redis", url];
     let refused = bench.dyno(&agent).expect(2);
-    assert!(
-        refused.stderr.contains("`DYNO_REDIS`"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("`DYNO_REDIS`"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("a-secret"), "{}", refused.stderr);
     let none = ["agent", "--run", "r", "--index", "0"];
     bench.dyno(&none).expect(2).says("`DYNO_REDIS_FILE`");
@@ -109,15 +98,8 @@ fn experiment_resumes_only_with_the_command_that_began_it() {
     let path = bench.path("sweep/experiment.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let fleet = [
-        "fleet",
-        "resume",
-        "sweep",
-        "--inventory",
-        "none.yml",
-        "--redis",
-        "redis://127.0.0.1:1",
-    ];
+    let fleet =
+        ["fleet", "resume", "sweep", "--inventory", "none.yml", "--redis", "redis://127.0.0.1:1"];
     document["status"] = "partial".into();
     document["points"][1]["figures"].take();
     std::fs::write(&path, document.to_string()).unwrap();
@@ -148,13 +130,9 @@ fn agent_removes_only_a_folder_made_for_a_run() {
         "--remove-folder",
     ];
     std::fs::create_dir_all(bench.path("own/precious")).unwrap();
-    bench
-        .dyno(&agent)
-        .expect(2)
-        .says("`own`")
-        .says("`.dyno-made`");
+    bench.dyno(&agent).expect(2).says("`own`").says("`.dyno-made`");
     assert!(bench.path("own/precious").exists());
-    // One that a playbook has made goes away with an agent that is left alone.
+    // An agent without a controller removes a folder that a playbook made.
     std::fs::write(bench.path("own/.dyno-made"), "").unwrap();
     bench.dyno(&agent).expect(3);
     assert!(!bench.path("own").exists());
@@ -172,7 +150,7 @@ fn remote_redis_needs_a_password_and_encryption() {
         .says("`--insecure-redis`");
 }
 
-/// The command that makes the folder of a run on a host, with the folder in place of its variable.
+/// The command that creates the run directory on a host, with this folder filled in for its variable.
 fn make_folder(folder: &std::path::Path) -> std::process::Output {
     let book = include_str!("../../../../deploy/ansible/fleet-start.yml");
     let (_, script) = book.split_once("          - >-\n").unwrap();
@@ -203,9 +181,6 @@ fn playbook_refuses_a_folder_that_already_exists() {
     for folder in refused {
         let made = make_folder(&folder);
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(
-            !made.status.success() && said.contains("not made"),
-            "{said}"
-        );
+        assert!(!made.status.success() && said.contains("not made"), "{said}");
     }
 }

@@ -1,5 +1,5 @@
-//! A dry run of a fleet refuses what the run refuses, in the same words, and neither of them starts anything. Stand-ins for Ansible and
-//! `kubectl` tell what the hosts are, and keep who called them.
+//! A fleet dry run refuses the same plans as the run, with the same messages, and neither of them starts anything. Fake `ansible`
+//! and `kubectl` programs report the hosts and record their callers.
 use crate::common::{Bench, Finished, names};
 use dyno_testkit::project_dir;
 
@@ -19,7 +19,7 @@ client_pods = 2
 server_pods = 2
 "#;
 
-/// Two client hosts, two hosts of servers, three others, and one without an address.
+/// Two client hosts, two server hosts, three others, and one without an address.
 const INVENTORY: &str = r#"{
 "_meta": {"hostvars": {
   "c1": {"ansible_host": "127.0.0.1"}, "c2": {"ansible_host": "127.0.0.2"},
@@ -33,7 +33,7 @@ const INVENTORY: &str = r#"{
 "nowhere": {"hosts": ["lost"]}
 }"#;
 
-/// Programs that were called and would have done something.
+/// Log of called programs that would have changed something.
 const CALLED: &str = "called";
 
 fn script(bench: &Bench, name: &str, text: &str) {
@@ -58,11 +58,11 @@ fn bench() -> Bench {
     bench
 }
 
-/// Where the hosts of a fleet are, in arguments.
+/// Options that name a fleet's hosts.
 #[derive(Clone, Copy)]
 enum Where {
     Hosts,
-    /// The same, with another Redis or none.
+    /// The same options with another Redis or none.
     WithoutRedis,
     Pods,
 }
@@ -70,25 +70,20 @@ enum Where {
 impl Where {
     fn words(self) -> &'static [&'static str] {
         match self {
-            // Nobody listens there.
-            Where::Hosts => &[
-                "--inventory",
-                "hosts.json",
-                "--redis",
-                "redis://127.0.0.1:1",
-            ],
+            // No process listens there.
+            Where::Hosts => &["--inventory", "hosts.json", "--redis", "redis://127.0.0.1:1"],
             Where::WithoutRedis => &["--inventory", "hosts.json"],
             Where::Pods => &["--kubernetes"],
         }
     }
 }
 
-/// `dyno fleet` with these arguments, the first of which is the verb.
+/// Runs `dyno fleet` with these arguments, starting with the verb.
 fn fleet(bench: &Bench, place: Where, arguments: &[&str]) -> Finished {
     fleet_with(bench, place, &[], arguments)
 }
 
-/// The same with these variables.
+/// The same with these environment variables.
 fn fleet_with(
     bench: &Bench,
     place: Where,
@@ -106,7 +101,7 @@ fn fleet_with(
     Finished::from(command.output().unwrap())
 }
 
-/// What went wrong, without what was told before.
+/// The error message, without the preceding progress output.
 #[track_caller]
 fn message(ended: &Finished) -> &str {
     let start = ended.stderr.find("error: ");
@@ -115,7 +110,7 @@ fn message(ended: &Finished) -> &str {
 
 type Words = &'static [&'static str];
 
-/// A refusal: the place, the exit code, the arguments, and parts of the message.
+/// An expected refusal: place, exit code, arguments, and parts of the message.
 type Case = (Where, i32, Words, Words);
 
 #[track_caller]
@@ -131,7 +126,7 @@ fn assert_refused_alike((place, code, arguments, expected): Case) {
     for part in expected {
         assert!(message(&dry).contains(part), "{what}\n{}", dry.stderr);
     }
-    // No program was called, and no run begun.
+    // No program was called and no run started.
     let mut left = bench.entries();
     left.retain(|name| name != "state");
     assert_eq!(left, before, "{what}");
@@ -141,33 +136,17 @@ fn assert_refused_alike((place, code, arguments, expected): Case) {
 fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
     let run = |more: Words, expected: Words| (Where::Hosts, 2, more, expected);
     let cases: &[Case] = &[
-        run(
-            &["run", "many.toml", "--clients", "1"],
-            &["`client.clients`", "at least 2"],
-        ),
-        run(
-            &["run", "many.toml", "--operations", "1"],
-            &["`phases.operations`", "at least 4"],
-        ),
+        run(&["run", "many.toml", "--clients", "1"], &["`client.clients`", "at least 2"]),
+        run(&["run", "many.toml", "--operations", "1"], &["`phases.operations`", "at least 4"]),
         run(
             &["run", "many.toml", "--set", r#"fleet.servers=["others"]"#],
             &["2 agents", "3 servers"],
         ),
         run(
-            &[
-                "run",
-                "many.toml",
-                "--set",
-                "fleet.mapping=table",
-                "--set",
-                "fleet.table=[[0],[2]]",
-            ],
+            &["run", "many.toml", "--set", "fleet.mapping=table", "--set", "fleet.table=[[0],[2]]"],
             &["`fleet.table`", "server 2"],
         ),
-        run(
-            &["run", "many.toml", "--set", r#"fleet.clients=["nobody"]"#],
-            &["`nobody`"],
-        ),
+        run(&["run", "many.toml", "--set", r#"fleet.clients=["nobody"]"#], &["`nobody`"]),
         run(
             &["run", "many.toml", "--set", "fleet.client_hosts=3"],
             &["`fleet.client_hosts`", "2 hosts"],
@@ -188,14 +167,7 @@ fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
             &["`server.topology`", "3 members", "2 hosts"],
         ),
         run(
-            &[
-                "run",
-                "many.toml",
-                "--set",
-                "fleet.mapping=deployment",
-                "--topology",
-                "sharded=2x1",
-            ],
+            &["run", "many.toml", "--set", "fleet.mapping=deployment", "--topology", "sharded=2x1"],
             &["`fleet.mapping`", "2 hosts"],
         ),
         (
@@ -241,54 +213,26 @@ fn servers_that_cannot_start_are_refused_without_a_run() {
             &["2 servers", "1 given"],
         ),
         run(
-            &[
-                "run",
-                "many.toml",
-                "--pairs",
-                "2",
-                "--placement",
-                "custom=0@default",
-            ],
+            &["run", "many.toml", "--pairs", "2", "--placement", "custom=0@default"],
             &["1 placement", "2 instances"],
         ),
+        run(&["run", "many.toml", "--placement", "spread client=same"], &["`client=same`"]),
         run(
-            &["run", "many.toml", "--placement", "spread client=same"],
-            &["`client=same`"],
-        ),
-        run(
-            &[
-                "run",
-                "many.toml",
-                "--set",
-                "server.storage=ext4 on loop:1GiB",
-            ],
+            &["run", "many.toml", "--set", "server.storage=ext4 on loop:1GiB"],
             &["`server.storage`"],
         ),
-        run(
-            &["run", "many.toml", "--cache", "1MiB"],
-            &["`server.cache`", "256 MiB"],
-        ),
+        run(&["run", "many.toml", "--cache", "1MiB"], &["`server.cache`", "256 MiB"]),
         (
             Where::Hosts,
             3,
-            &[
-                "run",
-                "many.toml",
-                "--set",
-                "server.kind=embedded",
-                "--embedded-server",
-                "none",
-            ],
+            &["run", "many.toml", "--set", "server.kind=embedded", "--embedded-server", "none"],
             &["/none`", "executable"],
         ),
         run(
             &["run", "many.toml", "--mongod", "/opt/{{ version }}/mongod"],
             &["{{ version }}", "Ansible"],
         ),
-        run(
-            &["run", "many.toml", "--set", r#"server.listen="10.0.0.1""#],
-            &["`server.listen`"],
-        ),
+        run(&["run", "many.toml", "--set", r#"server.listen="10.0.0.1""#], &["`server.listen`"]),
         run(
             &[
                 "run",
@@ -309,10 +253,7 @@ fn invalid_redis_and_run_name_are_refused_without_a_run() {
     let run = |more: Words, expected: Words| (Where::WithoutRedis, 2, more, expected);
     let cases: &[Case] = &[
         run(&["run", "many.toml"], &["`DYNO_REDIS_FILE`"]),
-        run(
-            &["run", "many.toml", "--redis", "http://127.0.0.1"],
-            &["`redis://`", "`rediss://`"],
-        ),
+        run(&["run", "many.toml", "--redis", "http://127.0.0.1"], &["`redis://`", "`rediss://`"]),
         run(
             &["soak", "many.toml", "--redis", "redis://192.0.2.1"],
             &["`192.0.2.1:6379`", "`--insecure-redis`"],
@@ -328,12 +269,7 @@ fn invalid_redis_and_run_name_are_refused_without_a_run() {
             ],
             &["56 characters", "50"],
         ),
-        (
-            Where::Hosts,
-            2,
-            &["run", "many.toml", "--fleet-run", "a*"],
-            &["`a*`"],
-        ),
+        (Where::Hosts, 2, &["run", "many.toml", "--fleet-run", "a*"], &["`a*`"]),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
 }
@@ -342,40 +278,21 @@ fn invalid_redis_and_run_name_are_refused_without_a_run() {
 fn an_experiment_is_refused_without_its_runs() {
     let run = |more: Words, expected: Words| (Where::Hosts, 2, more, expected);
     let cases: &[Case] = &[
-        run(
-            &["sweep", "many.toml", "--clients", "1,4"],
-            &["`client.clients`", "at least 2"],
-        ),
-        run(
-            &["sweep", "many.toml", "--set", "server.pairs=1,2"],
-            &["1 placement", "2 instances"],
-        ),
+        run(&["sweep", "many.toml", "--clients", "1,4"], &["`client.clients`", "at least 2"]),
+        run(&["sweep", "many.toml", "--set", "server.pairs=1,2"], &["1 placement", "2 instances"]),
         run(
             &["sweep", "many.toml", "--set", "fleet.agents_per_host=1,2"],
             &["another table `[fleet]`"],
         ),
+        run(&["xmax", "many.toml", "--max-clients", "1"], &["`--max-clients`", "at least 2"]),
         run(
-            &["xmax", "many.toml", "--max-clients", "1"],
-            &["`--max-clients`", "at least 2"],
-        ),
-        run(
-            &[
-                "slo",
-                "many.toml",
-                "--p99",
-                "5ms",
-                "--set",
-                "fleet.amounts=per-agent",
-            ],
+            &["slo", "many.toml", "--p99", "5ms", "--set", "fleet.amounts=per-agent"],
             &["`fleet.amounts`", "`in-all`"],
         ),
-        run(
-            &["ab", "many.toml", "--set", "server.cache=1MiB"],
-            &["`server.cache`", "256 MiB"],
-        ),
+        run(&["ab", "many.toml", "--set", "server.cache=1MiB"], &["`server.cache`", "256 MiB"]),
     ];
     for (place, code, arguments, expected) in cases.iter().copied() {
-        // The place is that of one server.
+        // This placement is for one server.
         let more: Words = match arguments.contains(&"server.pairs=1,2") {
             true => &["--placement", "custom=0@default"],
             false => &[],
@@ -404,16 +321,9 @@ fn invalid_pods_are_refused_without_a_run() {
         ),
         run(
             &["run", "many.toml", "--mongod", "8.0.4"],
-            &[
-                "`server.mongod`\n",
-                "hint: ",
-                "`fleet.kubernetes.server_image`",
-            ],
+            &["`server.mongod`\n", "hint: ", "`fleet.kubernetes.server_image`"],
         ),
-        run(
-            &["run", "many.toml", "--apply", "max_map_count"],
-            &["`--apply`", "`--kubernetes`"],
-        ),
+        run(&["run", "many.toml", "--apply", "max_map_count"], &["`--apply`", "`--kubernetes`"]),
         run(
             &["run", "many.toml", "--redis", "redis://127.0.0.1:1"],
             &["`--redis`", "`--kubernetes`"],
@@ -430,10 +340,7 @@ fn invalid_pods_are_refused_without_a_run() {
             &["run", "many.toml", "--set", "fleet.client_hosts=1"],
             &["`fleet.client_hosts`", "`--kubernetes`"],
         ),
-        run(
-            &["run", "many.toml", "--clients", "1"],
-            &["`client.clients`", "at least 2"],
-        ),
+        run(&["run", "many.toml", "--clients", "1"], &["`client.clients`", "at least 2"]),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
 }
@@ -470,15 +377,9 @@ fn dry_run_accepts_valid_plans_and_calls_nothing() {
                 "server.disk_mapping=direct",
             ],
         ),
-        (
-            Where::Hosts,
-            &["run", "many.toml", "--apply", "max_map_count"],
-        ),
-        (
-            Where::Hosts,
-            &["sweep", "many.toml", "--clients", "2,4", "--tls"],
-        ),
-        // Its one client is of no account.
+        (Where::Hosts, &["run", "many.toml", "--apply", "max_map_count"]),
+        (Where::Hosts, &["sweep", "many.toml", "--clients", "2,4", "--tls"]),
+        // Its number of clients, one, does not matter.
         (Where::Hosts, &["xmax", "few.toml", "--max-clients", "8"]),
         (Where::Pods, &["run", "many.toml"]),
         (Where::Pods, &["sweep", "many.toml", "--clients", "2,4"]),
@@ -491,7 +392,7 @@ fn dry_run_accepts_valid_plans_and_calls_nothing() {
         let mut left = bench.entries();
         left.retain(|name| name != "state");
         assert_eq!(left, before, "{}", arguments.join(" "));
-        // The run gets as far as to those whom it meets, and they are not there.
+        // The run fails when it waits for its agents, which do not exist.
         let run = fleet(&bench, place, arguments).expect(3);
         match place {
             Where::Pods => assert!(names(bench.folder.path()).contains(&CALLED.to_owned())),
@@ -501,29 +402,19 @@ fn dry_run_accepts_valid_plans_and_calls_nothing() {
 }
 
 #[test]
-fn the_parameters_of_the_framework_load_a_deployment_of_others() {
+fn wsf_parameters_load_an_existing_deployment() {
     let bench = bench();
     let plan = |more: &[&str]| {
         let servers = ["run", "--wsf", "--set", "fleet.servers=[]"];
-        let dry = fleet(
-            &bench,
-            Where::Hosts,
-            &[&servers[..], more, &["--dry-run"]].concat(),
-        );
+        let dry = fleet(&bench, Where::Hosts, &[&servers[..], more, &["--dry-run"]].concat());
         dry.expect(0).stdout.parse::<toml::Table>().unwrap()
     };
     let uri = ["--uri", "mongodb://127.0.0.1:1/"];
     let aimed = plan(&uri);
-    // What is left out is the default.
-    let mapping = aimed["fleet"]
-        .get("mapping")
-        .map_or("deployment", |one| one.as_str().unwrap());
+    // Omitted parameters have default values.
+    let mapping = aimed["fleet"].get("mapping").map_or("deployment", |one| one.as_str().unwrap());
     assert_eq!(mapping, "deployment", "{aimed}");
-    assert!(
-        aimed["server"]
-            .get("pairs")
-            .is_none_or(|pairs| pairs.as_integer() == Some(1))
-    );
+    assert!(aimed["server"].get("pairs").is_none_or(|pairs| pairs.as_integer() == Some(1)));
 }
 
 #[test]
@@ -536,7 +427,7 @@ fn wsf_test_case_with_traces_is_refused_by_its_name() {
         .says("`EVENT_TRACE_PARAMS`");
 }
 
-/// The worker of the framework's manual, and its three client hosts.
+/// The worker host of the framework's manual, and its three client hosts.
 const WORKER: &str = r#"{
 "_meta": {"hostvars": {
   "c1": {"ansible_host": "127.0.0.1"}, "c2": {"ansible_host": "127.0.0.2"}, "c3": {"ansible_host": "127.0.0.3"},
@@ -546,42 +437,28 @@ const WORKER: &str = r#"{
 "servers": {"hosts": ["s1"]}
 }"#;
 
-/// The words of a shell that set variables.
+/// Shell words that set variables.
 fn variables(text: &str) -> Vec<(&str, &str)> {
-    let words = text.split_whitespace();
-    words.filter_map(|word| word.split_once('=')).collect()
+    text.split_whitespace().filter_map(|word| word.split_once('=')).collect()
 }
 
 #[test]
 fn commands_of_the_wsf_manual_give_the_expected_plans() {
     let manual = std::fs::read_to_string(project_dir().join("docs/wsf.md")).unwrap();
-    let exported = manual
-        .lines()
-        .find(|line| line.starts_with("export DYNO_REDIS_FILE="));
+    let exported = manual.lines().find(|line| line.starts_with("export DYNO_REDIS_FILE="));
     let mut common = variables(exported.unwrap());
     common.retain(|(name, _)| *name != "DYNO_REDIS_FILE");
-    let typed = manual
-        .lines()
-        .find_map(|line| line.strip_prefix("fleet=\"dyno fleet run "));
+    let typed = manual.lines().find_map(|line| line.strip_prefix("fleet=\"dyno fleet run "));
     let typed = typed.unwrap().trim_end_matches('"');
     let typed = typed.replace("--inventory inventory.yml ", "");
-    let words: Vec<&str> = ["run", "--dry-run"]
-        .into_iter()
-        .chain(typed.split(' '))
-        .collect();
-    let commands = manual
-        .lines()
-        .filter_map(|line| line.strip_suffix(" $fleet"));
+    let words: Vec<&str> = ["run", "--dry-run"].into_iter().chain(typed.split(' ')).collect();
+    let commands = manual.lines().filter_map(|line| line.strip_suffix(" $fleet"));
     let commands: Vec<&str> = commands.collect();
     let spread = "spread client=none";
     let on_node = "node=0 client=none";
-    let expected = [
-        (16, spread, None),
-        (16, on_node, None),
-        (16, spread, Some("auto")),
-        (8, on_node, None),
-    ];
-    // The others are those for pods.
+    let expected =
+        [(16, spread, None), (16, on_node, None), (16, spread, Some("auto")), (8, on_node, None)];
+    // The other commands are for pods.
     assert_eq!(commands.len(), 2 * expected.len(), "{commands:?}");
     for (command, (pairs, placement, steering)) in commands.into_iter().zip(expected) {
         let bench = bench();
@@ -596,16 +473,8 @@ fn commands_of_the_wsf_manual_give_the_expected_plans() {
         assert_eq!(number("server", "pairs"), Some(pairs), "{command}");
         assert_eq!(text("server", "kind"), Some("mongod"), "{command}");
         assert_eq!(text("server", "placement"), Some(placement), "{command}");
-        assert_eq!(
-            text("server", "receive_packet_steering"),
-            steering,
-            "{command}"
-        );
-        assert_eq!(
-            plan["server"]["journal"].as_bool(),
-            Some(false),
-            "{command}"
-        );
+        assert_eq!(text("server", "receive_packet_steering"), steering, "{command}");
+        assert_eq!(plan["server"]["journal"].as_bool(), Some(false), "{command}");
         assert_eq!(number("fleet", "client_hosts"), Some(3), "{command}");
         assert_eq!(text("fleet", "mapping"), Some("pairs"), "{command}");
         assert_eq!(text("fleet", "amounts"), Some("per-server"), "{command}");
@@ -613,7 +482,7 @@ fn commands_of_the_wsf_manual_give_the_expected_plans() {
         assert_eq!(number("data", "records"), Some(4_000_000), "{command}");
         assert_eq!(number("phases", "operations"), Some(4_000_000), "{command}");
         assert_eq!(text("phases", "duration"), Some("3m"), "{command}");
-        // Nothing was called, and nothing is left.
+        // No program was called, and nothing is left.
         assert!(!bench.path(CALLED).exists(), "{command}");
         assert!(!bench.path("runs").exists(), "{command}");
     }
@@ -626,60 +495,32 @@ fn commands_of_the_wsf_manual_give_manifests_for_pods() {
     let lines = || section.lines();
     let exported = lines().find(|line| line.starts_with("export ")).unwrap();
     let typed = lines().find_map(|line| line.strip_prefix("fleet=\"dyno fleet run "));
-    let typed = typed
-        .unwrap()
-        .trim_end_matches('"')
-        .replace("--kubernetes ", "");
+    let typed = typed.unwrap().trim_end_matches('"').replace("--kubernetes ", "");
     let commands = lines().filter_map(|line| line.strip_suffix(" $fleet"));
-    let expected = [
-        (16, "none"),
-        (16, "node=0 client=none"),
-        (16, "none"),
-        (8, "node=0 client=none"),
-    ];
+    let expected =
+        [(16, "none"), (16, "node=0 client=none"), (16, "none"), (8, "node=0 client=none")];
     let commands: Vec<&str> = commands.collect();
     assert_eq!(commands.len(), expected.len(), "{commands:?}");
     for (command, (pairs, placement)) in commands.into_iter().zip(expected) {
         let bench = bench();
         let all = [variables(exported), variables(command)].concat();
-        let words: Vec<&str> = ["run", "--dry-run"]
-            .into_iter()
-            .chain(typed.split(' '))
-            .collect();
+        let words: Vec<&str> = ["run", "--dry-run"].into_iter().chain(typed.split(' ')).collect();
         let dry = fleet_with(&bench, Where::Pods, &all, &words).expect(0);
         let plan: toml::Table = dry.stdout.parse().unwrap();
         let pods = plan["fleet"]["kubernetes"].get("client_pods");
         let pods = pods.and_then(toml::Value::as_integer);
-        // What is left out is the default.
+        // Omitted parameters have default values.
         assert_eq!(pods.unwrap_or(3), 3, "{command}");
-        assert_eq!(
-            plan["server"]["pairs"].as_integer(),
-            Some(pairs),
-            "{command}"
-        );
-        assert_eq!(
-            plan["server"]["placement"].as_str(),
-            Some(placement),
-            "{command}"
-        );
+        assert_eq!(plan["server"]["pairs"].as_integer(), Some(pairs), "{command}");
+        assert_eq!(plan["server"]["placement"].as_str(), Some(placement), "{command}");
         assert!(!bench.path(CALLED).exists(), "{command}");
-        let mut render = bench.command(&[
-            "fleet",
-            "render",
-            "kubernetes",
-            "--wsf=defaults",
-            "--out",
-            "m",
-        ]);
+        let mut render =
+            bench.command(&["fleet", "render", "kubernetes", "--wsf=defaults", "--out", "m"]);
         render.envs(all);
         let rendered = Finished::from(render.output().unwrap()).expect(0);
         assert_eq!(rendered.stdout.lines().count(), 8, "{}", rendered.stdout);
         let servers = std::fs::read_to_string(bench.path("m/base/servers.yaml")).unwrap();
-        assert_eq!(
-            servers.matches("name: \"mongod-").count() as i64,
-            pairs,
-            "{command}"
-        );
+        assert_eq!(servers.matches("name: \"mongod-").count() as i64, pairs, "{command}");
     }
 }
 
@@ -698,7 +539,7 @@ fn unsupported_variables_of_pods_are_all_refused_by_name() {
     for name in ["CORES", "YCSB_CORES", "JOURNAL_ENABLED", "DB_HOSTPATH"] {
         refused = refused.says(&format!("`{name}` is `"));
     }
-    // Of servers that run already none of it matters.
+    // Servers that are already running ignore all of these variables.
     let aimed = [&arguments[..], &["--uri", "mongodb://127.0.0.1:1/"]].concat();
     fleet_with(&bench(), Where::Pods, &given, &aimed).expect(0);
 }

@@ -1,5 +1,5 @@
-//! A controller, two servers and three clients, each a host of its own made of namespaces: real Ansible, SSH and Redis, and the
-//! embedded server. What goes well is whole, what breaks is named, and nothing is left on any host. Needs root.
+//! A controller, two servers and three clients on hosts made of namespaces: real Ansible, SSH and Redis, and the embedded server.
+//! Successful runs are complete, failures are named, and no host keeps any files. Needs root.
 mod disks;
 mod secured;
 mod several;
@@ -17,7 +17,7 @@ use std::time::Instant;
 const CLIENTS: [&str; 3] = ["client1", "client2", "client3"];
 const SERVERS: [&str; 2] = ["server1", "server2"];
 const PASSWORD: &str = "a-password-of-tests";
-/// Where a run is on a host.
+/// Parent of the run directories on a host.
 const PLACE: &str = "/var/tmp";
 
 const PLAN: &str = r#"
@@ -40,7 +40,7 @@ mapping = "all-to-all"
 lease = "10s"
 "#;
 
-/// One at a time: the machine has few CPUs, and each has many processes.
+/// One test at a time: the machine has few CPUs, and each test has many processes.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn project() -> PathBuf {
@@ -53,7 +53,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-/// Hosts and a Redis, which go away with this value.
+/// Hosts and a Redis, removed when this value is dropped.
 struct Hosts {
     folder: PathBuf,
     bench: Bench,
@@ -62,13 +62,13 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// The same and a real `mongod`, by its path.
+    /// The same with a real `mongod`, returned by its path.
     fn with_mongod(name: &str) -> Option<(Self, String)> {
         let mongod = or_skip(mongod_program())?;
         Some((Hosts::up(name)?, mongod.display().to_string()))
     }
 
-    /// `None`, with a line that says why, where there can be none.
+    /// `None` with a printed reason if the hosts cannot be created.
     fn up(name: &str) -> Option<Self> {
         let is_root = nix::unistd::Uid::effective().is_root();
         let needs = |holds: bool, what: &'static str, remedy: &'static str| {
@@ -91,20 +91,12 @@ impl Hosts {
         let url = format!("redis://:{PASSWORD}@{}:6379", address.trim());
         std::fs::write(bench.path("redis-url"), url).unwrap();
         std::fs::write(bench.path("many.toml"), PLAN).unwrap();
-        // What is copied to five hosts has no symbols.
+        // The copies for five hosts have no symbols.
         let program = bench.path("dyno");
         let mut strip = Command::new("strip");
-        strip
-            .arg("-o")
-            .arg(&program)
-            .arg(env!("CARGO_BIN_EXE_dyno"));
+        strip.arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_dyno"));
         assert!(strip.status().unwrap().success());
-        Some(Hosts {
-            redis: redis(address.trim()),
-            folder,
-            bench,
-            _one: one,
-        })
+        Some(Hosts { redis: redis(address.trim()), folder, bench, _one: one })
     }
 
     fn ssh(&self, host: &str, command: &str) -> Output {
@@ -113,7 +105,7 @@ impl Hosts {
         ssh.args([host, command]).output().unwrap()
     }
 
-    /// `dyno fleet VERB` of the plan of these tests, which goes on.
+    /// Starts `dyno fleet VERB` with the plan of these tests and leaves it running.
     fn spawn(&self, verb: &str, more: &[&str]) -> Child {
         let words = [&[verb, "many.toml"], more].concat();
         self.command(&words).spawn().unwrap()
@@ -124,20 +116,15 @@ impl Hosts {
         let inventory = self.folder.join("inventory.yml").display().to_string();
         let (verb, more) = more.split_first().unwrap();
         let fixed = ["fleet", verb, "--inventory", &inventory, "--insecure-redis"];
-        let mut command = self
-            .bench
-            .command_of(&self.bench.path("dyno"), &[&fixed[..], more].concat());
+        let mut command =
+            self.bench.command_of(&self.bench.path("dyno"), &[&fixed[..], more].concat());
         let path = std::env::var("PATH").unwrap_or_default();
         let ansible = project().join(".cache/python/bin");
         command
-            // What a test puts in place of other programs comes first.
+            // Fake programs of a test take precedence.
             .env(
                 "PATH",
-                format!(
-                    "{}:{}:{path}",
-                    self.bench.path("listening").display(),
-                    ansible.display()
-                ),
+                format!("{}:{}:{path}", self.bench.path("listening").display(), ansible.display()),
             )
             .env("DYNO_REDIS_FILE", self.bench.path("redis-url"))
             .stdout(Stdio::piped())
@@ -154,7 +141,7 @@ impl Hosts {
         crate::common::wait_for_windows(child, run, 4);
     }
 
-    /// Nothing of a run is on the hosts, in Redis, or among the files of this machine.
+    /// Checks that no run data is left on the hosts, in Redis, or in files of this machine.
     fn assert_clean(&self) {
         assert_eq!(self.redis_says(&["KEYS", "*"]), "", "keys are left");
         self.assert_clean_but_redis();
@@ -162,14 +149,12 @@ impl Hosts {
 
     fn redis_says(&self, command: &[&str]) -> String {
         let mut client = Command::new("redis-cli");
-        client
-            .env("REDISCLI_AUTH", PASSWORD)
-            .args(["-h", &self.address()]);
+        client.env("REDISCLI_AUTH", PASSWORD).args(["-h", &self.address()]);
         let output = client.args(command).output().unwrap();
         text(&output).trim().to_owned()
     }
 
-    /// What a host writes that comes back after its run has ended goes away by itself.
+    /// Checks that keys expire if a host writes them after the end of its run.
     fn assert_keys_expire(&self) {
         for key in self.redis_says(&["KEYS", "*"]).lines() {
             let left_s: i64 = self.redis_says(&["TTL", key]).parse().unwrap();
@@ -177,7 +162,7 @@ impl Hosts {
         }
     }
 
-    /// The same where servers of somebody else run on.
+    /// The same check with servers of others still running.
     fn assert_clean_of_runs(&self) {
         assert_eq!(self.redis_says(&["KEYS", "*"]), "", "keys are left");
         for host in CLIENTS.iter().chain(&SERVERS) {
@@ -192,21 +177,12 @@ impl Hosts {
         for host in CLIENTS.iter().chain(&SERVERS) {
             let output = self.ssh(host, &format!("ls {PLACE}; pgrep -l 'dyno|secantusd'"));
             let left = text(&output);
-            // What `pgrep` says; with another status nobody has looked.
-            assert!(
-                matches!(output.status.code(), Some(0 | 1)),
-                "{host}: {left}"
-            );
-            assert!(
-                !left.contains("dyno") && !left.contains("secantusd"),
-                "{host}: {left}"
-            );
+            // Exit status of `pgrep`; any other status means that the check itself failed.
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{host}: {left}");
+            assert!(!left.contains("dyno") && !left.contains("secantusd"), "{host}: {left}");
         }
         let left = names(self.bench.folder.path());
-        assert!(
-            !left.iter().any(|name| name.starts_with("dyno-fleet")),
-            "{left:?}"
-        );
+        assert!(!left.iter().any(|name| name.starts_with("dyno-fleet")), "{left:?}");
     }
 
     fn address(&self) -> String {
@@ -228,7 +204,7 @@ fn script(folder: &Path, verb: &str, names: &[&str]) -> Output {
     command.arg(verb).arg(folder).args(names).output().unwrap()
 }
 
-/// A Redis at the address that the hosts reach.
+/// A Redis at an address that the hosts reach.
 fn redis(address: &str) -> Child {
     let mut child = Command::new("redis-server")
         .arg("-")
@@ -242,9 +218,7 @@ fn redis(address: &str) -> Child {
     let mut input = child.stdin.take().unwrap();
     input.write_all(settings.as_bytes()).unwrap();
     drop(input);
-    wait_for("redis", || {
-        std::net::TcpStream::connect((address, 6379)).is_ok()
-    });
+    wait_for("redis", || std::net::TcpStream::connect((address, 6379)).is_ok());
     child
 }
 
@@ -254,11 +228,10 @@ fn document(run: &Path) -> Value {
 }
 
 fn phase<'a>(phases: &'a Value, name: &str) -> &'a Value {
-    let mut phases = phases.as_array().unwrap().iter();
-    phases.find(|phase| phase["name"] == name).unwrap()
+    phases.as_array().unwrap().iter().find(|phase| phase["name"] == name).unwrap()
 }
 
-/// Files below a folder that hold a text.
+/// Files below a folder that contain a text.
 fn files_with(folder: &Path, wanted: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -272,10 +245,13 @@ fn files_with(folder: &Path, wanted: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A figure of a phase of all agents, added up.
+/// A figure in one phase, summed over all agents.
 fn sum(document: &Value, name: &str, figure: &str) -> u64 {
-    let agents = document["fleet"]["agents"].as_array().unwrap().iter();
-    let figures = agents.map(|agent| phase(&agent["phases"], name).pointer(figure).unwrap());
+    let figures = document["fleet"]["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| phase(&agent["phases"], name).pointer(figure).unwrap());
     figures.map(|figure| figure.as_u64().unwrap()).sum()
 }
 
@@ -287,38 +263,31 @@ fn three_clients_load_two_servers_as_one() {
     let run = hosts.bench.path("whole");
     let mut child = hosts.spawn("run", &["--out", "whole", "--host-logs", "logs", "--full"]);
     hosts.wait_for_load(&run, &mut child);
-    // While all of them run, on all hosts.
+    // All agents run now, on all hosts.
     assert!(!processes_with("--remove-folder").is_empty());
     let secret = processes_with(PASSWORD);
     assert!(secret.is_empty(), "{secret:?}");
     let mode = hosts.ssh("client1", &format!("stat -c %a {PLACE}/dyno-*/redis-url"));
     assert_eq!(text(&mode).trim(), "400");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
-    assert!(
-        ended.stdout.contains("agent 2 on client3"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("agent 2 on client3"), "{}", ended.stdout);
     let document = document(&run);
     assert!(crate::common::run_schema().is_valid(&document));
     assert_eq!(document["status"], "complete", "{document}");
     let fleet = &document["fleet"];
     assert_eq!(fleet["agents"].as_array().unwrap().len(), 3);
     assert_eq!(fleet["servers"].as_array().unwrap().len(), 2);
-    // Each client host was checked.
+    // Every client host was checked.
     for agent in fleet["agents"].as_array().unwrap() {
         let verdicts = agent["environment"]["doctor"].as_array();
         let verdicts = verdicts.unwrap_or_else(|| panic!("{agent}"));
         assert!(!verdicts.is_empty(), "{agent}");
         for verdict in verdicts {
             let is_said = |key: &str| verdict[key].as_str().is_some_and(|text| !text.is_empty());
-            assert!(
-                is_said("check") && is_said("level") && is_said("found"),
-                "{verdict}"
-            );
+            assert!(is_said("check") && is_said("level") && is_said("found"), "{verdict}");
         }
     }
-    // The merged result is the sum of what the agents recorded themselves, in each phase.
+    // The merged result is the sum of the agents' own records, in each phase.
     for name in ["load", "warmup", "measure"] {
         let merged = phase(&document["phases"], name);
         for figure in ["/succeeded", "/failed"] {
@@ -328,19 +297,16 @@ fn three_clients_load_two_servers_as_one() {
         let operations = merged["operations"].as_object().unwrap();
         for (operation, figures) in operations {
             let count = format!("/operations/{operation}/count");
-            assert_eq!(
-                sum(&document, name, &count),
-                figures["count"].as_u64().unwrap()
-            );
+            assert_eq!(sum(&document, name, &count), figures["count"].as_u64().unwrap());
         }
     }
-    // Each document is loaded once, on each of the independent servers.
+    // Each document is loaded once on each of the independent servers.
     assert_eq!(document["server"]["documents"], 2 * 3001);
     let measure = phase(&document["phases"], "measure");
     let rate = measure["achieved_rate_per_s"].as_f64().unwrap();
     assert!((rate - 900.0).abs() < 45.0, "{rate}");
     assert!(fleet["common_intervals"].as_u64().unwrap() >= 6, "{fleet}");
-    // The servers of both hosts are one resource, for the laws.
+    // For the laws, the servers of both hosts are one resource.
     let used = document["resources"].as_array().unwrap().iter();
     let mut used = used.filter(|one| one["phase"] == "measure");
     let server = used.next().unwrap_or_else(|| panic!("{document}"));
@@ -352,8 +318,11 @@ fn three_clients_load_two_servers_as_one() {
     let most_s = all as f64 * number("duration_s");
     assert!((0.01..most_s).contains(&number("busy_s")), "{server}");
     let fleet_caveats = |caveat: &&Value| caveat["kind"] == "fleet";
-    let caveats = document["caveats"].as_array().unwrap().iter();
-    assert_eq!(caveats.filter(fleet_caveats).count(), 0, "{document}");
+    assert_eq!(
+        document["caveats"].as_array().unwrap().iter().filter(fleet_caveats).count(),
+        0,
+        "{document}"
+    );
     assert_hosts_are_watched(&run, &document);
     assert!(run.join("report.html").is_file());
     let logs = names(&hosts.bench.path("logs"));
@@ -365,17 +334,21 @@ fn three_clients_load_two_servers_as_one() {
     }
 }
 
-/// Every host was read by its agent, at the times of the run.
+/// Checks that every host was read by its agent during the run.
 fn assert_hosts_are_watched(run: &Path, document: &Value) {
     let (tables, _) = dyno_record::metrics::read(run).unwrap();
     let sources = document["sources"].as_array().unwrap().iter();
     let of_agents: Vec<&Value> = sources.filter(|source| source["kind"] == "agent").collect();
     assert_eq!(of_agents.len(), CLIENTS.len() + SERVERS.len());
     let of_kind = |kind: &str| {
-        let sources = document["sources"].as_array().unwrap().iter();
-        sources.filter(|source| source["kind"] == kind).count()
+        document["sources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|source| source["kind"] == kind)
+            .count()
     };
-    assert_eq!(of_kind("server"), SERVERS.len(), "what each server tells");
+    assert_eq!(of_kind("server"), SERVERS.len(), "one source per server");
     let measure = phase(&document["phases"], "measure");
     let start_s = measure["start_s"].as_f64().unwrap();
     let end_s = start_s + measure["duration_s"].as_f64().unwrap();
@@ -385,22 +358,12 @@ fn assert_hosts_are_watched(run: &Path, document: &Value) {
         let source = source.unwrap_or_else(|| panic!("{name}: {of_agents:?}"));
         assert_eq!(source["health"], "healthy", "{source}");
         let (readings, missed) = (&source["readings"], &source["missed"]);
-        assert!(
-            missed.as_u64() <= readings.as_u64().map(|all| all / 4),
-            "{source}"
-        );
+        assert!(missed.as_u64() <= readings.as_u64().map(|all| all / 4), "{source}");
         assert_eq!(source["of_server"], SERVERS.contains(host), "{source}");
         let table = tables.iter().find(|table| table.source == name).unwrap();
-        let inside = table
-            .at_s
-            .iter()
-            .filter(|at_s| (start_s..end_s).contains(at_s));
+        let inside = table.at_s.iter().filter(|at_s| (start_s..end_s).contains(at_s));
         let planned = end_s - start_s;
-        assert!(
-            inside.count() as f64 > planned / 2.0,
-            "{name}: {:?}",
-            table.at_s
-        );
+        assert!(inside.count() as f64 > planned / 2.0, "{name}: {:?}", table.at_s);
         let process = if SERVERS.contains(host) {
             "process.server.cpu_ratio"
         } else {
@@ -424,11 +387,7 @@ fn killed_client_is_named_and_the_others_continue() {
     let kill = format!("kill -KILL $(cat {PLACE}/dyno-*/agent-1.pid)");
     assert!(hosts.ssh("client2", &kill).status.success());
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
-    assert!(
-        ended.stderr.contains("agent 1 on `client2`"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("agent 1 on `client2`"), "{}", ended.stderr);
     let document = document(&run);
     assert_eq!(document["status"], "failed");
     let lost = &document["fleet"]["agents"][1];
@@ -437,18 +396,12 @@ fn killed_client_is_named_and_the_others_continue() {
     for part in ["4 clients", "server 0", "300"] {
         assert!(share.contains(part), "{share}");
     }
-    // The others went on to the end.
+    // The other agents continued to the end.
     let measure = phase(&document["phases"], "measure");
     assert!(measure["duration_s"].as_f64().unwrap() > 14.0, "{measure}");
-    assert_eq!(
-        phase(&document["fleet"]["agents"][0]["phases"], "measure")["failed"],
-        0
-    );
+    assert_eq!(phase(&document["fleet"]["agents"][0]["phases"], "measure")["failed"], 0);
     let caveats = document["caveats"].as_array().unwrap();
-    assert!(
-        caveats.iter().any(|caveat| caveat["kind"] == "fleet"),
-        "{caveats:?}"
-    );
+    assert!(caveats.iter().any(|caveat| caveat["kind"] == "fleet"), "{caveats:?}");
     hosts.assert_clean();
 }
 
@@ -463,7 +416,7 @@ fn disconnected_server_host_ends_the_run_and_cleans_up() {
     let began = Instant::now();
     assert!(script(&hosts.folder, "cut", &["server2"]).status.success());
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
-    // A host may stand still for half a minute, and each question to it may wait as long.
+    // A host may stall for half a minute, and each query to it may wait as long.
     assert!(began.elapsed() < 2 * LIMIT, "{:?}", began.elapsed());
     ended.says("on `server2`").says("silent");
     assert_eq!(document(&run)["status"], "failed");
@@ -486,10 +439,7 @@ fn controller_cleans_up_when_interrupted_or_killed() {
     crate::common::signal(&child, "INT");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
     ended.says("interrupted`");
-    assert_eq!(
-        document(&hosts.bench.path("interrupted"))["status"],
-        "partial"
-    );
+    assert_eq!(document(&hosts.bench.path("interrupted"))["status"], "partial");
     hosts.assert_clean();
 
     let mut child = hosts.spawn("run", &["--out", "killed", "--duration", "60s"]);
@@ -498,10 +448,7 @@ fn controller_cleans_up_when_interrupted_or_killed() {
     child.wait().unwrap();
     for host in CLIENTS.iter().chain(&SERVERS) {
         wait_for("the end of all agents", || {
-            let left = hosts.ssh(
-                host,
-                &format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|secantusd'"),
-            );
+            let left = hosts.ssh(host, &format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|secantusd'"));
             left.status.code() == Some(1) && left.stdout.is_empty()
         });
     }

@@ -1,5 +1,5 @@
-//! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
-//! for a server. For what needs no hosts of their own, which are dear.
+//! A fleet with this machine as every host, through an inventory without SSH: real Ansible, Redis and agents, and a responder as
+//! the server. For tests that do not need separate hosts, which are expensive.
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for, wait_for_windows};
 use crate::elsewhere::{reported, scripted_exporter};
 use crate::record_changes::assert_every_change_is_reported;
@@ -34,7 +34,7 @@ start_lead = "2s"
 
 const INVENTORY: &str = "all:\n  hosts:\n    here:\n      ansible_connection: local\n      ansible_python_interpreter: '{{ ansible_playbook_python }}'\n";
 
-/// A Redis and a responder, which go away with this value.
+/// A Redis and a responder, ended when this value is dropped.
 struct Local {
     bench: Bench,
     redis: Child,
@@ -43,7 +43,7 @@ struct Local {
 }
 
 impl Local {
-    /// `None`, with a line that says why, where there is no Ansible or no Redis.
+    /// `None` with a printed reason if Ansible or Redis is missing.
     fn new() -> Option<Self> {
         let ansible = project_dir().join(".cache/python/bin/ansible-playbook");
         let redis = Command::new("redis-server").arg("--version").output();
@@ -60,23 +60,16 @@ impl Local {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        wait_for("redis", || {
-            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-        });
+        wait_for("redis", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         let responder = Responder::with_documents(&[]);
         let server = format!("[server]\nkind = \"uri\"\nuri = \"{}\"\n", responder.uri());
         std::fs::write(bench.path("local.toml"), PLAN.to_owned() + &server).unwrap();
         std::fs::write(bench.path("inventory.yml"), INVENTORY).unwrap();
         std::fs::create_dir(bench.path("hosts")).unwrap();
-        Some(Local {
-            bench,
-            redis,
-            port,
-            _responder: responder,
-        })
+        Some(Local { bench, redis, port, _responder: responder })
     }
 
-    /// A script that is found before the program with its name.
+    /// A script that replaces the program with its name.
     fn install(&self, name: &str, script: &str) {
         use std::os::unix::fs::PermissionsExt;
         let path = self.bench.path("bin").join(name);
@@ -85,7 +78,7 @@ impl Local {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// `dyno fleet VERB`, which goes on.
+    /// Starts `dyno fleet VERB` and leaves it running.
     fn spawn(&self, verb: &str, more: &[&str]) -> Child {
         let hosts = self.bench.path("hosts").display().to_string();
         let fixed = ["fleet", verb, "local.toml", "--inventory", "inventory.yml"];
@@ -94,14 +87,10 @@ impl Local {
         let path = std::env::var("PATH").unwrap_or_default();
         let ansible = project_dir().join(".cache/python/bin");
         command
-            // What a test puts in place of other programs comes first.
+            // Fake programs of a test take precedence.
             .env(
                 "PATH",
-                format!(
-                    "{}:{}:{path}",
-                    self.bench.path("bin").display(),
-                    ansible.display()
-                ),
+                format!("{}:{}:{path}", self.bench.path("bin").display(), ansible.display()),
             )
             .env("DYNO_REDIS", format!("redis://127.0.0.1:{}", self.port))
             .stdout(Stdio::piped())
@@ -115,25 +104,25 @@ impl Local {
         String::from_utf8(client.output().unwrap().stdout).unwrap()
     }
 
-    /// When the common instant of a stage is, once the controller has told it.
+    /// The common start of a stage, once the controller has announced it.
     fn start_of(&self, child: &mut Child, run: &str, stage: &str) -> SystemTime {
         let key = format!("dyno:{run}:down");
         let mut at_ns = 0;
         wait_for("the word to start", || {
             let said = self.redis_says(&["XRANGE", &key, "-", "+"]);
             let wanted = format!("\"stage\":\"{stage}\",\"at_ns\":");
-            let rest = said.split(&wanted).nth(1).unwrap_or_default();
-            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let digits: String = said
+                .split(&wanted)
+                .nth(1)
+                .unwrap_or_default()
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
             at_ns = digits.parse().unwrap_or(0);
             if let Some(status) = child.try_wait().unwrap() {
                 let mut said = String::new();
-                child
-                    .stderr
-                    .take()
-                    .unwrap()
-                    .read_to_string(&mut said)
-                    .unwrap();
-                panic!("it ended before: {status}\n{said}");
+                child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("the fleet ended early: {status}\n{said}");
             }
             at_ns > 0
         });
@@ -143,9 +132,7 @@ impl Local {
     fn signal_agent(&self, run: &str, index: u32, name: &str) {
         let file = format!("hosts/dyno-{run}/agent-{index}.pid");
         let pid = std::fs::read_to_string(self.bench.path(&file)).unwrap();
-        let kill = Command::new("kill")
-            .args([&format!("-{name}"), pid.trim()])
-            .status();
+        let kill = Command::new("kill").args([&format!("-{name}"), pid.trim()]).status();
         assert!(kill.unwrap().success());
     }
 
@@ -179,7 +166,7 @@ fn agent_that_starts_late_shortens_the_common_window() {
     };
     let mut child = local.spawn("run", &["--out", "late", "--fleet-run", "late"]);
     let start = local.start_of(&mut child, "late", "run");
-    // It has heard the word, and waits.
+    // The agent has received the announcement and waits.
     sleep_until(start - Duration::from_millis(800));
     local.signal_agent("late", 1, "STOP");
     sleep_until(start + Duration::from_millis(2500));
@@ -189,22 +176,18 @@ fn agent_that_starts_late_shortens_the_common_window() {
     assert!(crate::common::run_schema().is_valid(&document));
     let fleet = &document["fleet"];
     let figure = |pointer: &str| fleet.pointer(pointer).and_then(Value::as_f64).unwrap();
-    let (late_s, other_s) = (
-        figure("/agents/1/start_late_s"),
-        figure("/agents/0/start_late_s"),
-    );
+    let (late_s, other_s) = (figure("/agents/1/start_late_s"), figure("/agents/0/start_late_s"));
     assert!(late_s >= 2.5, "{fleet}");
-    // On a busy machine the other one may be late as well, but it was not held up.
+    // On a busy machine the other agent may be late as well, but nothing held it up.
     assert!(other_s < late_s - 1.0, "{fleet}");
     let skew_s = figure("/start_skew_s");
     assert!((skew_s - (late_s - other_s)).abs() < 0.5, "{fleet}");
-    // Of five intervals those in which it was there for the whole time.
+    // Intervals, out of five, during which the late agent was present throughout.
     let first = figure("/common_first_interval");
     assert!(first >= 3.0 && first >= (late_s - 0.01).ceil(), "{fleet}");
     let common = figure("/common_intervals");
     assert!((1.0..=5.0 - first).contains(&common), "{fleet}");
-    let mut caveats = document["caveats"].as_array().unwrap().iter();
-    let reported = caveats.find(|caveat| {
+    let reported = document["caveats"].as_array().unwrap().iter().find(|caveat| {
         let values = &caveat["values"];
         let reported_s = values["late"]["value"].as_f64().unwrap_or_default();
         caveat["code"] == "agent-late"
@@ -235,10 +218,7 @@ fn fleet_reads_an_exporter_and_detects_a_changed_record() {
     }
     let of_hosts = names(&local.bench.path("sums/metrics")).into_iter();
     let of_hosts: Vec<String> = of_hosts.map(|name| format!("metrics/{name}")).collect();
-    assert!(
-        of_hosts.iter().any(|name| name.contains("/host-")),
-        "{of_hosts:?}"
-    );
+    assert!(of_hosts.iter().any(|name| name.contains("/host-")), "{of_hosts:?}");
     let merged = ["run.json", "latency.hlog", "series/intervals.csv"];
     let all = of_hosts.iter().map(String::as_str).chain(merged);
     assert_every_change_is_reported(&local.bench, "sums", &all.collect::<Vec<_>>());
@@ -258,11 +238,7 @@ fn parameters_set_by_an_agent_leave_no_revert_entry() {
     let server = "[server]\nkind = \"mongod\"\n[server.runtime_parameters]\nsyncdelay = \"30\"\n";
     std::fs::write(local.bench.path("local.toml"), plan + server).unwrap();
     let address = "      dyno_address: 127.0.0.1\n";
-    std::fs::write(
-        local.bench.path("inventory.yml"),
-        INVENTORY.to_owned() + address,
-    )
-    .unwrap();
+    std::fs::write(local.bench.path("inventory.yml"), INVENTORY.to_owned() + address).unwrap();
     let program = mongod.display().to_string();
     let long = ["--out", "set", "--duration", "10m", "--mongod", &program];
     let mut child = local.spawn("run", &long);
@@ -274,9 +250,7 @@ fn parameters_set_by_an_agent_leave_no_revert_entry() {
     let reverted = local.bench.dyno(&revert).expect(0).json();
     assert_eq!(reverted["parameters"], Value::Array(Vec::new()));
     assert_eq!(reverted["refused"], 0);
-    wait_for("the end of the agents", || {
-        names(&local.bench.path("hosts")).is_empty()
-    });
+    wait_for("the end of the agents", || names(&local.bench.path("hosts")).is_empty());
 }
 
 #[test]
@@ -284,20 +258,20 @@ fn agent_that_cannot_start_fails_the_run_at_once() {
     let Some(local) = Local::new() else {
         return;
     };
-    // One of the two agents gets an option that it does not know.
+    // One of the two agents gets an unknown option.
     let script = "#!/bin/sh\nfor word; do case $word in */agent-1.pid) broken=1 ;; esac; done\n\
                   [ \"$1\" = --start ] && [ -n \"$broken\" ] && set -- \"$@\" --no-such-option\n\
                   exec /sbin/start-stop-daemon \"$@\"\n";
     local.install("start-stop-daemon", script);
     let child = local.spawn("run", &["--out", "broken"]);
-    // Whoever only misses an agent waits a minute for it, and has other words.
+    // A controller that only misses an agent waits for a minute, and prints another message.
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
     ended.says("`agent-1`").says("at once").says("`here`");
     assert!(!local.bench.path("broken").exists());
     local.assert_clean();
 }
 
-/// The one host of the agents, whose machine is this one, in the record of an experiment and on its pages.
+/// Checks that an experiment's record and pages describe this machine as the only agent host.
 #[track_caller]
 fn assert_host_is_reported(local: &Local, experiment: &Value) {
     let hosts = experiment["hosts"].as_object().unwrap();
@@ -306,11 +280,7 @@ fn assert_host_is_reported(local: &Local, experiment: &Value) {
     for name in ["kernel", "cpu_model", "memory_bytes"] {
         assert_eq!(machine[name], experiment["environment"][name], "{name}");
     }
-    for form in [
-        &["--full"][..],
-        &["--format", "markdown"],
-        &["--format", "html"],
-    ] {
+    for form in [&["--full"][..], &["--format", "markdown"], &["--format", "html"]] {
         let report = [&["report", "most"][..], form].concat();
         let report = local.bench.dyno(&report).expect(0).stdout;
         for title in ["Machine of the controller", &format!("Machine {host}")] {
@@ -326,7 +296,7 @@ fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
     };
     let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
     let closed = plan.replace("[schedule]\nkind = \"constant\"\nrate_per_s = 400\n", "");
-    // More agents than its number of clients, which is of no account.
+    // More agents than the plan's number of clients, which does not matter here.
     let closed = closed.replace("clients = 4\n", "clients = 1\n");
     let closed = closed.replace("start_lead = \"2s\"", "start_lead = \"500ms\"");
     std::fs::write(local.bench.path("local.toml"), closed).unwrap();
@@ -335,16 +305,7 @@ fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
         .expect(2)
         .says("`--max-clients`")
         .says("at least 2");
-    let more = [
-        "--duration",
-        "1s",
-        "--max-clients",
-        "4",
-        "--repeat",
-        "1",
-        "--out",
-        "most",
-    ];
+    let more = ["--duration", "1s", "--max-clients", "4", "--repeat", "1", "--out", "most"];
     let child = local.spawn("xmax", &more);
     Finished::from(child.wait_with_output().unwrap()).expect(0);
     let text = std::fs::read_to_string(local.bench.path("most/experiment.json")).unwrap();
@@ -353,9 +314,7 @@ fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
     assert_eq!(first["settings"]["client.clients"], "2", "{first}");
     let answer = &experiment["answer"];
     let most = [&answer["x_max_per_s"], &answer["client_maximum_per_s"]];
-    let most = most
-        .iter()
-        .find_map(|most| most["value"].as_f64().or(most.as_f64()));
+    let most = most.iter().find_map(|most| most["value"].as_f64().or(most.as_f64()));
     assert!(most.is_some_and(|most| most > 0.0), "{answer}");
     assert_host_is_reported(&local, &experiment);
     local.assert_clean();
@@ -369,9 +328,7 @@ fn plans_that_leave_an_agent_idle_are_refused_at_once() {
     local.install("ansible-playbook", "#!/bin/sh\ntouch \"$0.ran\"\nexit 1\n");
     let refused = |verb: &str, more: &[&str], words: &str| {
         let child = local.spawn(verb, more);
-        Finished::from(child.wait_with_output().unwrap())
-            .expect(2)
-            .says(words);
+        Finished::from(child.wait_with_output().unwrap()).expect(2).says(words);
     };
     let few = "`client.clients`";
     refused("run", &["--clients", "1", "--out", "few"], few);
@@ -379,7 +336,7 @@ fn plans_that_leave_an_agent_idle_are_refused_at_once() {
     let each = ["--set", "fleet.amounts=per-agent", "--out", "each"];
     let objective = [&each[..], &["--p99", "5ms"]].concat();
     refused("slo", &objective, "`fleet.amounts`");
-    // Of a search the plans of all workloads count, and those with each value of each knob.
+    // For a search, the plans of all workloads count, with every value of every knob.
     let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
     let one = plan.replace("clients = 4\n", "clients = 1\n");
     let one = one.replace("name = \"local\"", "name = \"one\"");
@@ -417,12 +374,12 @@ fn an_interrupt_ends_a_playbook_and_cleans_up() {
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
     assert!(
         began.elapsed() < Duration::from_secs(300),
-        "it waited for the playbook, which takes 611 s"
+        "the fleet waited for the playbook, which takes 611 s"
     );
     ended.says("interrupted");
     assert!(local.bench.path("bin/stopped").exists());
     assert!(!local.bench.path("early").exists());
-    // They were told to end; a busy machine may take a moment to end them.
+    // The processes received a signal; on a busy machine they may take a moment to end.
     wait_for("the end of the playbook", || {
         crate::common::processes_with("sleep\x00611").is_empty()
     });

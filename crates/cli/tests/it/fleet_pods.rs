@@ -1,5 +1,5 @@
-//! `dyno fleet run --kubernetes` with a stand-in for `kubectl`: what is applied is started on this machine, by the environment
-//! and the names that the manifests give. No cluster has seen it. Needs root.
+//! `dyno fleet run --kubernetes` with a fake `kubectl`: it starts applied objects on this machine, with the environment and names
+//! of the manifests. Not tested on a real cluster. Needs root.
 use crate::common::secrets::{
     assert_not_in_redis, files_that_show, line_of_key, processes_that_show, words_of_bundle,
 };
@@ -33,37 +33,22 @@ lease = "10s"
 client_pods = 2
 "#;
 
-/// `None`, with a line that says why, where there can be none.
+/// `None` with a printed reason if namespaces cannot be created.
 fn bench() -> Option<Bench> {
     let python = project_dir().join(".cache/python/bin/python3");
-    let has_redis = Command::new("redis-server")
-        .arg("--version")
-        .output()
-        .is_ok();
+    let has_redis = Command::new("redis-server").arg("--version").output().is_ok();
     let needs = |holds: bool, what: &'static str, remedy: &'static str| {
         or_skip(holds.then_some(()).ok_or_else(|| Skip::new(what, remedy)))
     };
-    needs(
-        nix::unistd::Uid::effective().is_root(),
-        "no root",
-        "run as root",
-    )?;
+    needs(nix::unistd::Uid::effective().is_root(), "no root", "run as root")?;
     let what = "no Python of its own or no `redis-server`";
-    needs(
-        python.exists() && has_redis,
-        what,
-        "run `scripts/setup.sh test`",
-    )?;
+    needs(python.exists() && has_redis, what, "run `scripts/setup.sh test`")?;
     or_skip(embedded_program())?;
     let bench = Bench::new();
     std::fs::create_dir_all(bench.path("bin")).unwrap();
     std::fs::create_dir_all(bench.path("cluster")).unwrap();
     let script = project_dir().join("crates/cli/tests/it/common/kubectl.py");
-    let kubectl = format!(
-        "#!/bin/sh\nexec {} {} \"$@\"\n",
-        python.display(),
-        script.display()
-    );
+    let kubectl = format!("#!/bin/sh\nexec {} {} \"$@\"\n", python.display(), script.display());
     let path = bench.path("bin/kubectl");
     std::fs::write(&path, kubectl).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -77,7 +62,7 @@ fn run(bench: &Bench, more: &[&str]) -> Output {
 }
 
 fn fleet(bench: &Bench, verb: &str, more: &[&str]) -> Output {
-    // One cluster at a time: pods of two would see each other's processes.
+    // One cluster at a time: pods of two clusters would see each other's processes.
     let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
     command(bench, verb, more).output().unwrap()
 }
@@ -101,7 +86,7 @@ fn calls(bench: &Bench) -> Vec<String> {
     calls.lines().map(str::to_owned).collect()
 }
 
-/// The record of the run, and its text.
+/// The run's record, and its text.
 fn record(bench: &Bench) -> (Value, String) {
     let text = std::fs::read_to_string(bench.path("pods/run.json")).unwrap();
     (serde_json::from_str(&text).unwrap(), text)
@@ -117,36 +102,34 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
     let Some(bench) = bench() else {
         return;
     };
-    // So long that two readings of the node may come late.
+    // The phase is long enough that two readings of the node may come late.
     let more = ["--host-logs", "logs", "--duration", "8s"];
     let ended = Finished::from(run(&bench, &more)).expect(0);
     let (document, text) = record(&bench);
     assert_eq!(document["status"], "complete");
     assert_eq!(document["server"]["documents"], 501, "loaded in parts");
-    let agents = document["fleet"]["agents"].as_array().unwrap();
-    let hosts: Vec<&Value> = agents.iter().map(|agent| &agent["host"]).collect();
+    let hosts: Vec<&Value> = document["fleet"]["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| &agent["host"])
+        .collect();
     assert_eq!(hosts, ["node-0/0", "node-1/1"]);
     let server = &document["fleet"]["servers"][0];
     assert_eq!(server["host"], "node-9/dyno-server-0");
-    // The agent beside the server read its node and its process, those of the clients theirs.
+    // The server agent read its node and its server process, and the client agents read their own.
     let sources = document["sources"].as_array().unwrap();
     let node = |source: &&Value| source["name"] == "host-node-9_dyno-server-0";
-    let node = sources
-        .iter()
-        .find(node)
-        .unwrap_or_else(|| panic!("{sources:?}"));
+    let node = sources.iter().find(node).unwrap_or_else(|| panic!("{sources:?}"));
     assert_eq!(node["health"], "healthy", "{node}");
     assert_eq!(node["of_server"], true);
     assert!(node["readings"].as_u64().unwrap() >= 3, "{node}");
-    // The controller is a machine of its own, though a port of the server is forwarded to it.
+    // The controller is a separate machine, although a server port is forwarded to it.
     let of_server = |source: &&Value| source["of_server"] == true;
     assert_eq!(sources.iter().filter(of_server).count(), 1, "{sources:?}");
     let file = bench.path("pods/metrics/host-node-9_dyno-server-0.csv");
     let metrics = std::fs::read_to_string(file).unwrap();
-    assert!(
-        metrics.contains("process.server-0.resident_bytes"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("process.server-0.resident_bytes"), "{metrics}");
     // For the laws: the CPUs of the server, and its disk, unless its folder is in memory.
     let used = document["resources"].as_array().unwrap().iter();
     let used = used.filter(|one| one["phase"] == "measure");
@@ -158,31 +141,26 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         let id = MetricId::of_instance("disk", device, "utilization_ratio");
         table.column(&id).is_some()
     });
-    let expected: &[&str] = if has_disk {
-        &["server_cpu", "disk"]
-    } else {
-        &["server_cpu"]
-    };
+    let expected: &[&str] = if has_disk { &["server_cpu", "disk"] } else { &["server_cpu"] };
     assert_eq!(kinds, expected);
-    // The secret goes by standard input, and is nowhere else.
+    // The secret is passed on standard input, and is stored nowhere else.
     let secret = std::fs::read_to_string(bench.path("cluster/secret.json")).unwrap();
     let secret: Value = serde_json::from_str(&secret).unwrap();
     let password = secret["password"].as_str().unwrap();
     let calls = calls(&bench);
     let mut secrets = calls.iter().filter(|call| call.ends_with(" -f -"));
-    // No annotation has a copy of it.
+    // No annotation contains a copy of the secret.
     let is_by_server = |call: &String| call.contains(" apply --server-side ");
     assert!(secrets.next().is_some_and(is_by_server), "{calls:?}");
     assert!(secrets.all(is_by_server), "{calls:?}");
     assert!(!calls.join("\n").contains(password));
     assert!(!text.contains(password) && !ended.stderr.contains(password));
-    // All that was applied is deleted, the namespace last.
+    // All applied objects are deleted, the namespace last.
     let deleted: Vec<&str> = calls
         .iter()
         .filter_map(|call| call.split(" delete ").nth(1))
         .filter_map(|rest| {
-            rest.split(' ')
-                .find(|word| word.contains("dyno-redis") || word.contains("/base/"))
+            rest.split(' ').find(|word| word.contains("dyno-redis") || word.contains("/base/"))
         })
         .map(|path| path.rsplit('/').next().unwrap())
         .collect();
@@ -196,16 +174,10 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         "namespace.yaml",
     ];
     assert_eq!(deleted, expected);
-    assert_eq!(
-        names(&bench.path("logs")),
-        ["client.log", "redis.log", "server.log"]
-    );
+    assert_eq!(names(&bench.path("logs")), ["client.log", "redis.log", "server.log"]);
     assert_nothing_runs(&bench);
     let left = bench.entries();
-    assert!(
-        !left.iter().any(|name| name.starts_with("dyno-fleet")),
-        "{left:?}"
-    );
+    assert!(!left.iter().any(|name| name.starts_with("dyno-fleet")), "{left:?}");
 }
 
 #[test]
@@ -230,18 +202,12 @@ fn servers_of_a_later_run_have_agents_of_their_own() {
 }
 
 #[test]
-fn several_servers_of_a_pod_share_the_disk_of_its_node() {
+fn servers_of_one_pod_share_the_disk_of_its_node() {
     let Some(bench) = bench() else {
         return;
     };
-    let more = [
-        "--pairs",
-        "2",
-        "--set",
-        "fleet.kubernetes.disks=0",
-        "--set",
-        "fleet.mapping=pairs",
-    ];
+    let more =
+        ["--pairs", "2", "--set", "fleet.kubernetes.disks=0", "--set", "fleet.mapping=pairs"];
     Finished::from(run(&bench, &more)).expect(0);
     let (document, _) = record(&bench);
     assert!(crate::common::run_schema().is_valid(&document));
@@ -253,35 +219,26 @@ fn several_servers_of_a_pod_share_the_disk_of_its_node() {
     for (number, server) in servers.iter().enumerate() {
         assert_eq!(server["host"], "node-9/dyno-server-0", "{server}");
         let port = format!(":{}/", 27_017 + number);
-        assert!(
-            server["address"].as_str().unwrap().contains(&port),
-            "{server}"
-        );
+        assert!(server["address"].as_str().unwrap().contains(&port), "{server}");
         let storage = server["data_storage"].as_array().unwrap();
         assert_eq!(storage.len(), 1, "{server}");
         let folder = format!("/server-{number}");
-        assert!(
-            storage[0]["path"].as_str().unwrap().ends_with(&folder),
-            "{server}"
-        );
+        assert!(storage[0]["path"].as_str().unwrap().ends_with(&folder), "{server}");
     }
-    // One agent reads the node of both, and asked them what they are.
+    // One agent reads the node of both servers, and queried both for their version and options.
     let sources = document["sources"].as_array().unwrap();
     let of_server = sources.iter().filter(|source| source["of_server"] == true);
     let of_server: Vec<&Value> = of_server.collect();
     assert_eq!(of_server.len(), 1, "{sources:?}");
     assert_eq!(of_server[0]["health"], "healthy", "{sources:?}");
-    let mut checks = servers[0]["environment"]["doctor"]
-        .as_array()
-        .unwrap()
-        .iter();
+    let mut checks = servers[0]["environment"]["doctor"].as_array().unwrap().iter();
     let huge_pages = checks.find(|one| one["check"] == "huge_pages").unwrap();
     assert_ne!(huge_pages["level"], "unknown", "{huge_pages}");
     assert_nothing_runs(&bench);
 }
 
 #[test]
-fn a_run_goes_on_without_the_agent_beside_its_server() {
+fn run_continues_without_the_server_agent() {
     let Some(bench) = bench() else {
         return;
     };
@@ -303,23 +260,24 @@ fn a_run_goes_on_without_the_agent_beside_its_server() {
     assert!(killed.unwrap().success());
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
     drop(cluster);
-    ended
-        .says("warning: ")
-        .says("agent 0 on `node-9/dyno-server-0`");
+    ended.says("warning: ").says("agent 0 on `node-9/dyno-server-0`");
     let (document, _) = record(&bench);
     assert_eq!(document["status"], "complete");
-    let sources = document["sources"].as_array().unwrap();
-    let mut of_server = sources.iter().filter(|source| source["of_server"] == true);
+    let mut of_server =
+        document["sources"].as_array().unwrap().iter().filter(|source| source["of_server"] == true);
     let node = of_server.next().unwrap();
     assert_ne!(node["health"], "healthy", "{node}");
-    let mut caveats = document["caveats"].as_array().unwrap().iter();
-    let reported = caveats.any(|caveat| caveat.to_string().contains("host-node-9_dyno-server-0"));
+    let reported = document["caveats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|caveat| caveat.to_string().contains("host-node-9_dyno-server-0"));
     assert!(reported, "{}", document["caveats"]);
     assert_nothing_runs(&bench);
 }
 
 #[test]
-fn pods_load_a_server_of_somebody_else() {
+fn pods_load_an_existing_server() {
     let Some((bench, server)) = bench().zip(or_skip(embedded())) else {
         return;
     };
@@ -329,49 +287,40 @@ fn pods_load_a_server_of_somebody_else() {
     let (document, _) = record(&bench);
     assert_eq!(document["status"], "complete");
     assert_eq!(document["server"]["documents"], 501);
-    let agents = document["fleet"]["agents"].as_array().unwrap();
-    assert_eq!(agents.len(), 2);
+    assert_eq!(document["fleet"]["agents"].as_array().unwrap().len(), 2);
     let applied: Vec<String> = calls(&bench)
         .iter()
         .filter(|call| call.contains(" apply "))
         .filter_map(|call| call.split(" -f ").nth(1))
         .map(|path| path.rsplit('/').next().unwrap().to_owned())
         .collect();
-    let expected = [
-        "namespace.yaml",
-        "-",
-        "plan.yaml",
-        "network.yaml",
-        "redis.yaml",
-        "clients.yaml",
-    ];
+    let expected =
+        ["namespace.yaml", "-", "plan.yaml", "network.yaml", "redis.yaml", "clients.yaml"];
     assert_eq!(applied, expected, "no server is started");
     let calls = calls(&bench);
     let of_servers = |call: &&String| call.contains("servers.yaml");
-    assert_eq!(calls.iter().find(of_servers), None, "none is deleted");
+    assert_eq!(calls.iter().find(of_servers), None, "no server is deleted");
     assert_nothing_runs(&bench);
 }
 
-/// What the Redis of the pods says to a command.
+/// The answer of the pods' Redis to a command.
 fn redis_says(bench: &Bench, command: &[&str]) -> String {
     let secret = std::fs::read_to_string(bench.path("cluster/secret.json")).unwrap();
     let secret: Value = serde_json::from_str(&secret).unwrap();
     let number = std::process::id();
     let host = format!("127.{}.{}.2", 100 + number % 100, number / 100 % 250);
     let mut client = Command::new("redis-cli");
-    client
-        .env("REDISCLI_AUTH", secret["password"].as_str().unwrap())
-        .args(["-h", &host]);
+    client.env("REDISCLI_AUTH", secret["password"].as_str().unwrap()).args(["-h", &host]);
     let output = client.args(command).output().unwrap();
-    // Histograms are no text.
+    // Histograms are not text.
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A server of somebody else on this machine, which ends with this value.
+/// A server of others on this machine, ended when this value is dropped.
 struct Standing<'a>(&'a Bench);
 
 impl Standing<'_> {
-    /// The server, and the connection string to it.
+    /// The server, and its connection string.
     fn start(bench: &Bench) -> (Standing<'_>, String) {
         let start = ["server", "start", "--server", "embedded", "--auth", "--tls"];
         Finished::from(bench.command(&start).output().unwrap()).expect(0);
@@ -388,18 +337,16 @@ impl Drop for Standing<'_> {
     }
 }
 
-/// The words that nobody may read but those that a `Secret` is mounted for.
+/// The secrets, which only pods that mount a `Secret` may read.
 fn secret_words(bench: &Bench) -> Vec<String> {
     let read = |path: &str| std::fs::read_to_string(bench.path(path)).unwrap();
     let mut words = words_of_bundle(&read("cluster/secrets/dyno-agents/secrets"));
     assert_eq!(words.len(), 2, "a password and the key of the clients");
-    words.push(line_of_key(&read(
-        "cluster/secrets/dyno-servers/server.pem",
-    )));
+    words.push(line_of_key(&read("cluster/secrets/dyno-servers/server.pem")));
     words
 }
 
-/// Starts the fleet with servers that have users and certificates, and looks for their secrets while it loads and afterwards.
+/// Starts the fleet with secured servers, and searches for their secrets during the load and afterwards.
 fn load_secured_servers(bench: &Bench, encryption: &str, mongod: Option<&std::path::Path>) {
     let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
     let encryption = format!("server.encryption={encryption}");
@@ -424,10 +371,7 @@ fn load_secured_servers(bench: &Bench, encryption: &str, mongod: Option<&std::pa
     assert_not_in_redis(|command| redis_says(bench, command), &words);
     let mounted = bench.path("cluster/secrets").display().to_string();
     let files = files_that_show(bench.folder.path(), &words);
-    assert!(
-        files.len() == 2 && files.iter().all(|file| file.starts_with(&mounted)),
-        "{files:?}"
-    );
+    assert!(files.len() == 2 && files.iter().all(|file| file.starts_with(&mounted)), "{files:?}");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
     drop(cluster);
     for word in &words {
@@ -439,16 +383,10 @@ fn load_secured_servers(bench: &Bench, encryption: &str, mongod: Option<&std::pa
     assert_eq!(document["server"]["documents"], 501);
     assert_eq!(document["server"]["write_concern"], "w=1");
     let phases = document["phases"].as_array().unwrap();
-    assert!(
-        phases.iter().all(|phase| phase["failed"] == 0),
-        "{phases:?}"
-    );
+    assert!(phases.iter().all(|phase| phase["failed"] == 0), "{phases:?}");
     assert_eq!(document["fleet"]["agents"].as_array().unwrap().len(), 2);
     // Deleted with everything else.
-    assert_eq!(
-        files_that_show(bench.folder.path(), &words),
-        Vec::<String>::new()
-    );
+    assert_eq!(files_that_show(bench.folder.path(), &words), Vec::<String>::new());
     assert_eq!(names(&bench.path("cluster/secrets")), Vec::<String>::new());
     let calls = calls(bench);
     let deleted = calls.iter().filter(|call| {
@@ -475,7 +413,7 @@ fn a_mongod_takes_the_arguments_of_a_secured_pod() {
 }
 
 #[test]
-fn pods_verify_a_secured_deployment_of_others() {
+fn pods_verify_an_existing_secured_deployment() {
     let Some(bench) = bench() else {
         return;
     };
@@ -490,7 +428,7 @@ fn pods_verify_a_secured_deployment_of_others() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
-    // A wrong password is told before there is a pod.
+    // A wrong password is reported before any pod exists.
     let wrong = uri.replace(&password[0], "not-the-password");
     let ended = Finished::from(spawn(&wrong).wait_with_output().unwrap()).expect(3);
     ended.says("user `dyno`");
@@ -498,7 +436,7 @@ fn pods_verify_a_secured_deployment_of_others() {
 
     let mut child = spawn(uri);
     wait_for_windows(&mut child, &bench.path("pods"), 2);
-    // The own environment of the controller is the user's.
+    // The controller's own environment belongs to the user.
     let own = format!("/proc/{}/environ", child.id());
     let shown = processes_that_show(&password);
     assert!(shown.iter().all(|path| *path == own), "{shown:?}");
@@ -509,10 +447,7 @@ fn pods_verify_a_secured_deployment_of_others() {
     assert_eq!(document["server"]["documents"], 501);
     let files = files_that_show(bench.folder.path(), &password);
     let of_server = bench.path("state").display().to_string();
-    assert!(
-        files.iter().all(|file| file.starts_with(&of_server)),
-        "{files:?}"
-    );
+    assert!(files.iter().all(|file| file.starts_with(&of_server)), "{files:?}");
     assert_nothing_runs(&bench);
 }
 
@@ -525,13 +460,8 @@ fn failed_rollout_is_reported_and_manifests_are_deleted() {
                   case \"$*\" in *rollout*) echo 'no node has room' >&2; exit 1 ;; esac\n";
     std::fs::write(bench.path("bin/kubectl"), script).unwrap();
     let ended = Finished::from(run(&bench, &[])).expect(3);
-    ended
-        .says("`deployment/dyno-redis`")
-        .says("no node has room");
+    ended.says("`deployment/dyno-redis`").says("no node has room");
     let calls = calls(&bench);
-    assert!(
-        calls.last().unwrap().contains("namespace.yaml"),
-        "{calls:?}"
-    );
+    assert!(calls.last().unwrap().contains("namespace.yaml"), "{calls:?}");
     assert!(!bench.path("pods").exists());
 }

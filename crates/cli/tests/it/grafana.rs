@@ -1,4 +1,4 @@
-//! What Grafana is told of runs: a small server stands for it and keeps what it is sent.
+//! Annotations sent to Grafana: a small server replaces Grafana and keeps the requests.
 
 use crate::common::{Bench, Responder, names, reads, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
@@ -12,16 +12,13 @@ use std::time::{Duration, Instant};
 
 const TOKEN: &str = "glsa_0123456789abcdef";
 
-/// What Grafana answers to an annotation that it keeps.
-const KEPT: (&str, &str) = (
-    "200 OK",
-    r#"application/json|{"message":"Annotation added","id":1}"#,
-);
+/// Grafana's answer to an accepted annotation.
+const KEPT: (&str, &str) = ("200 OK", r#"application/json|{"message":"Annotation added","id":1}"#);
 
 /// A request: its head in lower case, and its body.
 type Request = (String, String);
 
-/// Stands for Grafana, with one answer for all: a status, and a type with a body. Without one it is silent.
+/// A fake Grafana with one answer for all requests: a status, and a content type with a body. Without an answer it is silent.
 struct Grafana {
     url: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -39,7 +36,7 @@ impl Grafana {
                 kept.lock().unwrap().push(read(&stream));
                 match answer {
                     Some(answer) => respond(&mut stream, answer),
-                    // Until the client has gone.
+                    // Until the client disconnects.
                     None => drop(stream.read(&mut [0])),
                 }
             }
@@ -54,9 +51,7 @@ impl Grafana {
     fn annotations(&self) -> Vec<Value> {
         let requests = self.requests();
         let bodies = requests.iter().map(|(_, body)| body);
-        bodies
-            .map(|body| serde_json::from_str(body).unwrap())
-            .collect()
+        bodies.map(|body| serde_json::from_str(body).unwrap()).collect()
     }
 }
 
@@ -85,7 +80,7 @@ fn respond(stream: &mut TcpStream, (status, content): (&str, &str)) {
     stream.write_all(text.as_bytes()).unwrap();
 }
 
-/// Whether a file below the folder holds the text.
+/// Whether a file below the folder contains the text.
 fn holds(folder: &Path, text: &str) -> bool {
     names(folder).iter().any(|name| {
         let path = folder.join(name);
@@ -108,8 +103,8 @@ fn annotations_are_posted_and_the_report_links_to_their_time() {
     let before_ms = jiff::Timestamp::now().as_millisecond();
     let mut child = command.env("DYNO_GRAFANA_TOKEN", TOKEN).spawn().unwrap();
     wait_for_windows(&mut child, &bench.path("r"), 15);
-    assert_eq!(grafana.requests(), [], "the load goes on");
-    // From now on the server stands still most of the time.
+    assert_eq!(grafana.requests(), [], "annotations are posted after the run");
+    // From now on the server stalls most of the time.
     let change_ms = jiff::Timestamp::now().as_millisecond();
     while child.try_wait().unwrap().is_none() {
         responder.signal("STOP");
@@ -126,9 +121,7 @@ fn annotations_are_posted_and_the_report_links_to_their_time() {
     }
     assert!(!holds(bench.folder.path(), TOKEN));
     let annotations = grafana.annotations();
-    let exported = bench
-        .dyno(&["export", "r", "--to", "annotations"])
-        .expect(0);
+    let exported = bench.dyno(&["export", "r", "--to", "annotations"]).expect(0);
     assert_eq!(Value::from(annotations.clone()), exported.json());
 
     let of_kind = |kind: &str| {
@@ -136,21 +129,17 @@ fn annotations_are_posted_and_the_report_links_to_their_time() {
         annotations.iter().filter(tags).collect::<Vec<_>>()
     };
     let time = |one: &Value, key: &str| one[key].as_i64().unwrap();
-    let mut phases = of_kind("phase").into_iter();
-    let measure = phases.find(|one| one["tags"][2] == "measure").unwrap();
+    let measure = of_kind("phase").into_iter().find(|one| one["tags"][2] == "measure").unwrap();
     let (start, end) = (time(measure, "time"), time(measure, "timeEnd"));
     assert!((29_900..32_000).contains(&(end - start)), "{measure}");
     assert!(before_ms <= start && end <= after_ms, "{measure}");
-    // Beside other work the times may scatter so much that no change is certain.
+    // Other work on the machine may scatter the times so much that no change is certain.
     let report = bench.dyno(&["report", "r", "--format", "json"]).expect(0);
     let found = &report.json()["analysis"]["timeline"]["changes"];
     let changes = of_kind("change");
     assert_eq!(changes.len(), found.as_array().unwrap().len(), "{found}");
     let is_then = |one: &&Value| (time(one, "time") - change_ms).abs() < 3_000;
-    assert!(
-        changes.is_empty() || changes.iter().any(is_then),
-        "{change_ms}: {annotations:?}"
-    );
+    assert!(changes.is_empty() || changes.iter().any(is_then), "{change_ms}: {annotations:?}");
 
     let page = fs::read_to_string(bench.path("r/report.html")).unwrap();
     let link = format!("{}/d/mongodyno-run?from=", grafana.url).replace('/', "&#x2f;");
@@ -182,12 +171,7 @@ fn silent_grafana_costs_one_warning_and_little_time() {
     let page = fs::read_to_string(bench.path("s/report.html")).unwrap();
     let link = format!("{}/d/mongodyno-run?from=", grafana.url).replace('/', "&#x2f;");
     let (_, times) = page.split_once(&link).unwrap();
-    let (from, to) = times
-        .split_once('"')
-        .unwrap()
-        .0
-        .split_once("&amp;to=")
-        .unwrap();
+    let (from, to) = times.split_once('"').unwrap().0.split_once("&amp;to=").unwrap();
     let (from, to): (i64, i64) = (from.parse().unwrap(), to.parse().unwrap());
     let text = fs::read_to_string(bench.path("s/experiment.json")).unwrap();
     let experiment: Value = serde_json::from_str(&text).unwrap();
@@ -203,11 +187,7 @@ fn a_grafana_that_does_not_keep_annotations_is_a_warning() {
     let uri = responder.uri();
     let page = "text/html|<html>Log in</html>";
     for (number, (status, content, expected)) in [
-        (
-            "401 Unauthorized",
-            "application/json|{}",
-            "DYNO_GRAFANA_TOKEN",
-        ),
+        ("401 Unauthorized", "application/json|{}", "DYNO_GRAFANA_TOKEN"),
         ("200 OK", page, "Grafana does"),
         ("302 Found", page, "status 302"),
     ]
@@ -219,10 +199,7 @@ fn a_grafana_that_does_not_keep_annotations_is_a_warning() {
         let load = ["--rate", "20", "--duration", "1s"];
         let reported = ["--grafana", &grafana.url, "--out", &out];
         let finished = bench.dyno(&reads(&uri, &[&load[..], &reported].concat()));
-        finished
-            .expect(0)
-            .says(expected)
-            .says(&format!("`dyno export {out} --to annotations`"));
+        finished.expect(0).says(expected).says(&format!("`dyno export {out} --to annotations`"));
         assert_eq!(grafana.requests().len(), 1);
     }
 }
@@ -232,10 +209,7 @@ fn unreadable_token_is_refused_before_the_run() {
     let bench = Bench::new();
     let more = ["--set", "observe.grafana.token_file=no-such-file"];
     let reported = ["--grafana", "http://127.0.0.1:1"];
-    let refused = bench.dyno(&reads(
-        "mongodb://127.0.0.1:1/",
-        &[&more[..], &reported].concat(),
-    ));
+    let refused = bench.dyno(&reads("mongodb://127.0.0.1:1/", &[&more[..], &reported].concat()));
     refused.expect(2).says("no-such-file");
     assert_eq!(bench.entries(), [""; 0]);
 }
@@ -255,17 +229,8 @@ fn messages_are_one_annotation_and_link_to_the_machines() {
     let [reported] = annotations.as_slice() else {
         panic!("one annotation: {annotations:?}");
     };
-    assert_eq!(
-        reported["tags"],
-        serde_json::json!(["dyno", "messages", "tail"])
-    );
-    assert!(
-        reported["text"]
-            .as_str()
-            .unwrap()
-            .starts_with("300 messages"),
-        "{reported}"
-    );
+    assert_eq!(reported["tags"], serde_json::json!(["dyno", "messages", "tail"]));
+    assert!(reported["text"].as_str().unwrap().starts_with("300 messages"), "{reported}");
     let page = fs::read_to_string(bench.path("t/report.md")).unwrap();
     let link = format!(
         "{}/d/mongodyno-node?from={}&to={}",

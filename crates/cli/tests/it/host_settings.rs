@@ -1,4 +1,4 @@
-//! Settings of this machine for the time of a run: read back in the record, and put back whatever ends the run.
+//! Machine settings for the duration of a run: read back in the record, and restored however the run ends.
 
 use crate::common::{Bench, Finished, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::fault::is_root;
@@ -7,27 +7,27 @@ use serde_json::Value;
 use std::fs::File;
 use std::process::{Child, Command};
 
-/// A setting that harms nobody for seconds.
+/// A harmless setting for a few seconds.
 const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
 
 fn read(file: &str) -> String {
     std::fs::read_to_string(file).unwrap().trim().to_owned()
 }
 
-/// A bench where settings can be made, and the value of the ratio; `None`, with a line that says so, where they cannot.
+/// A bench on which settings can be changed, and the value of the ratio; `None` with a printed reason otherwise.
 fn preparing() -> Option<(Bench, String)> {
     or_skip(embedded_program())?;
     let before = read(RATIO);
     if before == "0" || std::fs::write(RATIO, &before).is_err() {
         dyno_testkit::skip(
-            "no right to make settings of this machine, or sizes in place of shares",
+            "cannot change this machine's settings, or it uses sizes instead of ratios",
         );
         return None;
     }
     Some((Bench::new(), before))
 }
 
-/// Puts the value back if a test fails in the middle.
+/// Restores the value if a test fails in the middle.
 struct Before(String);
 
 impl Drop for Before {
@@ -40,10 +40,10 @@ fn other_than(before: &str) -> &'static str {
     if before == "7" { "8" } else { "7" }
 }
 
-/// Length of each run of a search, and time for all of them.
+/// Length of each run of a search, and time limit of the search.
 const BRIEF: [&str; 2] = ["500ms", "28s"];
 
-/// Kills the servers that the program has started for what it writes into this folder.
+/// Kills the servers that the program has started for its files in this folder.
 fn kill_servers(bench: &Bench, folder: &str, program: &Child) {
     let servers = processes_with(bench.path(folder).to_str().unwrap());
     let servers = servers.iter().filter(|pid| **pid != program.id());
@@ -58,9 +58,9 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], &["--clients", "2", "--warmup", "0s"], more].concat()
 }
 
-/// Of what is there one only, so that all ends of a run are one test.
+/// One test covers all ends of a run because the machine has only one such setting.
 #[test]
-fn a_setting_ends_with_the_run_whatever_its_end() {
+fn settings_are_restored_however_a_run_ends() {
     let Some((bench, before)) = preparing() else {
         return;
     };
@@ -72,14 +72,8 @@ fn a_setting_ends_with_the_run_whatever_its_end() {
     let document = bench.dyno(&run(&short)).expect(0).json();
     let reported = &document["host_settings"][0];
     assert_eq!(reported["name"], "dirty_background_ratio");
-    assert_eq!(
-        (&reported["file"], &reported["before"]),
-        (&RATIO.into(), &before.as_str().into())
-    );
-    assert_eq!(
-        (&reported["set"], &reported["at_end"]),
-        (&other.into(), &other.into())
-    );
+    assert_eq!((&reported["file"], &reported["before"]), (&RATIO.into(), &before.as_str().into()));
+    assert_eq!((&reported["set"], &reported["at_end"]), (&other.into(), &other.into()));
     assert_eq!(read(RATIO), before);
     assert!(!journal.exists());
 
@@ -105,18 +99,14 @@ fn a_setting_ends_with_the_run_whatever_its_end() {
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
     assert_eq!(read(RATIO), other);
-    // The next run would take what the killed one has set for what belongs there.
-    bench
-        .dyno(&run(&short))
-        .expect(3)
-        .says(&format!("`{RATIO}`"))
-        .says("`dyno doctor --revert`");
+    // Otherwise the next run would take the killed run's setting for the original one.
+    bench.dyno(&run(&short)).expect(3).says(&format!("`{RATIO}`")).says("`dyno doctor --revert`");
     bench.dyno(&["doctor", "--revert"]).expect(0);
     assert_eq!(read(RATIO), before);
     assert!(!journal.exists());
 }
 
-/// A device of this machine with nothing on it.
+/// An empty device on this machine.
 struct Device(String);
 
 impl Device {
@@ -159,15 +149,9 @@ fn readahead_is_set_on_the_disk_with_the_data() {
     let storage = format!("server.storage=ext4 on {}", device.0);
     let options = ["--operations", "300", "--format", "json", "--set", &storage];
     let set = ["--set", "server.host_settings.readahead=16KiB"];
-    let document = bench
-        .dyno(&run(&[&options[..], &set].concat()))
-        .expect(0)
-        .json();
+    let document = bench.dyno(&run(&[&options[..], &set].concat())).expect(0).json();
     let reported = &document["host_settings"][0];
-    assert_eq!(
-        (&reported["before"], &reported["at_end"]),
-        (&before.as_str().into(), &"16".into())
-    );
+    assert_eq!((&reported["before"], &reported["at_end"]), (&before.as_str().into(), &"16".into()));
     let bytes = &document["environment"]["data_storage"]["readahead_bytes"];
     assert_eq!(bytes, &Value::from(16 << 10), "{document}");
     assert_eq!(device.readahead(), before);
@@ -188,61 +172,38 @@ fn dry_run_refuses_host_settings_that_cannot_be_set() {
     let set = ["--set", "server.host_settings.swappiness=1"];
     let refused = bench.dyno(&[&uri[..], &set].concat()).expect(2);
     refused.says("`server.host_settings`");
-    let tune = [
-        "tune",
-        "read",
-        "--uri",
-        "mongodb://127.0.0.1:1",
-        "--dry-run",
-    ];
-    let refused = bench
-        .dyno(&[&tune[..], &["--allow", "host"]].concat())
-        .expect(2);
+    let tune = ["tune", "read", "--uri", "mongodb://127.0.0.1:1", "--dry-run"];
+    let refused = bench.dyno(&[&tune[..], &["--allow", "host"]].concat()).expect(2);
     refused.says("`--allow host`");
 }
 
 fn tune<'a>([length, budget]: [&'a str; 2], more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = [
-        "tune",
-        "read",
-        "--server",
-        "embedded",
-        "--records",
-        "300",
-        "--clients",
-        "2",
-    ];
+    let fixed = ["tune", "read", "--server", "embedded", "--records", "300", "--clients", "2"];
     let short = ["--warmup", "0s", "--duration", length, "--budget", budget];
-    let knobs = [
-        "--knobs",
-        "dirty_background_ratio=4,7,30",
-        "--allow",
-        "host",
-    ];
-    // No search rules out so small a gain, so that something is confirmed.
+    let knobs = ["--knobs", "dirty_background_ratio=4,7,30", "--allow", "host"];
+    // No search can rule out such a small gain, so that something is confirmed.
     let margin = ["--margin", "0.1%"];
     [&fixed[..], &short, &knobs, &margin, more].concat()
 }
 
-/// Why runs of an experiment were not measured.
+/// Reasons why runs of an experiment were not measured.
 fn problems(bench: &Bench, experiment: &str) -> Vec<String> {
     let text = std::fs::read_to_string(bench.path(&format!("{experiment}/experiment.json")));
     let document: Value = serde_json::from_str(&text.unwrap()).unwrap();
-    let points = document["points"].as_array().unwrap().iter();
-    let problems = points.filter_map(|point| point["problem"].as_str());
+    let problems =
+        document["points"].as_array().unwrap().iter().filter_map(|point| point["problem"].as_str());
     problems.map(str::to_owned).collect()
 }
 
-/// Whether a run found a server without documents, which only a new one is.
+/// Whether a run found a server without documents, which means that the server is new.
 fn has_loaded(bench: &Bench, experiment: &str, point: &Value) -> bool {
     let run = point["directory"].as_str().unwrap();
     let text = std::fs::read_to_string(bench.path(&format!("{experiment}/{run}/run.json")));
     let run: Value = serde_json::from_str(&text.unwrap()).unwrap();
-    let mut phases = run["phases"].as_array().unwrap().iter();
-    phases.any(|phase| phase["name"] == "load")
+    run["phases"].as_array().unwrap().iter().any(|phase| phase["name"] == "load")
 }
 
-/// In the search the servers stay; each pair that the answer rests on has new ones, which stay for its second run.
+/// During the search the servers stay; each confirming pair has new servers, which stay for its second run.
 fn each_confirming_pair_has_new_servers(bench: &Bench, found: &Value) {
     let (mut confirming, mut searching) = (0, 0);
     for trial in found["answer"]["trials"].as_array().unwrap() {
@@ -251,9 +212,7 @@ fn each_confirming_pair_has_new_servers(bench: &Bench, found: &Value) {
             let runs = pair.as_array().unwrap().iter();
             let mut runs: Vec<usize> = runs.map(|run| run.as_u64().unwrap() as usize).collect();
             runs.sort_unstable();
-            let loaded = runs
-                .iter()
-                .map(|run| has_loaded(bench, "t", &found["points"][*run]));
+            let loaded = runs.iter().map(|run| has_loaded(bench, "t", &found["points"][*run]));
             let loaded: Vec<bool> = loaded.collect();
             if is_search {
                 searching += usize::from(!loaded.contains(&true));
@@ -266,9 +225,9 @@ fn each_confirming_pair_has_new_servers(bench: &Bench, found: &Value) {
     assert!(confirming >= 4 && searching >= 2, "{}", found["answer"]);
 }
 
-/// Searches that lost a server, that were interrupted, and that were killed, the way back, and an end.
+/// Interrupted and killed searches, searches that lost a server, recovery, and a regular end.
 #[test]
-fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
+fn search_restores_the_machine_however_it_ends() {
     let Some((bench, before)) = preparing() else {
         return;
     };
@@ -276,7 +235,7 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
     let preview = bench.dyno(&tune(BRIEF, &["--dry-run"])).expect(0).stdout;
     let setting = format!("{before} now, {RATIO}");
     let restarted = "restarted: `embedded` (standalone)";
-    // Gains that 4 pairs can detect, the most that fit, when runs vary by 1 % and by 3 %.
+    // Gains that 4 pairs, the most that fit, can detect if runs vary by 1 % and by 3 %.
     for shown in [setting.as_str(), restarted, "2.89 %", "8.91 %", "first 4"] {
         assert!(preview.contains(shown), "{preview}");
     }
@@ -284,7 +243,7 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
     let changed = || journal.exists() && read(RATIO) != before;
     let child = bench.spawn(&tune(["1s", "5m"], &["--out", "interrupted"]));
     wait_for("a run with another setting", changed);
-    // The settings are to blame for a server that ends while they are tried, and the search goes on without them.
+    // A server that ends during a trial counts against the settings, and the search continues without them.
     kill_servers(&bench, "interrupted", &child);
     wait_for("the setting as before", || read(RATIO) == before);
     wait_for("a run with another setting", changed);
@@ -292,7 +251,7 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
     Finished::from(child.wait_with_output().unwrap()).expect(130);
     assert_eq!((read(RATIO), journal.exists()), (before.clone(), false));
     let problems = problems(&bench, "interrupted");
-    // It may have ended before the clients connected, or while it was asked what it is.
+    // The server may have ended before the clients connected, or while it was queried.
     let ends = ["signal: 9", "closed the", "`buildInfo`"];
     let has_ended = |problem: &String| ends.iter().any(|end| problem.contains(end));
     assert!(problems.iter().any(has_ended), "{problems:?}");
@@ -300,32 +259,25 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
     wait_for("a run with another setting", changed);
     signal(&child, "KILL");
     child.wait().unwrap();
-    // Unless that was the last moment of the run, the setting is what it tried.
+    // Except in the last moment of the run, the setting has the value that it tried.
     if journal.exists() {
         let refused = bench.dyno(&["resume", "t"]).expect(3);
-        refused
-            .says(&format!("`{RATIO}`"))
-            .says("`dyno doctor --revert`");
+        refused.says(&format!("`{RATIO}`")).says("`dyno doctor --revert`");
     }
     bench.dyno(&["doctor", "--revert"]).expect(0);
     assert_eq!(read(RATIO), before);
-    let found = bench
-        .dyno(&["resume", "t", "--format", "json"])
-        .expect(0)
-        .json();
+    let found = bench.dyno(&["resume", "t", "--format", "json"]).expect(0).json();
     assert_eq!(found["status"], "complete");
     assert_eq!(read(RATIO), before);
     assert!(!journal.exists());
     let knob = &found["options"]["tune"]["knobs"][0];
-    assert_eq!(
-        (&knob["reach"], &knob["files"][0]),
-        (&"host".into(), &RATIO.into())
-    );
+    assert_eq!((&knob["reach"], &knob["files"][0]), (&"host".into(), &RATIO.into()));
     let default = knob["default"].as_u64().unwrap() as usize;
     assert_eq!(knob["values"][default], before.as_str());
     let key = "server.host_settings.dirty_background_ratio";
-    let points = found["points"].as_array().unwrap();
-    let set = points
+    let set = found["points"]
+        .as_array()
+        .unwrap()
         .iter()
         .find(|point| point["settings"][key].is_string())
         .unwrap();

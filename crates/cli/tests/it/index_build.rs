@@ -1,5 +1,5 @@
-//! `dyno index-build`, end to end with the embedded server and with a real `mongod`. Where this machine cannot trace, the tests say so and are
-//! skipped, or fail with `DYNO_REQUIRE_TRACE`.
+//! `dyno index-build`, end to end with the embedded server and with a real `mongod`. On machines that cannot trace, the tests
+//! print a reason and are skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
 use crate::common::{Bench, Finished, assert_machine_is_reported, signal, wait_for};
 use crate::record_changes::assert_every_change_is_reported;
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A bench on a machine with the embedded server that can trace; `None` where it is not.
+/// A bench on a machine with the embedded server that can trace; `None` otherwise.
 pub(crate) fn tracing() -> Option<Bench> {
     or_skip(embedded_program())?;
     crate::common::tracing()
 }
 
-/// Few documents, and a cache that they do not fit into.
+/// Few documents, and a cache that is too small for them.
 const SMALL: [&str; 5] = ["index-build", "--records", "4000", "--cache", "8MiB"];
 
 pub(crate) fn build(bench: &Bench, more: &[&str]) -> Finished {
@@ -27,26 +27,17 @@ pub(crate) fn document(folder: &Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Score of the file with the documents in the JSON form of a report.
+/// Score of the document file in the JSON form of a report.
 fn score(report: &Value, build: usize) -> f64 {
-    let files = report["traces"][build]["access_patterns"]["files"]
-        .as_array()
-        .unwrap();
+    let files = report["traces"][build]["access_patterns"]["files"].as_array().unwrap();
     let is_documents = |file: &&Value| {
-        file["operation"] == "read"
-            && file["name"]
-                .as_str()
-                .unwrap()
-                .contains("secantus_documents")
+        file["operation"] == "read" && file["name"].as_str().unwrap().contains("secantus_documents")
     };
-    let most = files
-        .iter()
-        .filter(is_documents)
-        .max_by_key(|file| file["bytes"].as_u64());
+    let most = files.iter().filter(is_documents).max_by_key(|file| file["bytes"].as_u64());
     most.unwrap()["score"].as_f64().unwrap()
 }
 
-/// Lines about loop devices with a file in the folder of the experiment. Others on this machine may have some, too.
+/// Lines about loop devices with a file in the experiment's folder. Other programs on this machine may have loop devices.
 fn loop_devices(bench: &Bench) -> Vec<String> {
     let output = std::process::Command::new("losetup").arg("--list").output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
@@ -63,33 +54,15 @@ fn bad_options_are_refused_before_anything_is_done() {
         (&["index-build", "--keys", "a:3"], "`a:3`"),
         (&["index-build", "--keys", "_id"], "always exists"),
         (&["index-build", "--pairs", "2"], "`--pairs`"),
+        (&["index-build", "--storage", "ext4 on loop:4GiB at 0 iops"], "`0`"),
         (
-            &["index-build", "--storage", "ext4 on loop:4GiB at 0 iops"],
-            "`0`",
-        ),
-        (
-            &[
-                "index-build",
-                "--storage",
-                "ext4 on loop:512MiB",
-                "--records",
-                "300000",
-            ],
+            &["index-build", "--storage", "ext4 on loop:512MiB", "--records", "300000"],
             "`server.storage`",
         ),
         (&["index-build", "--collection", "shop"], "`shop.orders`"),
-        (
-            &["index-build", "--out", "x", "--data-dir", "x/data"],
-            "`--out`",
-        ),
-        (
-            &["index-build", "ordered", "--collection", "a.b"],
-            "cannot be used with",
-        ),
-        (
-            &["index-build", "--set", "index_build.disk_size=1GiB"],
-            "`server.storage`",
-        ),
+        (&["index-build", "--out", "x", "--data-dir", "x/data"], "`--out`"),
+        (&["index-build", "ordered", "--collection", "a.b"], "cannot be used with"),
+        (&["index-build", "--set", "index_build.disk_size=1GiB"], "`server.storage`"),
     ] {
         bench.dyno(arguments).expect(2).says(text);
     }
@@ -100,24 +73,9 @@ fn bad_options_are_refused_before_anything_is_done() {
 fn unsupported_remedies_on_joined_servers_are_refused() {
     let bench = Bench::new();
     for (topology, remedy, subject, hint) in [
-        (
-            "standalone;sharded=2x1",
-            "rewrite",
-            "`index_build.remedy` on `sharded=2x1`",
-            "`split=N`",
-        ),
-        (
-            "replica-set=3",
-            "compact",
-            "`index_build.remedy` on `replica-set=3`",
-            "`rewrite`",
-        ),
-        (
-            "sharded=2x1,key=date:ranged",
-            "rewrite",
-            "`sharded=2x1,key=date:ranged`",
-            "`key`",
-        ),
+        ("standalone;sharded=2x1", "rewrite", "`index_build.remedy` on `sharded=2x1`", "`split=N`"),
+        ("replica-set=3", "compact", "`index_build.remedy` on `replica-set=3`", "`rewrite`"),
+        ("sharded=2x1,key=date:ranged", "rewrite", "`sharded=2x1,key=date:ranged`", "`key`"),
     ] {
         let build = ["index-build", "--server", "mongod", "--topology", topology];
         for more in [&["--dry-run"][..], &[]] {
@@ -153,10 +111,7 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
     std::fs::write(bench.path("p.toml"), &text).unwrap();
     let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
     assert_eq!(again.expect(0).stdout, text);
-    bench
-        .dyno(&["run", "p.toml", "--dry-run"])
-        .expect(2)
-        .says("`dyno index-build`");
+    bench.dyno(&["run", "p.toml", "--dry-run"]).expect(2).says("`dyno index-build`");
 }
 
 #[test]
@@ -164,48 +119,34 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     let Some(bench) = tracing() else { return };
     let done = build(
         &bench,
-        &[
-            "churned", "--remedy", "rewrite", "--out", "x", "--format", "json", "--price", "0.36/h",
-        ],
+        &["churned", "--remedy", "rewrite", "--out", "x", "--format", "json", "--price", "0.36/h"],
     );
     let report = done.expect(0).json();
     for (number, name) in ["before", "after"].into_iter().enumerate() {
         let costs = &report["costs"][number];
-        assert_eq!(
-            (&costs["name"], &costs["basis_count"]),
-            (&name.into(), &4000.into())
-        );
+        assert_eq!((&costs["name"], &costs["basis_count"]), (&name.into(), &4000.into()));
         let of = |kind: &str| {
-            let mut all = costs["values"].as_array().unwrap().iter();
-            let found = all.find(|cost| cost["kind"] == kind);
+            let found =
+                costs["values"].as_array().unwrap().iter().find(|cost| cost["kind"] == kind);
             let found = found.unwrap_or_else(|| panic!("{kind}: {costs}"));
             found["value"]["value"].as_f64().unwrap()
         };
         let build = &report["index_build"]["builds"][number];
         let price = 0.36 / 3600.0 * build["duration_s"].as_f64().unwrap() / 4000.0 * 1e6;
-        assert!(
-            (of("price_per_million") / price - 1.0).abs() < 1e-6,
-            "{costs}"
-        );
+        assert!((of("price_per_million") / price - 1.0).abs() < 1e-6, "{costs}");
         let used = &build["consumption"];
         let cpu_us = used["server_cpu_s"].as_f64().unwrap() * 1e6 / 4000.0;
         assert!((of("server_cpu_us") / cpu_us - 1.0).abs() < 1e-6, "{costs}");
-        // The command and its answer are all that a connection carries.
+        // The connection carries only the command and its answer.
         assert!(used.get("network").is_none(), "{used}");
-        // The documents do not fit into the cache, which is cold. The other counters are read a little earlier and later.
+        // The documents do not fit into the cache, which is cold. The other counters are read slightly earlier and later.
         let read = |of: &Value| of.as_f64().unwrap();
         let (own, all) = (&used["server_read_bytes"], &build["process"]["read_bytes"]);
-        assert!(
-            read(own) <= read(all) && read(own) > 0.5 * read(all),
-            "{own} of {all}"
-        );
-        // Beside others that read more from the device, as on a machine of tests, nothing is known of it.
+        assert!(read(own) <= read(all) && read(own) > 0.5 * read(all), "{own} of {all}");
+        // If other programs read more from the device, as on a test machine, the costs do not include device reads.
         let by_device = used["device"]["read_bytes"].as_f64().unwrap_or_default();
         if by_device < 1.8 * read(own) {
-            assert!(
-                of("device_read_bytes") * 4000.0 > 0.9 * read(own),
-                "{costs}"
-            );
+            assert!(of("device_read_bytes") * 4000.0 > 0.9 * read(own), "{costs}");
         }
     }
     let (before, after) = (score(&report, 0), score(&report, 1));
@@ -217,18 +158,12 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     let remedy = &document["remedy"];
     assert_eq!(remedy["documents"], serde_json::json!([4000, 4000]));
     assert_eq!(remedy["content_hash"][0], remedy["content_hash"][1]);
-    assert_eq!(
-        remedy["content_hash"][0],
-        document["collection"]["content_hash"]
-    );
+    assert_eq!(remedy["content_hash"][0], document["collection"]["content_hash"]);
     for build in document["builds"].as_array().unwrap() {
         assert_eq!(build["server_restarted"], true);
         let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
         let (cached, all) = (cached.as_f64().unwrap(), all.as_f64().unwrap());
-        assert!(
-            cached < 0.05 * all,
-            "{cached} of {all} bytes were in the page cache"
-        );
+        assert!(cached < 0.05 * all, "{cached} of {all} bytes were in the page cache");
     }
     assert!(!bench.path("x/server-data").exists());
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
@@ -238,24 +173,14 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     let (machine, _) = machine.split_once("</section>").unwrap();
     assert_machine_is_reported(&document["environment"], machine);
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
-    assert_eq!(
-        csv.lines().next(),
-        Some("build,configuration,remedy,source,metric,value,unit")
-    );
+    assert_eq!(csv.lines().next(), Some("build,configuration,remedy,source,metric,value,unit"));
     for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {
         let name = build["name"].as_str().unwrap();
         let remedy = ["", "rewrite"][number];
-        let row = format!(
-            "{name},,{remedy},build,duration_s,{},s",
-            build["duration_s"]
-        );
+        let row = format!("{name},,{remedy},build,duration_s,{},s", build["duration_s"]);
         let has = |row: &str| csv.lines().any(|line| line.starts_with(row));
         assert!(has(&row), "{number}: {row}\n{csv}");
-        for figure in [
-            "documents_count,4000,count",
-            "share_ratio,1,ratio",
-            "score,0",
-        ] {
+        for figure in ["documents_count,4000,count", "share_ratio,1,ratio", "score,0"] {
             let row = format!("{name},,{remedy},server,{figure}");
             assert!(has(&row), "{row}\n{csv}");
         }
@@ -263,41 +188,28 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
     assert_every_change_is_reported(&bench, "x", &parts);
     bench.dyno(&["report", "x"]).expect(0);
-    bench
-        .dyno(&["report", "x/index-build.json", "--format", "html"])
-        .expect(0);
+    bench.dyno(&["report", "x/index-build.json", "--format", "html"]).expect(0);
     bench.dyno(&["report", "x", "--format", "ycsb"]).expect(2);
 }
 
 #[test]
 fn documents_that_were_loaded_in_order_are_read_in_order() {
     let Some(bench) = tracing() else { return };
-    // So many that only a part of what the server reads at its start is still in its cache.
+    // So many documents that only a part of the server's start-up reads is still in its cache.
     let done = bench.dyno(&["index-build", "ordered", "--format", "json"]);
     let score = score(&done.expect(0).json(), 0);
     assert!(score > 0.8, "{score}");
 }
 
 #[test]
-fn a_collection_of_ones_own_is_as_it_was_afterwards() {
+fn own_collection_is_restored_after_the_build() {
     let Some(bench) = tracing() else { return };
     let data = bench.path("data");
     let data = data.to_str().unwrap();
-    // Documents in a folder that stays.
-    let own = [
-        "shuffled",
-        "--data-dir",
-        data,
-        "--out",
-        "first",
-        "--format",
-        "json",
-    ];
+    // Documents in a folder that is kept.
+    let own = ["shuffled", "--data-dir", data, "--out", "first", "--format", "json"];
     build(&bench, &own).expect(0);
-    build(&bench, &own[..3])
-        .expect(2)
-        .says("`sdu.units`")
-        .says("4000");
+    build(&bench, &own[..3]).expect(2).says("`sdu.units`").says("4000");
     let take = [
         "index-build",
         "--collection",
@@ -314,36 +226,15 @@ fn a_collection_of_ones_own_is_as_it_was_afterwards() {
         "second",
     ];
     bench.dyno(&take).expect(0);
-    let (first, second) = (
-        document(&bench.path("first")),
-        document(&bench.path("second")),
-    );
-    assert_eq!(
-        first["collection"]["content_hash"],
-        second["collection"]["content_hash"]
-    );
+    let (first, second) = (document(&bench.path("first")), document(&bench.path("second")));
+    assert_eq!(first["collection"]["content_hash"], second["collection"]["content_hash"]);
     assert_eq!(second["collection"]["load_s"], Value::Null);
     assert!(Path::new(data).join("WiredTiger").exists());
-    // The index of the first is gone, or this would refuse.
-    let same = [
-        "index-build",
-        "--collection",
-        "sdu.units",
-        "--data-dir",
-        data,
-        "--out",
-        "third",
-    ];
+    // The first index must be dropped, or this would be refused.
+    let same = ["index-build", "--collection", "sdu.units", "--data-dir", data, "--out", "third"];
     bench.dyno(&same).expect(0);
-    let none = [
-        "index-build",
-        "--collection",
-        "sdu.nothing",
-        "--data-dir",
-        data,
-        "--out",
-        "fourth",
-    ];
+    let none =
+        ["index-build", "--collection", "sdu.nothing", "--data-dir", data, "--out", "fourth"];
     bench.dyno(&none).expect(2).says("`sdu.nothing`");
     assert!(!bench.path("fourth").exists());
 }
@@ -374,16 +265,12 @@ fn a_slow_disk_is_slow_and_leaves_nothing() {
     assert!(per_s < 240.0, "{per_s} reads per second");
     assert_eq!(loop_devices(&bench), Vec::<String>::new());
     let entries = std::fs::read_dir(bench.path("x")).unwrap();
-    let names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert!(
-        !names.iter().any(|name| name.contains("storage")),
-        "{names:?}"
-    );
+    let names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.contains("storage")), "{names:?}");
 }
 
-/// Starts an index build and interrupts it once `moment` is said.
+/// Starts an index build and interrupts it once its output contains `moment`.
 pub(crate) fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Option<i32> {
     let mut child = bench
         .command(&[&SMALL[..], arguments].concat())
@@ -402,7 +289,7 @@ pub(crate) fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Op
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
         }
-        assert!(began.elapsed() < Duration::from_secs(90), "it does not end");
+        assert!(began.elapsed() < Duration::from_secs(90), "the index build did not end");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -420,15 +307,7 @@ fn interrupted_remedy_keeps_the_first_build_and_all_documents() {
     let Some(bench) = tracing() else { return };
     let data = bench.path("data");
     let data = data.to_str().unwrap();
-    let arguments = [
-        "ordered",
-        "--data-dir",
-        data,
-        "--remedy",
-        "rewrite",
-        "--out",
-        "x",
-    ];
+    let arguments = ["ordered", "--data-dir", data, "--remedy", "rewrite", "--out", "x"];
     let exit = interrupted(&bench, &arguments, "remedy: rewrite");
     assert_eq!(exit, Some(130));
     let document = document(&bench.path("x"));
@@ -436,7 +315,7 @@ fn interrupted_remedy_keeps_the_first_build_and_all_documents() {
     assert_eq!(document["builds"].as_array().unwrap().len(), 1);
     assert_eq!(document["remedy"], Value::Null);
     bench.dyno(&["report", "x"]).expect(0);
-    // Neither the index nor a copy is there, and all documents are.
+    // The index and the copy are gone, and all documents are there.
     let take = [
         "index-build",
         "--collection",
@@ -454,56 +333,32 @@ fn interrupted_remedy_keeps_the_first_build_and_all_documents() {
 }
 
 #[test]
-fn a_server_that_runs_already_is_asked_as_it_is() {
+fn running_server_is_used_without_changes() {
     let Some(bench) = tracing() else { return };
     let Some(server) = or_skip(embedded()) else {
         return;
     };
-    // A layout brings settings for a server that is started; they do not concern this one.
+    // A layout comes with settings for a new server; they do not apply to this one.
     let uri = server.uri();
-    let load = [
-        "index-build",
-        "shuffled",
-        "--records",
-        "800",
-        "--uri",
-        &uri,
-        "--out",
-        "x",
-    ];
+    let load = ["index-build", "shuffled", "--records", "800", "--uri", &uri, "--out", "x"];
     bench.dyno(&load).expect(0).says("`sdu.units`");
     let take = |more: &[&'static str]| -> Vec<String> {
-        let fixed = [
-            "index-build",
-            "--collection",
-            "sdu.units",
-            "--keys",
-            "number:1,date:-1",
-        ];
-        fixed
-            .iter()
-            .chain(more)
-            .map(|word| (*word).to_owned())
-            .collect()
+        let fixed = ["index-build", "--collection", "sdu.units", "--keys", "number:1,date:-1"];
+        fixed.iter().chain(more).map(|word| (*word).to_owned()).collect()
     };
     let run = |words: Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut command = bench.command(&words);
-        // By the variable a password would not be seen.
+        // The address is passed in the variable, which would hide a password.
         Finished::from(command.env("DYNO_URI", &uri).output().unwrap())
     };
     run(take(&["--remedy", "natural-copy", "--out", "y"])).expect(0);
     let document = document(&bench.path("y"));
     assert_eq!(document["server"]["started"], false);
-    assert_eq!(
-        document["remedy"]["documents"],
-        serde_json::json!([800, 800])
-    );
+    assert_eq!(document["remedy"]["documents"], serde_json::json!([800, 800]));
     let caveats = document["caveats"].to_string();
     assert!(caveats.contains("only-page-cache-cold"), "{caveats}");
-    run(take(&["--storage", "ext4 on loop:1GiB", "--out", "z"]))
-        .expect(2)
-        .says("`server.storage`");
+    run(take(&["--storage", "ext4 on loop:1GiB", "--out", "z"])).expect(2).says("`server.storage`");
     assert!(!bench.path("z").exists());
 }
 
@@ -522,24 +377,23 @@ pub(crate) fn build_on_mongod(
     done.expect(0).json()
 }
 
-/// The part of a report about the documents of the collection in one build: `sdu.units` is known by its file.
+/// The part of a report about the collection's documents in one build: the file is found by its namespace `sdu.units`.
 #[track_caller]
 fn documents_read(report: &Value, build: usize) -> &Value {
-    let files = report["traces"][build]["access_patterns"]["files"]
-        .as_array()
-        .unwrap();
+    let files = report["traces"][build]["access_patterns"]["files"].as_array().unwrap();
     let is_documents = |file: &&Value| {
         let name = file["name"].as_str().unwrap();
         file["operation"] == "read" && name.contains("collection-")
     };
-    let documents = files.iter().filter(is_documents);
-    documents
+    files
+        .iter()
+        .filter(is_documents)
         .max_by_key(|file| file["bytes"].as_u64())
         .unwrap_or_else(|| panic!("{files:#?}"))
 }
 
-/// A `mongod` scans a collection in the order in which its documents were inserted, and has them on the disk in this order, until
-/// they grow: a figure of the reads before a remedy, which keeps every document, and after it.
+/// A figure of the reads before and after a remedy, which keeps every document. A `mongod` scans a collection in the order in
+/// which its documents were inserted, and stores them in this order until they grow.
 #[track_caller]
 fn remedied_on_mongod(
     layout: &str,
@@ -567,8 +421,8 @@ fn remedied_on_mongod(
 
 #[test]
 fn on_a_mongod_a_rewrite_makes_churned_scans_sequential() {
-    // Not the score: how many blocks lie between two reads that follow each other differs from one time to the next (scores
-    // of 0.77 to 0.94).
+    // The score is not compared: the number of blocks between two consecutive reads differs between runs (scores of 0.77 to
+    // 0.94).
     let figure = "sequential_ratio";
     let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "30000", figure) else {
         return;
@@ -587,11 +441,9 @@ fn on_a_mongod_a_rewrite_makes_migrated_scans_sequential() {
 
 #[test]
 fn on_a_mongod_loaded_documents_are_read_in_order() {
-    for (layout, remedy) in [
-        ("ordered", "compact"),
-        ("shuffled", "dump"),
-        ("concurrent", "natural-copy"),
-    ] {
+    for (layout, remedy) in
+        [("ordered", "compact"), ("shuffled", "dump"), ("concurrent", "natural-copy")]
+    {
         let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000", "score") else {
             return;
         };
@@ -600,7 +452,7 @@ fn on_a_mongod_loaded_documents_are_read_in_order() {
 }
 
 #[test]
-fn a_collection_of_ones_own_on_a_mongod_is_as_it_was_afterwards() {
+fn own_collection_on_a_mongod_is_restored_after_the_build() {
     let Some(bench) = crate::common::tracing() else {
         return;
     };
@@ -627,7 +479,7 @@ fn a_slow_disk_below_a_mongod_is_slow_and_leaves_nothing() {
     let Some(mongod) = or_skip(mongod_program()) else {
         return;
     };
-    // The kernel lets through what was not used up to a tenth of a second: of many reads that is little.
+    // The kernel allows unused quota of up to a tenth of a second: with many reads this is little.
     let storage = "ext4 on loop:4GiB at 200 iops";
     let slow = ["churned", "--records", "30000", "--storage", storage];
     build_on_mongod(&bench, &mongod, &slow, "x");

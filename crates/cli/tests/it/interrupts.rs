@@ -1,4 +1,4 @@
-//! Ctrl-C before anything is measured.
+//! Ctrl-C before the first measurement.
 
 use crate::common::{Bench, Finished, signal};
 use bson::doc;
@@ -6,15 +6,13 @@ use dyno_testkit::scripted;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
-/// What ends at once takes this long on a busy machine; a search for a primary goes on for twice as long.
+/// An immediate end takes at most this long on a busy machine; a search for a primary takes twice as long.
 const SOON: Duration = Duration::from_secs(15);
 
-/// A member of a replica set without a primary. The other members take connections, and say nothing.
+/// A member of a replica set without a primary. The other members accept connections, and do not answer.
 fn secondary(silent: &[TcpListener]) -> u16 {
-    let hosts: Vec<String> = silent
-        .iter()
-        .map(|member| member.local_addr().unwrap().to_string())
-        .collect();
+    let hosts: Vec<String> =
+        silent.iter().map(|member| member.local_addr().unwrap().to_string()).collect();
     scripted::serve(move |_| {
         doc! {
             "setName": "rs", "isWritablePrimary": false, "secondary": true, "hosts": &hosts,
@@ -34,7 +32,7 @@ fn interrupt_ends_the_search_for_a_primary_at_once() {
         let uri = format!("mongodb://127.0.0.1:{}/", secondary(&silent));
         let bench = Bench::new();
         let child = bench.spawn(&[command, &["--uri", &uri, "--out", "r"]].concat());
-        // It asks the other members, and waits.
+        // The run queries the other members and waits.
         let asked = silent.each_ref().map(|member| member.accept().unwrap());
         let begin = Instant::now();
         signal(&child, "INT");

@@ -1,6 +1,6 @@
 //! `dyno index-build` on a replica set and on a sharded cluster of real `mongod`s, end to end. The router is the `mongos` that
-//! `DYNO_TEST_MONGOS` names, else its double: that deals documents over the shards and passes commands on, and shows nothing of
-//! the real one.
+//! `DYNO_TEST_MONGOS` names, or a fake one, which distributes documents over the shards and forwards commands, and proves nothing
+//! about a real router.
 
 use crate::common::lab::Lab;
 use crate::common::{Bench, tracing};
@@ -9,7 +9,7 @@ use dyno_testkit::{mongod_program, mongos_program, or_skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A `mongod` on a machine that can trace, and stand-ins of its version.
+/// A `mongod` on a machine that can trace, and fake servers of its version.
 fn lab() -> Option<(Lab, PathBuf)> {
     tracing()?;
     let mongod = or_skip(mongod_program())?;
@@ -24,17 +24,16 @@ fn router(lab: &Lab) -> (PathBuf, bool) {
     }
 }
 
-/// Documents of each server of the only configuration by its name, in its order.
+/// Documents of each server in the only configuration, by server name and in order.
 fn held(document: &Value) -> Vec<(String, u64)> {
-    let members = document["configurations"][0]["members"].as_array().unwrap();
-    let held = members.iter().map(|member| {
+    let held = document["configurations"][0]["members"].as_array().unwrap().iter().map(|member| {
         let name = member["name"].as_str().unwrap().to_owned();
         (name, member["documents"].as_u64().unwrap())
     });
     held.collect()
 }
 
-/// What is true of every index build on several servers with data: each was restarted, and has its documents, its reads and its
+/// Checks an index build on several servers with data: each server was restarted, and has its documents, its reads and its
 /// picture.
 #[track_caller]
 fn assert_each_is_seen(bench: &Bench, folder: &str, report: &Value) {
@@ -45,23 +44,15 @@ fn assert_each_is_seen(bench: &Bench, folder: &str, report: &Value) {
     for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {
         assert_eq!(build["server_restarted"], true);
         let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
-        assert!(
-            cached.as_f64().unwrap() < 0.05 * all.as_f64().unwrap(),
-            "{build}"
-        );
+        assert!(cached.as_f64().unwrap() < 0.05 * all.as_f64().unwrap(), "{build}");
         assert_eq!(build["configuration"], configuration["topology"]);
-        let files = report["traces"][number]["trace"]["files"]
-            .as_array()
-            .unwrap();
+        let files = report["traces"][number]["trace"]["files"].as_array().unwrap();
         let patterns = &report["traces"][number]["access_patterns"]["files"];
         for (member, done) in members.iter().zip(build["members"].as_array().unwrap()) {
             assert_eq!(done["name"], member["name"]);
-            // One command is for all.
+            // One command covers all members.
             assert_eq!(done["duration_s"], build["duration_s"]);
-            assert!(
-                done["process"]["read_bytes"].as_u64().unwrap() > 1 << 20,
-                "{done}"
-            );
+            assert!(done["process"]["read_bytes"].as_u64().unwrap() > 1 << 20, "{done}");
             let data = format!("{}/", member["data"].as_str().unwrap());
             let is_own = |file: &&Value| {
                 let file = &files[file["file"].as_u64().unwrap() as usize];
@@ -70,18 +61,12 @@ fn assert_each_is_seen(bench: &Bench, folder: &str, report: &Value) {
             };
             let read = patterns.as_array().unwrap().iter().filter(is_own);
             let mut read = read.filter(|file| file["operation"] == "read");
-            assert!(
-                read.any(|file| file["score"].is_f64()),
-                "{data}: {patterns:#}"
-            );
+            assert!(read.any(|file| file["score"].is_f64()), "{data}: {patterns:#}");
             assert!(!Path::new(&data).exists(), "{data}");
         }
     }
     let page = std::fs::read_to_string(bench.path(folder).join("report.html")).unwrap();
-    let csv = bench
-        .dyno(&["export", folder, "--to", "csv"])
-        .expect(0)
-        .stdout;
+    let csv = bench.dyno(&["export", folder, "--to", "csv"]).expect(0).stdout;
     for (name, documents) in held(&document) {
         let picture = format!("aria-label=\"{name}: ");
         assert!(page.contains(&picture), "no picture of {name}");
@@ -102,18 +87,15 @@ fn index_is_built_on_a_rewritten_replica_set() {
     let report = build_on_mongod(bench, &mongod, &[&build[..], &set].concat(), "x");
     assert_each_is_seen(bench, "x", &report);
     let document = document(&bench.path("x"));
-    let each = [
-        ("member-0".to_owned(), 20_000),
-        ("member-1".to_owned(), 20_000),
-    ];
+    let each = [("member-0".to_owned(), 20_000), ("member-1".to_owned(), 20_000)];
     assert_eq!(held(&document), each);
     let configuration = &document["configurations"][0];
     assert_eq!(configuration["collection"]["documents"], 20_000);
     let hashes = &configuration["remedy"]["content_hash"];
     assert_eq!(hashes[0], hashes[1]);
     assert_eq!(hashes[0], configuration["collection"]["content_hash"]);
-    let builds = document["builds"].as_array().unwrap().iter();
-    let names: Vec<&Value> = builds.map(|build| &build["name"]).collect();
+    let names: Vec<&Value> =
+        document["builds"].as_array().unwrap().iter().map(|build| &build["name"]).collect();
     assert_eq!(names, ["replica-set-2-1-before", "replica-set-2-1-after"]);
     assert_eq!(lab.fake_mongod.violations(), Vec::<String>::new());
 }
@@ -143,7 +125,7 @@ fn index_is_built_through_a_router_and_seen_on_every_shard() {
     let configuration = &document["configurations"][0];
     assert_eq!(configuration["collection"]["documents"], 8_000);
     assert_eq!(configuration["topology"], "sharded=2x1");
-    // What cost the trace is known here, too.
+    // Tracing overhead is reported for clusters as well.
     let pair = &document["builds"][0]["tracing"][0];
     assert!(pair["untraced_s"].as_f64().unwrap() > 0.0);
     if is_fake_mongod {
@@ -172,7 +154,7 @@ fn the_only_shard_of_a_cluster_is_seen_and_not_its_router() {
     let report = build_on_mongod(&lab.bench, &mongod, &cluster, "x");
     let document = document(&lab.bench.path("x"));
     assert_eq!(held(&document), [("shard-0-0".to_owned(), 8_000)]);
-    // The router has no files: what they hold, and how they were read, is known of the shard alone.
+    // The router has no files: only the shard reports its files and how they were read.
     let files = report["traces"][0]["trace"]["files"].as_array().unwrap();
     let is_documents = |file: &&Value| file["role"]["namespace"] == "sdu.units";
     assert!(files.iter().any(|file| is_documents(&file)), "{files:?}");

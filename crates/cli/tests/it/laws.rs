@@ -1,22 +1,20 @@
-//! The response time law over target rates: clients that wait for their slots, on each kind of server.
+//! The response time law over target rates, with clients that wait for their slots, on each kind of server.
 
 use crate::common::Bench;
 use dyno_testkit::{embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 
-/// The largest difference that the law may leave.
+/// Largest deviation from the law.
 const AGREE_RATIO: f64 = 0.02;
 
-/// Sweeps over eight target rates, and holds R = N/X − Z against each.
+/// Sweeps over eight target rates, and checks R = N/X − Z at each rate.
 fn assert_law_at_each_rate(server: &[&str]) {
     let bench = Bench::new();
     let rates = "100,200,300,400,500,600,700,800";
     let throttled = ["sweep", "c", "--rates", rates, "--schedule", "throttled"];
     let short = ["--records", "200", "--duration", "1s", "--warmup", "0s"];
     let reported = ["--full", "--out", "x"];
-    let finished = bench
-        .dyno(&[&throttled[..], &short, &reported, server].concat())
-        .expect(0);
+    let finished = bench.dyno(&[&throttled[..], &short, &reported, server].concat()).expect(0);
     let law = "R = N/X − Z";
     assert!(finished.stdout.contains(law), "{}", finished.stdout);
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
@@ -33,7 +31,7 @@ fn assert_law_at_each_rate(server: &[&str]) {
         assert_eq!(check["verdict"], "holds", "{check}");
         let difference = check["difference_ratio"].as_f64().unwrap();
         assert!(difference.abs() < AGREE_RATIO, "{check}");
-        // Most of the time clients wait for their slots: N / X alone is something else.
+        // Clients mostly wait for their slots: N / X alone is much larger than R.
         let cycle_us = 1e6 * number("clients") / number("offered_rate_per_s");
         assert!(number("think_mean_us") > 0.5 * cycle_us, "{level}");
     }

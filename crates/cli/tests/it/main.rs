@@ -1,9 +1,6 @@
-//! The program from end to end: exit codes, files, and what it says.
+//! End-to-end tests of the program: exit codes, files, and output.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 mod allowed_cpus;
 mod authority;

@@ -10,8 +10,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 fn phase<'a>(document: &'a Value, name: &str) -> &'a Value {
-    let phases = document["phases"].as_array().unwrap();
-    phases
+    document["phases"]
+        .as_array()
+        .unwrap()
         .iter()
         .find(|phase| phase["name"] == name)
         .unwrap_or_else(|| panic!("no phase {name}"))
@@ -21,15 +22,10 @@ fn phase<'a>(document: &'a Value, name: &str) -> &'a Value {
 fn a_run_leaves_its_files_and_prints_the_document_alone() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let finished = bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "2000", "--format", "json"],
-        ))
+        .dyno(&reads(&responder.uri(), &["--operations", "2000", "--format", "json"]))
         .expect(0);
     let document = finished.json();
-    run_schema()
-        .validate(&document)
-        .unwrap_or_else(|error| panic!("{error}"));
+    run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(document["status"], "complete");
     assert_eq!(document["schema_version"], 2);
     let measure = phase(&document, "measure");
@@ -43,45 +39,30 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     ] {
         assert!(measure.get(key).is_some(), "{key} is missing");
     }
-    for key in [
-        "cpu_user_s",
-        "cpu_system_s",
-        "cpu_us_per_operation",
-        "max_rss_bytes",
-    ] {
+    for key in ["cpu_user_s", "cpu_system_s", "cpu_us_per_operation", "max_rss_bytes"] {
         assert!(measure["client"][key].is_number(), "{key}");
     }
     let read = &measure["operations"]["read"];
-    assert_eq!(
-        (read["count"].as_u64(), read["errors"].as_u64()),
-        (Some(2000), Some(0))
-    );
+    assert_eq!((read["count"].as_u64(), read["errors"].as_u64()), (Some(2000), Some(0)));
     for clock in ["response_time_us", "service_time_us", "start_delay_us"] {
-        for level in [
-            "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max",
-        ] {
+        for level in ["mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"] {
             assert!(read[clock][level].is_number(), "{clock} {level}");
         }
     }
     assert!(
-        document["caveats"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|caveat| caveat["message"].is_string())
+        document["caveats"].as_array().unwrap().iter().all(|caveat| caveat["message"].is_string())
     );
-    // The run of a few windows is analysed, and nothing is claimed of a server that was not watched.
+    // A run of a few windows is analysed without claims about a server that was not observed.
     let analysis = &document["analysis"];
     assert_eq!(analysis["figures"]["succeeded"], 2000);
     assert!(analysis["operations"]["read"]["response_us"]["p99"]["value"].is_number());
-    let resources = document["resources"].as_array().into_iter().flatten();
-    let mut measured = resources.filter(|one| one["phase"] == "measure");
+    let mut measured = document["resources"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|one| one["phase"] == "measure");
     let is_watched = measured.any(|one| one["resource"] == "server_cpu");
-    assert_eq!(
-        analysis.get("bottleneck").is_some(),
-        is_watched,
-        "{analysis}"
-    );
+    assert_eq!(analysis.get("bottleneck").is_some(), is_watched, "{analysis}");
     let runs = names(&bench.path("runs"));
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert!(runs[0].ends_with("-read"), "{runs:?}");
@@ -101,7 +82,7 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     );
     let kept: Value =
         serde_json::from_str(&std::fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
-    // The analysis and the words of caveats are made from the folder each time and not kept in it.
+    // The analysis and the caveat messages are computed from the folder each time and not stored in it.
     let mut recorded = document;
     recorded.as_object_mut().unwrap().remove("analysis");
     for caveat in recorded["caveats"].as_array_mut().unwrap() {
@@ -110,46 +91,26 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
         caveat.remove("hint");
     }
     assert_eq!(kept, recorded);
-    assert!(
-        finished.stderr.contains("report.html"),
-        "{}",
-        finished.stderr
-    );
+    assert!(finished.stderr.contains("report.html"), "{}", finished.stderr);
 }
 
 #[test]
 fn a_run_can_be_rendered_again_in_every_format() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let printed = bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "500", "--out", "r"],
-        ))
-        .expect(0);
-    assert_eq!(
-        bench.dyno(&["report", "r"]).expect(0).stdout,
-        printed.stdout
-    );
-    // One screen, which says where the rest is.
+    let printed =
+        bench.dyno(&reads(&responder.uri(), &["--operations", "500", "--out", "r"])).expect(0);
+    assert_eq!(bench.dyno(&["report", "r"]).expect(0).stdout, printed.stdout);
+    // One screen, which names the command for the rest.
     let lines = printed.stdout.lines().count();
     assert!((10..=45).contains(&lines), "{}", printed.stdout);
     let rest = printed.stdout.lines().last().unwrap();
-    assert!(
-        rest.contains("`dyno report r --full`") && rest.contains("r/report.html"),
-        "{rest}"
-    );
+    assert!(rest.contains("`dyno report r --full`") && rest.contains("r/report.html"), "{rest}");
     let full = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(full.lines().count() > 60, "{full}");
     bench.dyno(&["report", "r", "-o", "whole.txt"]).expect(0);
     let kept = std::fs::read_to_string(bench.path("whole.txt")).unwrap();
     assert_eq!(kept, full);
-    assert!(
-        bench
-            .dyno(&["report", "r", "--format", "markdown"])
-            .expect(0)
-            .stdout
-            .starts_with('#')
-    );
+    assert!(bench.dyno(&["report", "r", "--format", "markdown"]).expect(0).stdout.starts_with('#'));
     assert!(
         bench
             .dyno(&["report", "r", "--format", "ycsb"])
@@ -157,25 +118,14 @@ fn a_run_can_be_rendered_again_in_every_format() {
             .stdout
             .contains("[READ], Operations, 500\n")
     );
-    assert_eq!(
-        bench
-            .dyno(&["report", "r", "--format", "json"])
-            .expect(0)
-            .json()["name"],
-        "read"
-    );
-    bench
-        .dyno(&["report", "r", "--format", "html", "--output", "page.html"])
-        .expect(0);
+    assert_eq!(bench.dyno(&["report", "r", "--format", "json"]).expect(0).json()["name"], "read");
+    bench.dyno(&["report", "r", "--format", "html", "--output", "page.html"]).expect(0);
     let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
-    assert_eq!(
-        page,
-        std::fs::read_to_string(bench.path("r/report.html")).unwrap()
-    );
+    assert_eq!(page, std::fs::read_to_string(bench.path("r/report.html")).unwrap());
 }
 
-/// What the run says of a server whose port a program of this name holds: whether it is on this machine, and which
-/// parts of the machine were not watched.
+/// Server facts recorded by a run against a port that a program of this name holds: whether the server is on this machine, and the
+/// parts of the machine that were not observed.
 fn behind(program: &str) -> (bool, Vec<String>) {
     let bench = Bench::new();
     let path = bench.path(program);
@@ -184,11 +134,14 @@ fn behind(program: &str) -> (bool, Vec<String>) {
     let uri = responder.uri();
     let arguments = reads(&uri, &["--duration", "1200ms", "--format", "json"]);
     let document = bench.dyno(&arguments).expect(0).json();
-    let sources = document["sources"].as_array().unwrap();
-    let host = sources.iter().find(|source| source["name"] == "host");
-    let missing = host.unwrap()["missing"].as_array();
-    let texts = missing.into_iter().flatten().filter_map(Value::as_str);
-    let processes = texts.filter(|text| text.starts_with("process.server"));
+    let host =
+        document["sources"].as_array().unwrap().iter().find(|source| source["name"] == "host");
+    let processes = host.unwrap()["missing"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|text| text.starts_with("process.server"));
     let is_local = document["server"]["local"].as_bool().unwrap();
     (is_local, processes.map(str::to_owned).collect())
 }
@@ -218,35 +171,26 @@ fn runs_that_start_together_have_folders_of_their_own() {
 #[test]
 fn verbose_prints_connections() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let finished = bench
-        .dyno(&reads(&responder.uri(), &["--operations", "10", "-v"]))
-        .expect(0);
+    let finished = bench.dyno(&reads(&responder.uri(), &["--operations", "10", "-v"])).expect(0);
     assert!(finished.stderr.contains("connected"), "{}", finished.stderr);
 }
 
 #[test]
-fn quiet_says_nothing_when_all_is_well() {
+fn quiet_prints_nothing_when_a_run_succeeds() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let finished = bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "100", "--quiet"],
-        ))
-        .expect(0);
+    let finished =
+        bench.dyno(&reads(&responder.uri(), &["--operations", "100", "--quiet"])).expect(0);
     assert_eq!(finished.stderr, "");
 }
 
 #[test]
 fn failures_beyond_the_tolerated_share_make_the_exit_status_1() {
     let bench = Bench::new();
-    // The set-up reads a few documents too, fewer than meet the first fault.
+    // The set-up also reads a few documents, fewer than meet the first fault.
     let faulty = || Responder::with_documents(&["--fault", "error=11600:20"]);
     let arguments = ["--operations", "1000", "--format", "json"];
     let responder = faulty();
-    let strict = bench
-        .dyno(&reads(&responder.uri(), &arguments))
-        .expect(1)
-        .says(" of 1000 ");
+    let strict = bench.dyno(&reads(&responder.uri(), &arguments)).expect(1).says(" of 1000 ");
     let measure = phase(&strict.json(), "measure").clone();
     let failed = measure["errors"]["server_11600"].as_u64().unwrap();
     assert_eq!(failed, 50);
@@ -263,16 +207,7 @@ fn seed_fixes_the_operations_for_any_number_of_clients() {
     let counts = |seed: &str, clients: &str| {
         let mut arguments = reads(
             &uri,
-            &[
-                "--operations",
-                "3000",
-                "--format",
-                "json",
-                "--seed",
-                seed,
-                "--clients",
-                clients,
-            ],
+            &["--operations", "3000", "--format", "json", "--seed", seed, "--clients", clients],
         );
         arguments[1] = "f";
         let document = bench.dyno(&arguments).expect(0).json();
@@ -281,10 +216,7 @@ fn seed_fixes_the_operations_for_any_number_of_clients() {
         (
             count("read"),
             count("update"),
-            measure["keys"]["hottest_1_percent_ratio"]
-                .as_f64()
-                .unwrap()
-                .to_bits(),
+            measure["keys"]["hottest_1_percent_ratio"].as_f64().unwrap().to_bits(),
         )
     };
     let first = counts("5", "1");
@@ -293,23 +225,12 @@ fn seed_fixes_the_operations_for_any_number_of_clients() {
 }
 
 #[test]
-fn an_open_loop_offers_its_rate_and_says_what_became_of_it() {
+fn open_loop_offers_its_rate_and_reports_the_outcome() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     for schedule in ["constant", "poisson"] {
-        let arguments = [
-            "--rate",
-            "500",
-            "--schedule",
-            schedule,
-            "--duration",
-            "2s",
-            "--format",
-            "json",
-        ];
-        let document = bench
-            .dyno(&reads(&responder.uri(), &arguments))
-            .expect(0)
-            .json();
+        let arguments =
+            ["--rate", "500", "--schedule", schedule, "--duration", "2s", "--format", "json"];
+        let document = bench.dyno(&reads(&responder.uri(), &arguments)).expect(0).json();
         let measure = phase(&document, "measure");
         assert_eq!(measure["offered_rate_per_s"], 500.0);
         let due = measure["arrivals"]["due"].as_u64().unwrap();
@@ -323,17 +244,13 @@ fn an_open_loop_offers_its_rate_and_says_what_became_of_it() {
 fn skew_counts_the_measure_phase_only() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let arguments = ["--rate", "1000", "--duration", "2s", "--format", "json"];
-    let mut arguments = reads(&responder.uri(), &arguments)
-        .iter()
-        .map(|&word| word.to_owned())
-        .collect::<Vec<_>>();
+    let mut arguments =
+        reads(&responder.uri(), &arguments).iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let warmup = arguments.iter().position(|word| word == "0s").unwrap();
     arguments[warmup] = "1s".into();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let document = bench.dyno(&arguments).expect(0).json();
-    let draws = phase(&document, "measure")["keys"]["draws"]
-        .as_u64()
-        .unwrap();
+    let draws = phase(&document, "measure")["keys"]["draws"].as_u64().unwrap();
     assert!((1_500..=2_000).contains(&draws), "{draws}");
 }
 
@@ -341,45 +258,25 @@ fn skew_counts_the_measure_phase_only() {
 fn the_driver_performs_the_same_operations() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = format!("{}?directConnection=true", responder.uri());
-    let arguments = [
-        "--operations",
-        "500",
-        "--format",
-        "json",
-        "--backend",
-        "driver",
-    ];
+    let arguments = ["--operations", "500", "--format", "json", "--backend", "driver"];
     let document = bench.dyno(&reads(&uri, &arguments)).expect(0).json();
-    assert_eq!(
-        phase(&document, "measure")["operations"]["read"]["count"].as_u64(),
-        Some(500)
-    );
+    assert_eq!(phase(&document, "measure")["operations"]["read"]["count"].as_u64(), Some(500));
     assert_eq!(document["plan"]["client"]["backend"], "driver");
 }
 
 #[test]
-fn an_interrupt_saves_what_was_measured_and_says_so() {
+fn interrupt_saves_the_measurements_and_is_reported() {
     for name in ["INT", "TERM"] {
         let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
         let uri = responder.uri();
         let mut child = bench.spawn(&reads(
             &uri,
-            &[
-                "--duration",
-                "10m",
-                "--rate",
-                "200",
-                "--out",
-                "r",
-                "--format",
-                "json",
-            ],
+            &["--duration", "10m", "--rate", "200", "--out", "r", "--format", "json"],
         ));
         wait_for_windows(&mut child, &bench.path("r"), 2);
         signal(&child, name);
-        let finished = Finished::from(child.wait_with_output().unwrap())
-            .expect(130)
-            .says("interrupted");
+        let finished =
+            Finished::from(child.wait_with_output().unwrap()).expect(130).says("interrupted");
         let document = finished.json();
         assert_eq!(document["status"], "partial");
         assert!(
@@ -399,16 +296,7 @@ fn a_server_that_hangs_does_not_keep_an_interrupted_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let mut child = bench.spawn(&reads(
         &responder.uri(),
-        &[
-            "--duration",
-            "10m",
-            "--clients",
-            "4",
-            "--out",
-            "r",
-            "--format",
-            "json",
-        ],
+        &["--duration", "10m", "--clients", "4", "--out", "r", "--format", "json"],
     ));
     wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.signal("STOP");
@@ -428,12 +316,9 @@ fn a_server_that_hangs_does_not_keep_an_interrupted_run() {
 #[test]
 fn a_second_interrupt_ends_at_once() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let mut child = bench.spawn(&reads(
-        &responder.uri(),
-        &["--duration", "10m", "--out", "r"],
-    ));
+    let mut child = bench.spawn(&reads(&responder.uri(), &["--duration", "10m", "--out", "r"]));
     wait_for_windows(&mut child, &bench.path("r"), 2);
-    // The answers that an orderly end would wait for do not come.
+    // Answers that a regular end would wait for do not arrive.
     responder.signal("STOP");
     let mut ended = None;
     wait_for("the end", || {
@@ -444,7 +329,7 @@ fn a_second_interrupt_ends_at_once() {
     });
     responder.signal("CONT");
     assert_eq!(ended.unwrap().code(), Some(130));
-    // An orderly end would have written its status.
+    // A regular end would have written its status.
     let document = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["status"], "running");
@@ -454,24 +339,14 @@ fn a_second_interrupt_ends_at_once() {
 #[test]
 fn a_report_into_a_device_does_not_replace_it() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "100", "--out", "r"],
-        ))
-        .expect(0);
-    bench
-        .dyno(&["report", "r", "--output", "/dev/full"])
-        .expect(3)
-        .says("`/dev/full`");
+    bench.dyno(&reads(&responder.uri(), &["--operations", "100", "--out", "r"])).expect(0);
+    bench.dyno(&["report", "r", "--output", "/dev/full"]).expect(3).says("`/dev/full`");
     let kind = std::fs::metadata("/dev/full").unwrap().file_type();
     assert!(!kind.is_file());
     std::os::unix::fs::symlink("there.md", bench.path("link.md")).unwrap();
     std::fs::write(bench.path("there.md"), "").unwrap();
     bench
-        .dyno(&[
-            "report", "r", "--format", "markdown", "--output", "link.md", "--force",
-        ])
+        .dyno(&["report", "r", "--format", "markdown", "--output", "link.md", "--force"])
         .expect(0);
     assert!(bench.path("link.md").is_symlink());
     assert!(std::fs::metadata(bench.path("there.md")).unwrap().len() > 100);
@@ -481,31 +356,15 @@ fn a_report_into_a_device_does_not_replace_it() {
 fn a_killed_run_is_readable_up_to_its_last_window() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
-    let mut child = bench.spawn(&reads(
-        &uri,
-        &["--duration", "10m", "--rate", "200", "--out", "r"],
-    ));
+    let mut child =
+        bench.spawn(&reads(&uri, &["--duration", "10m", "--rate", "200", "--out", "r"]));
     wait_for_windows(&mut child, &bench.path("r"), 3);
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
-    let document = bench
-        .dyno(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
     assert_eq!(document["status"], "partial");
-    assert!(
-        phase(&document, "measure")["operations"]["read"]["count"]
-            .as_u64()
-            .unwrap()
-            >= 500
-    );
-    assert!(
-        bench
-            .dyno(&["report", "r"])
-            .expect(0)
-            .stdout
-            .contains("partial")
-    );
+    assert!(phase(&document, "measure")["operations"]["read"]["count"].as_u64().unwrap() >= 500);
+    assert!(bench.dyno(&["report", "r"]).expect(0).stdout.contains("partial"));
 }
 
 #[test]
@@ -529,16 +388,7 @@ fn lost_server_ends_the_run_and_keeps_the_measurements() {
     let uri = responder.uri();
     let mut child = bench.spawn(&reads(
         &uri,
-        &[
-            "--duration",
-            "10m",
-            "--rate",
-            "200",
-            "--timeout",
-            "200ms",
-            "--out",
-            "r",
-        ],
+        &["--duration", "10m", "--rate", "200", "--timeout", "200ms", "--out", "r"],
     ));
     wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.kill();
@@ -546,16 +396,10 @@ fn lost_server_ends_the_run_and_keeps_the_measurements() {
         .expect(3)
         .says("error: ")
         .says("dyno report r");
-    let document = bench
-        .dyno(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
     assert_eq!(document["status"], "failed");
     assert!(
-        document["status_reason"]
-            .as_str()
-            .unwrap()
-            .contains("connect"),
+        document["status_reason"].as_str().unwrap().contains("connect"),
         "{}",
         document["status_reason"]
     );
@@ -586,12 +430,7 @@ impl<'a> SmallDisk<'a> {
             .arg(folder)
             .output()
             .is_ok_and(|output| output.status.success());
-        let skip = || {
-            Skip::new(
-                "no file system in memory",
-                "run as root to test a full disk",
-            )
-        };
+        let skip = || Skip::new("no file system in memory", "run as root to test a full disk");
         or_skip(mounted.then_some(SmallDisk(folder)).ok_or_else(skip))
     }
 }
@@ -614,9 +453,7 @@ fn full_disk_is_reported_before_the_run_starts() {
         };
         std::fs::write(disk.join("filler"), [0; 4096]).unwrap();
         let out = format!("{name}/r");
-        let finished = bench
-            .dyno(&reads(&uri, &["--operations", "100", "--out", &out]))
-            .expect(3);
+        let finished = bench.dyno(&reads(&uri, &["--operations", "100", "--out", &out])).expect(3);
         finished.says("No space left on device").says("hint: ");
         assert_eq!(names(&disk), ["filler"]);
     }
@@ -626,60 +463,36 @@ fn full_disk_is_reported_before_the_run_starts() {
 fn a_disk_that_fills_up_ends_the_run_and_keeps_what_fits() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let disk = bench.path("disk");
-    // The first documents fit, whatever the machine has to say of itself, and the records of some seconds.
+    // The first documents fit, even with a long machine description, and so do the records of a few seconds.
     let Some(_disk) = SmallDisk::mount(&disk, "64k") else {
         return;
     };
     let uri = responder.uri();
-    let finished = bench
-        .dyno(&reads(&uri, &["--duration", "10m", "--out", "disk/r"]))
-        .expect(3);
-    finished
-        .says("cannot record")
-        .says("No space left on device")
-        .says("free space");
-    let document = bench
-        .dyno(&["report", "disk/r", "--format", "json"])
-        .expect(0)
-        .json();
+    let finished = bench.dyno(&reads(&uri, &["--duration", "10m", "--out", "disk/r"])).expect(3);
+    finished.says("cannot record").says("No space left on device").says("free space");
+    let document = bench.dyno(&["report", "disk/r", "--format", "json"]).expect(0).json();
     assert!(
         ["failed", "partial"].contains(&document["status"].as_str().unwrap()),
         "{}",
         document["status"]
     );
-    assert!(
-        phase(&document, "measure")["operations"]["read"]["count"]
-            .as_u64()
-            .unwrap()
-            > 0
-    );
+    assert!(phase(&document, "measure")["operations"]["read"]["count"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_responder_whose_port_is_taken_says_so() {
+fn responder_reports_a_taken_port() {
     let (bench, responder) = (Bench::new(), Responder::start(&[]));
     let port = responder.address.rsplit(':').next().unwrap();
-    bench
-        .dyno(&["responder", "--port", port])
-        .expect(3)
-        .says(port)
-        .says("--port");
+    bench.dyno(&["responder", "--port", port]).expect(3).says(port).says("--port");
 }
 
 #[test]
 fn a_selfcheck_is_kept_and_goes_into_later_runs() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let check = bench
-        .dyno(&["selfcheck", "--duration", "300ms", "--format", "json"])
-        .expect(0)
-        .json();
+    let check =
+        bench.dyno(&["selfcheck", "--duration", "300ms", "--format", "json"]).expect(0).json();
     assert!(check["max_rate_per_core_per_s"].as_f64().unwrap() > 1000.0);
-    assert!(
-        check["closed_loop"]["cpu_us_per_operation"]
-            .as_f64()
-            .unwrap()
-            > 0.0
-    );
+    assert!(check["closed_loop"]["cpu_us_per_operation"].as_f64().unwrap() > 0.0);
     let offered: Vec<_> = check["constant_rates"]
         .as_array()
         .unwrap()
@@ -689,10 +502,7 @@ fn a_selfcheck_is_kept_and_goes_into_later_runs() {
     assert_eq!(offered, [1_000.0, 10_000.0, 20_000.0]);
     assert_eq!(names(&bench.path("state")), ["selfcheck.json"]);
     let run = bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "100", "--format", "json"],
-        ))
+        .dyno(&reads(&responder.uri(), &["--operations", "100", "--format", "json"]))
         .expect(0)
         .json();
     assert_eq!(run["selfcheck"], check);
@@ -710,31 +520,11 @@ fn trace_window_keeps_the_output_of_another_program() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let trace =
         "trap 'echo asked; exit 0' INT; echo $DYNO_CLIENT_PID; while :; do sleep 0.02; done";
-    let arguments = [
-        "--duration",
-        "1s",
-        "--trace",
-        trace,
-        "--out",
-        "r",
-        "--format",
-        "json",
-    ];
-    let document = bench
-        .dyno(&reads(&responder.uri(), &arguments))
-        .expect(0)
-        .json();
-    run_schema()
-        .validate(&document)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let arguments = ["--duration", "1s", "--trace", trace, "--out", "r", "--format", "json"];
+    let document = bench.dyno(&reads(&responder.uri(), &arguments)).expect(0).json();
+    run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
     let record = &document["traces"][0];
-    assert!(
-        record["outcome"]
-            .as_str()
-            .unwrap()
-            .contains("exit status: 0"),
-        "{record}"
-    );
+    assert!(record["outcome"].as_str().unwrap().contains("exit status: 0"), "{record}");
     let length_s = record["end_s"].as_f64().unwrap() - record["start_s"].as_f64().unwrap();
     assert!(length_s >= 0.8, "{record}");
     let printed = std::fs::read_to_string(bench.path("r/traces/trace/output.raw.log")).unwrap();
@@ -767,8 +557,9 @@ fn trace_takes_any_shell_command_and_reports_its_failure() {
     };
     let reported = |finished: Finished| {
         let document = finished.expect(0).json();
-        let caveats = document["caveats"].as_array().unwrap().clone();
-        let failed = caveats
+        let failed = document["caveats"]
+            .as_array()
+            .unwrap()
             .iter()
             .filter(|caveat| caveat["code"] == "trace-failed");
         let faults = failed.filter_map(|caveat| caveat["values"]["fault"].as_str());
@@ -780,14 +571,12 @@ fn trace_takes_any_shell_command_and_reports_its_failure() {
     let failed = reported(run("FOO=1 no-such-program", "failed"));
     assert!(failed[0].contains("exit status: 127"), "{failed:?}");
     assert!(failed[0].contains("not found"), "{failed:?}");
-    run("no-such-program", "missing")
-        .expect(3)
-        .says("`no-such-program`");
+    run("no-such-program", "missing").expect(3).says("`no-such-program`");
     assert!(!bench.path("missing").exists());
 }
 
 #[test]
-fn nothing_of_a_trace_is_left_when_the_program_is_killed() {
+fn trace_programs_end_when_dyno_is_killed() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let marked = bench.path("its-input");
     std::fs::write(&marked, "").unwrap();
@@ -815,17 +604,10 @@ fn file_size_limit_ends_the_run_like_a_full_disk() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let run = reads(&uri, &["--duration", "10m", "--out", "r"]);
-    // In blocks of 1 KiB: the document of the run fits, whatever it says of the machine.
-    let limited = [
-        &[
-            "-c",
-            "ulimit -f 64; exec \"$@\"",
-            "limited",
-            env!("CARGO_BIN_EXE_dyno"),
-        ],
-        &run[..],
-    ]
-    .concat();
+    // In blocks of 1 KiB: the run document fits even with a long machine description.
+    let limited =
+        [&["-c", "ulimit -f 64; exec \"$@\"", "limited", env!("CARGO_BIN_EXE_dyno")], &run[..]]
+            .concat();
     let mut command = bench.command_of(std::path::Path::new("bash"), &limited);
     let finished = Finished::from(command.output().unwrap()).expect(3);
     finished.says("cannot record").says("File too large");

@@ -1,4 +1,4 @@
-//! Times in which nothing succeeds: the server is away or silent, or the client itself stood still.
+//! Outages, during which nothing succeeds: the server is away or silent, or the client itself stood still.
 
 use crate::common::{Bench, Finished, Responder, reads, signal, wait_for_windows};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const AWAY: Duration = Duration::from_secs(2);
 
-/// Begins a run of reads for eight seconds and waits until it is under way.
+/// Starts a run of reads for eight seconds and waits until it is under way.
 fn begun(bench: &Bench, uri: &str) -> Child {
     let more = [
         "--duration",
@@ -27,7 +27,7 @@ fn begun(bench: &Bench, uri: &str) -> Child {
     child
 }
 
-/// The report of a run that has ended with status 0.
+/// The report of a run that ended with status 0.
 #[track_caller]
 fn report(bench: &Bench, child: Child) -> Value {
     Finished::from(child.wait_with_output().unwrap()).expect(0);
@@ -35,13 +35,11 @@ fn report(bench: &Bench, child: Child) -> Value {
     bench.dyno(&report).expect(0).json()
 }
 
-/// The only outage, with its length in seconds and the code of its cause.
+/// The only outage: its length in seconds, and the code of its cause.
 #[track_caller]
 fn outage(report: &Value) -> (f64, &str) {
     let outages = report["analysis"]["outages"].as_array().unwrap();
-    let [one] = outages.as_slice() else {
-        panic!("{outages:?}")
-    };
+    let [one] = outages.as_slice() else { panic!("{outages:?}") };
     let time = |name: &str| one[name].as_f64().unwrap();
     let code = one["cause"]["code"].as_str().unwrap();
     let findings = report["analysis"]["findings"].as_array().unwrap();
@@ -49,7 +47,7 @@ fn outage(report: &Value) -> (f64, &str) {
     let asks_for_load = |finding: &Value| finding["code"] == "more-clients-could-raise";
     assert!(!findings.iter().any(asks_for_load), "{findings:?}");
     let headline = &report["analysis"]["verdict"]["headline"]["code"];
-    // Where the cause is unknown, strangers on this machine may be one.
+    // If the cause is unknown, other programs on this machine may be the cause.
     assert!(
         headline.is_null() || headline == "outage-verdict" || code == "outage-cause.unknown",
         "{headline}"
@@ -58,8 +56,7 @@ fn outage(report: &Value) -> (f64, &str) {
 }
 
 fn caveat<'a>(report: &'a Value, kind: &str) -> Option<&'a Value> {
-    let caveats = report["caveats"].as_array().unwrap();
-    caveats.iter().find(|caveat| caveat["kind"] == kind)
+    report["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == kind)
 }
 
 #[test]
@@ -71,7 +68,7 @@ fn a_server_that_was_restarted_is_an_outage_and_is_counted() {
     let child = begun(&bench, &uri);
     first.kill();
     sleep(AWAY);
-    // A tenth of the documents is gone.
+    // A tenth of the documents is lost.
     let _second = Responder::start(&["--port", port, "--documents", "900"]);
     let found = report(&bench, child);
     let (length_s, cause) = outage(&found);
@@ -107,7 +104,7 @@ fn stopped_client_is_a_caveat_and_the_cause_of_the_outage() {
     sleep(AWAY);
     signal(&child, "CONT");
     let found = report(&bench, child);
-    let said = caveat(&found, "client_stopped").expect("it stood still");
+    let said = caveat(&found, "client_stopped").expect("the client stood still");
     let total_s = said["values"]["total"]["value"].as_f64().unwrap();
     assert!((1.5..4.0).contains(&total_s), "{total_s}");
     let stop = &said["values"]["stops"][0]["values"];

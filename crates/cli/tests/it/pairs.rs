@@ -1,4 +1,4 @@
-//! Several servers of one run: together, one by one, and when one of them dies.
+//! Several servers in one run: together, one by one, and if one of them dies.
 
 use crate::common::lab::Lab;
 use crate::common::{Bench, Finished, processes_with, run_schema, wait_for, wait_for_windows};
@@ -26,11 +26,10 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn measure(phases: &Value) -> &Value {
-    let mut phases = phases.as_array().unwrap().iter();
-    phases.find(|phase| phase["name"] == "measure").unwrap()
+    phases.as_array().unwrap().iter().find(|phase| phase["name"] == "measure").unwrap()
 }
 
-/// What a client of the Workload Services Framework would have printed.
+/// The log that a client of the Workload Services Framework would have printed.
 fn log_of(bench: &Bench, server: usize) -> String {
     let export = ["export", "r", "--to", "wsf-logs", "--output", "logs"];
     bench.dyno(&export).expect(0);
@@ -38,7 +37,7 @@ fn log_of(bench: &Bench, server: usize) -> String {
     std::fs::read_to_string(log).unwrap()
 }
 
-/// Operations of the measure phase by the start of their window.
+/// Successful operations of the measure phase, by the start of their window.
 fn succeeded(run: &Path) -> BTreeMap<u64, u64> {
     let text = std::fs::read_to_string(run.join("series/intervals.csv")).unwrap();
     let mut lines = text.lines();
@@ -60,53 +59,37 @@ fn paired_servers_are_reported_together_and_separately() {
         return;
     }
     let bench = Bench::new();
-    let document = bench
-        .dyno(&run(&["--duration", "3s", "--format", "json"]))
-        .expect(0)
-        .json();
-    run_schema()
-        .validate(&document)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let document = bench.dyno(&run(&["--duration", "3s", "--format", "json"])).expect(0).json();
+    run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
     let instances = document["instances"].as_array().unwrap();
     assert_eq!(instances.len(), 2);
-    assert_ne!(
-        instances[0]["server"]["address"],
-        instances[1]["server"]["address"]
-    );
+    assert_ne!(instances[0]["server"]["address"], instances[1]["server"]["address"]);
     assert_eq!(document["server"]["documents"], 2000);
     let rate = |phase: &Value| phase["achieved_rate_per_s"].as_f64().unwrap();
-    let parts: f64 = instances
-        .iter()
-        .map(|instance| rate(measure(&instance["phases"])))
-        .sum();
+    let parts: f64 = instances.iter().map(|instance| rate(measure(&instance["phases"]))).sum();
     let whole = rate(measure(&document["phases"]));
-    assert!(
-        (whole / parts - 1.0).abs() < 1e-9,
-        "{whole} against {parts}"
-    );
-    // So are the figures of all and the demands of both servers.
+    assert!((whole / parts - 1.0).abs() < 1e-9, "{whole} against {parts}");
+    // The figures of the whole run and the demands of both servers are merged as well.
     let figures = &document["analysis"]["figures"];
     assert_eq!(figures["clients"], 8);
-    let demands = figures["demands"].as_array().unwrap();
-    let server = demands.iter().find(|one| one["name"] == "server CPU");
+    let server =
+        figures["demands"].as_array().unwrap().iter().find(|one| one["name"] == "server CPU");
     let demand_s = server.unwrap()["demand_s"].as_f64().unwrap();
     assert!(demand_s > 0.0);
-    assert!(
-        document["analysis"]["bottleneck"]["bound_per_s"]
-            .as_f64()
-            .unwrap()
-            > 0.0
-    );
-    // Of one instance alone only the client's part is known.
+    assert!(document["analysis"]["bottleneck"]["bound_per_s"].as_f64().unwrap() > 0.0);
+    // For a single instance only the client's part is known.
     let one = ["report", "r/instances/1", "--format", "json"];
     let one = bench.dyno(&one).expect(0).json();
-    let mut findings = one["analysis"]["findings"].as_array().unwrap().iter();
     assert!(
-        findings.any(|finding| finding["code"] == "server-not-watched"),
+        one["analysis"]["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|finding| finding["code"] == "server-not-watched"),
         "{}",
         one["analysis"]
     );
-    // The sum holds in every window, not only over all.
+    // The sum holds in every window, not only in total.
     let merged = succeeded(&bench.path("r"));
     let of = |number: &str| succeeded(&bench.path("r/instances").join(number));
     let (first, second) = (of("0"), of("1"));
@@ -114,10 +97,7 @@ fn paired_servers_are_reported_together_and_separately() {
         assert_eq!(*count, first[start_ns] + second[start_ns]);
     }
     assert!(!bench.path("r/server-data").exists());
-    assert_eq!(
-        processes_with(bench.path("r").to_str().unwrap()),
-        Vec::<u32>::new()
-    );
+    assert_eq!(processes_with(bench.path("r").to_str().unwrap()), Vec::<u32>::new());
     bench
         .dyno(&["report", "r/instances/1"])
         .expect(0)
@@ -125,24 +105,14 @@ fn paired_servers_are_reported_together_and_separately() {
         .contains("complete")
         .then_some(())
         .unwrap();
-    // A batch of documents is no insert, and what scripts read does not call it one.
+    // A batch of documents is not an insert, and the log for scripts does not call it one.
     let log = log_of(&bench, 1);
     assert!(log.starts_with("JOB_INDEX is 1\n"), "{log}");
     assert!(log.contains("[INSERT BATCH OF 100], Avera"), "{log}");
     assert!(!log.contains("[INSERT]"), "{log}");
-    let one = [
-        "export",
-        "r/instances/1",
-        "--to",
-        "wsf-logs",
-        "--output",
-        "one",
-    ];
+    let one = ["export", "r/instances/1", "--to", "wsf-logs", "--output", "one"];
     let run = bench.path("r").canonicalize().unwrap();
-    bench
-        .dyno(&one)
-        .expect(2)
-        .says(&format!("`{}`", run.display()));
+    bench.dyno(&one).expect(2).says(&format!("`{}`", run.display()));
     assert!(!bench.path("one").exists());
     let whole = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(whole.contains("Instances") && whole.contains("merged histograms"));
@@ -164,9 +134,7 @@ fn killed_server_of_a_pair_is_named_and_the_record_is_kept() {
                 .is_ok_and(|name| name.starts_with("secantusd"))
         })
         .unwrap();
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &server.to_string()])
-        .status();
+    let killed = std::process::Command::new("kill").args(["-9", &server.to_string()]).status();
     assert!(killed.unwrap().success());
     Finished::from(child.wait_with_output().unwrap())
         .expect(3)
@@ -174,14 +142,9 @@ fn killed_server_of_a_pair_is_named_and_the_record_is_kept() {
         .says("(signal: 9")
         .says("last output");
     let place = bench.path("r/server-data");
-    wait_for("the end of all servers", || {
-        processes_with(place.to_str().unwrap()).is_empty()
-    });
+    wait_for("the end of all servers", || processes_with(place.to_str().unwrap()).is_empty());
     assert!(!place.exists());
-    let document = bench
-        .dyno(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
     assert_eq!(document["status"], "failed");
     assert_eq!(document["instances"].as_array().unwrap().len(), 2);
     bench.dyno(&["report", "r/instances/0"]).expect(0);
@@ -192,16 +155,7 @@ fn killed_server_of_a_pair_is_named_and_the_record_is_kept() {
 
 #[test]
 fn running_servers_cannot_be_pairs() {
-    Bench::new()
-        .dyno(&[
-            "run",
-            "a",
-            "--pairs",
-            "2",
-            "--uri",
-            "mongodb://127.0.0.1:1/",
-        ])
-        .expect(2);
+    Bench::new().dyno(&["run", "a", "--pairs", "2", "--uri", "mongodb://127.0.0.1:1/"]).expect(2);
     Bench::new().dyno(&["run", "a", "--pairs", "0"]).expect(2);
 }
 
@@ -211,38 +165,20 @@ fn servers_are_put_on_their_cpus_and_the_record_says_so() {
         return;
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let first = allowed.trim().split([',', '-']).next().unwrap().to_owned();
     let placement = format!("cores={first} client=none");
     let bench = Bench::new();
-    let fixed = [
-        "run",
-        "read",
-        "--records",
-        "500",
-        "--warmup",
-        "0s",
-        "--operations",
-        "2000",
-    ];
+    let fixed = ["run", "read", "--records", "500", "--warmup", "0s", "--operations", "2000"];
     let more = ["--placement", &placement, "--format", "json", "--out", "r"];
     let document = bench.dyno(&[&fixed[..], &more].concat()).expect(0).json();
-    run_schema()
-        .validate(&document)
-        .unwrap_or_else(|error| panic!("{error}"));
-    let threads = document["placement"]["achieved"][0]["threads"]
-        .as_array()
-        .unwrap();
+    run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
+    let threads = document["placement"]["achieved"][0]["threads"].as_array().unwrap();
+    assert!(threads.iter().all(|group| group["cpus"] == first.as_str()), "{threads:?}");
     assert!(
-        threads.iter().all(|group| group["cpus"] == first.as_str()),
-        "{threads:?}"
-    );
-    let caveats = document["caveats"].as_array().unwrap();
-    assert!(
-        caveats
+        document["caveats"]
+            .as_array()
+            .unwrap()
             .iter()
             .all(|caveat| caveat["kind"] != "server_setting")
     );
@@ -251,20 +187,9 @@ fn servers_are_put_on_their_cpus_and_the_record_says_so() {
 #[test]
 fn impossible_placement_is_refused_before_anything_starts() {
     let bench = Bench::new();
+    bench.dyno(&["run", "a", "--placement", "spred", "--out", "r"]).expect(2);
     bench
-        .dyno(&["run", "a", "--placement", "spred", "--out", "r"])
-        .expect(2);
-    bench
-        .dyno(&[
-            "run",
-            "a",
-            "--pairs",
-            "64",
-            "--placement",
-            "cores-per-instance=64",
-            "--out",
-            "r",
-        ])
+        .dyno(&["run", "a", "--pairs", "64", "--placement", "cores-per-instance=64", "--out", "r"])
         .expect(2)
         .says("hint:");
     assert!(!bench.path("r").exists());
@@ -293,11 +218,7 @@ fn server_plan_shows_the_servers_a_start_would_create() {
     assert!(set.contains("`arbiter-0`: 256 MiB"), "{set}");
     let given = shown(&["--pairs", "2", "--cache", "100MiB"]);
     assert!(given.contains("`pair-1`: 100 MiB"), "{given}");
-    std::fs::write(
-        bench.path("lab.toml"),
-        "base = \"a\"\n[server]\npairs = 3\n",
-    )
-    .unwrap();
+    std::fs::write(bench.path("lab.toml"), "base = \"a\"\n[server]\npairs = 3\n").unwrap();
     let plan = shown(&["lab.toml"]);
     assert!(plan.contains("`pair-2`"), "{plan}");
 }
@@ -308,9 +229,7 @@ fn server_status_reports_the_placement() {
         return;
     }
     let bench = Bench::new();
-    bench
-        .dyno(&["server", "start", "--placement", "cores=0"])
-        .expect(0);
+    bench.dyno(&["server", "start", "--placement", "cores=0"]).expect(0);
     let state = bench.dyno(&["server", "status", "--format", "json"]);
     let human = bench.dyno(&["server", "status"]);
     bench.dyno(&["server", "stop"]).expect(0);

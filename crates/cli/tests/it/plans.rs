@@ -1,5 +1,5 @@
-//! Every built-in plan, with every verb that takes it, on every kind of server: a dry run resolves it, or says why the run
-//! would be refused. And a dry run refuses what the run refuses.
+//! Every built-in plan, with every verb that takes it, on every kind of server: a dry run resolves the plan, or prints why the
+//! run would be refused. A dry run refuses the same plans as the run.
 
 use crate::common::lab::Lab;
 use crate::common::{Bench, Finished, tracing};
@@ -7,7 +7,7 @@ use dyno_plan::builtin;
 use dyno_testkit::fault::is_root;
 use dyno_testkit::{embedded_program, mongod_program, or_skip};
 
-/// Nobody listens there, and a dry run asks nobody.
+/// No process listens there, and a dry run does not connect.
 const NOBODY: &str = "mongodb://127.0.0.1:1/";
 
 /// Ways to name a server.
@@ -18,7 +18,7 @@ enum Kind {
     Uri,
 }
 
-/// A dry run, and how it is refused on purpose: exit code and a token of the error.
+/// A dry run and its expected refusal, if any: exit code and a token of the error.
 struct Case {
     verb: Vec<&'static str>,
     plan: &'static str,
@@ -26,7 +26,7 @@ struct Case {
     refused: Option<(i32, &'static str)>,
 }
 
-/// The verbs of workloads, with what they cannot do without.
+/// Workload verbs with their required options.
 fn workload_verbs() -> Vec<Vec<&'static str>> {
     vec![
         vec!["run"],
@@ -44,15 +44,11 @@ fn cases(can_trace: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in [Kind::Embedded, Kind::Mongod, Kind::Uri] {
         let verbs = workload_verbs();
-        let workloads = verbs
-            .iter()
-            .flat_map(|verb| builtin::names().map(move |plan| (verb.clone(), plan)));
-        let index_builds = builtin::INDEX_BUILDS
-            .names()
-            .map(|plan| (vec!["index-build"], plan));
-        let messages = builtin::TAILS
-            .names()
-            .map(|plan| (vec!["tail", "--producer", "wire"], plan));
+        let workloads =
+            verbs.iter().flat_map(|verb| builtin::names().map(move |plan| (verb.clone(), plan)));
+        let index_builds = builtin::INDEX_BUILDS.names().map(|plan| (vec!["index-build"], plan));
+        let messages =
+            builtin::TAILS.names().map(|plan| (vec!["tail", "--producer", "wire"], plan));
         let suites = builtin::suites().map(|plan| (vec!["run"], plan));
         for (verb, plan) in workloads.chain(index_builds).chain(messages).chain(suites) {
             let starts_servers = verb[0] == "server";
@@ -75,18 +71,13 @@ fn cases(can_trace: bool) -> Vec<Case> {
                 _ => None,
             };
             let refused = refused.or_else(|| suite_refusal(plan, kind));
-            cases.push(Case {
-                verb,
-                plan,
-                kind,
-                refused,
-            });
+            cases.push(Case { verb, plan, kind, refused });
         }
     }
     cases
 }
 
-/// Why a suite cannot be run there: what it compares is missing.
+/// The refusal of a suite on a server without the compared feature.
 fn suite_refusal(plan: &str, kind: Kind) -> Option<(i32, &'static str)> {
     match (plan, kind) {
         ("replica-set-compare", Kind::Embedded) => Some((2, "`server.topology` = `replica-set=3`")),
@@ -102,7 +93,7 @@ fn suite_refusal(plan: &str, kind: Kind) -> Option<(i32, &'static str)> {
 fn dry_run(bench: &Bench, mongod: &str, case: &Case) -> Finished {
     let mut arguments = case.verb.clone();
     arguments.push(case.plan);
-    // The versions of this suite are not installed here, and one program by two paths is two values as well.
+    // The versions of this suite are not installed here, and two paths of one program count as two values.
     let twice = format!("server.mongod={mongod};/{mongod}");
     match case.kind {
         Kind::Mongod if case.plan == "version-compare" => {
@@ -131,11 +122,7 @@ fn try_all(bench: &Bench, mongod: &str) {
             None => assert_eq!(finished.code, Some(0), "{name}: {}", finished.stderr),
             Some((code, words)) => {
                 assert_eq!(finished.code, Some(code), "{name}: {}", finished.stderr);
-                assert!(
-                    finished.stderr.contains(words),
-                    "{name}: {}",
-                    finished.stderr
-                );
+                assert!(finished.stderr.contains(words), "{name}: {}", finished.stderr);
             }
         }
     }
@@ -182,17 +169,17 @@ fn storage_compare_settings_follow_the_server_kind() {
     assert_eq!((embedded, mongod), (201_327, 805_307));
 }
 
-/// A network card that no machine has.
+/// A network card that does not exist on any machine.
 const CARD: &str = "no-such-card";
 
-/// A dry run of these arguments, and the run itself, are refused alike.
+/// Checks that a dry run with these arguments and the run itself are refused with the same message.
 #[track_caller]
 fn refused_alike(bench: &Bench, arguments: &[&str], code: i32, words: &str) {
     let dry = bench.dyno(&[arguments, &["--dry-run"]].concat());
     let dry = dry.expect(code).says(words);
     let wet = bench.dyno(arguments).expect(code).says(words);
-    // A run prints its progress before the error. Free space differs from one to the other, and so does the list of network cards,
-    // which hosts of other tests add and remove.
+    // A run prints its progress before the error. Free space differs between the two, and so does the list of network cards,
+    // because tests of hosts add and remove cards.
     let error = |finished: &Finished| {
         let (_, error) = finished.stderr.split_once("error: ").unwrap();
         let (reason, hint) = error.split_once("hint: ").unwrap_or((error, ""));
@@ -211,54 +198,26 @@ fn dry_run_refuses_what_the_start_of_a_mongod_refuses() {
     for (more, words) in [
         (&["--cache", "64MiB"][..], "256 MiB"),
         (&["--set", "server.journal=false"], "`server.journal`"),
-        (
-            &["--set", "server.storage_engine=in-memory"],
-            "`server.storage_engine`",
-        ),
+        (&["--set", "server.storage_engine=in-memory"], "`server.storage_engine`"),
         (&["--set", "server.journal_commit_interval=2s"], "500 ms"),
-        (
-            &["--topology", "replica-set=3,priorities=1/2"],
-            "priorities",
-        ),
+        (&["--topology", "replica-set=3,priorities=1/2"], "priorities"),
         (&["--placement", "cores-per-instance=4096"], "too few cores"),
     ] {
         refused_alike(bench, &with(more), 2, words);
     }
-    // Data of others is in the folder.
+    // The folder contains data of others.
     std::fs::create_dir(bench.path("data")).unwrap();
     std::fs::write(bench.path("data/letter.txt"), "hello").unwrap();
     refused_alike(bench, &with(&["--data-dir", "data"]), 3, "/data`");
-    // Programs that are none, or another one.
+    // A missing program, and a program that is not a `mongod`.
     refused_alike(bench, &["run", "a", "--mongod", "nowhere"], 3, "nowhere");
     refused_alike(bench, &["run", "a", "--mongod", "/bin/ls"], 3, "/bin/ls");
-    // Also of the points of an experiment, before the first one runs.
-    let sweep = [
-        "sweep",
-        "c",
-        "--mongod",
-        mongod,
-        "--set",
-        "server.cache=256MiB,1MiB",
-    ];
+    // Points of an experiment are checked before the first one runs.
+    let sweep = ["sweep", "c", "--mongod", mongod, "--set", "server.cache=256MiB,1MiB"];
     refused_alike(bench, &sweep, 2, "256 MiB");
-    let ab = [
-        "ab",
-        "c",
-        "--mongod",
-        mongod,
-        "--set",
-        "server.journal=false",
-    ];
+    let ab = ["ab", "c", "--mongod", mongod, "--set", "server.journal=false"];
     refused_alike(bench, &ab, 2, "`server.journal`");
-    let tail = [
-        "tail",
-        "--producer",
-        "wire",
-        "--mongod",
-        mongod,
-        "--cache",
-        "1MiB",
-    ];
+    let tail = ["tail", "--producer", "wire", "--mongod", mongod, "--cache", "1MiB"];
     refused_alike(bench, &tail, 2, "256 MiB");
     let plan = ["server", "plan", "--mongod", mongod, "--cache", "1MiB"];
     bench.dyno(&plan).expect(2).says("256 MiB");
@@ -278,42 +237,13 @@ fn dry_run_refuses_what_the_run_refuses_before_connecting() {
     std::fs::create_dir(bench.path("old")).unwrap();
     std::fs::write(bench.path("old/run.json"), "{}").unwrap();
     refused_alike(&bench, &with(&["--out", "old"]), 2, "`run.json`");
-    let least = [
-        "soak",
-        "a",
-        "--uri",
-        NOBODY,
-        "--least-free",
-        "1000TiB",
-        "--out",
-        "r",
-    ];
+    let least = ["soak", "a", "--uri", NOBODY, "--least-free", "1000TiB", "--out", "r"];
     refused_alike(&bench, &least, 3, "`--least-free`");
-    let elsewhere = [
-        "run",
-        "a",
-        "--uri",
-        "mongodb://db.invalid/",
-        "--set",
-        "data.page_cache=drop",
-    ];
+    let elsewhere = ["run", "a", "--uri", "mongodb://db.invalid/", "--set", "data.page_cache=drop"];
     refused_alike(&bench, &elsewhere, 2, "`data.page_cache`");
-    let reading = [
-        "run",
-        "a",
-        "--uri",
-        "mongodb://127.0.0.1:1/?readPreference=secondary",
-    ];
+    let reading = ["run", "a", "--uri", "mongodb://127.0.0.1:1/?readPreference=secondary"];
     refused_alike(&bench, &reading, 2, "readPreference");
-    let tail = [
-        "tail",
-        "--producer",
-        "wire",
-        "--consumer",
-        "no-such-driver",
-        "--uri",
-        NOBODY,
-    ];
+    let tail = ["tail", "--producer", "wire", "--consumer", "no-such-driver", "--uri", NOBODY];
     refused_alike(&bench, &tail, 2, "no-such-driver");
 }
 
@@ -321,17 +251,11 @@ fn dry_run_refuses_what_the_run_refuses_before_connecting() {
 fn load_settings_are_refused_for_index_builds_and_messages() {
     let bench = Bench::new();
     let exporter = "observe.exporters=[{name=\"node\",url=\"http://127.0.0.1:1/metrics\"}]";
-    for verb in [
-        &["index-build", "shuffled"][..],
-        &["tail", "--producer", "wire"],
-    ] {
+    for verb in [&["index-build", "shuffled"][..], &["tail", "--producer", "wire"]] {
         for (setting, key) in [
             (exporter, "`observe.exporters`"),
             ("client.think_time=5ms", "`client.think_time`"),
-            (
-                "schedule={kind=\"constant\",rate_per_s=5}",
-                "`schedule.kind`",
-            ),
+            ("schedule={kind=\"constant\",rate_per_s=5}", "`schedule.kind`"),
         ] {
             let arguments = [verb, &["--uri", NOBODY, "--set", setting]].concat();
             refused_alike(&bench, &arguments, 2, key);
@@ -342,34 +266,13 @@ fn load_settings_are_refused_for_index_builds_and_messages() {
 #[test]
 fn dry_run_refuses_what_an_index_build_refuses() {
     let Some(bench) = tracing() else { return };
-    let elsewhere = [
-        "index-build",
-        "shuffled",
-        "--uri",
-        "mongodb://db.invalid/",
-        "--warm",
-    ];
+    let elsewhere = ["index-build", "shuffled", "--uri", "mongodb://db.invalid/", "--warm"];
     refused_alike(&bench, &elsewhere, 2, "db.invalid");
-    let disk = [
-        "index-build",
-        "shuffled",
-        "--uri",
-        NOBODY,
-        "--warm",
-        "--storage",
-        "xfs on loop:1GiB",
-    ];
+    let disk =
+        ["index-build", "shuffled", "--uri", NOBODY, "--warm", "--storage", "xfs on loop:1GiB"];
     refused_alike(&bench, &disk, 2, "`server.storage`");
     std::fs::create_dir(bench.path("full")).unwrap();
     std::fs::write(bench.path("full/file"), "").unwrap();
-    let full = [
-        "index-build",
-        "shuffled",
-        "--uri",
-        NOBODY,
-        "--warm",
-        "--out",
-        "full",
-    ];
+    let full = ["index-build", "shuffled", "--uri", NOBODY, "--warm", "--out", "full"];
     refused_alike(&bench, &full, 2, "`full`");
 }

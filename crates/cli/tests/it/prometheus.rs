@@ -1,5 +1,5 @@
-//! A real Prometheus reads a run that goes on and a real `node_exporter`, and every query of every panel in
-//! `deploy/grafana/` is asked of it.
+//! A real Prometheus reads a run in progress and a real `node_exporter`, and answers every query of every panel in
+//! `deploy/grafana/`.
 
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{Bench, Responder, reads, signal, wait_for};
@@ -11,37 +11,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts of metrics' names that a machine may lack all the time. Queries about them must be valid all the same, and the
-/// description of their panel says when they have no data.
+/// Prefixes of metrics that a machine may always lack. Queries about them must still be valid, and the panel's description says
+/// when they have no data.
 const MAY_BE_ABSENT: [&str; 2] = ["dyno_cgroup_cpu_", "dyno_temperature_"];
 
-/// The start of a metric's name that is absent where no disk has a cache of its own, which is flushed.
+/// Prefix of a metric that is absent if no disk flushes a cache of its own.
 const OF_FLUSHES: &str = "dyno_disk_flush_await";
 
 /// Longest time until all queries find data.
 const DATA_LIMIT: Duration = Duration::from_secs(120);
 
-/// A program of Debian's packages of Prometheus.
+/// A program from Debian's Prometheus packages.
 fn program(name: &str) -> Result<PathBuf, Skip> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name));
     let missing = || Skip::new(format!("no `{name}`"), "run `scripts/setup.sh test`");
-    found
-        .into_iter()
-        .find(|path| path.is_file())
-        .ok_or_else(missing)
+    found.into_iter().find(|path| path.is_file()).ok_or_else(missing)
 }
 
-/// A program that serves on a port of this machine. It ends with this.
+/// A program that listens on a port of this machine, ended when this value is dropped.
 struct Service {
     child: Child,
     port: u16,
 }
 
 impl Service {
-    /// Starts it with its address as the last argument, and waits until it answers to this path.
+    /// Starts the program with its address as the last argument, and waits until it answers on this path.
     fn start(command: &mut Command, folder: &Path, path: &str) -> Service {
-        // It does not say which port it took, so it is told one that was free just now.
+        // The program does not print the port it took, so it gets a port that was free just now.
         let port = free_port();
         let child = command
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
@@ -63,7 +60,7 @@ impl Drop for Service {
     }
 }
 
-/// Writes to the disk below the build, and reads from it past the memory of the machine, until it is dropped.
+/// Writes to the disk below the build, and reads from it with direct I/O, until dropped.
 struct BusyDisk(Child);
 
 impl BusyDisk {
@@ -74,7 +71,7 @@ impl BusyDisk {
                 dd if=$file of=/dev/null bs=4k count=64 iflag=direct
                 sleep 0.3
             done";
-        // It ends with the test as well if that is killed.
+        // It also ends if the test is killed.
         let test = std::process::id().to_string();
         let mut command = Command::new("sh");
         command.args(["-c", work, "sh", env!("CARGO_TARGET_TMPDIR"), &test]);
@@ -97,7 +94,7 @@ fn flushes() -> u64 {
     text.lines().filter_map(of_disk).sum()
 }
 
-/// Inventory of a fleet whose machines are all this one.
+/// Inventory of a fleet with this machine as every host.
 const INVENTORY: &str = "
 clients:
   hosts:
@@ -115,7 +112,7 @@ observers:
 struct Prometheus(Service);
 
 impl Prometheus {
-    /// With the configuration that is deployed, but for the ports.
+    /// Starts it with the deployed configuration, except for the ports.
     fn start(program: &Path, folder: &Path, dyno: u16, node: u16) -> Prometheus {
         let deployed = project_dir().join("deploy/prometheus/prometheus.yml");
         let mut configuration = fs::read_to_string(deployed).unwrap();
@@ -132,21 +129,18 @@ impl Prometheus {
         let mut command = Command::new(program);
         command
             .arg(format!("--config.file={}", file.display()))
-            .arg(format!(
-                "--storage.tsdb.path={}",
-                folder.join("tsdb").display()
-            ))
+            .arg(format!("--storage.tsdb.path={}", folder.join("tsdb").display()))
             .arg("--log.level=warn");
         Prometheus(Service::start(&mut command, folder, "/-/ready"))
     }
 
-    /// Whether the last reading of this job, and of this machine, was good.
+    /// Whether the last scrape of this job on this machine succeeded.
     fn is_up(&self, labels: &str) -> bool {
         let values = self.ask(&format!("up{{{labels}}}")).unwrap();
         values.last() == Some(&1.0)
     }
 
-    /// Asks for a query over the last minute: the values, or why it is not valid.
+    /// Runs a query over the last minute: the values, or the error.
     fn ask(&self, query: &str) -> Result<Vec<f64>, String> {
         let now = jiff::Timestamp::now().as_second();
         let path = format!(
@@ -181,7 +175,7 @@ fn encoded(text: &str) -> String {
 /// A query of a dashboard.
 #[derive(Debug)]
 struct Asked {
-    /// The panel that it is from.
+    /// The panel that contains the query.
     place: String,
     query: String,
 }
@@ -192,7 +186,7 @@ impl Asked {
     }
 }
 
-/// Queries of all dashboards, as Grafana would ask them.
+/// Queries of all dashboards, in the form in which Grafana sends them.
 fn queries() -> Vec<Asked> {
     let deployed = project_dir().join("deploy/grafana");
     let source = deployed.join("provisioning/datasources/prometheus.yaml");
@@ -214,17 +208,16 @@ fn queries() -> Vec<Asked> {
                 continue;
             };
             let metric = query.strip_prefix("label_values(").unwrap();
-            let metric = metric.split(',').next().unwrap();
             found.push(Asked {
                 place: format!("{name}: variable"),
-                query: metric.to_owned(),
+                query: metric.split(',').next().unwrap().to_owned(),
             });
         }
     }
     found
 }
 
-/// Those of a panel. `usual` is the time between two readings, unless a query has its own.
+/// Queries of a panel. `usual` is the time between two readings, unless a query has its own.
 fn queries_of(panel: &Value, dashboard: &str, usual: &str) -> Vec<Asked> {
     let place = format!("{dashboard}: {}", panel["title"].as_str().unwrap());
     let targets = panel["targets"].as_array().unwrap();
@@ -238,10 +231,7 @@ fn queries_of(panel: &Value, dashboard: &str, usual: &str) -> Vec<Asked> {
             .iter()
             .fold(query, |query, variable| query.replace(variable, ".+"));
         assert!(!query.contains('$'), "{query}");
-        let asked = Asked {
-            place: place.clone(),
-            query,
-        };
+        let asked = Asked { place: place.clone(), query };
         let is_described = panel["description"].as_str().is_some();
         assert!(is_described || !asked.may_be_absent(), "{asked:?}");
         asked
@@ -263,7 +253,7 @@ fn every_dashboard_query_finds_data_on_a_healthy_run() {
     let folder = bench.folder.path();
     let node = Service::start(&mut Command::new(node_exporter), folder, "/metrics");
     let server = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
-    // A single member has all that a server of a set reports.
+    // A single member reports everything that a server of a set reports.
     let set = ["--topology", "replica-set=1"];
     let load = ["--records", "2000", "--clients", "4", "--rate", "400"];
     let phases = ["--warmup", "0s", "--duration", "10m"];
@@ -279,12 +269,9 @@ fn every_dashboard_query_finds_data_on_a_healthy_run() {
     let mut without_data = queries();
     for start in MAY_BE_ABSENT.into_iter().chain([OF_FLUSHES]) {
         let is_asked = |asked: &Asked| asked.query.contains(start);
-        assert!(
-            without_data.iter().any(is_asked),
-            "no panel is about `{start}`"
-        );
+        assert!(without_data.iter().any(is_asked), "no panel is about `{start}`");
     }
-    // Rates need two readings, and a server's log is looked at now and then.
+    // Rates need two readings, and a server's log is read only occasionally.
     let deadline = Instant::now() + DATA_LIMIT;
     loop {
         without_data.retain(|asked| {
@@ -302,7 +289,7 @@ fn every_dashboard_query_finds_data_on_a_healthy_run() {
     check_by_promtool(&watched);
 }
 
-/// The configuration that the role `observers` writes for the inventory, read by a Prometheus.
+/// The configuration that the role `observers` writes for the inventory, read by Prometheus.
 #[test]
 fn ansible_prometheus_scrapes_the_run_and_every_host() {
     let ansible = project_dir().join(".cache/python/bin/ansible");
@@ -337,16 +324,14 @@ fn ansible_prometheus_scrapes_the_run_and_every_host() {
     });
     render_role(&ansible, folder, &file, &values);
     let prometheus = Prometheus::start_with(&prometheus, folder, &file);
-    for labels in [
-        "job=\"dyno\"",
-        "job=\"clients\",host=\"client1\"",
-        "job=\"servers\",host=\"server1\"",
-    ] {
+    for labels in
+        ["job=\"dyno\"", "job=\"clients\",host=\"client1\"", "job=\"servers\",host=\"server1\""]
+    {
         wait_for(labels, || prometheus.is_up(labels));
     }
 }
 
-/// Lets Ansible write what Prometheus reads, with these values over the defaults of the role.
+/// Writes the Prometheus configuration by Ansible, with these values instead of the role's defaults.
 fn render_role(ansible: &Path, folder: &Path, file: &Path, values: &Value) {
     let role = project_dir().join("deploy/ansible/roles/observers");
     let inventory = folder.join("inventory.yml");
@@ -368,7 +353,7 @@ fn render_role(ansible: &Path, folder: &Path, file: &Path, values: &Value) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What the tool of Prometheus has to say of the metrics.
+/// Checks the metrics with `promtool`.
 fn check_by_promtool(endpoint: &Endpoint) {
     let Some(promtool) = or_skip(program("promtool")) else {
         return;
@@ -381,19 +366,14 @@ fn check_by_promtool(endpoint: &Endpoint) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(metrics.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{said}");
 }
 
 #[test]
-fn an_export_becomes_a_database_of_prometheus() {
+fn export_becomes_a_prometheus_database() {
     let Some(promtool) = or_skip(program("promtool")) else {
         return;
     };
@@ -401,22 +381,14 @@ fn an_export_becomes_a_database_of_prometheus() {
     let uri = responder.uri();
     let more = ["--rate", "500", "--duration", "3s", "--out", "run"];
     bench.dyno(&reads(&uri, &more)).expect(0);
-    bench
-        .dyno(&["export", "run", "--to", "openmetrics", "--output", "run.om"])
-        .expect(0);
+    bench.dyno(&["export", "run", "--to", "openmetrics", "--output", "run.om"]).expect(0);
     let output = Command::new(&promtool)
-        .args([
-            "tsdb",
-            "create-blocks-from",
-            "openmetrics",
-            "run.om",
-            "blocks",
-        ])
+        .args(["tsdb", "create-blocks-from", "openmetrics", "run.om", "blocks"])
         .current_dir(bench.folder.path())
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Without this folder the tool takes it for no database.
+    // Without this folder the tool does not accept it as a database.
     fs::create_dir(bench.path("blocks/wal")).unwrap();
     let dump = Command::new(&promtool)
         .args(["tsdb", "dump", "blocks"])

@@ -1,5 +1,5 @@
-//! Servers that other hosts reach: with a password and certificates, and what is said of them without. Each test is in a
-//! network of its own, on the embedded server and on a real `mongod`.
+//! Servers that other hosts can reach: with a password and certificates, and the warnings without them. Each test has its own
+//! network, and runs on the embedded server and on a real `mongod`.
 
 use crate::common::{Bench, Finished, names, processes_with, run_schema, wait_for};
 use dyno_testkit::network::{add_address, own_network};
@@ -21,8 +21,7 @@ const SMALL: [&str; 10] = [
     "json",
 ];
 
-/// A bench in a network of its own, and the options that choose the server; `None`, with a line that says so, where there
-/// can be none.
+/// A bench in a network of its own, and the options that choose the server; `None` with a printed reason if it cannot be created.
 fn bench(of_mongod: bool) -> Option<(Bench, Vec<String>)> {
     or_skip(own_network(&[HOST]))?;
     let words = if of_mongod {
@@ -41,10 +40,12 @@ fn dyno(bench: &Bench, server: &[String], words: &[&str]) -> Finished {
     bench.dyno(&all)
 }
 
-/// What the doctor said of the addresses of the server.
+/// The doctor's verdict on the server's addresses.
 fn verdict(document: &Value) -> &Value {
-    let all = document["environment"]["doctor"].as_array().unwrap();
-    all.iter()
+    document["environment"]["doctor"]
+        .as_array()
+        .unwrap()
+        .iter()
         .find(|one| one["check"] == "bind_address")
         .unwrap()
 }
@@ -52,9 +53,7 @@ fn verdict(document: &Value) -> &Value {
 #[track_caller]
 fn assert_nothing_runs(bench: &Bench) {
     let place = bench.folder.path().to_str().unwrap();
-    wait_for("the end of all processes", || {
-        processes_with(place).is_empty()
-    });
+    wait_for("the end of all processes", || processes_with(place).is_empty());
 }
 
 fn a_run_reaches_its_secured_servers_by_their_address(of_mongod: bool) {
@@ -68,22 +67,15 @@ fn a_run_reaches_its_secured_servers_by_their_address(of_mongod: bool) {
         assert!(!ended.stderr.contains("`--auth --tls`"), "{}", ended.stderr);
         let document = ended.json();
         assert!(run_schema().is_valid(&document));
-        let address = document["server"]["members"][0]["address"]
-            .as_str()
-            .unwrap();
+        let address = document["server"]["members"][0]["address"].as_str().unwrap();
         assert!(address.starts_with(HOST), "{address}");
         let verdict = verdict(&document);
         assert_eq!(verdict["level"], "pass", "{verdict}");
-        // Not only on loopback.
-        assert!(
-            verdict["found"].as_str().unwrap().contains(HOST),
-            "{verdict}"
-        );
+        // The server also listens outside of loopback.
+        assert!(verdict["found"].as_str().unwrap().contains(HOST), "{verdict}");
         let left = names(&bench.path(backend));
         assert!(
-            !left
-                .iter()
-                .any(|name| name == "server-secrets" || name == "server-data"),
+            !left.iter().any(|name| name == "server-secrets" || name == "server-data"),
             "{left:?}"
         );
     }
@@ -107,85 +99,51 @@ fn open_server_is_a_warning_and_a_failing_check() {
     };
     let run = ["run", "a", "--out", "open", "--set", LISTEN];
     let ended = dyno(&bench, &server, &[&run[..], &SMALL].concat()).expect(0);
-    assert_eq!(
-        ended.stderr.matches("`--auth --tls`").count(),
-        1,
-        "{}",
-        ended.stderr
-    );
+    assert_eq!(ended.stderr.matches("`--auth --tls`").count(), 1, "{}", ended.stderr);
     let document = ended.json();
     let verdict = verdict(&document);
     assert_eq!(verdict["level"], "fail", "{verdict}");
-    assert!(
-        verdict["found"].as_str().unwrap().contains(HOST),
-        "{verdict}"
-    );
-    let nowhere = [
-        "run",
-        "a",
-        "--out",
-        "nowhere",
-        "--set",
-        "server.listen=10.78.0.77",
-    ];
-    dyno(&bench, &server, &[&nowhere[..], &SMALL].concat())
-        .expect(3)
-        .says("10.78.0.77");
+    assert!(verdict["found"].as_str().unwrap().contains(HOST), "{verdict}");
+    let nowhere = ["run", "a", "--out", "nowhere", "--set", "server.listen=10.78.0.77"];
+    dyno(&bench, &server, &[&nowhere[..], &SMALL].concat()).expect(3).says("10.78.0.77");
     assert!(!bench.path("nowhere/run.json").exists());
     assert_nothing_runs(&bench);
 }
 
-/// A lab server of either kind, asked by its user on all addresses, and by the doctor.
+/// Checks a deployment of either kind of server: its user connects on all addresses, and the doctor checks it.
 fn a_standing_server_is_seen_by_the_doctor(of_mongod: bool) {
     let Some((bench, server)) = bench(of_mongod) else {
         return;
     };
-    let all = [
-        "--set",
-        "server.listen=0.0.0.0",
-        "--set",
-        "server.advertise=10.78.0.1",
-    ];
+    let all = ["--set", "server.listen=0.0.0.0", "--set", "server.advertise=10.78.0.1"];
     let start = [&["server", "start"][..], &all].concat();
     let doctor = || {
         let said = bench.dyno(&["doctor", "--format", "json"]).json();
-        let all = said["verdicts"].as_array().unwrap().clone();
-        all.into_iter()
+        said["verdicts"]
+            .as_array()
+            .unwrap()
+            .clone()
+            .into_iter()
             .find(|one| one["check"] == "bind_address")
             .unwrap()
     };
     assert_eq!(doctor()["level"], "unknown");
-    dyno(&bench, &server, &start)
-        .expect(0)
-        .says("`--auth --tls`");
+    dyno(&bench, &server, &start).expect(0).says("`--auth --tls`");
     let open = doctor();
     assert_eq!(open["level"], "fail", "{open}");
-    assert!(
-        open["found"].as_str().unwrap().contains("0.0.0.0"),
-        "{open}"
-    );
-    assert!(
-        open["change"]["command"]
-            .as_str()
-            .unwrap()
-            .contains("--auth --tls"),
-        "{open}"
-    );
+    assert!(open["found"].as_str().unwrap().contains("0.0.0.0"), "{open}");
+    assert!(open["change"]["command"].as_str().unwrap().contains("--auth --tls"), "{open}");
     assert_eq!(bench.dyno(&["doctor"]).code, Some(1));
     bench.dyno(&["server", "stop"]).expect(0);
 
     let secured = [&start[..], &["--auth", "--tls"]].concat();
     let started = dyno(&bench, &server, &secured).expect(0);
-    assert!(
-        !started.stderr.contains("`--auth --tls`"),
-        "{}",
-        started.stderr
-    );
+    assert!(!started.stderr.contains("`--auth --tls`"), "{}", started.stderr);
     let closed = doctor();
     assert_eq!(closed["level"], "pass", "{closed}");
     let uri = bench.dyno(&["server", "status", "--uri"]).expect(0).stdout;
     let uri = uri.trim();
-    assert!(uri.contains("@10.78.0.1:"), "it tells clients where it is");
+    assert!(uri.contains("@10.78.0.1:"), "the connection string must have the network address");
     let run = |uri: &str, out: &str, code: i32| {
         let words = [&["run", "a", "--out", out][..], &SMALL].concat();
         let mut command = bench.command(&words);
@@ -202,9 +160,7 @@ fn a_standing_server_is_seen_by_the_doctor(of_mongod: bool) {
     run(&uri.replace("@10.78.0.1:", "@10.78.0.9:"), "name", 3)
         .says("TLS with `10.78.0.9:")
         .says("`tlsAllowInvalidHostnames=true`");
-    let system = uri
-        .split('&')
-        .filter(|part| !part.starts_with("tlsCAFile="));
+    let system = uri.split('&').filter(|part| !part.starts_with("tlsCAFile="));
     run(&system.collect::<Vec<_>>().join("&"), "foreign", 3).says("`tlsCAFile`");
     let plain = uri.split('&').filter(|part| !part.starts_with("tls"));
     let plain = run(&plain.collect::<Vec<_>>().join("&"), "plain", 3);

@@ -1,5 +1,5 @@
-//! The program with a real `mongod`: whole runs on everything that one can be, what is read back and watched, and what is left.
-//! The rows of "Tried on what" in `docs/servers.md` name these tests.
+//! The program with a real `mongod`: whole runs on every topology, settings that are read back, observed metrics, and leftovers.
+//! The table "Tried on what" of `docs/servers.md` summarises these tests by area.
 
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{
@@ -14,30 +14,27 @@ use std::path::Path;
 
 const CONCERNS: &str = "server.connection_options=w=majority&readConcernLevel=majority";
 
-/// A bench with a real `mongod`. What it started and left is stopped with it, also after a failure.
+/// A bench with a real `mongod`. Its remaining servers are stopped at the end, even if the test fails.
 struct Lab {
     bench: Bench,
     mongod: String,
 }
 
 impl Lab {
-    /// `None`, with a line that says so, where there is no `mongod`.
+    /// `None` with a printed reason if there is no `mongod`.
     fn new() -> Option<Lab> {
         let mongod = or_skip(mongod_program())?;
-        Some(Lab {
-            bench: Bench::new(),
-            mongod: mongod.to_str().unwrap().to_owned(),
-        })
+        Some(Lab { bench: Bench::new(), mongod: mongod.to_str().unwrap().to_owned() })
     }
 
-    /// Arguments of a short run of workload `a` on servers that are started for it.
+    /// Arguments of a short run of workload `a` on new servers.
     fn run<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let fixed = ["run", "a", "--mongod", &self.mongod, "--cache", "256MiB"];
         let small = ["--records", "300", "--clients", "4", "--warmup", "0s"];
         [&fixed[..], &small, &["--out", "r"], more].concat()
     }
 
-    /// A run of 300 operations as its document.
+    /// The document of a run of 300 operations.
     #[track_caller]
     fn document(&self, more: &[&str]) -> Value {
         let short = ["--operations", "300", "--format", "json"];
@@ -48,13 +45,11 @@ impl Lab {
         document
     }
 
-    /// No process and no data is left, only what was recorded.
+    /// Checks that only records are left: no process and no data.
     #[track_caller]
     fn assert_clean(&self) {
         let place = self.bench.folder.path().to_str().unwrap();
-        wait_for("the end of all processes", || {
-            processes_with(place).is_empty()
-        });
+        wait_for("the end of all processes", || processes_with(place).is_empty());
         let run = self.bench.path("r");
         if run.exists() {
             let mut left = names(&run);
@@ -66,10 +61,7 @@ impl Lab {
     fn start(&self, more: &[&str]) -> Finished {
         let fixed = ["server", "start", "--name", "lab", "--mongod", &self.mongod];
         let cache = ["--cache", "256MiB"];
-        let started = self
-            .bench
-            .dyno(&[&fixed[..], &cache, more].concat())
-            .expect(0);
+        let started = self.bench.dyno(&[&fixed[..], &cache, more].concat()).expect(0);
         assert!(started.stderr.contains("dyno server stop lab"));
         started
     }
@@ -88,18 +80,15 @@ impl Drop for Lab {
     }
 }
 
-/// The document fulfils the schema, nothing failed, and every setting reads back as it was asked for.
+/// Checks that the document matches the schema, nothing failed, and every setting reads back as requested.
 #[track_caller]
 fn assert_sound(document: &Value) {
-    run_schema()
-        .validate(document)
-        .unwrap_or_else(|error| panic!("{error}"));
+    run_schema().validate(document).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(document["status"], "complete");
     for phase in document["phases"].as_array().unwrap() {
         assert_eq!(phase["errors"], serde_json::json!({}), "{phase}");
     }
-    let caveats = document["caveats"].as_array().unwrap();
-    let wrong = caveats.iter().find(|caveat| {
+    let wrong = document["caveats"].as_array().unwrap().iter().find(|caveat| {
         let kind = caveat["kind"].as_str().unwrap();
         ["server_setting", "document_count"].contains(&kind)
     });
@@ -107,19 +96,19 @@ fn assert_sound(document: &Value) {
 }
 
 fn measure(document: &Value) -> &Value {
-    let mut phases = document["phases"].as_array().unwrap().iter();
-    phases.find(|phase| phase["name"] == "measure").unwrap()
+    document["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure").unwrap()
 }
 
 fn measured(document: &Value, operation: &str) -> u64 {
-    measure(document)["operations"][operation]["count"]
-        .as_u64()
-        .unwrap()
+    measure(document)["operations"][operation]["count"].as_u64().unwrap()
 }
 
 fn member_names(document: &Value) -> Vec<&str> {
-    let members = document["server"]["members"].as_array().unwrap();
-    let names = members.iter().map(|member| member["name"].as_str());
+    let names = document["server"]["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| member["name"].as_str());
     names.map(Option::unwrap).collect()
 }
 
@@ -127,9 +116,8 @@ fn member_names(document: &Value) -> Vec<&str> {
 fn reported(control: &mut Control, path: &[&str]) -> f64 {
     let status = control.run("admin", doc! { "serverStatus": 1 }).unwrap();
     let (last, parents) = path.split_last().unwrap();
-    let inner = parents.iter().fold(&status, |inner: &Document, name| {
-        inner.get_document(name).unwrap()
-    });
+    let inner =
+        parents.iter().fold(&status, |inner: &Document, name| inner.get_document(name).unwrap());
     match inner.get(last) {
         Some(Bson::Int32(number)) => f64::from(*number),
         Some(Bson::Int64(number)) => *number as f64,
@@ -145,10 +133,10 @@ fn every_built_in_workload_runs_on_a_mongod_by_both_backends() {
     };
     let bench = Bench::new();
     let uri = server.uri();
-    // It drops what the operating system holds of its own server's files, and has a test of its own.
+    // This plan drops the page cache of its own server's files, and has a separate test.
     let plans = dyno_plan::builtin::names().filter(|name| *name != "storage-compare");
     for (count, workload) in plans.enumerate() {
-        // In turn, so that each kind of operation is performed by each.
+        // The backends alternate, so that each kind of operation is performed by both.
         let backend = ["wire", "driver"][count % 2];
         let small = ["--records", "300", "--operations", "200", "--warmup", "0s"];
         let aimed = ["--uri", &uri, "--backend", backend, "--fresh"];
@@ -157,10 +145,7 @@ fn every_built_in_workload_runs_on_a_mongod_by_both_backends() {
         let document = bench.dyno(&run).expect(0).json();
         assert_eq!(document["name"], workload);
         assert_sound(&document);
-        assert!(
-            measure(&document)["achieved_rate_per_s"].as_f64().unwrap() > 0.0,
-            "{workload}"
-        );
+        assert!(measure(&document)["achieved_rate_per_s"].as_f64().unwrap() > 0.0, "{workload}");
     }
 }
 
@@ -178,10 +163,7 @@ fn storage_is_compared_on_a_mongod_with_durable_writes() {
     assert_sound(&document);
     assert_eq!(document["server"]["cache_bytes"], 256 << 20);
     let concern = document["server"]["write_concern"].as_str().unwrap();
-    assert!(
-        concern.contains("j=true") || concern.contains("journal=true"),
-        "{concern}"
-    );
+    assert!(concern.contains("j=true") || concern.contains("journal=true"), "{concern}");
     lab.assert_clean();
 }
 
@@ -219,7 +201,7 @@ fn settings_of_the_engine_are_read_back_in_the_record() {
 }
 
 #[test]
-fn pairs_lie_on_several_disks_in_turn() {
+fn pairs_alternate_between_disks() {
     let Some(lab) = Lab::new() else { return };
     let folders = ["disk-a", "disk-b"].map(|name| lab.bench.path(name));
     let [first, second] = folders.each_ref().map(|path| path.to_str().unwrap());
@@ -242,15 +224,12 @@ fn runs_with_users_and_certificates_work_by_both_backends() {
         let secured = ["--auth", "--set", &encryption, "--backend", backend];
         let document = lab.document(&secured);
         let found = &document["server"]["members"][0]["found"];
-        assert_eq!(
-            (&found["tls"], &found["auth"]),
-            (&"true".into(), &"true".into())
-        );
+        assert_eq!((&found["tls"], &found["auth"]), (&"true".into(), &"true".into()));
         std::fs::remove_dir_all(lab.bench.path("r")).unwrap();
     }
 }
 
-/// How often the server took this concern, by its own count.
+/// Number of times that the server received this concern, by its own counters.
 fn majorities(control: &mut Control, of: &str) -> f64 {
     match of {
         "reads" => {
@@ -262,18 +241,15 @@ fn majorities(control: &mut Control, of: &str) -> f64 {
 }
 
 #[test]
-fn a_standing_replica_set_takes_the_concerns_of_every_operation() {
+fn running_replica_set_takes_the_concerns_of_every_operation() {
     let Some(lab) = Lab::new() else { return };
     let count = "server.parameters.reportOpWriteConcernCountersInServerStatus=true";
     let set = ["--topology", "replica-set=2+1,priorities=2/1"];
     lab.start(&[&set[..], &["--set", count]].concat());
-    let state = lab
-        .bench
-        .dyno(&["server", "status", "lab", "--format", "json"]);
+    let state = lab.bench.dyno(&["server", "status", "lab", "--format", "json"]);
     let state = state.expect(0).json();
-    let roles: Vec<_> = (0..3)
-        .map(|member| state["answers"][member]["role"].as_str().unwrap())
-        .collect();
+    let roles: Vec<_> =
+        (0..3).map(|member| state["answers"][member]["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["primary", "secondary", "other"]);
     let listed = lab.bench.dyno(&["server", "list"]).expect(0).stdout;
     assert!(listed.contains("up"), "{listed}");
@@ -294,12 +270,9 @@ fn a_standing_replica_set_takes_the_concerns_of_every_operation() {
         assert_eq!(document["server"]["write_concern"], "w=majority");
         let after = of.map(|of| majorities(&mut control, of));
         assert_eq!(after[1] - before[1], measured(&document, "update") as f64);
-        // Looking at the collection reads as well.
+        // Checking the collection adds reads.
         let reads = measured(&document, "read") as f64;
-        assert!(
-            after[0] - before[0] >= reads,
-            "{backend}: {before:?} {after:?}"
-        );
+        assert!(after[0] - before[0] >= reads, "{backend}: {before:?} {after:?}");
     }
     lab.bench.dyno(&["server", "stop", "lab"]).expect(0);
     lab.assert_clean();
@@ -308,7 +281,7 @@ fn a_standing_replica_set_takes_the_concerns_of_every_operation() {
 }
 
 #[test]
-fn a_run_on_a_replica_set_ends_when_a_member_dies_and_names_it() {
+fn replica_set_run_ends_when_a_member_dies_and_names_it() {
     let Some(lab) = Lab::new() else { return };
     let set = ["--topology", "replica-set=3", "--set", CONCERNS];
     let run = lab.run(&[&set[..], &["--duration", "10m"]].concat());
@@ -330,11 +303,42 @@ fn a_run_on_a_replica_set_ends_when_a_member_dies_and_names_it() {
     let document = lab.bench.dyno(&["report", "r", "--format", "json"]);
     let document = document.expect(0).json();
     assert_eq!(document["status"], "failed");
-    assert_eq!(
-        member_names(&document),
-        ["member-0", "member-1", "member-2"]
-    );
+    assert_eq!(member_names(&document), ["member-0", "member-1", "member-2"]);
     lab.assert_clean();
+}
+
+#[test]
+fn killed_primary_is_one_outage_with_its_successor() {
+    let Some(lab) = Lab::new() else { return };
+    lab.start(&["--topology", "replica-set=3"]);
+    let state = lab.bench.dyno(&["server", "status", "lab", "--format", "json"]);
+    let state = state.expect(0).json();
+    let is_primary = |answer: &Value| answer["role"] == "primary";
+    let place = state["answers"].as_array().unwrap().iter().position(is_primary);
+    let primary = &state["members"][place.unwrap()];
+
+    let uri = lab.uri();
+    let small = ["--records", "300", "--warmup", "0s", "--clients", "2", "--threads", "1"];
+    // The other members elect a primary after 10 s without one.
+    let more = ["--duration", "18s", "--tolerate-errors", "100%", "--out", "r"];
+    let run = [&["run", "a", "--uri", &uri][..], &small, &more].concat();
+    let mut child = lab.bench.spawn(&run);
+    wait_for_windows(&mut child, &lab.bench.path("r"), 2);
+    crate::common::lab::kill(primary["process"].as_u64().unwrap() as u32);
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+
+    let report = lab.bench.dyno(&["report", "r", "--format", "json"]);
+    let analysis = &report.expect(0).json()["analysis"];
+    let [outage] = analysis["outages"].as_array().unwrap().as_slice() else {
+        panic!("{}", analysis["outages"])
+    };
+    assert_eq!(outage["cause"]["code"], "outage-cause.primary-changed");
+    assert_eq!(outage["cause"]["values"]["from"], primary["address"]);
+    let length_s = outage["end_s"].as_f64().unwrap() - outage["start_s"].as_f64().unwrap();
+    assert!((5.0..16.0).contains(&length_s), "{length_s}");
+    assert_eq!(analysis["findings"][0]["code"], "outage");
+    assert_eq!(analysis["verdict"]["headline"]["code"], "outage-verdict");
+    lab.bench.dyno(&["server", "stop", "lab"]).expect(3);
 }
 
 #[test]
@@ -346,9 +350,7 @@ fn an_interrupt_and_a_kill_leave_no_mongod() {
         wait_for_windows(&mut child, &lab.bench.path("r"), 2);
         signal(&child, name);
         child.wait_with_output().unwrap();
-        wait_for("the data to go", || {
-            !lab.bench.path("r/server-data").exists()
-        });
+        wait_for("the data to go", || !lab.bench.path("r/server-data").exists());
         lab.assert_clean();
         let report = lab.bench.dyno(&["report", "r", "--format", "json"]);
         assert_eq!(report.expect(0).json()["status"], status);
@@ -360,20 +362,13 @@ fn an_interrupt_and_a_kill_leave_no_mongod() {
 fn standing_servers_end_with_their_supervisor() {
     let Some(lab) = Lab::new() else { return };
     lab.start(&["--topology", "pairs=2"]);
-    let state = lab
-        .bench
-        .dyno(&["server", "status", "lab", "--format", "json"]);
+    let state = lab.bench.dyno(&["server", "status", "lab", "--format", "json"]);
     let state = state.expect(0).json();
     let supervisor = state["supervisor"].as_u64().unwrap();
     crate::common::lab::kill(u32::try_from(supervisor).unwrap());
     let place = lab.bench.path("state/servers/lab");
-    wait_for("the end of the servers", || {
-        processes_with(place.to_str().unwrap()).is_empty()
-    });
-    lab.bench
-        .dyno(&["server", "stop", "lab"])
-        .expect(0)
-        .says("ended before");
+    wait_for("the end of the servers", || processes_with(place.to_str().unwrap()).is_empty());
+    lab.bench.dyno(&["server", "stop", "lab"]).expect(0).says("ended before");
 }
 
 #[test]
@@ -395,7 +390,7 @@ fn a_soak_on_a_mongod_is_seen_and_ended_from_another_terminal() {
 }
 
 #[test]
-fn the_doctor_knows_what_to_check_of_a_mongod() {
+fn doctor_checks_a_mongod() {
     let Some(server) = or_skip(mongod()) else {
         return;
     };
@@ -411,13 +406,13 @@ fn the_doctor_knows_what_to_check_of_a_mongod() {
         (verdict["level"].clone(), verdict["found"].as_str().unwrap())
     };
     assert_eq!(found("bind_address").0, "pass");
-    // Of the server, which is another process than the program.
+    // The limit of the server process, which is not the program's own limit.
     assert!(found("open_files").1.ends_with("the server"));
     assert!(found("round_trip").1.starts_with("median "));
-    // The cache is asked of the server itself.
+    // The cache size is read from the server itself.
     let reported = document.to_string();
     assert!(reported.contains("256"), "{reported}");
-    // What the advice depends on is the version that the server told.
+    // The advice depends on the version that the server reported.
     let unknown: Vec<_> = verdicts
         .iter()
         .filter(|verdict| verdict["level"] == "unknown")
@@ -426,7 +421,7 @@ fn the_doctor_knows_what_to_check_of_a_mongod() {
     assert!(!unknown.contains(&"huge_pages"), "{unknown:?}");
 }
 
-/// Names of all columns that the sources of a run told.
+/// Names of all columns that the sources of a run recorded.
 fn columns(run: &Path) -> Vec<String> {
     let folder = run.join("metrics");
     let headers = names(&folder).into_iter().map(|file| {
@@ -438,7 +433,7 @@ fn columns(run: &Path) -> Vec<String> {
     columns.map(str::to_owned).collect()
 }
 
-/// The embedded server lacks a third of these, so that nobody knew whether their names are right.
+/// The embedded server lacks a third of these metrics, so only this test can check their names.
 #[test]
 fn a_mongod_reports_every_requested_metric() {
     let Some(lab) = Lab::new() else { return };
@@ -447,16 +442,12 @@ fn a_mongod_reports_every_requested_metric() {
     let run = lab.run(&[&set[..], &more].concat());
     let document = lab.bench.dyno(&run).expect(0).json();
     let sources = document["sources"].as_array().unwrap();
-    let server = sources
-        .iter()
-        .find(|source| source["name"] == "server" || source["name"] == "member-0");
+    let server =
+        sources.iter().find(|source| source["name"] == "server" || source["name"] == "member-0");
     let server = server.unwrap_or_else(|| panic!("{sources:?}"));
-    // The lengths of the queues for tickets came with 7.0; 6.0 has those of its locks.
+    // Queue lengths of tickets came with 7.0; 6.0 has queue lengths of its locks.
     let reason = server["reason"].as_str().unwrap_or_default();
-    assert!(
-        reason.is_empty() || reason.contains("read_queued_count"),
-        "{server}"
-    );
+    assert!(reason.is_empty() || reason.contains("read_queued_count"), "{server}");
     let reported = columns(&lab.bench.path("r"));
     for metric in [
         "tickets.*.read_available_count",
@@ -474,15 +465,12 @@ fn a_mongod_reports_every_requested_metric() {
     ] {
         let (start, end) = metric.split_once('*').unwrap();
         let is_meant = |name: &&String| name.starts_with(start) && name.ends_with(end);
-        assert!(
-            reported.iter().any(|name| is_meant(&name)),
-            "{metric}: {reported:?}"
-        );
+        assert!(reported.iter().any(|name| is_meant(&name)), "{metric}: {reported:?}");
     }
 }
 
 #[test]
-fn metrics_of_a_mongod_go_to_prometheus_while_a_run_goes_on() {
+fn prometheus_reads_mongod_metrics_during_a_run() {
     let Some(server) = or_skip(mongod()) else {
         return;
     };
@@ -507,7 +495,7 @@ fn metrics_of_a_mongod_go_to_prometheus_while_a_run_goes_on() {
     }
 }
 
-/// A server on a disk of its own that does few operations per second from the warm-up on.
+/// A server on a separate disk that is throttled to few operations per second from the warm-up on.
 #[test]
 fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
     let Some(lab) = Lab::new() else { return };
@@ -516,7 +504,7 @@ fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
         return;
     }
     go_before_others();
-    // In memory: only the throttle below slows it, and not what others do to the disk of this machine.
+    // The file is in memory, so that only the throttle below slows the disk, not other use of this machine's disks.
     let disk = LoopDisk::new(Path::new("/dev/shm"), 4096, FileSystem::Ext4).unwrap();
     let data = disk.path().join("data");
     let data = data.to_str().unwrap();
@@ -524,7 +512,7 @@ fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
     let more = ["--data-dir", data, "--set", durable, "--duration", "14s"];
     let warm = ["--warmup", "2s", "--clients", "16", "--format", "json"];
     let mut arguments = lab.run(&[&more[..], &warm].concat());
-    // Options of the short run that are given again above.
+    // Options of the short run that are repeated above.
     for name in ["--clients", "--warmup"] {
         let first = arguments.iter().position(|one| *one == name).unwrap();
         arguments.drain(first..first + 2);
@@ -539,23 +527,18 @@ fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
     let finished = Finished::from(child.wait_with_output().unwrap());
     drop(slow);
     let document = finished.expect(0).json();
-    let causes = document["analysis"]["verdict"]["causes"]
-        .as_array()
-        .unwrap();
-    let names: Vec<&str> = causes
-        .iter()
-        .map(|cause| cause["cause"].as_str().unwrap())
-        .collect();
-    // Strangers on this machine are a fault as well, and may be the greater one.
+    let causes = document["analysis"]["verdict"]["causes"].as_array().unwrap();
+    let names: Vec<&str> = causes.iter().map(|cause| cause["cause"].as_str().unwrap()).collect();
+    // Other programs on this machine can also be a cause, even the main one.
     let strangers = ["noisy_neighbour", "cpu_stolen"];
     let first = names.iter().find(|name| !strangers.contains(name));
     assert_eq!(first, Some(&"disk_operations"), "{causes:#?}");
     lab.assert_clean();
 }
 
-/// What is started by itself is not only what the test kit starts.
+/// Runs must work with servers that the test kit did not start.
 #[test]
-fn a_run_is_aimed_at_a_mongod_that_runs() {
+fn run_uses_a_mongod_that_is_already_running() {
     let Some(server) = or_skip(mongod()) else {
         return;
     };
@@ -576,7 +559,7 @@ fn a_run_is_aimed_at_a_mongod_that_runs() {
     assert!(settings["parameter.syncdelay"].is_string(), "{settings}");
 }
 
-/// Lets `failCommand` meet the next `times` updates, all of them with 0.
+/// Makes the next `times` updates fail by `failCommand`; 0 turns it off.
 fn fail_updates(control: &mut Control, times: i32, data: Document) {
     let mode = match times {
         0 => Bson::from("off"),
@@ -600,16 +583,7 @@ fn retryable_writes_of_a_set_are_applied_once_and_counted() {
             true => dyno_plan::uri::with_option(&uri, "retryWrites", "true"),
             false => uri.clone(),
         };
-        let fixed = [
-            "run",
-            "a",
-            "--uri",
-            &uri,
-            "--records",
-            "300",
-            "--clients",
-            "1",
-        ];
+        let fixed = ["run", "a", "--uri", &uri, "--records", "300", "--clients", "1"];
         let rest = ["--operations", "200", "--warmup", "0s", "--format", "json"];
         let finished = lab.bench.dyno(&[&fixed[..], &rest].concat());
         let document = finished.json();
@@ -619,11 +593,11 @@ fn retryable_writes_of_a_set_are_applied_once_and_counted() {
     };
     run(false);
     fail_updates(&mut admin, 3, doc! { "errorCode": 91 });
-    // The first two meet the two attempts at one update, the third one the next update.
+    // The first two failures hit both attempts of one update, the third one hits the next update.
     assert_eq!(run(true), (1, 2, 2));
     fail_updates(&mut admin, 1, doc! { "closeConnection": true });
     assert_eq!(run(true), (0, 1, 1));
-    // The server carries the write out, and says that it could not be replicated.
+    // The server performs the write, and reports that it could not be replicated.
     let concern = doc! { "code": 91, "errmsg": "shutting down" };
     fail_updates(&mut admin, 1, doc! { "writeConcernError": concern });
     assert_eq!(run(true), (0, 1, 1));

@@ -1,4 +1,4 @@
-//! A finished record that somebody or something has changed: every report says so, or the change is an error.
+//! Finished records that were changed later: every report warns, or fails with an error.
 
 use crate::common::runs::MadeUp;
 use crate::common::{Bench, Responder, reads, recorded};
@@ -20,7 +20,7 @@ fn flip(path: &Path, place: usize) {
     fs::write(path, content).unwrap();
 }
 
-/// How a report of this format marks a changed record: by the code of the caveat, or by its label.
+/// The mark of a changed record in this format: the code of the caveat, or its label.
 fn mark(format: &str) -> &'static str {
     match format {
         "json" => "record-changed",
@@ -34,7 +34,7 @@ fn reported(bench: &Bench, format: &str) -> String {
     report.stdout + &report.stderr
 }
 
-/// A finished record of any kind: its report has nothing to say of it, and says so of each of these files once it was changed.
+/// Checks a finished record of any kind: its report is free of warnings, and names each of these files after a change.
 #[track_caller]
 pub(crate) fn assert_every_change_is_reported(bench: &Bench, record: &str, files: &[&str]) {
     let report = || {
@@ -64,12 +64,8 @@ pub(crate) fn assert_every_change_is_reported(bench: &Bench, record: &str, files
 fn changed_index_builds_and_messages_are_reported() {
     let bench = Bench::new();
     recorded::index_build(&bench, "b");
-    let of_build = [
-        "index-build.json",
-        "before/trace.json",
-        "before/calls-000.parquet",
-        "before/SHA256SUMS",
-    ];
+    let of_build =
+        ["index-build.json", "before/trace.json", "before/calls-000.parquet", "before/SHA256SUMS"];
     assert_every_change_is_reported(&bench, "b", &of_build);
     recorded::messages(&bench, "t");
     let of_tail = [
@@ -91,12 +87,7 @@ fn a_finished_run_has_checksums_that_sha256sum_understands() {
         .unwrap();
     assert!(check.status.success(), "{check:?}");
     let sums = fs::read_to_string(bench.path("r/SHA256SUMS")).unwrap();
-    for name in [
-        "run.json",
-        "plan.toml",
-        "latency.hlog",
-        "series/sub-second.csv",
-    ] {
+    for name in ["run.json", "plan.toml", "latency.hlog", "series/sub-second.csv"] {
         assert!(sums.contains(&format!("  {name}\n")), "{name} in {sums}");
     }
     assert!(!sums.contains("report."), "{sums}");
@@ -104,7 +95,7 @@ fn a_finished_run_has_checksums_that_sha256sum_understands() {
         let text = reported(&bench, format);
         assert!(!text.contains(mark(format)), "{text}");
     }
-    // A record from before there were checksums.
+    // A record from before checksums were introduced.
     fs::remove_file(bench.path("r/SHA256SUMS")).unwrap();
     flip(&bench.path("r/plan.toml"), 3);
     assert!(!reported(&bench, "json").contains("record-changed"));
@@ -156,10 +147,7 @@ fn every_change_of_a_finished_run_is_reported() {
 fn experiment_reports_changed_runs_and_refuses_to_resume() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
-    let mut sweep = reads(
-        &uri,
-        &["--duration", "1s", "--clients", "1,2", "--out", "x"],
-    );
+    let mut sweep = reads(&uri, &["--duration", "1s", "--clients", "1,2", "--out", "x"]);
     sweep[0] = "sweep";
     bench.dyno(&sweep).expect(0);
     let first = fs::read_dir(bench.path("x/runs")).unwrap().next().unwrap();
@@ -168,12 +156,7 @@ fn experiment_reports_changed_runs_and_refuses_to_resume() {
         ["SHA256SUMS", "experiment.json"].map(|name| fs::read(bench.path("x").join(name)).unwrap())
     };
     let before = kept();
-    for name in [
-        "latency.hlog",
-        "series/intervals.csv",
-        "SHA256SUMS",
-        "run.json",
-    ] {
+    for name in ["latency.hlog", "series/intervals.csv", "SHA256SUMS", "run.json"] {
         let (file, aside) = (first.join(name), bench.path("aside"));
         fs::rename(&file, &aside).unwrap();
         let refused = || bench.dyno(&["resume", "x", "--uri", &uri]).expect(2);
@@ -185,17 +168,11 @@ fn experiment_reports_changed_runs_and_refuses_to_resume() {
     }
     let table = first.join("windows.parquet");
     let [run, table] = [&first, &table].map(|path| path.to_str().unwrap());
-    bench
-        .dyno(&["export", run, "--to", "parquet", "-o", table])
-        .expect(0);
+    bench.dyno(&["export", run, "--to", "parquet", "-o", table]).expect(0);
     bench.dyno(&["resume", "x", "--uri", &uri]).expect(0);
     flip(&first.join("latency.hlog"), 200);
     let report = bench.dyno(&["report", "x", "--format", "json"]).expect(0);
-    assert!(
-        report.stdout.contains("record-changed"),
-        "{}",
-        report.stdout
-    );
+    assert!(report.stdout.contains("record-changed"), "{}", report.stdout);
     let resumed = bench.dyno(&["resume", "x", "--uri", &uri]).expect(2);
     resumed.says("latency.hlog").says("hint: ");
 }
@@ -209,10 +186,7 @@ fn trace_output_has_no_checksums() {
     bench.dyno(&reads(&uri, &more)).expect(0);
     assert!(bench.path("r/traces/trace/t").exists());
     let sums = fs::read_to_string(bench.path("r/SHA256SUMS")).unwrap();
-    assert!(
-        sums.contains("run.json") && !sums.contains("traces"),
-        "{sums}"
-    );
+    assert!(sums.contains("run.json") && !sums.contains("traces"), "{sums}");
     fs::remove_dir_all(bench.path("r/traces")).unwrap();
     assert!(!reported(&bench, "json").contains("record-changed"));
 }
@@ -221,9 +195,7 @@ fn trace_output_has_no_checksums() {
 fn other_formats_warn_of_changed_runs_and_history_skips_them() {
     let bench = Bench::new();
     for day in 0..3 {
-        MadeUp::new(1000)
-            .of_day(day)
-            .write(&bench.path(&format!("h/{day}")));
+        MadeUp::new(1000).of_day(day).write(&bench.path(&format!("h/{day}")));
     }
     let path = bench.path("h/1/plan.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -233,14 +205,8 @@ fn other_formats_warn_of_changed_runs_and_history_skips_them() {
         &["report", "h/1", "--format", "ycsb"],
         &["export", "h/1", "--to", "csv"],
     ] {
-        bench
-            .dyno(command)
-            .expect(0)
-            .says("warning: ")
-            .says("`plan.toml`");
-        let other = command
-            .iter()
-            .map(|word| if *word == "h/1" { "h/2" } else { word });
+        bench.dyno(command).expect(0).says("warning: ").says("`plan.toml`");
+        let other = command.iter().map(|word| if *word == "h/1" { "h/2" } else { word });
         let other = bench.dyno(&other.collect::<Vec<_>>()).expect(0);
         assert!(!other.stderr.contains("warning: "), "{}", other.stderr);
     }
@@ -256,13 +222,9 @@ fn files_of_a_record_that_are_not_plain_are_refused() {
     record(&bench);
     let report = || bench.dyno(&["report", "r", "--format", "json"]);
     report().expect(0);
-    for file in [
-        "run.json",
-        "latency.hlog",
-        "series/operations.csv",
-        "metrics/host.csv",
-        "SHA256SUMS",
-    ] {
+    for file in
+        ["run.json", "latency.hlog", "series/operations.csv", "metrics/host.csv", "SHA256SUMS"]
+    {
         let path = bench.path("r").join(file);
         let aside = bench.path("aside");
         fs::rename(&path, &aside).unwrap();
@@ -275,13 +237,7 @@ fn files_of_a_record_that_are_not_plain_are_refused() {
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert!(is_refused(), "{file}");
         fs::remove_file(&path).unwrap();
-        assert!(
-            Command::new("mkfifo")
-                .arg(&path)
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         assert!(is_refused(), "{file}");
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();

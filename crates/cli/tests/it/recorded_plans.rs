@@ -1,4 +1,4 @@
-//! A plan as it is recorded is read again field by field: `record` knows nothing of `plan`, so this is where the two meet.
+//! Reads recorded plans field by field: `record` does not know `plan`, so only this test uses both.
 
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy};
 use dyno_plan::model::{FieldLength, KeyDistribution, KeyOrder, Schedule, ServerKind, ThinkTime};
@@ -7,15 +7,12 @@ use dyno_plan::{Plan, builtin};
 use dyno_record::plan::RecordedPlan;
 use serde_json::{Value, json};
 
-/// The word by which a plan has a value.
+/// The text form of a value in a plan.
 fn word(value: &impl serde::Serialize) -> Option<String> {
-    serde_json::to_value(value)
-        .unwrap()
-        .as_str()
-        .map(str::to_owned)
+    serde_json::to_value(value).unwrap().as_str().map(str::to_owned)
 }
 
-/// Reads the record of a plan, and compares all that the record's side knows with the plan.
+/// Reads the record of a plan, and compares every recorded field with the plan.
 fn check(plan: &Plan) {
     let written = serde_json::to_value(plan).unwrap();
     let read = RecordedPlan::new(&written);
@@ -30,24 +27,15 @@ fn check(plan: &Plan) {
     assert_eq!(read.server.cache, plan.server.cache.as_ref().and_then(word));
 
     assert_eq!(read.data.records, Some(plan.data.records));
-    assert_eq!(
-        read.data.field_count,
-        Some(u64::from(plan.data.field_count))
-    );
+    assert_eq!(read.data.field_count, Some(u64::from(plan.data.field_count)));
     assert_eq!(read.data.key_order, word(&plan.data.key_order));
     assert_eq!(read.data.integrity, Some(plan.data.integrity));
     let length = read.data.field_length.as_ref().unwrap();
     let sizes = [length.bytes, length.min_bytes, length.max_bytes].map(|size| size.unwrap_or(0));
     let (kind, expected) = match plan.data.field_length {
         FieldLength::Constant { bytes } => ("constant", [bytes, 0, 0]),
-        FieldLength::Uniform {
-            min_bytes,
-            max_bytes,
-        } => ("uniform", [0, min_bytes, max_bytes]),
-        FieldLength::Zipfian {
-            min_bytes,
-            max_bytes,
-        } => ("zipfian", [0, min_bytes, max_bytes]),
+        FieldLength::Uniform { min_bytes, max_bytes } => ("uniform", [0, min_bytes, max_bytes]),
+        FieldLength::Zipfian { min_bytes, max_bytes } => ("zipfian", [0, min_bytes, max_bytes]),
         FieldLength::Histogram { .. } => ("histogram", [0, 0, 0]),
     };
     assert_eq!(length.distribution.as_deref(), Some(kind));
@@ -82,10 +70,7 @@ fn check(plan: &Plan) {
     assert!(read.schedule.kind.is_some());
 
     assert_eq!(read.phases.warmup, word(&plan.phases.warmup));
-    assert_eq!(
-        read.phases.duration,
-        plan.phases.duration.as_ref().and_then(word)
-    );
+    assert_eq!(read.phases.duration, plan.phases.duration.as_ref().and_then(word));
     assert_eq!(read.phases.operations, plan.phases.operations);
 
     let build = plan.index_build.as_ref();
@@ -98,7 +83,7 @@ fn check(plan: &Plan) {
     }
 }
 
-/// A plan with something changed.
+/// Checks a default plan after this change.
 fn changed(change: impl FnOnce(&mut Plan)) {
     let mut plan = builtin::find("a").unwrap();
     change(&mut plan);
@@ -106,14 +91,11 @@ fn changed(change: impl FnOnce(&mut Plan)) {
 }
 
 #[test]
-fn all_plans_that_are_built_in_are_read_from_their_records() {
+fn built_in_plans_are_read_from_their_records() {
     let runs = builtin::names().map(|name| builtin::find(name).unwrap());
-    let builds = builtin::INDEX_BUILDS
-        .names()
-        .map(|name| builtin::INDEX_BUILDS.find(name).unwrap());
-    let tails = builtin::TAILS
-        .names()
-        .map(|name| builtin::TAILS.find(name).unwrap());
+    let builds =
+        builtin::INDEX_BUILDS.names().map(|name| builtin::INDEX_BUILDS.find(name).unwrap());
+    let tails = builtin::TAILS.names().map(|name| builtin::TAILS.find(name).unwrap());
     let all: Vec<Plan> = runs.chain(builds).chain(tails).collect();
     assert!(all.len() > 10, "{}", all.len());
     all.iter().for_each(check);
@@ -124,14 +106,8 @@ fn each_kind_of_schedule_keys_and_lengths_is_read_from_a_record() {
     let max_start_delay = Span::from_secs(10);
     for schedule in [
         Schedule::Closed {},
-        Schedule::Constant {
-            rate_per_s: 1500.5,
-            max_start_delay,
-        },
-        Schedule::Poisson {
-            rate_per_s: 500.0,
-            max_start_delay,
-        },
+        Schedule::Constant { rate_per_s: 1500.5, max_start_delay },
+        Schedule::Poisson { rate_per_s: 500.0, max_start_delay },
         Schedule::Throttled { rate_per_s: 250.5 },
     ] {
         changed(|plan| plan.schedule = schedule);
@@ -145,32 +121,17 @@ fn each_kind_of_schedule_keys_and_lengths_is_read_from_a_record() {
         KeyDistribution::ScrambledZipfian {},
         KeyDistribution::Zipfian { exponent: 1.1 },
         KeyDistribution::Latest {},
-        KeyDistribution::Hotspot {
-            hot_data_ratio: 0.2,
-            hot_operation_ratio: 0.8,
-        },
+        KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 },
         KeyDistribution::Sequential {},
-        KeyDistribution::Exponential {
-            percentile: 95.0,
-            data_ratio: 0.8,
-        },
+        KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.8 },
     ] {
         changed(|plan| plan.keys = keys);
     }
     for length in [
         FieldLength::Constant { bytes: 7 },
-        FieldLength::Uniform {
-            min_bytes: 1,
-            max_bytes: 9,
-        },
-        FieldLength::Zipfian {
-            min_bytes: 2,
-            max_bytes: 8,
-        },
-        FieldLength::Histogram {
-            block_bytes: 16,
-            weights: vec![1, 2],
-        },
+        FieldLength::Uniform { min_bytes: 1, max_bytes: 9 },
+        FieldLength::Zipfian { min_bytes: 2, max_bytes: 8 },
+        FieldLength::Histogram { block_bytes: 16, weights: vec![1, 2] },
     ] {
         changed(|plan| plan.data.field_length = length);
     }
@@ -178,12 +139,7 @@ fn each_kind_of_schedule_keys_and_lengths_is_read_from_a_record() {
 
 #[test]
 fn each_setting_that_results_need_is_read_from_a_record() {
-    for kind in [
-        ServerKind::Auto,
-        ServerKind::Embedded,
-        ServerKind::Mongod,
-        ServerKind::Uri,
-    ] {
+    for kind in [ServerKind::Auto, ServerKind::Embedded, ServerKind::Mongod, ServerKind::Uri] {
         changed(|plan| plan.server.kind = kind);
     }
     changed(|plan| {
@@ -212,11 +168,7 @@ fn each_setting_that_results_need_is_read_from_a_record() {
             Some(Remedy::Dump),
             Some(Remedy::Compact),
         ] {
-            let build = IndexBuildPlan {
-                layout,
-                remedy,
-                ..IndexBuildPlan::default()
-            };
+            let build = IndexBuildPlan { layout, remedy, ..IndexBuildPlan::default() };
             changed(|plan| plan.index_build = Some(build));
         }
     }

@@ -1,29 +1,27 @@
-//! `dyno responder` as a server that anybody can repeat the proof against: every plan, both backends, and what a stall does
-//! to percentiles.
+//! `dyno responder` as a server for reproducible measurements: every plan, both backends, and the effect of a stall on
+//! percentiles.
 
 use crate::common::{Bench, Responder};
 use dyno_plan::builtin;
 use serde_json::Value;
 
-/// Plans that start and prepare a server of their own, take minutes by their trace window, or have documents of a shape that the
-/// responder does not make.
+/// Plans that start and prepare their own server, take minutes because of their trace window, or need documents of a shape that
+/// the responder does not create.
 const OF_OWN_SERVERS: [&str; 3] = ["pkm", "storage-compare", "insert-benchmark"];
 
 fn measured(document: &Value) -> &Value {
-    let phases = document["phases"].as_array().unwrap();
-    let measure = phases.iter().find(|phase| phase["name"] == "measure");
-    measure.expect("it measures")
+    let measure =
+        document["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure");
+    measure.expect("the run must have a measure phase")
 }
 
 #[test]
 fn built_in_workloads_run_on_a_responder_by_both_backends() {
     let bench = Bench::new();
-    let names: Vec<&str> = builtin::names()
-        .filter(|name| !OF_OWN_SERVERS.contains(name))
-        .collect();
+    let names: Vec<&str> = builtin::names().filter(|name| !OF_OWN_SERVERS.contains(name)).collect();
     assert!(names.len() >= 12, "{names:?}");
     for backend in ["wire", "driver"] {
-        // Loaded by the first plan and dropped by each further one.
+        // Loaded by the first plan and dropped by each later one.
         let responder = Responder::start(&[]);
         for name in &names {
             let more = [
@@ -58,16 +56,8 @@ fn built_in_workloads_run_on_a_responder_by_both_backends() {
 fn plan_that_differs_from_the_responder_is_refused() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
-    let refused = bench.dyno(&[
-        "run",
-        "c",
-        "--uri",
-        &uri,
-        "--records",
-        "1000",
-        "-p",
-        "fieldcount=3",
-    ]);
+    let refused =
+        bench.dyno(&["run", "c", "--uri", &uri, "--records", "1000", "-p", "fieldcount=3"]);
     let refused = refused.expect(3);
     assert!(refused.stderr.contains("10 fields"), "{}", refused.stderr);
 }
@@ -88,12 +78,13 @@ fn contradictory_parameters_are_refused_before_listening() {
     }
 }
 
-/// The walk of `docs/measuring.md` with shorter stalls: one arrival in ten meets a stall and waits uniformly up to its end.
+/// The walk-through of `docs/measuring.md` with shorter stalls: one arrival in ten meets a stall and waits, with a uniform
+/// distribution, up to its end.
 #[test]
 fn stalls_show_in_open_loops_and_hide_in_closed_ones() {
     let bench = Bench::new();
     let mut last = String::new();
-    // A machine that is busy with something else may add to a percentile.
+    // Other load on the machine may add to a percentile.
     for _ in 0..5 {
         let responder =
             Responder::with_documents(&["--stall-every", "2s", "--stall-length", "200ms"]);

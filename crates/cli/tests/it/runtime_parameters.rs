@@ -1,11 +1,11 @@
-//! Parameters of servers that are set for the time of a run: read back in the record, and put back on servers that ran already,
-//! whatever ends the run.
+//! Server parameters that are set for a run: read back in the record, and restored on servers that were already running, however
+//! the run ends.
 
 use crate::common::{Bench, Finished, control, signal, wait_for, wait_for_windows};
 use bson::{Bson, doc};
 use dyno_testkit::{TestServer, mongod, mongod_program, or_skip};
 
-/// What the server has: of the time between checkpoints in seconds, and of its engine's configuration what was set last.
+/// The server's current values: the time between checkpoints in seconds, and the last change of its engine's configuration.
 fn parameters(server: &TestServer) -> (f64, String) {
     let command = doc! { "getParameter": 1, "syncdelay": 1, "wiredTigerEngineRuntimeConfig": 1 };
     let mut control = control(&server.uri());
@@ -19,7 +19,7 @@ fn parameters(server: &TestServer) -> (f64, String) {
     (syncdelay, configuration.to_owned())
 }
 
-/// How many parameters the server takes while it runs.
+/// Number of parameters that the server accepts at run time.
 fn settable(server: &TestServer) -> usize {
     let all = doc! { "getParameter": { "showDetails": true, "allParameters": true } };
     let listed = control(&server.uri()).run("admin", all).unwrap();
@@ -69,29 +69,26 @@ fn parameter_changed_by_others_is_reported_and_kept() {
     let uri = server.uri();
     let mut child = bench.spawn(&run(&uri, &["--duration", "4s", "--format", "json"]));
     wait_for_windows(&mut child, &bench.path("r"), 1);
-    // The run goes on, and puts them back itself.
-    let reverted = bench
-        .dyno(&["doctor", "--revert", "--format", "json"])
-        .expect(1)
-        .json();
+    // The run continues, and restores them itself.
+    let reverted = bench.dyno(&["doctor", "--revert", "--format", "json"]).expect(1).json();
     assert_eq!(reverted["refused"], 2, "{reverted}");
     assert_eq!(parameters(&server).0, 7.0);
     let set = doc! { "setParameter": 1, "syncdelay": 33 };
     control(&uri).run("admin", set).unwrap();
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
     let settings = &ended.json()["server"]["settings"];
-    assert_eq!(
-        settings["parameter.syncdelay"],
-        "7.0 at first, 33.0 at the end"
-    );
+    assert_eq!(settings["parameter.syncdelay"], "7.0 at first, 33.0 at the end");
     let text = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let mut caveats = record["caveats"].as_array().unwrap().iter();
-    let reported = caveats.find(|caveat| caveat["code"] == "parameter-changed");
+    let reported = record["caveats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|caveat| caveat["code"] == "parameter-changed");
     assert!(reported.is_some(), "{}", record["caveats"]);
     let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
     assert_eq!(parameters(&server), (33.0, defaults.to_owned()));
-    // The entry is kept for a decision.
+    // The entry is kept for the user to decide.
     assert!(bench.path("state/doctor-undo.json").exists());
 }
 
@@ -112,7 +109,7 @@ fn previous_value_is_read_under_the_lock() {
         let mut blocked = locks.lines().filter(|line| line.contains("->"));
         blocked.any(|line| line.contains(&waiting))
     });
-    // As a run that has the list open and ends now.
+    // Like another run that holds the list's lock and ends now.
     let set = doc! { "setParameter": 1, "syncdelay": 41 };
     control(&uri).run("admin", set).unwrap();
     drop(lock);
@@ -132,7 +129,7 @@ fn killed_run_leaves_a_list_to_restore_parameters() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(parameters(&server).0, 7.0);
-    // The next run would take what the killed one has set for what was there before.
+    // Otherwise the next run would take the killed run's values for the original ones.
     std::fs::remove_dir_all(bench.path("r")).unwrap();
     let refused = bench.dyno(&run(&uri, &["--operations", "300"])).expect(3);
     refused.says("`syncdelay`").says("dyno doctor --revert");
@@ -149,7 +146,7 @@ fn killed_run_leaves_a_list_to_restore_parameters() {
     a_search_gives_back_what_it_has_set(&bench, &server);
 }
 
-/// By itself when it is interrupted, and by `dyno doctor --revert` after it was killed.
+/// An interrupted search restores its parameters by itself, a killed one by `dyno doctor --revert`.
 fn a_search_gives_back_what_it_has_set(bench: &Bench, server: &TestServer) {
     let uri = server.uri();
     let list = bench.path("state/doctor-undo.json");
@@ -160,9 +157,7 @@ fn a_search_gives_back_what_it_has_set(bench: &Bench, server: &TestServer) {
     let is_set = || parameters(server).0 != 60.0;
     wait_for("a run that has set it", is_set);
     signal(&child, "INT");
-    Finished::from(child.wait_with_output().unwrap())
-        .expect(130)
-        .says("dyno resume t");
+    Finished::from(child.wait_with_output().unwrap()).expect(130).says("dyno resume t");
     assert_eq!((parameters(server).0, list.exists()), (60.0, false));
     let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
     wait_for("a run that has set it again", is_set);
@@ -183,7 +178,7 @@ fn unsupported_parameters_are_refused_and_change_nothing() {
         return;
     };
     let uri = server.uri();
-    // The documentation of `dyno tune` has 260 or so, of MongoDB 6.0.
+    // The documentation of `dyno tune` counts about 260 for MongoDB 6.0.
     assert!(settable(&server) > 200, "{}", settable(&server));
     for (key, value, says) in [
         ("syncDelay", "7", &["`syncDelay`", "`syncdelay`"][..]),
@@ -192,11 +187,7 @@ fn unsupported_parameters_are_refused_and_change_nothing() {
             "often",
             &["`server.runtime_parameters.ttlMonitorSleepSecs`", "`often`"],
         ),
-        (
-            "ttlMonitorSleepSecs",
-            "-5",
-            &["`ttlMonitorSleepSecs`", "`-5`"],
-        ),
+        ("ttlMonitorSleepSecs", "-5", &["`ttlMonitorSleepSecs`", "`-5`"]),
         (
             "wiredTigerEngineRuntimeConfig",
             "log=(enabled=false)",
@@ -205,10 +196,9 @@ fn unsupported_parameters_are_refused_and_change_nothing() {
     ] {
         let set = format!("server.runtime_parameters.{key}={value}");
         let short = ["--operations", "300", "--set", &set];
-        // In the order of their names others are set before, and put back.
+        // Parameters that precede it in name order are set first, and restored.
         let refused = bench.dyno(&run(&uri, &short)).expect(2);
-        says.iter()
-            .fold(refused, |refused, text| refused.says(text));
+        says.iter().fold(refused, |refused, text| refused.says(text));
         assert_eq!(parameters(&server).0, 60.0, "{key}");
         assert!(!bench.path("state/doctor-undo.json").exists(), "{key}");
     }
@@ -222,29 +212,16 @@ fn swept_parameters_do_not_restart_our_server() {
     };
     let fixed = ["sweep", "a", "--mongod", mongod.to_str().unwrap()];
     let small = ["--cache", "256MiB", "--records", "300", "--duration", "1s"];
-    let set = [
-        "--set",
-        "server.runtime_parameters.syncdelay=20,40",
-        "--out",
-        "s",
-    ];
+    let set = ["--set", "server.runtime_parameters.syncdelay=20,40", "--out", "s"];
     let how = ["--warmup", "0s", "--clients", "2"];
-    bench
-        .dyno(&[&fixed[..], &small, &set, &how].concat())
-        .expect(0);
+    bench.dyno(&[&fixed[..], &small, &set, &how].concat()).expect(0);
     let logs = crate::common::names(&bench.path("s/server-logs"));
     assert_eq!(logs, ["server.raw.log"]);
-    let found = crate::common::names(&bench.path("s/runs"))
-        .into_iter()
-        .map(|run| {
-            let text =
-                std::fs::read_to_string(bench.path(&format!("s/runs/{run}/run.json"))).unwrap();
-            let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-            let member = &document["server"]["members"][0];
-            member["found"]["parameter.syncdelay"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        });
+    let found = crate::common::names(&bench.path("s/runs")).into_iter().map(|run| {
+        let text = std::fs::read_to_string(bench.path(&format!("s/runs/{run}/run.json"))).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let member = &document["server"]["members"][0];
+        member["found"]["parameter.syncdelay"].as_str().unwrap().to_owned()
+    });
     assert_eq!(found.collect::<Vec<_>>(), ["20.0", "40.0"]);
 }

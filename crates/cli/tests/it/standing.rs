@@ -1,5 +1,5 @@
-//! Servers that stay after the command that started them: `dyno server start`, `status`, `list` and
-//! `stop`, with the embedded server and with the fake `mongod` of `mongod`.
+//! Servers that outlive the command that started them: `dyno server start`, `status`, `list` and `stop`, with the embedded server
+//! and with the fake `mongod`.
 
 use crate::common::lab::{Lab, kill};
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A bench where the embedded server can be started; `None` if it is not installed.
+/// A bench with the embedded server; `None` if the server is not installed.
 fn embedded() -> Option<Lab> {
     or_skip(embedded_program()).map(|_| Lab::new("7.0.14"))
 }
@@ -54,18 +54,14 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Files below a folder that hold a text.
+/// Files below a folder that contain a text.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
     let holds = |path: &Path| {
         let bytes = std::fs::read(path).unwrap_or_default();
-        bytes
-            .windows(text.len())
-            .any(|window| window == text.as_bytes())
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
     };
     let found = files(folder).into_iter().filter(|path| holds(path));
-    found
-        .map(|path| path.strip_prefix(folder).unwrap().display().to_string())
-        .collect()
+    found.map(|path| path.strip_prefix(folder).unwrap().display().to_string()).collect()
 }
 
 #[test]
@@ -80,10 +76,7 @@ fn deployment_is_started_used_and_stopped_beside_another() {
     let listed = listed.expect(0).json();
     let states: Vec<_> = listed.as_array().unwrap().iter().collect();
     assert_eq!(states.len(), 2);
-    assert_eq!(
-        (&states[0]["name"], &states[1]["name"]),
-        (&"one".into(), &"two".into())
-    );
+    assert_eq!((&states[0]["name"], &states[1]["name"]), (&"one".into(), &"two".into()));
     assert!(states.iter().all(|state| state["state"] == "up"));
 
     let one = status(&lab, "one", 0).json();
@@ -97,10 +90,7 @@ fn deployment_is_started_used_and_stopped_beside_another() {
     let both = lab.bench.dyno(&["server", "status", "two", "--uri"]);
     let both = both.expect(0).stdout;
     assert_eq!(both.lines().count(), 2);
-    lab.bench
-        .dyno(&["run", "a", "--uri", both.trim()])
-        .expect(2)
-        .says("`dyno run --pairs N`");
+    lab.bench.dyno(&["run", "a", "--uri", both.trim()]).expect(2).says("`dyno run --pairs N`");
 
     stop(&lab, "one").says("`one` is stopped");
     assert_eq!(lab.deployments(), ["two"]);
@@ -122,15 +112,9 @@ fn taken_and_unknown_names_are_refused() {
         .says("`one`")
         .says("dyno server stop one");
     for command in ["status", "stop"] {
-        lab.bench
-            .dyno(&["server", command, "other"])
-            .expect(2)
-            .says("`other`")
-            .says(": one");
+        lab.bench.dyno(&["server", command, "other"]).expect(2).says("`other`").says(": one");
     }
-    lab.bench
-        .dyno(&["server", "start", "--name", "../one"])
-        .expect(2);
+    lab.bench.dyno(&["server", "start", "--name", "../one"]).expect(2);
     status(&lab, "one", 0);
     stop(&lab, "one");
     lab.bench.dyno(&["server", "stop", "one"]).expect(2);
@@ -189,9 +173,7 @@ fn the_servers_end_when_their_folder_is_removed() {
     start(&lab, "one", &["--topology", "pairs=2"]);
     let place = lab.bench.path("state/servers/one");
     std::fs::remove_dir_all(&place).unwrap();
-    wait_for("the end of the servers", || {
-        processes_with(place.to_str().unwrap()).is_empty()
-    });
+    wait_for("the end of the servers", || processes_with(place.to_str().unwrap()).is_empty());
     lab.assert_clean();
 }
 
@@ -202,17 +184,12 @@ fn servers_end_with_their_supervisor_and_stop_cleans_up() {
     let state = status(&lab, "one", 0).json();
     kill(process(&state, "/supervisor"));
     let place = lab.bench.path("state/servers/one");
-    wait_for("the end of the servers", || {
-        processes_with(place.to_str().unwrap()).is_empty()
-    });
+    wait_for("the end of the servers", || processes_with(place.to_str().unwrap()).is_empty());
     let ended = lab.bench.dyno(&["server", "status", "one"]).expect(1);
     ended.says("`dyno server stop one`");
     let listed = lab.bench.dyno(&["server", "list", "--format", "json"]);
     assert_eq!(listed.expect(0).json()[0]["state"], "ended");
-    lab.bench
-        .dyno(&["server", "start", "--name", "one"])
-        .expect(2)
-        .says("`dyno server stop one`");
+    lab.bench.dyno(&["server", "start", "--name", "one"]).expect(2).says("`dyno server stop one`");
     stop(&lab, "one").says("ended before");
     lab.assert_clean();
 }
@@ -220,11 +197,7 @@ fn servers_end_with_their_supervisor_and_stop_cleans_up() {
 #[test]
 fn stop_right_after_the_supervisor_was_killed_leaves_nothing() {
     let lab = Lab::new("7.0.14");
-    start(
-        &lab,
-        "set",
-        &["--topology", "replica-set=3", "--mongod", &lab.mongod],
-    );
+    start(&lab, "set", &["--topology", "replica-set=3", "--mongod", &lab.mongod]);
     let state = status(&lab, "set", 0).json();
     kill(process(&state, "/supervisor"));
     wait_for("the end of the supervisor", || {
@@ -238,20 +211,11 @@ fn stop_right_after_the_supervisor_was_killed_leaves_nothing() {
 #[test]
 fn a_replica_set_stays_and_a_run_finds_its_primary() {
     let lab = Lab::new("7.0.14");
-    let set = [
-        "--topology",
-        "replica-set=2+1",
-        "--mongod",
-        &lab.mongod,
-        "--cache",
-        "256MiB",
-    ];
+    let set = ["--topology", "replica-set=2+1", "--mongod", &lab.mongod, "--cache", "256MiB"];
     start(&lab, "set", &set);
     start(&lab, "alone", &["--mongod", &lab.mongod]);
     let state = status(&lab, "set", 0).json();
-    let roles: Vec<_> = (0..3)
-        .map(|n| state["answers"][n]["role"].as_str().unwrap())
-        .collect();
+    let roles: Vec<_> = (0..3).map(|n| state["answers"][n]["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["primary", "secondary", "other"]);
     assert_eq!(state["topology"], "replica-set=2+1");
     let uri = lab.bench.dyno(&["server", "status", "set", "--uri"]);
@@ -272,29 +236,18 @@ fn a_replica_set_stays_and_a_run_finds_its_primary() {
 fn an_interrupt_of_the_start_leaves_nothing() {
     let lab = Lab::new("7.0.14");
     lab.fake_mongod.misbehave("never-primary dyno");
-    let arguments = [
-        "server",
-        "start",
-        "--topology",
-        "replica-set=2",
-        "--mongod",
-        &lab.mongod,
-    ];
+    let arguments = ["server", "start", "--topology", "replica-set=2", "--mongod", &lab.mongod];
     let child = lab.bench.spawn(&arguments);
     wait_for("the initiation of the set", || {
         let events = lab.fake_mongod.events();
-        events
-            .iter()
-            .any(|event| event.ends_with("replSetInitiate"))
+        events.iter().any(|event| event.ends_with("replSetInitiate"))
     });
     lab.bench.dyno(&["server", "status"]).expect(1);
     let listed = lab.bench.dyno(&["server", "list", "--format", "json"]);
     assert_eq!(listed.expect(0).json()[0]["state"], "starting");
     lab.bench.dyno(&["server", "stop"]).expect(3);
     signal(&child, "INT");
-    Finished::from(child.wait_with_output().unwrap())
-        .expect(130)
-        .says("interrupted");
+    Finished::from(child.wait_with_output().unwrap()).expect(130).says("interrupted");
     lab.assert_clean();
 }
 
@@ -302,20 +255,11 @@ fn an_interrupt_of_the_start_leaves_nothing() {
 fn a_start_that_is_killed_leaves_nothing() {
     let lab = Lab::new("7.0.14");
     lab.fake_mongod.misbehave("never-primary dyno");
-    let arguments = [
-        "server",
-        "start",
-        "--topology",
-        "replica-set=2",
-        "--mongod",
-        &lab.mongod,
-    ];
+    let arguments = ["server", "start", "--topology", "replica-set=2", "--mongod", &lab.mongod];
     let mut child = lab.bench.spawn(&arguments);
     wait_for("the initiation of the set", || {
         let events = lab.fake_mongod.events();
-        events
-            .iter()
-            .any(|event| event.ends_with("replSetInitiate"))
+        events.iter().any(|event| event.ends_with("replSetInitiate"))
     });
     child.kill().unwrap();
     child.wait().unwrap();
@@ -331,14 +275,7 @@ fn a_start_that_fails_says_why_and_leaves_nothing() {
     let lab = Lab::new("7.0.14");
     lab.fake_mongod.misbehave("refuse addShard");
     lab.bench
-        .dyno(&[
-            "server",
-            "start",
-            "--topology",
-            "sharded=1x1",
-            "--mongod",
-            &lab.mongod,
-        ])
+        .dyno(&["server", "start", "--topology", "sharded=1x1", "--mongod", &lab.mongod])
         .expect(3)
         .says("'addShard'");
     lab.assert_clean();
@@ -350,18 +287,10 @@ fn secrets_stay_in_a_file_of_the_owner() {
     let printed = start(&lab, "safe", &["--auth", "--tls"]);
     let uri = lab.bench.dyno(&["server", "status", "safe", "--uri"]);
     let uri = uri.expect(0).stdout.trim().to_owned();
-    let (user, _) = uri
-        .strip_prefix("mongodb://")
-        .unwrap()
-        .split_once('@')
-        .unwrap();
+    let (user, _) = uri.strip_prefix("mongodb://").unwrap().split_once('@').unwrap();
     let (_, password) = user.split_once(':').unwrap();
-    assert!(password.len() >= 16, "it is short");
-    for text in [
-        &printed.stdout,
-        &printed.stderr,
-        &status(&lab, "safe", 0).stdout,
-    ] {
+    assert!(password.len() >= 16, "the password is too short");
+    for text in [&printed.stdout, &printed.stderr, &status(&lab, "safe", 0).stdout] {
         assert!(!text.contains(password));
     }
     let folder = lab.bench.path("state/servers/safe");
@@ -369,16 +298,7 @@ fn secrets_stay_in_a_file_of_the_owner() {
     assert_eq!(mode(&folder.join("uri")), 0o600);
     assert_eq!(holding(&folder, password), ["uri"]);
 
-    let arguments = [
-        "--records",
-        "100",
-        "--warmup",
-        "0s",
-        "--operations",
-        "200",
-        "--out",
-        "r",
-    ];
+    let arguments = ["--records", "100", "--warmup", "0s", "--operations", "200", "--out", "r"];
     let arguments = [&["run", "a", "--uri", &uri], &arguments[..]].concat();
     let finished = lab.bench.dyno(&arguments).expect(0);
     assert!(!finished.stdout.contains(password) && !finished.stderr.contains(password));
@@ -387,23 +307,11 @@ fn secrets_stay_in_a_file_of_the_owner() {
         assert!(names(&run).iter().any(|found| found == name), "{name}");
     }
     assert_eq!(holding(&run, password), Vec::<String>::new());
-    // Who has no password gets in nowhere.
+    // Without the password, no member accepts a client.
     let without = uri.replace(&format!("{user}@"), "");
     let (without, _) = without.split_once("&authSource=").unwrap();
-    let arguments = [
-        "run",
-        "a",
-        "--records",
-        "1",
-        "--operations",
-        "1",
-        "--uri",
-        without,
-    ];
-    lab.bench
-        .dyno(&arguments)
-        .expect(3)
-        .says("authSource=admin");
+    let arguments = ["run", "a", "--records", "1", "--operations", "1", "--uri", without];
+    lab.bench.dyno(&arguments).expect(3).says("authSource=admin");
     stop(&lab, "safe");
     lab.assert_clean();
 }
@@ -411,35 +319,19 @@ fn secrets_stay_in_a_file_of_the_owner() {
 #[test]
 fn a_run_with_encryption_and_a_user_keeps_no_secret() {
     let Some(lab) = embedded() else { return };
-    let arguments = [
-        "run",
-        "a",
-        "--auth",
-        "--tls",
-        "--records",
-        "100",
-        "--warmup",
-        "0s",
-    ];
+    let arguments = ["run", "a", "--auth", "--tls", "--records", "100", "--warmup", "0s"];
     let more = ["--operations", "200", "--out", "r", "--format", "json"];
-    let document = lab
-        .bench
-        .dyno(&[&arguments[..], &more].concat())
-        .expect(0)
-        .json();
+    let document = lab.bench.dyno(&[&arguments[..], &more].concat()).expect(0).json();
     let found = &document["server"]["members"][0]["asked"];
-    assert_eq!(
-        (&found["auth"], &found["tls"]),
-        (&"true".into(), &"true".into())
-    );
+    assert_eq!((&found["auth"], &found["tls"]), (&"true".into(), &"true".into()));
     lab.assert_clean();
     let run = lab.bench.path("r");
     assert_eq!(holding(&run, "PRIVATE KEY"), Vec::<String>::new());
-    // Checksums have as many digits, and are none.
+    // Checksums have the same number of digits, but are not passwords.
     let is_other = |path: &std::path::PathBuf| !path.ends_with("SHA256SUMS");
     for path in files(&run).into_iter().filter(is_other) {
         let bytes = std::fs::read(&path).unwrap();
-        // A password that is made has this many hexadecimal digits.
+        // A generated password has this many hexadecimal digits.
         let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
         let longest = bytes.split(|byte| !is_digit(byte)).map(<[u8]>::len).max();
         assert!(longest < Some(64), "{}", path.display());
@@ -449,9 +341,7 @@ fn a_run_with_encryption_and_a_user_keeps_no_secret() {
 #[test]
 fn nothing_is_kept_without_a_deployment() {
     let bench = Bench::new();
-    let none = bench
-        .dyno(&["server", "list", "--format", "json"])
-        .expect(0);
+    let none = bench.dyno(&["server", "list", "--format", "json"]).expect(0);
     assert_eq!(none.json(), Value::Array(Vec::new()));
     bench.dyno(&["server", "status"]).expect(2);
     bench.dyno(&["server", "stop"]).expect(2);

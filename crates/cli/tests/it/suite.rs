@@ -1,4 +1,4 @@
-//! `dyno run` of several workloads: which runs it makes, on which documents, the table in every form, and what it refuses.
+//! `dyno run` with several workloads: the runs, their documents, the table in every format, and refusals.
 
 use crate::common::{Bench, Finished, Responder, assert_machine_is_reported};
 use dyno_testkit::{embedded_program, mongod_program, or_skip};
@@ -6,42 +6,33 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Short runs of few documents.
-const SHORT: [&str; 8] = [
-    "--records",
-    "300",
-    "--duration",
-    "1s",
-    "--warmup",
-    "0s",
-    "--clients",
-    "2",
-];
+const SHORT: [&str; 8] =
+    ["--records", "300", "--duration", "1s", "--warmup", "0s", "--clients", "2"];
 
 fn json(bench: &Bench, path: &str) -> Value {
     let text = std::fs::read_to_string(bench.path(path)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// The runs by workload and a setting, and whether each loaded documents, in the order in which they were made.
+/// The runs by workload and a setting in run order, and whether each run loaded documents.
 fn runs(bench: &Bench, key: &str) -> Vec<(String, bool)> {
     let document = json(bench, "x/experiment.json");
-    let points = document["points"].as_array().unwrap().iter();
-    points
+    document["points"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|point| {
             let directory = point["directory"].as_str().unwrap();
             let run = json(bench, &format!("x/{directory}/run.json"));
             let mut phases = run["phases"].as_array().unwrap().iter();
             let workload = point["workload"].as_str().unwrap();
             let value = point["settings"][key].as_str().unwrap_or_default();
-            (
-                format!("{workload}{value}"),
-                phases.any(|phase| phase["name"] == "load"),
-            )
+            (format!("{workload}{value}"), phases.any(|phase| phase["name"] == "load"))
         })
         .collect()
 }
 
-/// The lines of a CSV table by the names of their columns.
+/// The lines of a CSV table, by column name.
 fn table(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -55,8 +46,7 @@ fn table(text: &str) -> Vec<BTreeMap<&str, &str>> {
 
 fn number(row: &BTreeMap<&str, &str>, column: &str) -> f64 {
     let text = row[column];
-    text.parse()
-        .unwrap_or_else(|_| panic!("{column}: `{text}` in {row:?}"))
+    text.parse().unwrap_or_else(|_| panic!("{column}: `{text}` in {row:?}"))
 }
 
 #[test]
@@ -71,7 +61,8 @@ fn workloads_of_a_suite_share_documents_and_one_table() {
     let reported = ["--below", "10s", "--format", "csv", "--out", "x"];
     let arguments = [&suite[..], &SHORT, &reported].concat();
     let finished = bench.dyno(&arguments).expect(0);
-    // What inserts comes last; d finds the documents of a, and whatever follows an insert has them loaded anew.
+    // Workloads that insert come last; d reuses the documents of a, and documents are loaded again after any workload that
+    // inserts.
     let expected = [
         ("a50", true),
         ("d50", false),
@@ -85,14 +76,9 @@ fn workloads_of_a_suite_share_documents_and_one_table() {
     let rows = table(&finished.stdout);
     let names: Vec<String> = rows
         .iter()
-        .map(|row| {
-            format!(
-                "{} {} {}",
-                row["workload"], row["client.batch"], row["operation"]
-            )
-        })
+        .map(|row| format!("{} {} {}", row["workload"], row["client.batch"], row["operation"]))
         .collect();
-    // In the order that was typed.
+    // In the order of the command line.
     let operations = |workload: &str, operations: [&str; 2]| {
         let of = |batch: u32| operations.map(|name| format!("{workload} {batch} {name}"));
         [of(50), of(100)].concat()
@@ -109,37 +95,27 @@ fn workloads_of_a_suite_share_documents_and_one_table() {
         assert!(number(row, "p50_us") <= number(row, "p99_us"));
         assert_eq!((row["below_ratio"], row["failed"]), ("1.000000", "0"));
     }
-    // The counts are those of the runs.
+    // The counts equal the counts of the runs.
     let document = json(&bench, "x/experiment.json");
     let run = json(&bench, "x/runs/001-a-batch-50/run.json");
-    let mut phases = run["phases"].as_array().unwrap().iter();
-    let measure = phases.find(|phase| phase["name"] == "measure");
+    let measure = run["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure");
     let reads = &measure.unwrap()["operations"]["read"];
     let row = rows.iter().find(|row| row["workload"] == "a").unwrap();
     assert_eq!(row["succeeded"], reads["count"].to_string());
-    assert_eq!(
-        number(row, "max_us"),
-        reads["response_time_us"]["max"].as_f64().unwrap()
-    );
+    assert_eq!(number(row, "max_us"), reads["response_time_us"]["max"].as_f64().unwrap());
     let relative = &document["answer"]["relative"]["levels"];
     assert_eq!(relative.as_array().unwrap().len(), 3, "{relative}");
     every_form(&bench);
-    // It is done: nothing is run, and the answer is the same.
+    // The suite is complete: nothing is run again, and the answer is the same.
     bench.dyno(&["resume", "x"]).expect(0);
-    assert_eq!(
-        json(&bench, "x/experiment.json")["answer"],
-        document["answer"]
-    );
+    assert_eq!(json(&bench, "x/experiment.json")["answer"], document["answer"]);
 }
 
-/// The table in every form, and a share that is asked for afterwards.
+/// The table in every format, and a share that is requested later.
 fn every_form(bench: &Bench) {
     let report = |more: &[&str]| bench.dyno(&[&["report", "x"][..], more].concat()).expect(0);
     let markdown = report(&["--format", "markdown"]).stdout;
-    assert!(
-        markdown.contains("| workload | client.batch |"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| workload | client.batch |"), "{markdown}");
     let html = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     for part in ["the base", "Mean response", "below 10 s"] {
         assert!(html.contains(part), "{part}");
@@ -156,7 +132,7 @@ fn every_form(bench: &Bench) {
     }
 }
 
-/// Refused as bad input without a trace.
+/// Checks that the arguments are refused as bad input and leave nothing.
 #[track_caller]
 fn refused(bench: &Bench, arguments: &[&str], why: &str) -> Finished {
     let finished = bench.dyno(arguments).expect(2).says(why);
@@ -165,7 +141,7 @@ fn refused(bench: &Bench, arguments: &[&str], why: &str) -> Finished {
 }
 
 #[test]
-fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
+fn invalid_suites_are_refused_before_the_first_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let on = |arguments: &[&str], why: &str| {
@@ -177,10 +153,7 @@ fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
     on(&["d", "e", "a"], "`--fresh`");
     on(&["d", "--repeat", "2", "--dry-run"], "`--fresh`");
     on(&["a", "b", "--wsf"], "`--wsf`");
-    on(
-        &["a", "--set", "client.clients=1,2", "--clients", "4"],
-        "`--set`",
-    );
+    on(&["a", "--set", "client.clients=1,2", "--clients", "4"], "`--set`");
     on(&["a", "--set", "client.clients=1,x"], "client.clients");
     on(&["a", "b", "--below", "0"], "--below <TIME>");
     on(&["a", "b", "--format", "kpi"], "`kpi`");
@@ -189,11 +162,7 @@ fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
     on(&["a", "--repeat", "0"], "1..=1000");
     for (option, value, list) in [
         ("--cache", "1GiB", "server.cache=1GiB,2GiB"),
-        (
-            "--topology",
-            "standalone",
-            "server.topology=standalone;replica-set=3",
-        ),
+        ("--topology", "standalone", "server.topology=standalone;replica-set=3"),
     ] {
         let both = ["run", "a", option, value, "--set", list];
         refused(&bench, &both, "`--set`");
@@ -202,10 +171,7 @@ fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
     refused(&bench, &other, "`replica-set-compare`").says("`dyno run`");
     std::fs::write(bench.path("mine.toml"), "name = \"mine\"\nworkloads = []\n").unwrap();
     on(&["mine.toml"], "`workloads`");
-    on(
-        &["a", "b", "--set", "server.cache=1GiB,2GiB"],
-        "server.cache",
-    );
+    on(&["a", "b", "--set", "server.cache=1GiB,2GiB"], "server.cache");
 }
 
 #[test]
@@ -214,15 +180,7 @@ fn dry_run_lists_the_runs_of_a_suite_file() {
     let suite = "name = \"mine\"\nworkloads = [\"c\", \"b\"]\nrepeat = 2\n[set]\n\"client.clients\" = [1, 2]\n";
     std::fs::write(bench.path("mine.toml"), suite).unwrap();
     let uri = responder.uri();
-    let arguments = [
-        "run",
-        "mine.toml",
-        "--records",
-        "1000",
-        "--uri",
-        &uri,
-        "--dry-run",
-    ];
+    let arguments = ["run", "mine.toml", "--records", "1000", "--uri", &uri, "--dry-run"];
     let finished = bench.dyno(&arguments).expect(0);
     let runs: Vec<&str> = finished.stdout.lines().skip(1).collect();
     assert_eq!(
@@ -241,12 +199,8 @@ fn dry_run_lists_the_runs_of_a_suite_file() {
         finished.stdout
     );
     assert_eq!(bench.entries(), ["mine.toml"]);
-    // What is typed wins.
-    let once = [
-        &arguments[..],
-        &["--repeat", "1", "--set", "client.clients=3"],
-    ]
-    .concat();
+    // Command-line options win.
+    let once = [&arguments[..], &["--repeat", "1", "--set", "client.clients=3"]].concat();
     let finished = bench.dyno(&once).expect(0);
     let text = "runs/001-c  c\nruns/002-b  b\n";
     assert!(finished.stdout.ends_with(text), "{}", finished.stdout);
@@ -255,10 +209,7 @@ fn dry_run_lists_the_runs_of_a_suite_file() {
 /// The responder takes two milliseconds for each operation, one after the other, for one client.
 #[test]
 fn below_ratio_matches_a_known_service_time() {
-    let (bench, responder) = (
-        Bench::new(),
-        Responder::with_documents(&["--service-us", "2000"]),
-    );
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&["--service-us", "2000"]));
     let uri = responder.uri();
     let on = ["--uri", &uri, "--records", "1000", "--clients", "1"];
     let length = ["--duration", "2s", "--warmup", "0s", "--out", "x"];
@@ -266,14 +217,9 @@ fn below_ratio_matches_a_known_service_time() {
     let finished = bench.dyno(&[&suite[..], &on, &length].concat()).expect(0);
     let rows = table(&finished.stdout);
     assert_eq!(rows.len(), 1, "{}", finished.stdout);
-    assert_eq!(
-        (rows[0]["operation"], rows[0]["below_ratio"]),
-        ("read", "0.000000")
-    );
+    assert_eq!((rows[0]["operation"], rows[0]["below_ratio"]), ("read", "0.000000"));
     assert!((1_900.0..20_000.0).contains(&number(&rows[0], "mean_us")));
-    let later = bench
-        .dyno(&["report", "x", "--below", "1s", "--format", "csv"])
-        .expect(0);
+    let later = bench.dyno(&["report", "x", "--below", "1s", "--format", "csv"]).expect(0);
     assert_eq!(table(&later.stdout)[0]["below_ratio"], "1.000000");
 }
 
@@ -282,30 +228,15 @@ fn one_workload_without_lists_is_an_ordinary_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let on = ["--uri", &uri, "--records", "1000", "--operations", "100"];
-    let run = [
-        "run",
-        "c",
-        "--set",
-        "client.clients=2",
-        "--warmup",
-        "0s",
-        "--out",
-        "x",
-    ];
+    let run = ["run", "c", "--set", "client.clients=2", "--warmup", "0s", "--out", "x"];
     bench.dyno(&[&run[..], &on].concat()).expect(0);
     assert!(bench.path("x/run.json").exists() && !bench.path("x/experiment.json").exists());
-    bench
-        .dyno(&["report", "x", "--below", "1ms"])
-        .expect(2)
-        .says("`--below`");
-    bench
-        .dyno(&["report", "x", "--format", "csv"])
-        .expect(2)
-        .says("`dyno export RUN --to csv`");
+    bench.dyno(&["report", "x", "--below", "1ms"]).expect(2).says("`--below`");
+    bench.dyno(&["report", "x", "--format", "csv"]).expect(2).says("`dyno export RUN --to csv`");
 }
 
 #[test]
-fn a_replica_set_stands_beside_a_standalone_server_on_a_mongod() {
+fn suite_compares_a_replica_set_with_a_standalone_mongod() {
     let Some(mongod) = or_skip(mongod_program()) else {
         return;
     };
@@ -318,51 +249,39 @@ fn a_replica_set_stands_beside_a_standalone_server_on_a_mongod() {
     let arguments = [&suite[..], &on, &settings, &short, &reported].concat();
     let finished = bench.dyno(&arguments).expect(0);
     let rows = table(&finished.stdout);
-    let of = |topology: &str| {
-        rows.iter()
-            .filter(|row| row["server.topology"] == topology)
-            .count()
-    };
-    // The load and the kinds of operations, of which F has three: the parts of a read-modify-write count besides the whole.
-    assert_eq!(
-        (of("standalone"), of("replica-set=3")),
-        (13, 13),
-        "{}",
-        finished.stdout
-    );
-    // One deployment for each, also where the documents are put back.
+    let of = |topology: &str| rows.iter().filter(|row| row["server.topology"] == topology).count();
+    // The load and each kind of operation have a row. F has three kinds: the parts of a read-modify-write count in addition to
+    // the whole.
+    assert_eq!((of("standalone"), of("replica-set=3")), (13, 13), "{}", finished.stdout);
+    // Each topology has one deployment, even if the documents are restored.
     let members = |directory: &str| {
         let run = json(&bench, &format!("x/runs/{directory}/run.json"));
-        let members = run["server"]["members"].as_array().unwrap().iter();
-        members
+        run["server"]["members"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|member| member["address"].to_string())
             .collect::<Vec<_>>()
     };
     assert_eq!(members("007-a-topology-replica-set_3").len(), 3);
-    assert_eq!(
-        members("007-a-topology-replica-set_3"),
-        members("012-e-topology-replica-set_3")
-    );
+    assert_eq!(members("007-a-topology-replica-set_3"), members("012-e-topology-replica-set_3"));
     let loads = runs(&bench, "server.topology");
     let loads: Vec<bool> = loads.iter().map(|(_, loads)| *loads).collect();
-    // A, B, C, F and D find the documents of one load, and E those of another.
+    // A, B, C, F and D share the documents of one load, and E has its own load.
     let of_each = [true, false, false, false, false, true];
     assert_eq!(loads, [of_each, of_each].concat());
 }
 
-/// No real Percona Server can be had here: its engine is started, and the suite compares it.
+/// No real Percona Server is available here: a fake server runs its engine, and the suite compares it.
 #[test]
-fn the_engines_of_a_percona_server_are_compared() {
+fn suite_compares_the_engines_of_percona_server() {
     let lab = crate::common::lab::Lab::new("6.0.11-8");
     let suite = ["run", "storage-engine-compare", "--mongod", &lab.mongod];
     let short = ["--records", "100", "--operations", "50", "--warmup", "0s"];
     let reported = ["--repeat", "1", "--format", "csv", "--out", "r"];
     let said = lab.bench.dyno(&[&suite[..], &short, &reported].concat());
     let said = said.expect(0).stdout;
-    assert!(
-        said.contains("wired-tiger") && said.contains("in-memory"),
-        "{said}"
-    );
+    assert!(said.contains("wired-tiger") && said.contains("in-memory"), "{said}");
     let document: Value = recorded(&lab.bench, "r/experiment.json");
     let points = document["points"].as_array().unwrap();
     assert_eq!(points.len(), 12, "six workloads on two engines");
@@ -376,7 +295,7 @@ fn the_engines_of_a_percona_server_are_compared() {
         assert_eq!(run["server"]["settings"]["storage_engine"], engine, "{run}");
     }
     let mut wrong = lab.fake_mongod.violations();
-    // A sample of documents that are there already, which a run can do without.
+    // A sample of existing documents; a run does not need it.
     wrong.retain(|text| !text.contains("$sample"));
     assert_eq!(wrong, Vec::<String>::new());
 }

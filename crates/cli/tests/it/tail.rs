@@ -1,4 +1,4 @@
-//! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
+//! `dyno tail`, end to end with the embedded server and with drivers from the workspace or from scripts.
 
 use crate::common::{Bench, assert_machine_is_reported, signal, wait_for};
 use crate::record_changes::assert_every_change_is_reported;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A bench on a machine with the embedded server and the driver `wire`; `None` where it is not.
+/// A bench on a machine with the embedded server and the driver `wire`; `None` otherwise.
 pub(crate) fn bench() -> Option<Bench> {
     or_skip(embedded_program())?;
     bench_of_drivers()
@@ -20,10 +20,7 @@ fn bench_of_drivers() -> Option<Bench> {
     let version = std::process::Command::new(run).arg("version").output();
     or_skip(match version {
         Ok(output) if output.status.success() => Ok(()),
-        _ => Err(Skip::new(
-            "the driver `wire` is not built",
-            "run `make drivers`",
-        )),
+        _ => Err(Skip::new("the driver `wire` is not built", "run `make drivers`")),
     })?;
     Some(Bench::new())
 }
@@ -35,8 +32,8 @@ fn document(folder: &Path) -> Value {
 
 /// Codes of the findings of a report.
 fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    let codes = findings.map(|finding| finding["code"].as_str());
+    let codes =
+        report["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str());
     codes.map(Option::unwrap).collect()
 }
 
@@ -49,7 +46,7 @@ fn bad_options_are_refused_before_anything_is_done() {
         (&["tail", "--in-flight", "some"], "`unbounded`"),
         (&["tail", "--pool", "5,0"], "`tail.pool`"),
         (&["tail", "--messages", "0"], "`tail.messages`"),
-        // Numbers as those of documents.
+        // Counts have the syntax of document counts.
         (&["tail", "--messages", "1.5"], "`10k`"),
         (&["tail", "--write-concern", "all"], "`tail.write_concern`"),
         (&["tail", "--rate", "0"], "`tail.rate_per_s`"),
@@ -59,10 +56,7 @@ fn bad_options_are_refused_before_anything_is_done() {
         (&["tail", "--drivers", "nowhere", "--out", "x"], "nowhere"),
     ] {
         let finished = bench.dyno(arguments);
-        assert!(
-            matches!(finished.code, Some(2 | 3)),
-            "{arguments:?} {finished:?}"
-        );
+        assert!(matches!(finished.code, Some(2 | 3)), "{arguments:?} {finished:?}");
         finished.says(text);
         assert!(!bench.path("x").exists(), "{arguments:?}");
     }
@@ -101,7 +95,7 @@ fn a_dry_run_prints_a_plan_that_only_tail_takes() {
         "5us",
         "--dry-run",
     ]);
-    // Where these drivers cannot run, the error comes after the plan.
+    // On machines without these drivers, the error follows the plan.
     let can_run = !plan.stderr.contains("`make drivers`");
     let code = if can_run { 0 } else { 3 };
     let text = plan.expect(code).stdout.clone();
@@ -119,10 +113,7 @@ fn a_dry_run_prints_a_plan_that_only_tail_takes() {
         assert!(text.contains(line), "`{line}` is not in {text}");
     }
     std::fs::write(bench.path("mine.toml"), &text).unwrap();
-    bench
-        .dyno(&["run", "mine.toml"])
-        .expect(2)
-        .says("`dyno tail`");
+    bench.dyno(&["run", "mine.toml"]).expect(2).says("`dyno tail`");
     let again = bench.dyno(&["tail", "mine.toml", "--dry-run"]);
     assert_eq!(again.expect(code).stdout, text);
 }
@@ -151,25 +142,14 @@ fn one_command_measures_every_combination_and_reports_again() {
     let costs = report["costs"].as_array().unwrap();
     assert_eq!(costs.len(), 4);
     for costs in costs {
-        assert_eq!(
-            (&costs["basis"], &costs["basis_count"]),
-            (&"message".into(), &600.into())
-        );
+        assert_eq!((&costs["basis"], &costs["basis_count"]), (&"message".into(), &600.into()));
         let of = |kind: &str| -> f64 {
-            let mut all = costs["values"].as_array().unwrap().iter();
-            let found = all.find(|cost| cost["kind"] == kind);
-            found.unwrap_or_else(|| panic!("{kind}: {costs}"))["value"]["value"]
-                .as_f64()
-                .unwrap()
+            let found =
+                costs["values"].as_array().unwrap().iter().find(|cost| cost["kind"] == kind);
+            found.unwrap_or_else(|| panic!("{kind}: {costs}"))["value"]["value"].as_f64().unwrap()
         };
-        assert!(
-            of("server_cpu_us") > 0.0 && of("client_cpu_us") > 0.0,
-            "{costs}"
-        );
-        assert!(
-            of("resident_bytes") > 1e6 && of("price_per_million") > 0.0,
-            "{costs}"
-        );
+        assert!(of("server_cpu_us") > 0.0 && of("client_cpu_us") > 0.0, "{costs}");
+        assert!(of("resident_bytes") > 1e6 && of("price_per_million") > 0.0, "{costs}");
     }
     let codes = codes(&report);
     assert!(codes.contains(&"missing-bound-is-the-cause"), "{codes:?}");
@@ -213,60 +193,34 @@ fn one_command_measures_every_combination_and_reports_again() {
         assert!(has_costs || format == "json", "{format}");
     }
 
-    let drawn = bench
-        .dyno(&["report", "x", "--pictures", "drawn"])
-        .expect(0);
+    let drawn = bench.dyno(&["report", "x", "--pictures", "drawn"]).expect(0);
     drawn.says("`drawn`");
     let files = crate::common::names(&bench.path("drawn"));
-    assert!(
-        files.len() >= 12 && files.len().is_multiple_of(2),
-        "{files:?}"
-    );
+    assert!(files.len() >= 12 && files.len().is_multiple_of(2), "{files:?}");
     let messages = "01-latency-against-message-number";
-    assert_eq!(
-        files[..2],
-        [format!("{messages}.png"), format!("{messages}.svg")]
-    );
+    assert_eq!(files[..2], [format!("{messages}.png"), format!("{messages}.svg")]);
     let svg = std::fs::read_to_string(bench.path(&format!("drawn/{messages}.svg"))).unwrap();
-    assert_eq!(
-        svg.matches("data:image/png").count(),
-        4,
-        "a panel of each cell"
-    );
+    assert_eq!(svg.matches("data:image/png").count(), 4, "each cell must have a panel");
     assert!(svg.contains("pool 2"), "{svg}");
-    bench
-        .dyno(&["report", "x", "--pictures", "drawn"])
-        .expect(2)
-        .says("`drawn`");
+    bench.dyno(&["report", "x", "--pictures", "drawn"]).expect(2).says("`drawn`");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     let head = "cell,producer,producer_driver,consumer,consumer_driver,n,intended_ns,send_ns,acknowledged_ns,failed_ns,received_ns";
     assert_eq!(csv.lines().next(), Some(head));
     assert_eq!(csv.lines().count(), 1 + 4 * 600);
     let last: Vec<&str> = csv.lines().last().unwrap().split(',').collect();
-    assert_eq!(
-        (last[2], last[4], last[5], last[9]),
-        ("wire", "wire", "599", "")
-    );
+    assert_eq!((last[2], last[4], last[5], last[9]), ("wire", "wire", "599", ""));
     let instant = |place: usize| last[place].parse::<i64>().unwrap();
     assert!(instant(6) <= instant(7) && instant(7) < instant(8) && instant(7) < instant(10));
-    bench
-        .dyno(&["export", "x", "--to", "hlog"])
-        .expect(2)
-        .says("`--to csv`");
-    let messages = format!(
-        "cells/{}/messages.parquet",
-        cells[0]["name"].as_str().unwrap()
-    );
+    bench.dyno(&["export", "x", "--to", "hlog"]).expect(2).says("`--to csv`");
+    let messages = format!("cells/{}/messages.parquet", cells[0]["name"].as_str().unwrap());
     let parts = ["tail.json", "plan.toml", &messages];
     assert_every_change_is_reported(&bench, "x", &parts);
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
-    assert_eq!(page.matches("<canvas").count(), 4, "a picture of each cell");
+    assert_eq!(page.matches("<canvas").count(), 4, "each cell must have a picture");
     let (_, machine) = page.split_once("<h3>Machine</h3>").unwrap();
     let (machine, _) = machine.split_once("</section>").unwrap();
     assert_machine_is_reported(&found["environment"], machine);
-    bench
-        .dyno(&["report", "x/tail.json", "--format", "ycsb"])
-        .expect(2);
+    bench.dyno(&["report", "x/tail.json", "--format", "ycsb"]).expect(2);
 }
 
 #[test]
@@ -301,21 +255,11 @@ fn repetitions_are_rounds_in_random_order_and_have_intervals() {
         let cells = cells.iter().filter(|cell| cell["repetition"] == round);
         assert_eq!(cells.count(), 4);
     }
-    assert!(
-        order[..4] != order[4..8] || order[4..8] != order[8..],
-        "{order:?}"
-    );
-    let table = bench
-        .dyno(&["report", "x", "--format", "csv"])
-        .expect(0)
-        .stdout
-        .clone();
+    assert!(order[..4] != order[4..8] || order[4..8] != order[8..], "{order:?}");
+    let table = bench.dyno(&["report", "x", "--format", "csv"]).expect(0).stdout.clone();
     assert_eq!(table.lines().count(), 5, "{table}");
     assert!(table.starts_with("producer,number,consumer,in_flight,pool,repetitions,median_us,"));
-    bench
-        .dyno(&["tail", "--repeat", "0", "--out", "y"])
-        .expect(2)
-        .says("`tail.repeat`");
+    bench.dyno(&["tail", "--repeat", "0", "--out", "y"]).expect(2).says("`tail.repeat`");
 }
 
 #[test]
@@ -354,13 +298,7 @@ fn every_driver_that_is_built_passes_messages_through_a_mongod() {
         return;
     };
     let pass = |folder: &str, more: &[&str]| {
-        let fixed = [
-            "tail",
-            "--mongod",
-            mongod.to_str().unwrap(),
-            "--out",
-            folder,
-        ];
+        let fixed = ["tail", "--mongod", mongod.to_str().unwrap(), "--out", folder];
         let small = ["--cache", "256MiB", "--messages", "100", "--rate", "200"];
         bench.dyno(&[&fixed[..], &small, more].concat()).expect(0);
         let document = document(&bench.path(folder));
@@ -377,12 +315,10 @@ fn every_driver_that_is_built_passes_messages_through_a_mongod() {
         }
         cells
     };
-    // All that can run are measured unless some are named.
+    // By default all available drivers are measured.
     let cells = pass("producers", &[]);
-    let names: Vec<&str> = cells
-        .iter()
-        .map(|cell| cell["settings"]["producers"][0].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> =
+        cells.iter().map(|cell| cell["settings"]["producers"][0].as_str().unwrap()).collect();
     assert!(names.contains(&"wire"), "{names:?}");
     let consumers = ["--producer", "wire", "--consumer", &names.join(",")];
     assert_eq!(pass("consumers", &consumers).len(), names.len());
@@ -434,7 +370,7 @@ fn drivers_that_monitor_poll_the_embedded_server() {
 }
 
 #[test]
-fn a_driver_of_ones_own_is_a_folder_and_a_broken_one_is_named() {
+fn own_driver_is_a_folder_and_a_broken_one_is_named() {
     let Some(bench) = bench() else { return };
     let make = |name: &str, text: &str| make_driver(&bench.path("drivers"), name, text);
     let wire = project_dir().join("drivers/wire/run");
@@ -447,22 +383,9 @@ fn a_driver_of_ones_own_is_a_folder_and_a_broken_one_is_named() {
         ),
     );
     make("absent", "#!/bin/sh\necho no toolchain here >&2\nexit 3\n");
-    let arguments = [
-        "tail",
-        "--drivers",
-        "drivers",
-        "--consumer",
-        "mine",
-        "--messages",
-        "200",
-        "--out",
-        "x",
-    ];
-    bench
-        .dyno(&arguments)
-        .expect(1)
-        .says("no toolchain here")
-        .says("out of ideas");
+    let arguments =
+        ["tail", "--drivers", "drivers", "--consumer", "mine", "--messages", "200", "--out", "x"];
+    bench.dyno(&arguments).expect(1).says("no toolchain here").says("out of ideas");
     let found = document(&bench.path("x"));
     let statuses: Vec<&str> = found["cells"]
         .as_array()
@@ -495,9 +418,7 @@ fn an_interruption_keeps_what_was_measured() {
         .spawn()
         .unwrap();
     let said = bench.path("said");
-    wait_for("the second cell", || {
-        std::fs::read_to_string(&said).unwrap().contains("2 of 2")
-    });
+    wait_for("the second cell", || std::fs::read_to_string(&said).unwrap().contains("2 of 2"));
     std::thread::sleep(Duration::from_secs(2));
     signal(&child, "INT");
     let began = Instant::now();
@@ -505,16 +426,13 @@ fn an_interruption_keeps_what_was_measured() {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+        assert!(began.elapsed() < Duration::from_secs(60), "the run did not end");
         std::thread::sleep(Duration::from_millis(50));
     };
     assert_eq!(status.code(), Some(130));
     let found = document(&bench.path("x"));
     assert_eq!(found["status"], "partial");
     let cells = found["cells"].as_array().unwrap();
-    assert_eq!(
-        (&cells[0]["status"], &cells[1]["status"]),
-        (&"complete".into(), &"partial".into())
-    );
+    assert_eq!((&cells[0]["status"], &cells[1]["status"]), (&"complete".into(), &"partial".into()));
     assert!(bench.path("x/report.html").is_file());
 }

@@ -1,5 +1,5 @@
-//! `dyno tail` with producers and consumers on other hosts. The hosts are this one under other names, reached by a program in place
-//! of `ssh`; their clocks are other ones by libfaketime, so that the truth about them is known.
+//! `dyno tail` with producers and consumers on other hosts. The hosts are this machine under other names, reached through a
+//! replacement for `ssh`; libfaketime shifts their clocks by known offsets.
 
 use crate::common::{Bench, Finished, wait_for};
 use dyno_testkit::fault::faketime_library;
@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// In place of `ssh`: `ahead` and `behind` are hosts with other clocks, `gone` is none, and `hidden` shows
-/// nothing of its machine. What it is called with is kept.
+/// Replaces `ssh` and records its arguments: `ahead` and `behind` are hosts with other clocks, `gone` is unreachable, and
+/// `hidden` does not show its machine.
 const SSH: &str = r#"#!/bin/bash
 echo "$@" >> "$CALLS"
 for word; do [ "$word" = -- ] && break; host=$word; done
@@ -31,17 +31,14 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// `None` where the embedded server, the driver `wire` or libfaketime is not there.
+    /// `None` without the embedded server, the driver `wire` or libfaketime.
     fn new() -> Option<Hosts> {
         or_skip(embedded_program())?;
         let run = project_dir().join("drivers/wire/run");
         let version = Command::new(run).arg("version").output();
         or_skip(match version {
             Ok(output) if output.status.success() => Ok(()),
-            _ => Err(Skip::new(
-                "the driver `wire` is not built",
-                "run `make drivers`",
-            )),
+            _ => Err(Skip::new("the driver `wire` is not built", "run `make drivers`")),
         })?;
         let fake = or_skip(faketime_library())?;
         let bench = Bench::new();
@@ -52,15 +49,7 @@ impl Hosts {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let common = [
-            "tail",
-            "--producer",
-            "wire",
-            "--out",
-            "x",
-            "--format",
-            "json",
-        ];
+        let common = ["tail", "--producer", "wire", "--out", "x", "--format", "json"];
         let mut command = self.bench.command(&[&common, arguments].concat());
         command
             .env("DYNO_SSH", self.bench.path("ssh"))
@@ -85,18 +74,14 @@ impl Hosts {
     }
 }
 
-/// Folders on the hosts of the program with this process id, and processes that work in them.
+/// Folders of the program with this process id on the hosts, and processes that work in them.
 fn left_by(id: u32) -> Vec<String> {
     let mark = format!("dyno-tail-{id}-");
     let folders = crate::common::names(Path::new("/tmp"));
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
-    folders
-        .into_iter()
-        .chain(lines)
-        .filter(|text| text.contains(&mark))
-        .collect()
+    folders.into_iter().chain(lines).filter(|text| text.contains(&mark)).collect()
 }
 
 fn document(hosts: &Hosts) -> Value {
@@ -119,12 +104,7 @@ fn latencies_are_true_between_hosts_with_skewed_clocks() {
     ]);
     finished.expect(0);
     let found = document(&hosts);
-    assert!(
-        found["clock"]
-            .as_str()
-            .unwrap()
-            .starts_with("CLOCK_REALTIME")
-    );
+    assert!(found["clock"].as_str().unwrap().starts_with("CLOCK_REALTIME"));
     let measured = &found["cells"][0]["measured"];
     for (clock, (host, role, offset_ns)) in measured["clocks"]
         .as_array()
@@ -132,40 +112,29 @@ fn latencies_are_true_between_hosts_with_skewed_clocks() {
         .iter()
         .zip([("behind", "produce", -3.5e9), ("ahead", "consume", 5.25e9)])
     {
-        assert_eq!(
-            (&clock["host"], &clock["role"]),
-            (&host.into(), &role.into())
-        );
+        assert_eq!((&clock["host"], &clock["role"]), (&host.into(), &role.into()));
         let uncertainty_ns = clock["uncertainty_ns"].as_f64().unwrap();
         for end in ["offset_start_ns", "offset_end_ns"] {
             let off_ns = (clock[end].as_f64().unwrap() - offset_ns).abs();
-            // libfaketime fixes its offset by a clock of its own reading, to some microseconds.
+            // libfaketime takes its offset from a separate clock reading, which adds some microseconds.
             assert!(off_ns <= uncertainty_ns + 1e6, "{end} {clock}");
         }
         assert!(uncertainty_ns < 1e8, "{clock}");
     }
     let consumer = &measured["consumers"][0];
-    assert_eq!(
-        (&consumer["sum"]["received"], &consumer["sum"]["lost"]),
-        (&200.into(), &0.into())
-    );
+    assert_eq!((&consumer["sum"]["received"], &consumer["sum"]["lost"]), (&200.into(), &0.into()));
     let delivery = &consumer["deliveries"][0]["delivery"];
     let median_us = delivery["p50_us"].as_f64().unwrap();
-    // Not 8.75 s, which is what the stamps say as they are; a busy machine takes its time.
+    // Without clock correction this would be 8.75 s; a busy machine may be slow.
     assert!((10.0..3e6).contains(&median_us), "{delivery}");
     assert_eq!(delivery["below_zero"], 0, "{delivery}");
-    // What was due at the start was due on the producer's own clock, too.
+    // The first intended start uses the producer's own clock as well.
     let wait = &measured["producers"][0]["split"]["wait"]["p50_us"];
     assert!(wait.as_f64().unwrap() < 3e6, "{wait}");
     for process in [&measured["producers"][0], consumer] {
-        assert!(
-            process["resources"]["samples"][0]["rss_bytes"]
-                .as_f64()
-                .unwrap()
-                > 0.0
-        );
+        assert!(process["resources"]["samples"][0]["rss_bytes"].as_f64().unwrap() > 0.0);
     }
-    // Both are this machine, under other names.
+    // Both hosts are this machine, under other names.
     let machine = |host: &Value| {
         let of = |key: &str| host["environment"][key].clone();
         ["cpu_model", "cpus", "kernel", "memory_bytes", "os"].map(of)
@@ -176,19 +145,13 @@ fn latencies_are_true_between_hosts_with_skewed_clocks() {
     for host in there {
         assert_eq!(machine(host), machine(&found), "{host}");
         assert!(!host["environment"]["doctor"].as_array().unwrap().is_empty());
-        // The clock there is read by others.
+        // That clock is read by other processes.
         assert!(host["environment"]["clock_read_ns"].is_null(), "{host}");
     }
-    // The connection string is in no argument.
+    // The connection string is not in any argument.
     let calls = std::fs::read_to_string(hosts.bench.path("calls")).unwrap();
-    assert!(
-        calls.contains("drivers/wire/run produce") && !calls.contains("mongodb://"),
-        "{calls}"
-    );
-    let report = hosts
-        .bench
-        .dyno(&["report", "x", "--format", "markdown"])
-        .expect(0);
+    assert!(calls.contains("drivers/wire/run produce") && !calls.contains("mongodb://"), "{calls}");
+    let report = hosts.bench.dyno(&["report", "x", "--format", "markdown"]).expect(0);
     assert!(
         report.stdout.contains("±")
             && report.stdout.contains("Machine ahead")
@@ -201,9 +164,7 @@ fn latencies_are_true_between_hosts_with_skewed_clocks() {
 #[test]
 fn one_host_beside_this_one_shares_its_clock() {
     let Some(hosts) = Hosts::new() else { return };
-    hosts
-        .dyno(&["--messages", "200", "--consumer-host", "ahead"])
-        .expect(0);
+    hosts.dyno(&["--messages", "200", "--consumer-host", "ahead"]).expect(0);
     let measured = document(&hosts)["cells"][0]["measured"].clone();
     assert_eq!(measured["clocks"].as_array().unwrap().len(), 1);
     let delivery = measured["consumers"][0]["deliveries"][0]["delivery"]["p50_us"].as_f64();
@@ -213,56 +174,29 @@ fn one_host_beside_this_one_shares_its_clock() {
 #[test]
 fn host_with_an_unreadable_machine_still_measures() {
     let Some(hosts) = Hosts::new() else { return };
-    let finished = hosts
-        .dyno(&[
-            "--messages",
-            "100",
-            "--producer-host",
-            "hidden",
-            "--repeat",
-            "2",
-        ])
-        .expect(0);
+    let finished =
+        hosts.dyno(&["--messages", "100", "--producer-host", "hidden", "--repeat", "2"]).expect(0);
     // Once, not for each repetition.
     let said = finished.stderr.matches("no such command");
     assert_eq!(said.count(), 1, "{}", finished.stderr);
     finished.says("`hidden`");
     let found = document(&hosts);
     assert_eq!(found["cells"].as_array().unwrap().len(), 2);
-    assert!(
-        found["hosts"].as_array().is_none_or(Vec::is_empty),
-        "{found}"
-    );
+    assert!(found["hosts"].as_array().is_none_or(Vec::is_empty), "{found}");
 }
 
 #[test]
 fn a_host_that_cannot_be_used_is_named_with_what_ssh_says() {
     let Some(hosts) = Hosts::new() else { return };
     for (host, text) in [
-        (
-            "gone",
-            "`gone`: ssh: connect to host gone port 22: No route to host",
-        ),
+        ("gone", "`gone`: ssh: connect to host gone port 22: No route to host"),
         ("unwilling", "`this account is not available`"),
     ] {
-        hosts
-            .dyno(&["--messages", "100", "--producer-host", host])
-            .expect(3)
-            .says(text);
+        hosts.dyno(&["--messages", "100", "--producer-host", host]).expect(3).says(text);
     }
-    let elsewhere = [
-        "--messages",
-        "100",
-        "--producer-host",
-        "a",
-        "--host-drivers",
-        "/nowhere",
-    ];
+    let elsewhere = ["--messages", "100", "--producer-host", "a", "--host-drivers", "/nowhere"];
     hosts.dyno(&elsewhere).expect(2).says("`wire`").says("`a`");
-    hosts
-        .dyno(&["--producer-host", "a b"])
-        .expect(2)
-        .says("`tail.producer_host`");
+    hosts.dyno(&["--producer-host", "a b"]).expect(2).says("`tail.producer_host`");
 }
 
 #[test]
@@ -280,7 +214,7 @@ fn terminal_interrupt_keeps_messages_from_other_hosts() {
     let Some(hosts) = Hosts::new() else { return };
     let child = hosts.endless();
     let id = child.id();
-    // To the whole group, as a terminal does.
+    // To the whole process group, as a terminal does.
     crate::common::signal_group(&child, "INT");
     let finished = Finished::from(child.wait_with_output().unwrap());
     finished.expect(130);
@@ -292,15 +226,12 @@ fn terminal_interrupt_keeps_messages_from_other_hosts() {
 }
 
 impl Hosts {
-    /// A run that goes on for long, when both hosts have stamped something.
+    /// Starts a long run, and returns when both hosts have stamped messages.
     fn endless(&self) -> Child {
         let arguments = ["--messages", "100000", "--rate", "100"];
         let both = ["--producer-host", "a", "--consumer-host", "b"];
         let mut command = self.command(&[&arguments[..], &both].concat());
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn().unwrap();
         wait_until_both_stamp(child.id());
         child
@@ -311,16 +242,10 @@ fn wait_until_both_stamp(id: u32) {
     wait_for("producer and consumer stamp", || {
         let folders = std::fs::read_dir("/tmp").unwrap().flatten();
         let own = folders.filter(|entry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .contains(&format!("dyno-tail-{id}-"))
+            entry.file_name().to_string_lossy().contains(&format!("dyno-tail-{id}-"))
         });
         let stamped = own.filter(|entry| {
-            let files = std::fs::read_dir(entry.path())
-                .into_iter()
-                .flatten()
-                .flatten();
+            let files = std::fs::read_dir(entry.path()).into_iter().flatten().flatten();
             let mut stamps =
                 files.filter(|file| file.path().extension().is_some_and(|end| end == "stamps"));
             stamps.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))

@@ -1,4 +1,4 @@
-//! Runs on replica sets and clusters, against the fake `mongod` of `mongod` and `mongos`.
+//! Runs on replica sets and clusters of fake `mongod` and `mongos` processes.
 
 use crate::common::lab::Lab;
 use crate::common::{Finished, run_schema, wait_for, wait_for_windows};
@@ -13,7 +13,7 @@ fn helper_that_is_a_server() {
     dyno_testkit::fake_mongod::serve();
 }
 
-/// Arguments of a short run of the workload `a` on servers of the fake `mongod`.
+/// Arguments of a short run of workload `a` on fake `mongod` servers.
 fn run<'a>(lab: &'a Lab, topology: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let fixed = [
         "run",
@@ -36,35 +36,35 @@ fn run<'a>(lab: &'a Lab, topology: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], more].concat()
 }
 
-/// A run of 400 operations as its document, which fulfils the schema.
+/// The document of a run of 400 operations, validated against the schema.
 #[track_caller]
 fn document(lab: &Lab, topology: &str, more: &[&str]) -> Value {
     let short = ["--operations", "400", "--format", "json"];
     let arguments = run(lab, topology, &[&short[..], more].concat());
     let document = lab.bench.dyno(&arguments).expect(0).json();
-    run_schema()
-        .validate(&document)
-        .unwrap_or_else(|error| panic!("{error}"));
+    run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(document["status"], "complete");
     document
 }
 
 fn member_names(document: &Value) -> Vec<&str> {
-    let members = document["server"]["members"].as_array().unwrap();
-    let names = members.iter().map(|member| member["name"].as_str());
+    let names = document["server"]["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| member["name"].as_str());
     names.map(Option::unwrap).collect()
 }
 
 /// The caveats of one kind.
 fn caveats<'a>(document: &'a Value, kind: &str) -> Vec<&'a Value> {
-    let all = document["caveats"].as_array().unwrap().iter();
-    all.filter(|caveat| caveat["kind"] == kind).collect()
+    document["caveats"].as_array().unwrap().iter().filter(|caveat| caveat["kind"] == kind).collect()
 }
 
 /// Operations of the measure phase by name.
 fn measured(document: &Value, operation: &str) -> u64 {
-    let phases = document["phases"].as_array().unwrap();
-    let measure = phases.iter().find(|phase| phase["name"] == "measure");
+    let measure =
+        document["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure");
     let operations = &measure.unwrap()["operations"];
     operations[operation]["count"].as_u64().unwrap()
 }
@@ -73,10 +73,7 @@ fn measured(document: &Value, operation: &str) -> u64 {
 fn replica_set_run_records_members_and_sends_concerns() {
     let lab = Lab::new("7.0.14");
     let document = document(&lab, "replica-set=3", &["--set", CONCERNS]);
-    assert_eq!(
-        member_names(&document),
-        ["member-0", "member-1", "member-2"]
-    );
+    assert_eq!(member_names(&document), ["member-0", "member-1", "member-2"]);
     let server = &document["server"];
     assert_eq!(server["topology"], "replica_set");
     assert_eq!(server["write_concern"], "w=majority");
@@ -89,10 +86,7 @@ fn replica_set_run_records_members_and_sends_concerns() {
         .map(|member| member["was_primary"].as_bool().unwrap())
         .collect();
     assert_eq!(primaries, [true, false, false]);
-    assert_eq!(
-        server["members"][1]["found"]["cache_bytes"],
-        (256 << 20).to_string()
-    );
+    assert_eq!(server["members"][1]["found"]["cache_bytes"], (256 << 20).to_string());
     assert_eq!(caveats(&document, "server_setting"), Vec::<&Value>::new());
 
     let asked = |command: &str, concern: &str| lab.asked("member-0", command, concern);
@@ -115,10 +109,7 @@ fn replica_set_run_records_members_and_sends_concerns() {
 fn an_arbiter_is_a_member_of_the_record() {
     let lab = Lab::new("4.4.29");
     let document = document(&lab, "replica-set=2+1", &[]);
-    assert_eq!(
-        member_names(&document),
-        ["member-0", "member-1", "arbiter-0"]
-    );
+    assert_eq!(member_names(&document), ["member-0", "member-1", "arbiter-0"]);
     assert_eq!(document["server"]["write_concern"], "server default");
     lab.assert_clean();
 }
@@ -128,14 +119,7 @@ fn a_run_on_a_cluster_goes_through_its_router() {
     let lab = Lab::new("8.0.4");
     let document = document(&lab, "sharded=2x2,chunks=4", &["--set", CONCERNS]);
     let names: BTreeSet<_> = member_names(&document).into_iter().collect();
-    let expected = [
-        "config-0",
-        "router-0",
-        "shard-0-0",
-        "shard-0-1",
-        "shard-1-0",
-        "shard-1-1",
-    ];
+    let expected = ["config-0", "router-0", "shard-0-0", "shard-0-1", "shard-1-0", "shard-1-1"];
     assert_eq!(names, BTreeSet::from(expected));
     assert_eq!(document["server"]["topology"], "sharded");
     assert_eq!(document["server"]["write_concern"], "w=majority");
@@ -155,13 +139,13 @@ fn operations_are_spread_over_all_routers() {
     document(&lab, "sharded=1x1,routers=2", &[]);
     let sent = lab.fake_mongod.operations();
     let updates = sent.iter().filter(|sent| sent.command == "update");
-    // One line of each router.
+    // One line per router.
     assert_eq!(updates.count(), 2, "{sent:?}");
     lab.assert_clean();
 }
 
 #[test]
-fn the_driver_finds_the_primary_as_well() {
+fn driver_backend_finds_the_primary() {
     let lab = Lab::new("7.0.14");
     let more = ["--backend", "driver", "--set", CONCERNS];
     let document = document(&lab, "replica-set=3", &more);
@@ -175,13 +159,9 @@ fn the_driver_finds_the_primary_as_well() {
 #[test]
 fn a_member_that_is_killed_in_mid_run_ends_it_and_is_named() {
     let lab = Lab::new("7.0.14");
-    let mut child = lab
-        .bench
-        .spawn(&run(&lab, "replica-set=3", &["--duration", "10m"]));
+    let mut child = lab.bench.spawn(&run(&lab, "replica-set=3", &["--duration", "10m"]));
     wait_for_windows(&mut child, &lab.bench.path("r"), 3);
-    let [secondary] = lab.processes("/member-1")[..] else {
-        panic!("not one process")
-    };
+    let [secondary] = lab.processes("/member-1")[..] else { panic!("not one process") };
     crate::common::lab::kill(secondary);
     Finished::from(child.wait_with_output().unwrap())
         .expect(3)
@@ -191,16 +171,9 @@ fn a_member_that_is_killed_in_mid_run_ends_it_and_is_named() {
         .says("Waiting for connections");
     wait_for("the end of all servers", || lab.processes("").is_empty());
     wait_for("the end of the folders", || lab.folders().is_empty());
-    let document = lab
-        .bench
-        .dyno(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = lab.bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
     assert_eq!(document["status"], "failed");
-    assert_eq!(
-        member_names(&document),
-        ["member-0", "member-1", "member-2"]
-    );
+    assert_eq!(member_names(&document), ["member-0", "member-1", "member-2"]);
     assert!(measured(&document, "read") > 0);
     lab.assert_clean();
 }
@@ -211,9 +184,7 @@ fn setting_reported_differently_is_a_caveat() {
     lab.fake_mongod.misbehave("cache member-2 1000000000");
     let document = document(&lab, "replica-set=3", &[]);
     let found = caveats(&document, "server_setting");
-    let [only] = found[..] else {
-        panic!("{found:?}")
-    };
+    let [only] = found[..] else { panic!("{found:?}") };
     assert_eq!(only["code"], "server-setting-differs");
     for (name, value) in [
         ("server", "member-2"),
@@ -236,16 +207,14 @@ fn embedded_server_refuses_topologies_with_alternatives() {
             .says(&format!("`server.topology` = `{topology}`"))
             .says("`dyno server install`")
             .says("`mongod`");
-        lab.bench
-            .dyno(&["server", "start", "--topology", topology])
-            .expect(2);
+        lab.bench.dyno(&["server", "start", "--topology", topology]).expect(2);
     }
     assert!(!lab.bench.path("r").exists());
     assert!(!lab.bench.path("state").exists());
 }
 
 #[test]
-fn a_set_without_a_primary_is_no_run() {
+fn run_fails_on_a_set_without_a_primary() {
     let lab = Lab::new("7.0.14");
     lab.fake_mongod.misbehave("refuse replSetInitiate");
     lab.bench

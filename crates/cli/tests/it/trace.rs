@@ -1,5 +1,5 @@
-//! `dyno trace` and traces in plans, end to end. Where this machine cannot trace, the tests say so and are skipped,
-//! or fail with `DYNO_REQUIRE_TRACE`.
+//! `dyno trace` and traces in plans, end to end. On machines that cannot trace, the tests print a reason and are skipped, or fail
+//! with `DYNO_REQUIRE_TRACE`.
 
 use crate::common::{Bench, Finished, names, signal, tracing, wait_for};
 use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Bytes of a page of the test file.
+/// Page size of the test file in bytes.
 const PAGE: u64 = 4096;
 /// Pages of the test file.
 const PAGES: u64 = 256;
@@ -30,34 +30,27 @@ fn traced(bench: &Bench, options: &[&str], program: &[&str]) -> Finished {
     bench.dyno(&[&fixed[..], options, &["--"], program].concat())
 }
 
-/// Calls by the totals of the document, of one operation on files whose names end so.
+/// Calls of one operation on files with this name suffix, by the totals of the document.
 fn calls(document: &Value, file: &str, operation: &str) -> u64 {
     let files = document["files"].as_array().unwrap();
     let is_meant = |number: &Value| {
         let entry = &files[number.as_u64().unwrap() as usize];
         entry["name"].as_str().unwrap().ends_with(file)
     };
-    let totals = document["totals"].as_array().unwrap().iter();
-    totals
+    document["totals"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|total| total["operation"] == operation && is_meant(&total["file"]))
         .map(|total| total["calls"].as_u64().unwrap())
         .sum()
 }
 
 fn dd(file: &str, more: &[&str]) -> Vec<String> {
-    let fixed = [
-        &format!("if={file}"),
-        "of=/dev/null",
-        "bs=4096",
-        "status=none",
-    ]
-    .map(str::to_owned);
+    let fixed =
+        [&format!("if={file}"), "of=/dev/null", "bs=4096", "status=none"].map(str::to_owned);
     let more = more.iter().map(|word| (*word).to_owned());
-    ["dd".to_owned()]
-        .into_iter()
-        .chain(fixed)
-        .chain(more)
-        .collect()
+    ["dd".to_owned()].into_iter().chain(fixed).chain(more).collect()
 }
 
 fn words(program: &[String]) -> Vec<&str> {
@@ -75,14 +68,8 @@ fn a_trace_needs_a_subject() {
 #[test]
 fn invalid_trace_targets_are_refused_and_leave_nothing() {
     let Some(bench) = tracing() else { return };
-    bench
-        .dyno(&["trace", "--pid", "999999999"])
-        .expect(2)
-        .says("999999999");
-    bench
-        .dyno(&["trace", "--", "/nowhere/at-all"])
-        .expect(2)
-        .says("`/nowhere/at-all`");
+    bench.dyno(&["trace", "--pid", "999999999"]).expect(2).says("999999999");
+    bench.dyno(&["trace", "--", "/nowhere/at-all"]).expect(2).says("`/nowhere/at-all`");
     let wrong = ["trace", "--file", "[a", "--", "true"];
     bench.dyno(&wrong).expect(2).says("`[a`");
     let odd = ["trace", "--buffer", "3MiB", "--", "true"];
@@ -112,7 +99,7 @@ fn a_program_is_traced_from_its_first_instruction_to_its_end() {
     let program = dd(&data(&bench), &[]);
     let finished = traced(&bench, &["--format", "json"], &words(&program)).expect(0);
     let document = document(&bench, "t");
-    // The last one says that there is no more.
+    // The last call returns the end of the file.
     assert_eq!(calls(&document, "data.bin", "read"), PAGES + 1);
     assert_eq!(document["lost_calls"], 0);
     let report = finished.json();
@@ -121,31 +108,18 @@ fn a_program_is_traced_from_its_first_instruction_to_its_end() {
     let pattern = files.iter().find(is_data).unwrap();
     assert!(pattern["score"].as_f64().unwrap() > 0.95, "{pattern}");
     let kept = names(&bench.path("t"));
-    for name in [
-        "trace.json",
-        "calls-000.parquet",
-        "files.parquet",
-        "report.html",
-        "report.md",
-    ] {
+    for name in ["trace.json", "calls-000.parquet", "files.parquet", "report.html", "report.md"] {
         assert!(kept.contains(&name.to_owned()), "{name} is not in {kept:?}");
     }
 }
 
 #[test]
-fn only_what_was_asked_for_is_kept() {
+fn trace_keeps_only_the_requested_calls() {
     let Some(bench) = tracing() else { return };
     let file = data(&bench);
     let copy = bench.path("copy.bin");
     let output = format!("of={}", copy.display());
-    let program = [
-        "dd",
-        &format!("if={file}"),
-        &output,
-        "bs=4096",
-        "conv=fsync",
-        "status=none",
-    ];
+    let program = ["dd", &format!("if={file}"), &output, "bs=4096", "conv=fsync", "status=none"];
     traced(&bench, &["--writes", "--file", "copy.*"], &program).expect(0);
     let document = document(&bench, "t");
     assert_eq!(calls(&document, "copy.bin", "write"), PAGES);
@@ -164,26 +138,17 @@ fn document_of(folder: &Path) -> Value {
 }
 
 #[test]
-fn counts_made_in_the_kernel_are_those_of_single_calls() {
+fn kernel_counts_match_the_recorded_calls() {
     let Some(bench) = tracing() else { return };
     let program = dd(&data(&bench), &[]);
-    traced(
-        &bench,
-        &["--aggregated", "--file", "data.bin"],
-        &words(&program),
-    )
-    .expect(0);
+    traced(&bench, &["--aggregated", "--file", "data.bin"], &words(&program)).expect(0);
     let document = document(&bench, "t");
     assert_eq!(document["mode"], "aggregated");
     assert_eq!(calls(&document, "data.bin", "read"), PAGES + 1);
     let total = &document["totals"][0];
     assert_eq!(total["bytes"].as_u64(), Some(PAGE * PAGES));
     assert_eq!(total["sequential_calls"].as_u64(), Some(PAGES));
-    assert!(
-        !names(&bench.path("t"))
-            .iter()
-            .any(|name| name.starts_with("calls-"))
-    );
+    assert!(!names(&bench.path("t")).iter().any(|name| name.starts_with("calls-")));
 }
 
 #[test]
@@ -209,10 +174,7 @@ fn secrets_of_a_program_are_not_kept() {
     let program = ["true", "mongodb://me:geheim@db/shop"];
     let finished = traced(&bench, &[], &program).expect(0);
     assert!(!finished.stdout.contains("geheim"), "{}", finished.stdout);
-    assert_eq!(
-        document(&bench, "t")["target"]["command"][1],
-        "mongodb://***@db/shop"
-    );
+    assert_eq!(document(&bench, "t")["target"]["command"][1], "mongodb://***@db/shop");
     for name in names(&bench.path("t")) {
         let bytes = std::fs::read(bench.path("t").join(&name)).unwrap();
         let text = String::from_utf8_lossy(&bytes);
@@ -220,17 +182,14 @@ fn secrets_of_a_program_are_not_kept() {
     }
 }
 
-/// A process that reads the same page again and again.
+/// A process that reads the same page repeatedly.
 struct Reader(std::process::Child);
 
 impl Reader {
     fn start(file: &str) -> Reader {
         let script =
             format!("while :; do dd if={file} of=/dev/null bs=4096 count=1 status=none; done");
-        let child = Command::new("sh")
-            .args(["-c", &script])
-            .stdin(Stdio::null())
-            .spawn();
+        let child = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn();
         Reader(child.unwrap())
     }
 }
@@ -243,14 +202,12 @@ impl Drop for Reader {
 }
 
 #[test]
-fn ctrl_c_is_the_ordinary_end_of_the_trace_of_a_process() {
+fn ctrl_c_ends_the_trace_of_a_process_normally() {
     let Some(bench) = tracing() else { return };
     let reader = Reader::start(&data(&bench));
     let process = reader.0.id().to_string();
     let child = bench.spawn(&["trace", "--pid", &process, "--out", "t"]);
-    wait_for("the first calls", || {
-        bench.path("t/calls-000.parquet.open").exists()
-    });
+    wait_for("the first calls", || bench.path("t/calls-000.parquet.open").exists());
     signal(&child, "INT");
     let finished = Finished::from(child.wait_with_output().unwrap()).expect(0);
     assert!(finished.stdout.contains("data.bin"), "{}", finished.stdout);
@@ -263,32 +220,24 @@ fn signal_before_the_end_sets_the_exit_code() {
     let reader = Reader::start(&data(&bench));
     let process = reader.0.id().to_string();
     let child = bench.spawn(&["trace", "--pid", &process, "--out", "t", "--for", "10m"]);
-    wait_for("the first calls", || {
-        bench.path("t/calls-000.parquet.open").exists()
-    });
+    wait_for("the first calls", || bench.path("t/calls-000.parquet.open").exists());
     signal(&child, "TERM");
     Finished::from(child.wait_with_output().unwrap()).expect(130);
     assert!(bench.path("t/report.html").is_file());
 }
 
 #[test]
-fn a_killed_trace_can_be_read_as_far_as_it_was_closed() {
+fn killed_trace_is_readable_up_to_its_last_closed_part() {
     let Some(bench) = tracing() else { return };
     let reader = Reader::start(&data(&bench));
     let process = reader.0.id().to_string();
     let mut child = bench.spawn(&["trace", "--pid", &process, "--out", "t"]);
-    wait_for("a closed part", || {
-        bench.path("t/calls-000.parquet").exists()
-    });
+    wait_for("a closed part", || bench.path("t/calls-000.parquet").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     bench.dyno(&["report", "t", "--full"]).expect(0);
     let report = bench.dyno(&["report", "t", "--format", "json"]).expect(0);
-    assert!(
-        report.stdout.contains("\"trace-not-ended\""),
-        "{}",
-        report.stdout
-    );
+    assert!(report.stdout.contains("\"trace-not-ended\""), "{}", report.stdout);
 }
 
 #[test]
@@ -297,7 +246,7 @@ fn a_trace_ends_with_the_process() {
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let process = sleeper.id().to_string();
     let child = bench.spawn(&["trace", "--pid", &process, "--out", "t"]);
-    // The folder is there before the process is followed, which the document tells.
+    // The folder exists before the process is followed; the document names the process once it is followed.
     wait_for("the process to be followed", || {
         let document = std::fs::read_to_string(bench.path("t/trace.json"));
         document.is_ok_and(|text| text.contains(&process))
@@ -308,23 +257,15 @@ fn a_trace_ends_with_the_process() {
 }
 
 #[test]
-fn a_trace_is_rendered_again_in_every_form_but_those_of_runs() {
+fn trace_is_rendered_in_all_but_the_run_formats() {
     let Some(bench) = tracing() else { return };
     let program = dd(&data(&bench), &[]);
     let first = traced(&bench, &[], &words(&program)).expect(0);
     let again = bench.dyno(&["report", "t"]).expect(0);
     assert_eq!(again.stdout, first.stdout);
-    let html = bench
-        .dyno(&["report", "t/trace.json", "--format", "html"])
-        .expect(0);
-    assert_eq!(
-        html.stdout,
-        std::fs::read_to_string(bench.path("t/report.html")).unwrap()
-    );
-    bench
-        .dyno(&["report", "t", "--format", "kpi"])
-        .expect(2)
-        .says("a trace");
+    let html = bench.dyno(&["report", "t/trace.json", "--format", "html"]).expect(0);
+    assert_eq!(html.stdout, std::fs::read_to_string(bench.path("t/report.html")).unwrap());
+    bench.dyno(&["report", "t", "--format", "kpi"]).expect(2).says("a trace");
     let twice = ["trace", "--out", "t", "--", "true"];
     bench.dyno(&twice).expect(2).says("found");
 }
@@ -349,13 +290,10 @@ fn server_is_traced_by_its_address_with_file_roles() {
     let files = document["files"].as_array().unwrap();
     let journal = files.iter().find(|file| file["role"]["kind"] == "journal");
     let journal = journal.unwrap_or_else(|| panic!("{files:#?}"));
-    assert!(
-        journal["name"].as_str().unwrap().contains("WiredTigerLog."),
-        "{journal}"
-    );
+    assert!(journal["name"].as_str().unwrap().contains("WiredTigerLog."), "{journal}");
 }
 
-/// The file of a trace with this kind of content, of this collection.
+/// The file of a trace with this kind of content and collection.
 #[track_caller]
 fn file_of<'a>(document: &'a Value, kind: &str, namespace: &str) -> &'a Value {
     let files = document["files"].as_array().unwrap();
@@ -368,7 +306,7 @@ fn file_of<'a>(document: &'a Value, kind: &str, namespace: &str) -> &'a Value {
 #[test]
 fn files_of_a_mongod_are_known_by_their_collections_and_indexes() {
     let Some(bench) = tracing() else { return };
-    // What it notes about itself comes more often than by itself, so that it is in so short a trace.
+    // The server writes diagnostic data more often than by default, so that a short trace includes it.
     let often = ("diagnosticDataCollectionPeriodMillis", "100");
     let server = dyno_testkit::mongod_with(|options| {
         let parameters = &mut options.mongod.parameters;
@@ -393,7 +331,7 @@ fn files_of_a_mongod_are_known_by_their_collections_and_indexes() {
     assert!(name.contains("/collection-"), "{name}");
     let index = file_of(&document, "index", "ycsb.usertable");
     assert_eq!(index["role"]["index"], "_id_");
-    // A checkpoint writes the collection, commits write the journal, and neither is what the server notes about itself.
+    // A checkpoint writes the collection, commits write the journal, and neither is diagnostic data of the server.
     let written = |name: &str| calls(&document, name, "write");
     let file_name = name.rsplit('/').next().unwrap();
     assert!(written(file_name) > 0, "{document:#}");
@@ -417,7 +355,7 @@ fn a_plan_traces_a_mongod_on_the_clock_of_the_run() {
         return;
     };
     let started = ["--mongod", program.to_str().unwrap(), "--cache", "256MiB"];
-    // Collections are written by checkpoints alone, and read from the cache.
+    // Collections are only written by checkpoints, and read from the cache.
     let often = ["--set", "server.checkpoint_interval=1s"];
     let more = ["--set", "trace=true", "--format", "json"];
     let run = [&["run", "a"][..], &SMALL, &started, &often, &more].concat();
@@ -430,16 +368,7 @@ fn a_plan_traces_a_mongod_on_the_clock_of_the_run() {
     file_of(&document, "collection", "ycsb.usertable");
 }
 
-const SMALL: [&str; 8] = [
-    "--records",
-    "500",
-    "--duration",
-    "2s",
-    "--warmup",
-    "1s",
-    "--out",
-    "run",
-];
+const SMALL: [&str; 8] = ["--records", "500", "--duration", "2s", "--warmup", "1s", "--out", "run"];
 
 #[test]
 fn a_plan_traces_its_server_on_the_clock_of_the_run() {
@@ -448,21 +377,13 @@ fn a_plan_traces_its_server_on_the_clock_of_the_run() {
         return;
     }
     let more = ["--set", "trace=true", "--format", "json"];
-    let finished = bench
-        .dyno(&[&["run", "a"][..], &SMALL, &more].concat())
-        .expect(0);
+    let finished = bench.dyno(&[&["run", "a"][..], &SMALL, &more].concat()).expect(0);
     let run = finished.json();
     let trace = &run["traces"][0];
     assert_eq!(trace["directory"], "io-trace");
-    let (start_s, end_s) = (
-        trace["start_s"].as_f64().unwrap(),
-        trace["end_s"].as_f64().unwrap(),
-    );
-    let phases = run["phases"].as_array().unwrap();
-    let measure = phases
-        .iter()
-        .find(|phase| phase["name"] == "measure")
-        .unwrap();
+    let (start_s, end_s) = (trace["start_s"].as_f64().unwrap(), trace["end_s"].as_f64().unwrap());
+    let measure =
+        run["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure").unwrap();
     let measure_s = measure["start_s"].as_f64().unwrap();
     assert!((start_s - measure_s).abs() < 1.0, "{start_s} {measure_s}");
     assert!(end_s - start_s > 1.5, "{trace}");
@@ -470,10 +391,7 @@ fn a_plan_traces_its_server_on_the_clock_of_the_run() {
     assert!(document["calls"].as_u64().unwrap() > 0);
     assert_eq!(document["start_s"].as_f64(), Some(start_s));
     let duration_s = document["duration_s"].as_f64().unwrap();
-    assert!(
-        (duration_s - (end_s - start_s)).abs() < 1e-6,
-        "{duration_s}"
-    );
+    assert!((duration_s - (end_s - start_s)).abs() < 1e-6, "{duration_s}");
     assert!(bench.path("run/io-trace/report.html").is_file());
     let report = std::fs::read_to_string(bench.path("run/report.md")).unwrap();
     let report = report.replace('\\', "");
@@ -491,16 +409,18 @@ fn a_trace_in_a_plan_has_a_window() {
     let plan = "base = \"a\"\n[trace]\nfrom = \"500ms\"\nfor = \"700ms\"\nmode = \"aggregated\"\n";
     std::fs::write(bench.path("p.toml"), plan).unwrap();
     let more = ["--format", "json"];
-    let finished = bench
-        .dyno(&[&["run", "p.toml"][..], &SMALL, &more].concat())
-        .expect(0);
+    let finished = bench.dyno(&[&["run", "p.toml"][..], &SMALL, &more].concat()).expect(0);
     let record = finished.json();
     let trace = &record["traces"][0];
-    let mut phases = record["phases"].as_array().unwrap().iter();
-    let measured = phases.find(|phase| phase["name"] == "measure").unwrap();
+    let measured = record["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|phase| phase["name"] == "measure")
+        .unwrap();
     let at_s = |value: &Value| value.as_f64().unwrap() - measured["start_s"].as_f64().unwrap();
     let (start_s, end_s) = (at_s(&trace["start_s"]), at_s(&trace["end_s"]));
-    // On a busy machine it may start late, and its window ends at its time all the same.
+    // On a busy machine the trace may start late, but its window ends on time.
     assert!(start_s > 0.499 && end_s > 1.199, "{trace}");
     assert!(end_s - start_s < 1.5, "{trace}");
     assert_eq!(document(&bench, "run/io-trace")["mode"], "aggregated");
@@ -509,23 +429,12 @@ fn a_trace_in_a_plan_has_a_window() {
 #[test]
 fn plan_trace_of_a_running_server_is_refused() {
     let bench = Bench::new();
-    let run = [
-        "run",
-        "a",
-        "--uri",
-        "mongodb://127.0.0.1:1/",
-        "--set",
-        "trace=true",
-    ];
+    let run = ["run", "a", "--uri", "mongodb://127.0.0.1:1/", "--set", "trace=true"];
     bench.dyno(&run).expect(2).says("`dyno trace --server URI`");
-    assert!(
-        bench.entries().iter().all(|name| name != "runs"),
-        "{:?}",
-        bench.entries()
-    );
+    assert!(bench.entries().iter().all(|name| name != "runs"), "{:?}", bench.entries());
 }
 
-/// A control group that lets so many reads per second through to the disk of a folder; taken away at the end.
+/// A control group that limits reads from the disk of a folder to this rate; removed when dropped.
 struct Limit(std::path::PathBuf);
 
 impl Limit {
@@ -535,11 +444,7 @@ impl Limit {
         let (major, minor) = (libc::major(device), libc::minor(device));
         let link = format!("/sys/dev/block/{major}:{minor}");
         let link = Path::new(&link).canonicalize().ok()?;
-        let disk = if link.join("partition").exists() {
-            link.parent()?.to_owned()
-        } else {
-            link
-        };
+        let disk = if link.join("partition").exists() { link.parent()?.to_owned() } else { link };
         let number = std::fs::read_to_string(disk.join("dev")).ok()?;
         let name = format!("dyno-trace-cli-{}", std::process::id());
         let limit = Limit(Path::new("/sys/fs/cgroup/blkio").join(name));
@@ -582,7 +487,7 @@ for i in range(64):
     let report = traced(&bench, &options, &program).expect(0).json();
     let device = &report["access_patterns"]["files"][0]["device"];
     let ratio = device["waiting_ratio"].as_f64().unwrap();
-    // The first read comes before the device is known to the tracer.
+    // The first read happens before the tracer knows the device.
     assert!(ratio > 0.95, "{device}");
     let bytes = device["device_ratio"].as_f64().unwrap();
     assert!((0.95..1.05).contains(&bytes), "{device}");
@@ -592,31 +497,26 @@ for i in range(64):
 fn reports_of_a_trace_take_a_gap_a_window_and_slices() {
     let Some(bench) = tracing() else { return };
     let file = data(&bench);
-    // Every fourth page: sequential only for those to whom such a gap is one.
+    // Every fourth page: sequential only if the report allows such a gap.
     let script = format!(
         "import os, time\nfd = os.open('{file}', os.O_RDONLY)\n\
          for i in range(64):\n    os.pread(fd, 4096, i * 4 * 4096)\n    time.sleep(0.01)"
     );
     let program = ["python3", "-c", &script];
-    let options = [
-        "--file", "data.bin", "--gap", "4KiB", "--cost", "--format", "json",
-    ];
+    let options = ["--file", "data.bin", "--gap", "4KiB", "--cost", "--format", "json"];
     let first = traced(&bench, &options, &program).expect(0).json();
     assert_eq!(document(&bench, "t")["gap_bytes"], 4096);
     assert!(document(&bench, "t")["cost"]["programs"].is_array());
     let file_of = |report: &Value| report["access_patterns"]["files"][0].clone();
     let sequential = |report: &Value| file_of(report)["sequential_ratio"].as_f64().unwrap();
     assert_eq!(sequential(&first), 0.0);
-    let again = bench
-        .dyno(&["report", "t", "--format", "json"])
-        .expect(0)
-        .json();
+    let again = bench.dyno(&["report", "t", "--format", "json"]).expect(0).json();
     assert_eq!(again["access_patterns"]["gap_bytes"], 4096);
     assert_eq!(sequential(&again), 0.0);
     let wide = ["report", "t", "--format", "json", "--gap", "64KiB"];
     let wide = bench.dyno(&wide).expect(0).json();
     assert!(sequential(&wide) > 0.9, "{}", file_of(&wide));
-    // The pieces are the whole, and a window is a part of it.
+    // The slices add up to the whole, and a window is a part of it.
     let pieces = ["report", "t", "--format", "json", "--slices", "200ms"];
     let pieces = bench.dyno(&pieces).expect(0).json();
     let slices = pieces["slices"].as_array().unwrap();

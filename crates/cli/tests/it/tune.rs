@@ -1,12 +1,12 @@
-//! Searches for better settings, against responders whose parameters have a known effect, and on a real `mongod`.
+//! Searches for better settings, against responders with known parameter effects, and on a real `mongod`.
 
 use crate::common::{Bench, Finished, Responder, control, names, signal, wait_for};
 use bson::doc;
 use dyno_testkit::{go_before_others, mongod_program, or_skip};
 use serde_json::Value;
 
-/// A command takes 2 ms with the best values, `threads` at 16 and `delay` at 8, and 3.6 ms with those that it begins with: half as
-/// many threads cost more with a longer delay. Two parameters do nothing.
+/// A command takes 2 ms with the best values, `threads` at 16 and `delay` at 8, and 3.6 ms with the initial values: half as many
+/// threads cost more with a longer delay. Two parameters have no effect.
 const SURFACE: [&str; 10] = [
     "--service-us",
     "2000",
@@ -32,15 +32,13 @@ const KNOBS: [&str; 8] = [
 ];
 
 fn against<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = [
-        "tune", "read", "--uri", uri, "--out", "t", "--format", "json",
-    ];
+    let fixed = ["tune", "read", "--uri", uri, "--out", "t", "--format", "json"];
     let data = ["--records", "1000", "-p", "insertorder=ordered"];
     let short = ["--warmup", "0s", "--duration", "500ms", "--clients", "2"];
     [&fixed[..], &data, &short, more].concat()
 }
 
-/// Other words in place of some.
+/// Replaces some arguments.
 fn replaced<'a>(mut arguments: Vec<&'a str>, words: &[(&str, &'a str)]) -> Vec<&'a str> {
     for (word, other) in words {
         let place = arguments.iter().position(|one| one == word).unwrap();
@@ -49,7 +47,7 @@ fn replaced<'a>(mut arguments: Vec<&'a str>, words: &[(&str, &'a str)]) -> Vec<&
     arguments
 }
 
-/// How long a run of a search measured: not at all if its very first command failed, and so there is no record of it.
+/// Length of a run's measure phase; 0 if the run has no record because its first command failed.
 fn measured_s(bench: &Bench, search: &str, point: &Value) -> f64 {
     let run = point["directory"].as_str().unwrap();
     let path = bench.path(&format!("{search}/{run}/run.json"));
@@ -57,8 +55,8 @@ fn measured_s(bench: &Bench, search: &str, point: &Value) -> f64 {
         return 0.0;
     };
     let run: Value = serde_json::from_str(&text).unwrap();
-    let mut phases = run["phases"].as_array().unwrap().iter();
-    let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
+    let measure =
+        run["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "measure").unwrap();
     measure["duration_s"].as_f64().unwrap()
 }
 
@@ -67,7 +65,7 @@ fn surface() -> Responder {
     Responder::with_documents(&SURFACE)
 }
 
-/// What a server has now of the parameter that is 4 before any change.
+/// The server's current value of the parameter `threads`, which is 4 initially.
 fn threads(uri: &str) -> i32 {
     let command = doc! { "getParameter": 1, "threads": 1 };
     let reply = control(uri).run("admin", command).unwrap();
@@ -75,8 +73,12 @@ fn threads(uri: &str) -> i32 {
 }
 
 fn comparisons(document: &Value, purpose: &str) -> usize {
-    let trials = document["answer"]["trials"].as_array().unwrap().iter();
-    trials.filter(|trial| trial["purpose"] == purpose).count()
+    document["answer"]["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|trial| trial["purpose"] == purpose)
+        .count()
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn search_finds_and_confirms_the_settings_that_matter() {
     let arguments = against(&uri, &[&KNOBS[..], &more].concat());
     let found = bench.dyno(&arguments).expect(0).json();
     let answer = &found["answer"];
-    // Neighbours of the best value are as good as it, by a difference that is of no interest.
+    // Neighbours of the best value are equally good within the margin.
     let threads = answer["settings"]["threads"].as_str();
     let threads = threads.unwrap_or_else(|| panic!("{answer:#}"));
     assert!(["8", "16", "32"].contains(&threads), "{answer}");
@@ -95,32 +97,24 @@ fn search_finds_and_confirms_the_settings_that_matter() {
         assert_eq!(answer["settings"][idle], Value::Null, "{answer}");
     }
     assert!(answer["ratio"]["low"].as_f64().unwrap() > 1.0, "{answer}");
-    // `dyno ab` says the same of the same pairs.
+    // `dyno ab` gives the same answer for the same pairs.
     let compared = &answer["comparison"]["comparisons"][0];
     let both = [&answer["ratio"], &compared["ratio"]];
     let [tuned, ab] = both.map(|ratio| ratio["value"].as_f64().unwrap());
     assert!((tuned / ab - 1.0).abs() < 1e-6, "{tuned} {ab}");
     assert_eq!(compared["verdict"], "faster", "{compared}");
     assert!(comparisons(&found, "search") >= 3 && comparisons(&found, "confirm") >= 1);
-    // What was set during the search is what it was before.
+    // The search restores the parameters that it changed.
     assert_eq!(self::threads(&uri), 4);
     let state = names(&bench.path("state"));
     assert!(!state.contains(&"doctor-undo.json".to_owned()), "{state:?}");
-    let key = answer["keys"]["server.runtime_parameters.threads"]
-        .as_str()
-        .unwrap();
+    let key = answer["keys"]["server.runtime_parameters.threads"].as_str().unwrap();
     assert_eq!(key, threads);
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     let command = format!("db.adminCommand({{setParameter: 1, threads: {threads}}})");
     let kept = format!("+ threads: {threads}");
     let undone = "db.adminCommand({setParameter: 1, threads: 4})";
-    for part in [
-        command.as_str(),
-        undone,
-        "- setParameter:",
-        "- - threads: 4",
-        kept.as_str(),
-    ] {
+    for part in [command.as_str(), undone, "- setParameter:", "- - threads: 4", kept.as_str()] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -129,7 +123,7 @@ fn search_finds_and_confirms_the_settings_that_matter() {
 fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
     go_before_others();
     let bench = Bench::new();
-    // A command takes 18 ms as it is, and 2 ms with the best value; one begins every 25 ms.
+    // A command takes 18 ms initially, and 2 ms with the best value; one begins every 25 ms.
     let slow = "threads=4,best=16,weight=2";
     let parameters = ["--parameter", slow, "--parameter", "idle=4"];
     let service = ["--service-us", "2000"];
@@ -140,8 +134,8 @@ fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
     let more = ["--margin", "30%", "--budget", "20s"];
     let arguments = against(&uri, &[&knobs[..], &goal, &more].concat());
     let arguments = replaced(arguments, &[("500ms", "300ms")]);
-    // The p99 of twelve commands is the longest time. Where something else takes the CPUs for that long no gain is proven, and only
-    // then it is tried again; what is no gain is never found.
+    // The p99 of twelve commands is the longest time. If something else occupies the CPUs for that long, no gain is proven and
+    // the test tries again; a false gain is never found.
     let settings = serde_json::json!({ "threads": "16" });
     let names = ["t", "t2", "t3"];
     let searches = names.into_iter().map(|name| {
@@ -150,7 +144,7 @@ fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
         (name, found["answer"].clone())
     });
     let mut proven = searches.filter(|(_, answer)| answer["settings"] != serde_json::json!({}));
-    let (name, answer) = proven.next().expect("a gain of 9 to 1 is proven");
+    let (name, answer) = proven.next().expect("a gain of 9 to 1 must be proven");
     assert_eq!(answer["settings"], settings, "{answer:#}");
     let before_us = answer["baseline"]["value"].as_f64().unwrap();
     assert!(before_us > 17_900.0, "{before_us}");
@@ -159,7 +153,7 @@ fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", name]).expect(0).stdout;
     assert!(text.contains("tuned / before"), "{text}");
-    // Twelve commands are far less than a tick of the kernel's clock of CPU time.
+    // Twelve commands use far less CPU time than a tick of the kernel's clock.
     let arguments = replaced(arguments, &[("p99", "cpu"), ("t", "cpu")]);
     let refused = bench.dyno(&arguments).expect(3);
     refused.says("`read`").says("hint: ");
@@ -169,22 +163,14 @@ fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
 fn failing_settings_are_given_up_and_restored() {
     go_before_others();
     let bench = Bench::new();
-    // A command takes 3 ms as it is, 9 ms with one thread, and all fail with more than 8.
-    let cliff = [
-        "--service-us",
-        "1000",
-        "--parameter",
-        "threads=4,best=16,weight=0.5,limit=8",
-    ];
+    // A command takes 3 ms initially, 9 ms with one thread, and all fail with more than 8.
+    let cliff = ["--service-us", "1000", "--parameter", "threads=4,best=16,weight=0.5,limit=8"];
     let server = Responder::with_documents(&cliff);
     let uri = server.uri();
     let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "26s"];
     let found = bench.dyno(&against(&uri, &knobs)).expect(0).json();
     let trials = found["answer"]["trials"].as_array().unwrap();
-    let failed: Vec<&Value> = trials
-        .iter()
-        .filter(|trial| trial["problem"].is_string())
-        .collect();
+    let failed: Vec<&Value> = trials.iter().filter(|trial| trial["problem"].is_string()).collect();
     assert!((1..=3).contains(&failed.len()), "{trials:?}");
     for trial in failed {
         let pair = trial["runs"].as_array().unwrap().last().unwrap();
@@ -198,7 +184,7 @@ fn failing_settings_are_given_up_and_restored() {
     assert_eq!(threads(&uri), 4);
 }
 
-/// A run that fails is ended after its first window, and one at a third of the usual rate once half of it is over, which is no harm.
+/// A failing run ends after its first window, and a run at a third of the usual rate ends halfway, which does not count as harm.
 fn long_runs_end_early(bench: &Bench, uri: &str) {
     let knobs = ["--knobs", "threads=1,16", "--budget", "140s"];
     let longer = [("500ms", "5s"), ("t", "long")];
@@ -210,17 +196,15 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     assert!(!caveats.any(|caveat| caveat["kind"] == "partial"));
     let trials = found["answer"]["trials"].as_array().unwrap().iter();
     let with = |value: &str| {
-        let trial = trials
-            .clone()
-            .find(|one| one["settings"]["threads"] == value);
+        let trial = trials.clone().find(|one| one["settings"]["threads"] == value);
         let trial = trial.unwrap_or_else(|| panic!("{value}: {}", found["answer"]));
-        let run = trial["runs"].as_array().unwrap().last().unwrap()[0].as_u64();
-        let point = &found["points"][run.unwrap() as usize];
+        let point = &found["points"]
+            [trial["runs"].as_array().unwrap().last().unwrap()[0].as_u64().unwrap() as usize];
         (trial, point, measured_s(bench, "long", point))
     };
     let (_, point, length_s) = with("16");
     assert_eq!(point["figures"], Value::Null);
-    // The window that follows has begun when one is looked at.
+    // The next window has begun when a window is checked.
     assert!(length_s < 2.0, "{length_s} of 5 s: {point}");
     let is_marked = |point: &Value, length_s: f64| {
         let after_s = point["ended_after_s"].as_f64().unwrap_or(0.0);
@@ -229,10 +213,7 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     assert!(is_marked(point, length_s), "{length_s}: {point}");
     let (trial, point, length_s) = with("1");
     assert!(is_marked(point, length_s), "{length_s}: {point}");
-    assert_eq!(
-        (&trial["problem"], &trial["is_dropped"]),
-        (&Value::Null, &true.into())
-    );
+    assert_eq!((&trial["problem"], &trial["is_dropped"]), (&Value::Null, &true.into()));
     assert!(point["figures"].is_object(), "{point}");
     assert!((3.0..4.0).contains(&length_s), "{length_s} of 5 s: {point}");
 }
@@ -241,12 +222,13 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
 fn slow_settings_end_after_one_window() {
     go_before_others();
     let bench = Bench::new();
-    // A command takes 0.5 ms as it is, 16 ms of 32 clients, and 10 ms or more with what is tried, 320 ms of them.
+    // A command takes 0.5 ms initially, or 16 ms with 32 clients, and 10 ms or more with the tried settings, or 320 ms with 32
+    // clients.
     let slow = "threads=4,best=4,weight=2.1";
     let server = Responder::with_documents(&["--service-us", "500", "--parameter", slow]);
     let uri = server.uri();
     let knobs = ["--knobs", "threads=32,64", "--budget", "110s"];
-    // In a window 35 % of the operations may take longer than twice the limit.
+    // Up to 35 % of a window's operations may take longer than twice the limit.
     let limits = ["--percentile", "93=100ms", "--errors", "1%"];
     let limited = [&knobs[..], &limits].concat();
     let longer = [("500ms", "3s"), ("2", "32")];
@@ -257,14 +239,16 @@ fn slow_settings_end_after_one_window() {
         assert!(question.contains(limit), "{question}");
     }
     assert_eq!(found["options"]["tune"]["failed_ratio"], 0.01);
-    let points = found["points"].as_array().unwrap().iter();
-    let ended: Vec<&Value> = points
+    let ended: Vec<&Value> = found["points"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|point| point["problem"].is_string())
         .collect();
     assert!((1..=3).contains(&ended.len()), "{ended:?}");
     for point in ended {
         let length_s = measured_s(&bench, "t", point);
-        // The second window has begun when the first one is looked at.
+        // The second window has begun when the first one is checked.
         assert!(length_s < 2.0, "{length_s} of 3 s: {point}");
         let problem = point["problem"].as_str().unwrap();
         assert!(problem.ends_with("200 ms"), "{problem}");
@@ -272,13 +256,14 @@ fn slow_settings_end_after_one_window() {
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", "t"]).expect(0).stdout;
     assert!(text.contains("no gain"), "{text}");
-    assert!(!text.contains("ruled out"), "{text}");
+    let mut findings = found["findings"].as_array().unwrap().iter();
+    assert!(!findings.any(|finding| finding["code"] == "tune-nothing-to-gain"));
     let answer = &found["answer"];
     assert_eq!(answer["settings"], serde_json::json!({}));
     assert_eq!(answer["ratio"], Value::Null);
     let full = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     assert!(full.contains("  p93, at most"), "{full}");
-    // What is too slow before any change is told at once.
+    // A baseline that is too slow is reported at once.
     let limits = ["--percentile", "75=100us", "--budget", "26s"];
     let limited = [&knobs[..2], &limits].concat();
     let arguments = replaced(against(&uri, &limited), &[("t", "slow")]);
@@ -287,22 +272,17 @@ fn slow_settings_end_after_one_window() {
 }
 
 #[test]
-fn refused_settings_are_tried_once_and_count_as_no_harm() {
+fn refused_settings_are_tried_once_and_do_no_harm() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
-    // The responder takes what is above 0. With most values below the search meets one, whichever it draws.
+    // The responder accepts values above 0. Most values in the range are below 0, so that every search meets one.
     let knobs = ["--knobs", "threads=-8,-4,-2,-1,0,8", "--budget", "40s"];
-    // The responder has no parameter of this name.
+    // The responder does not have a parameter with this name.
     let knobs = [&knobs[..], &["--knobs", "thread=1,2"]].concat();
     let found = bench.dyno(&against(&uri, &knobs)).expect(0).json();
     let trials = found["answer"]["trials"].as_array().unwrap().iter();
-    let refused: Vec<&Value> = trials
-        .clone()
-        .filter(|one| one["is_refused"] == true)
-        .collect();
-    let values = refused
-        .iter()
-        .map(|one| one["settings"]["threads"].as_str());
+    let refused: Vec<&Value> = trials.clone().filter(|one| one["is_refused"] == true).collect();
+    let values = refused.iter().map(|one| one["settings"]["threads"].as_str());
     let mut values: Vec<&str> = values.map(|value| value.unwrap()).collect();
     values.sort_unstable();
     values.dedup();
@@ -321,8 +301,8 @@ fn refused_settings_are_tried_once_and_count_as_no_harm() {
     assert_eq!(harmed.count(), 0);
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     assert!(text.contains("refused: `threads`"), "{text}");
-    let findings = found["findings"].as_array().unwrap().iter();
-    let codes: Vec<&Value> = findings.map(|finding| &finding["code"]).collect();
+    let codes: Vec<&Value> =
+        found["findings"].as_array().unwrap().iter().map(|finding| &finding["code"]).collect();
     assert!(codes.iter().any(|code| *code == "tune-refused-settings"));
     assert!(!codes.iter().any(|code| *code == "tune-harmful-settings"));
 }
@@ -332,16 +312,9 @@ fn disturbed_pairs_are_repeated_when_a_search_resumes() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     // No machine loses that much by itself.
-    let more = [
-        "--knobs",
-        "threads=4,8",
-        "--budget",
-        "30s",
-        "--max-steal",
-        "99%",
-    ];
+    let more = ["--knobs", "threads=4,8", "--budget", "30s", "--max-steal", "99%"];
     let before = bench.dyno(&against(&uri, &more)).expect(0).json();
-    // A resumed search need not read the first runs again.
+    // A resumed search does not need to read the first runs again.
     assert!(before["options"]["tune"]["may_stall"].is_boolean());
     // The next search of the same workload knows how much its runs vary here.
     let next = replaced(against(&uri, &more), &[("t", "next")]);
@@ -352,7 +325,7 @@ fn disturbed_pairs_are_repeated_when_a_search_resumes() {
     for part in ["`read`", "`t`", "30.0 s"] {
         assert!(varied.unwrap().contains(part), "{part}: {planned}");
     }
-    assert!(!planned.contains("varies by 1 %"), "{planned}");
+    assert!(!planned.contains("vary by 1 %"), "{planned}");
     let count = |document: &Value| document["points"].as_array().unwrap().len();
     let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
     let same = bench.dyno(&resume).expect(0).json();
@@ -366,17 +339,19 @@ fn disturbed_pairs_are_repeated_when_a_search_resumes() {
     std::fs::remove_file(bench.path("t/SHA256SUMS")).unwrap();
     let found = bench.dyno(&resume).expect(0).json();
     assert!(count(&found) >= count(&before) + 2, "{}", count(&found));
-    // The runs that are there are not made again.
+    // Existing runs are not repeated.
     for place in 0..=last {
         let [one, other] = [&before, &found].map(|document| &document["points"][place]);
         assert_eq!(one["figures"]["rate_per_s"], other["figures"]["rate_per_s"]);
     }
-    let trials = found["answer"]["trials"].as_array().unwrap();
-    let set_aside = trials.iter().find_map(|trial| trial["set_aside"].get(0));
+    let set_aside = found["answer"]["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|trial| trial["set_aside"].get(0));
     let set_aside = set_aside.unwrap();
     assert_eq!(set_aside["stolen_ratio"], 1.0);
-    let runs = set_aside["runs"].as_array().unwrap();
-    assert!(runs.contains(&last.into()), "{set_aside}");
+    assert!(set_aside["runs"].as_array().unwrap().contains(&last.into()), "{set_aside}");
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     // In the table of its comparison, and below.
     assert!(text.matches("1 pair ").count() >= 2, "{text}");
@@ -386,78 +361,63 @@ fn disturbed_pairs_are_repeated_when_a_search_resumes() {
 }
 
 #[test]
-fn a_search_that_was_killed_goes_on_where_it_stopped() {
+fn killed_search_resumes_where_it_stopped() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     let arguments = against(&uri, &["--knobs", "threads=2,4,8,16", "--budget", "30s"]);
     let mut child = bench.spawn(&arguments);
     let runs = bench.path("t/runs");
-    wait_for("six runs, of which the last has set something", || {
+    wait_for("six runs, and a changed setting in the last one", || {
         runs.exists() && names(&runs).len() >= 6 && threads(&uri) != 4
     });
     signal(&child, "KILL");
     child.wait().unwrap();
     let kept = names(&runs);
-    // What was set when it was killed must be put back first.
+    // Settings of the killed search must be restored first.
     assert_ne!(threads(&uri), 4);
     let reverted = bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
     assert!(reverted.contains("`4`"), "{reverted}");
     assert_eq!(threads(&uri), 4);
-    let document: Value = bench
-        .dyno(&["resume", "t", "--uri", &uri, "--format", "json"])
-        .expect(0)
-        .json();
+    let document: Value =
+        bench.dyno(&["resume", "t", "--uri", &uri, "--format", "json"]).expect(0).json();
     assert_eq!(document["status"], "complete");
     let all: Vec<&str> = document["points"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|point| {
-            point["directory"]
-                .as_str()
-                .unwrap()
-                .trim_start_matches("runs/")
-        })
+        .map(|point| point["directory"].as_str().unwrap().trim_start_matches("runs/"))
         .collect();
-    assert!(
-        kept[..5].iter().all(|run| all.contains(&run.as_str())),
-        "{kept:?} {all:?}"
-    );
+    assert!(kept[..5].iter().all(|run| all.contains(&run.as_str())), "{kept:?} {all:?}");
 }
 
-/// Reads without a pause, and reads after which each client thinks for 40 ms: two clients keep the server busy with the first, and
-/// eight do not with the second. So only the service time limits the first one, and only the number of clients the second.
+/// Reads without a pause, and reads after which each client thinks for 40 ms: two clients keep the server busy with the first
+/// workload, and eight do not with the second. So only the service time limits the first workload, and only the number of clients
+/// limits the second.
 fn busy_and_thinking(bench: &Bench) {
     let read = "[operations]\nread = 1.0\n[keys]\ndistribution = 'uniform'\n";
     let busy = format!("name = 'busy'\n{read}");
     let thinking = format!("name = 'thinking'\n{read}[client]\nthink_time = '40ms'\n");
     let clients = "[[knobs]]\nname = 'clients'\ngroup = 'own'\nkey = 'client.clients'\nvalues = ['2', '8']\ndefault = '2'\n";
-    for (file, text) in [
-        ("busy.toml", busy.as_str()),
-        ("thinking.toml", &thinking),
-        ("knobs.toml", clients),
-    ] {
+    for (file, text) in
+        [("busy.toml", busy.as_str()), ("thinking.toml", &thinking), ("knobs.toml", clients)]
+    {
         std::fs::write(bench.path(file), text).unwrap();
     }
 }
 
-/// Goes on with a search for two workloads, and ends it by Ctrl-C once the second one is searched for; the runs that are there then.
+/// Resumes a search for two workloads, and ends it by Ctrl-C during the search for the second one. Returns the runs that exist
+/// then.
 fn interrupted_in_the_second_search(bench: &Bench, resume: &[&str]) -> Vec<String> {
     let runs = bench.path("t/runs");
     let child = bench.spawn(resume);
     // The first runs of both have no settings.
     let is_tried = |name: &String| name.contains("-thinking-clients-");
-    wait_for("a trial of the second search", || {
-        names(&runs).iter().any(is_tried)
-    });
+    wait_for("a trial of the second search", || names(&runs).iter().any(is_tried));
     signal(&child, "INT");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
     ended.says("dyno resume t");
     assert!(!bench.path("state/doctor-undo.json").exists());
-    let stopped = bench
-        .dyno(&["report", "t", "--format", "json"])
-        .expect(0)
-        .json();
+    let stopped = bench.dyno(&["report", "t", "--format", "json"]).expect(0).json();
     assert_eq!(stopped["status"], "partial");
     names(&runs)
 }
@@ -467,19 +427,12 @@ fn workloads_are_compared_with_the_settings_of_each_other() {
     go_before_others();
     let bench = Bench::new();
     busy_and_thinking(&bench);
-    // A command takes 1.8 ms as it is, and 1 ms with the best value.
+    // A command takes 1.8 ms initially, and 1 ms with the best value.
     let best = "threads=4,best=16,weight=0.2";
     let server = Responder::with_documents(&["--service-us", "1000", "--parameter", best]);
     let uri = server.uri();
     let more = ["--across", "thinking.toml", "--knobs", "./knobs.toml"];
-    let knobs = [
-        "--knobs",
-        "threads=4,16",
-        "--budget",
-        "110s",
-        "--margin",
-        "10%",
-    ];
+    let knobs = ["--knobs", "threads=4,16", "--budget", "110s", "--margin", "10%"];
     let mut arguments = against(&uri, &[&more[..], &knobs].concat());
     arguments[1] = "busy.toml";
     let planned = bench.dyno(&[&arguments[..], &["--dry-run"]].concat());
@@ -487,7 +440,7 @@ fn workloads_are_compared_with_the_settings_of_each_other() {
     for part in ["`busy`", "`thinking`", "4 runs"] {
         assert!(planned.contains(part), "{part}: {planned}");
     }
-    // It goes on after it was killed, here in the search for the first one.
+    // A killed search can be resumed; here it was searching for the first workload.
     let mut child = bench.spawn(&arguments);
     let runs = bench.path("t/runs");
     wait_for("twelve runs", || runs.exists() && names(&runs).len() >= 12);
@@ -499,8 +452,10 @@ fn workloads_are_compared_with_the_settings_of_each_other() {
     assert_eq!(threads(&uri), 4);
     let found = bench.dyno(&resume).expect(0).json();
     assert_eq!(found["status"], "complete");
-    let points = found["points"].as_array().unwrap().iter();
-    let done: Vec<&str> = points
+    let done: Vec<&str> = found["points"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|point| point["directory"].as_str().unwrap())
         .collect();
     let (_, whole) = kept.split_last().unwrap();
@@ -517,10 +472,11 @@ fn workloads_are_compared_with_the_settings_of_each_other() {
         let on = &winner["on"][other];
         assert!(on["pairs"].as_u64().unwrap() >= 4, "{on}");
     }
-    // Without the clients it does a quarter; a stall of the machine takes some of that from four pairs.
+    // Without the clients the workload reaches a quarter of the rate; a stall of the machine takes some of the gain from four
+    // pairs.
     let without = &busy["on"][1]["beside_own"]["value"];
     assert!(without.as_f64().unwrap() < 0.8, "{busy}");
-    // Together they serve both, which a stall may keep from being proven.
+    // Together the settings serve both workloads, which a stall may keep from being proven.
     let for_all = [&answer["for_all"], &answer["not_for_all"][0]];
     let together = for_all.into_iter().find(|found| found.is_object()).unwrap();
     assert_eq!(together["settings"]["clients"], "8", "{answer}");
@@ -553,7 +509,7 @@ fn settings_are_restored_after_an_interrupt_or_a_lost_server() {
     ended.says("dyno resume t");
     assert_eq!(threads(), 4);
     assert!(!bench.path("state/doctor-undo.json").exists());
-    // A server that is gone cannot be given back what it had: the list tells what that was.
+    // The settings of a lost server cannot be restored: the list keeps the original values.
     let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
     wait_for("a run that has set it again", || threads() != 4);
     let address = server.address.clone();
@@ -564,7 +520,7 @@ fn settings_are_restored_after_an_interrupt_or_a_lost_server() {
     assert!(list.contains("threads"), "{list}");
     let reverted = bench.dyno(&["doctor", "--revert"]).expect(1);
     reverted.says(&address);
-    // Once it is there again, it is given that.
+    // Once the server is back, its values are restored.
     let arguments = [&SURFACE[..], &["--port", port]].concat();
     let _again = Responder::with_documents(&arguments);
     let set = doc! { "setParameter": 1, "threads": 16 };
@@ -578,26 +534,13 @@ fn settings_are_restored_after_an_interrupt_or_a_lost_server() {
 fn invalid_searches_are_refused_before_the_first_run() {
     let bench = Bench::new();
     let refused = |more: &[&str], says: &str| {
-        let fixed = [
-            "tune",
-            "read",
-            "--uri",
-            "mongodb://127.0.0.1:1/",
-            "--out",
-            "t",
-        ];
-        bench
-            .dyno(&[&fixed[..], more].concat())
-            .expect(2)
-            .says(says);
+        let fixed = ["tune", "read", "--uri", "mongodb://127.0.0.1:1/", "--out", "t"];
+        bench.dyno(&[&fixed[..], more].concat()).expect(2).says(says);
         assert!(!bench.path("t").exists());
     };
     refused(&["--goal", "p99"], "`--rate 5k`");
     refused(&["--rate", "100"], "`--goal cpu`");
-    refused(
-        &["--goal", "p99", "--rate", "100", "--p99", "5ms"],
-        "`--goal rate`",
-    );
+    refused(&["--goal", "p99", "--rate", "100", "--p99", "5ms"], "`--goal rate`");
     let p99 = ["--goal", "p99", "--rate", "100", "--percentile", "99=5ms"];
     refused(&p99, "`--goal rate`");
     refused(&["--p99.9", "0ms"], "`--p99.9 0s`");
@@ -607,7 +550,7 @@ fn invalid_searches_are_refused_before_the_first_run() {
     refused(&["--across", "a,read"], "`read`");
     refused(&["--across", "a,nowhere"], "nowhere");
     refused(&["--across", "a", "--budget", "200s"], "2 workloads");
-    // Each run would find what those before it have inserted.
+    // Each run would find the documents that earlier runs have inserted.
     refused(&["--across", "d"], "`--fresh`");
     refused(&["--knobs", "evictions"], "`evictions`");
     refused(&["--knobs", "cache"], "--allow restart");
@@ -616,16 +559,12 @@ fn invalid_searches_are_refused_before_the_first_run() {
     bench.dyno(&alone).expect(2).says("`--fresh`");
     let embedded = ["tune", "read", "--server", "embedded", "--out", "t"];
     bench.dyno(&embedded).expect(2).says("`--server mongod`");
-    // What the data lies on without it is no value of the key.
+    // The current storage of the data is not a value of the key.
     let storage = "[[knobs]]\nname = 'storage'\ngroup = 'own'\nkey = 'server.storage'\nordered = false\n\
                    values = ['ext4 on loop:1GiB', 'xfs on loop:1GiB']\ndefault = 'ext4 on loop:1GiB'\n";
     std::fs::write(bench.path("storage.toml"), storage).unwrap();
     let knobs = ["--knobs", "./storage.toml", "--allow", "restart"];
-    let stored = [
-        &["tune", "read", "--server", "embedded", "--out", "t"][..],
-        &knobs,
-    ]
-    .concat();
+    let stored = [&["tune", "read", "--server", "embedded", "--out", "t"][..], &knobs].concat();
     let refused = bench.dyno(&stored).expect(2);
     refused.says("`storage`").says("--set 'server.storage=");
     assert!(!bench.path("t").exists());
@@ -646,41 +585,19 @@ fn server_restarts_for_knobs_that_need_it() {
          text = 'eviction_dirty_target={}'\nvalues = ['2', '5']\ndefault = '5'\n",
     )
     .unwrap();
-    let fixed = [
-        "tune",
-        "a",
-        "--mongod",
-        mongod.to_str().unwrap(),
-        "--cache",
-        "256MiB",
-    ];
-    let small = [
-        "--records",
-        "300",
-        "--clients",
-        "2",
-        "--warmup",
-        "0s",
-        "--duration",
-        "1s",
-    ];
+    let fixed = ["tune", "a", "--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
+    let small = ["--records", "300", "--clients", "2", "--warmup", "0s", "--duration", "1s"];
     let knobs = ["--knobs", folder.to_str().unwrap(), "--allow", "restart"];
     let more = ["--budget", "100s", "--out", "t", "--format", "json"];
-    let found = bench
-        .dyno(&[&fixed[..], &small, &knobs, &more].concat())
-        .expect(0)
-        .json();
+    let found = bench.dyno(&[&fixed[..], &small, &knobs, &more].concat()).expect(0).json();
     assert_eq!(found["status"], "complete");
     let options = &found["options"]["tune"];
     assert_eq!(options["knobs"].as_array().unwrap().len(), 2);
     let points = found["points"].as_array().unwrap();
     let key = "server.journal_compressor";
     let set = points.iter().find(|point| point["settings"][key] == "none");
-    let run = set.expect("it was tried")["directory"].as_str().unwrap();
+    let run = set.expect("the setting must have been tried")["directory"].as_str().unwrap();
     let text = std::fs::read_to_string(bench.path(&format!("t/{run}/run.json"))).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        document["server"]["members"][0]["found"]["journal_compressor"],
-        "none"
-    );
+    assert_eq!(document["server"]["members"][0]["found"]["journal_compressor"], "none");
 }

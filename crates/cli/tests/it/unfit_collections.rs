@@ -1,4 +1,4 @@
-//! Collections that refuse or drop what is loaded, on a real `mongod`: the program says which and why.
+//! Collections that refuse or drop loaded documents, on a real `mongod`: the program names the collection and the reason.
 
 use crate::common::{Bench, control, names};
 use bson::{Document, doc};
@@ -6,18 +6,9 @@ use dyno_testkit::{TestServer, mongod, or_skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-const RUN: [&str; 8] = [
-    "run",
-    "c",
-    "--records",
-    "500",
-    "--operations",
-    "100",
-    "--warmup",
-    "0s",
-];
+const RUN: [&str; 8] = ["run", "c", "--records", "500", "--operations", "100", "--warmup", "0s"];
 
-/// Makes the collection of the plan with these options, in a database of its own. Its connection string.
+/// Creates the plan's collection with these options in a separate database. Returns its connection string.
 fn collection(server: &TestServer, database: &str, options: Document) -> String {
     let mut create = doc! { "create": "usertable" };
     create.extend(options);
@@ -45,10 +36,9 @@ fn run_names_views_and_time_series_it_cannot_load() {
     };
     let view = doc! { "viewOn": "other", "pipeline": [] };
     let series = doc! { "timeseries": { "timeField": "ts" } };
-    for (database, options, kind) in [
-        ("v1", view, "view"),
-        ("v2", series, "time series collection"),
-    ] {
+    for (database, options, kind) in
+        [("v1", view, "view"), ("v2", series, "time series collection")]
+    {
         let uri = collection(&server, database, options);
         let bench = Bench::new();
         bench
@@ -90,13 +80,7 @@ fn capped_collections_that_drop_documents_are_named() {
     let uri = collection(&server, "v4", doc! { "capped": true, "size": 100_000 });
     let bench = Bench::new();
     let url = format!("mongodb.url={uri}");
-    let fixed = [
-        "ycsb",
-        "load",
-        "mongodb",
-        "-p",
-        "workload=site.ycsb.workloads.CoreWorkload",
-    ];
+    let fixed = ["ycsb", "load", "mongodb", "-p", "workload=site.ycsb.workloads.CoreWorkload"];
     bench
         .dyno(&[&fixed[..], &["-p", "recordcount=500", "-p", &url]].concat())
         .expect(1)

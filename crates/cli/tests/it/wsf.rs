@@ -1,11 +1,10 @@
-//! Parameters of the Workload Services Framework from the environment, and receive packet steering for
-//! the time of a run.
+//! Parameters of the Workload Services Framework in environment variables, and receive packet steering for the duration of a run.
 
 use crate::common::kpi::{assert_kpi_sh_finds, assert_scripts_read};
 use crate::common::{Bench, Finished, Responder, reads, run_schema, signal, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 
-/// `dyno` with these variables.
+/// `dyno` with these environment variables.
 fn with(bench: &Bench, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
     let mut command = bench.command(arguments);
     command.envs(variables.iter().copied());
@@ -17,7 +16,7 @@ fn dry_plan(variables: &[(&str, &str)], more: &[&str]) -> toml::Table {
     let arguments = [&["run", "--wsf", "--dry-run"], more].concat();
     let finished = with(&bench, variables, &arguments);
     assert!(bench.entries().is_empty());
-    // The plan is printed also where this machine has too few cores or no such network card.
+    // The plan is printed even if this machine has too few cores or lacks such a network card.
     let is_expected = match finished.code {
         Some(2) => finished.stderr.contains(" cores"),
         Some(3) => finished.stderr.contains("`eth7`"),
@@ -28,7 +27,7 @@ fn dry_plan(variables: &[(&str, &str)], more: &[&str]) -> toml::Table {
 }
 
 #[test]
-fn the_commands_of_its_manual_become_a_plan() {
+fn commands_of_the_wsf_manual_become_a_plan() {
     let variables = [
         ("CLIENT_SERVER_PAIR", "16"),
         ("CLIENT_COUNT", "3"),
@@ -67,7 +66,7 @@ fn documents_are_loaded_one_by_one_unless_a_batch_is_given() {
 }
 
 #[test]
-fn options_count_more_than_parameters() {
+fn options_override_parameters() {
     let variables = [
         ("WORKLOAD_FILE", "write"),
         ("CLIENT_SERVER_PAIR", "4"),
@@ -117,7 +116,7 @@ fn options_count_more_than_parameters() {
 }
 
 #[test]
-fn without_the_option_the_environment_is_left_alone() {
+fn environment_is_ignored_without_the_option() {
     let bench = Bench::new();
     let variables = [("CLIENT_SERVER_PAIR", "x"), ("THREADS", "64")];
     let finished = with(&bench, &variables, &["run", "a", "--dry-run"]).expect(0);
@@ -146,9 +145,7 @@ fn all_problems_are_named_at_once_and_nothing_is_left() {
 fn problems_of_the_plan_name_the_parameters_behind_them() {
     let bench = Bench::new();
     let variables = [("INSERT_START", "9"), ("RECORD_COUNT", "5")];
-    with(&bench, &variables, &["run", "--wsf"])
-        .expect(2)
-        .says("`INSERT_START`");
+    with(&bench, &variables, &["run", "--wsf"]).expect(2).says("`INSERT_START`");
     with(&bench, &[("WORKLOAD_FILE", "load_1k")], &["run", "--wsf"])
         .expect(2)
         .says("`WORKLOAD_FILE`")
@@ -169,14 +166,12 @@ fn running_server_ignores_server_parameters() {
     )
     .unwrap();
     let arguments = ["run", "there.toml", "--wsf", "--dry-run"];
-    let finished = with(&bench, &variables, &arguments)
-        .expect(0)
-        .says("`CACHE_SIZE_GB`");
+    let finished = with(&bench, &variables, &arguments).expect(0).says("`CACHE_SIZE_GB`");
     assert!(!finished.stderr.contains("CLIENT_SERVER_PAIR"));
 }
 
 #[test]
-fn trace_windows_go_to_the_program_that_watches() {
+fn trace_windows_are_passed_to_the_trace_program() {
     let variables = [("EVENT_TRACE_PARAMS", "time,3,4")];
     let plan = dry_plan(&variables, &["--trace", "cat"]);
     let trace = &plan["traces"][0];
@@ -194,37 +189,22 @@ fn trace_windows_go_to_the_program_that_watches() {
 #[test]
 fn a_trace_outside_of_its_run_is_refused_with_the_variable() {
     let bench = Bench::new();
-    let short = [
-        ("TESTCASE", "test_mongodb_ycsb_pkm"),
-        ("MAX_EXECUTION_TIME", "180"),
-    ];
+    let short = [("TESTCASE", "test_mongodb_ycsb_pkm"), ("MAX_EXECUTION_TIME", "180")];
     for more in [&["--dry-run"][..], &[]] {
         with(&bench, &short, &[&["run", "--wsf"], more].concat())
             .expect(2)
             .says("`traces[0].from` is `5m`")
             .says("`MAX_EXECUTION_TIME`");
     }
-    let window = [
-        ("EVENT_TRACE_PARAMS", "time,300,300"),
-        ("MAX_EXECUTION_TIME", "180"),
-    ];
+    let window = [("EVENT_TRACE_PARAMS", "time,300,300"), ("MAX_EXECUTION_TIME", "180")];
     let traced = ["run", "--wsf", "--trace", "cat", "--dry-run"];
-    with(&bench, &window, &traced)
-        .expect(2)
-        .says("`EVENT_TRACE_PARAMS`");
-    let whole = [
-        short[0],
-        ("JOURNAL_ENABLED", "true"),
-        ("RECORD_COUNT", "1000"),
-    ];
+    with(&bench, &window, &traced).expect(2).says("`EVENT_TRACE_PARAMS`");
+    let whole = [short[0], ("JOURNAL_ENABLED", "true"), ("RECORD_COUNT", "1000")];
     let dry = with(&bench, &whole, &["run", "--wsf=defaults", "--dry-run"]).expect(0);
     let whole: toml::Table = dry.stdout.parse().unwrap();
     assert_eq!(whole["phases"]["duration"].as_str(), Some("12m"));
-    let counted = [
-        ("TESTCASE", "test_mongodb_ycsb_pkm"),
-        ("OPERATION_COUNT", "1000"),
-    ];
-    // A count may end the phase before, or not.
+    let counted = [("TESTCASE", "test_mongodb_ycsb_pkm"), ("OPERATION_COUNT", "1000")];
+    // An operation count may end the phase earlier.
     with(&bench, &counted, &["run", "--wsf", "--dry-run"])
         .expect(0)
         .says("`traces[0].from` is `5m`");
@@ -243,25 +223,14 @@ fn servers_are_started_and_measured_as_the_parameters_say() {
         ("RECORD_COUNT", "500"),
         ("OPERATION_COUNT", "1000"),
         ("RUN_SINGLE_NODE", "true"),
-        (
-            "TESTCASE",
-            "test_static_ycsb_mongodb604_base_50read50update",
-        ),
+        ("TESTCASE", "test_static_ycsb_mongodb604_base_50read50update"),
     ];
-    let arguments = [
-        "run", "--wsf", "--warmup", "0s", "--out", "r", "--format", "kpi",
-    ];
+    let arguments = ["run", "--wsf", "--warmup", "0s", "--out", "r", "--format", "kpi"];
     let finished = with(&bench, &variables, &arguments).expect(0);
-    let document = bench
-        .dyno(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
     let measured = &document["phases"][1];
     assert_eq!(measured["succeeded"], 2000);
-    assert_eq!(
-        document["instances"][1]["phases"][0]["operations"]["insert"]["documents"],
-        500
-    );
+    assert_eq!(document["instances"][1]["phases"][0]["operations"]["insert"]["documents"], 500);
     assert_scripts_read(&finished.stdout, &document, 1e-6);
     let logs = ["export", "r", "--to", "wsf-logs"];
     bench.dyno(&logs).expect(2).says("--output");
@@ -277,10 +246,7 @@ fn missing_network_card_is_refused_before_anything_starts() {
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();
     bench
-        .dyno(&reads(
-            &uri,
-            &["--operations", "10", "--rps", "no-such-card"],
-        ))
+        .dyno(&reads(&uri, &["--operations", "10", "--rps", "no-such-card"]))
         .expect(3)
         .says("`no-such-card`")
         .says("lo");
@@ -293,7 +259,7 @@ fn missing_network_card_is_refused_before_anything_starts() {
 
 const LO: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
 
-/// Whether this machine lets us steer packets, without a change of it.
+/// Whether this machine allows packet steering, checked without a change.
 fn may_steer() -> bool {
     let Ok(now) = std::fs::read_to_string(LO) else {
         return false;
@@ -305,7 +271,7 @@ fn steered() -> String {
     std::fs::read_to_string(LO).unwrap().trim().to_owned()
 }
 
-/// The mask of the last CPU of this machine that is not what is set now.
+/// The mask of the last CPU of this machine, or of another CPU if it is already set.
 fn other_cpu() -> String {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let last = online.trim().rsplit([',', '-']).next().unwrap().to_owned();
@@ -316,18 +282,15 @@ fn other_cpu() -> String {
     }
 }
 
-/// One test for all ends of a run, as there is one `lo` only.
+/// One test covers all ends of a run, because there is only one `lo`.
 #[test]
-fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
+fn packet_steering_is_restored_however_a_run_ends() {
     let bench = Bench::new();
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();
     let card = format!("lo={}", other_cpu());
     if !may_steer() {
-        bench
-            .dyno(&reads(&uri, &["--operations", "10", "--rps", &card]))
-            .expect(3)
-            .says("`lo`");
+        bench.dyno(&reads(&uri, &["--operations", "10", "--rps", &card])).expect(3).says("`lo`");
         return;
     }
     let before = steered();
@@ -342,10 +305,7 @@ fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
     assert_eq!(queue["before"], before.as_str());
     assert_ne!(queue["set"], before.as_str());
     assert_eq!(queue["at_end"], queue["set"]);
-    run_schema()
-        .validate(&document)
-        .map_err(|e| e.to_string())
-        .unwrap();
+    run_schema().validate(&document).map_err(|e| e.to_string()).unwrap();
     assert!(!journal.exists());
 
     let mut child = bench.spawn(&reads(&uri, &[&long[..], &["interrupted"]].concat()));
@@ -366,8 +326,5 @@ fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
     assert_eq!(steered(), before);
     assert!(!journal.exists());
     let report = bench.dyno(&["report", "killed", "--format", "json"]);
-    assert_eq!(
-        report.expect(0).json()["packet_steering"]["interface"],
-        "lo"
-    );
+    assert_eq!(report.expect(0).json()["packet_steering"]["interface"], "lo");
 }

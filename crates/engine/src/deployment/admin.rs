@@ -1,4 +1,4 @@
-//! Sends the commands that a deployment needs over our own connections.
+//! Sends administration commands to deployments over our own connections.
 
 use bson::Document;
 use dyno_load::connect::{Connector, Control, ControlError};
@@ -8,10 +8,10 @@ use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Connections to the servers of one deployment, each kept for the next command.
+/// Connections to the servers of one deployment, kept for later commands.
 #[derive(Debug, Default)]
 pub(crate) struct ControlAdminClient {
-    /// By address, and whether somebody is logged in.
+    /// By address, and whether the connection is authenticated.
     connections: HashMap<(SocketAddr, bool), Control>,
 }
 
@@ -58,9 +58,8 @@ impl AdminClient for ControlAdminClient {
                 Err(CommandFailure::Refused { code, message })
             }
             Err(error) => {
-                // What broke is of no more use.
-                self.connections
-                    .remove(&(target.address, target.credentials.is_some()));
+                // A broken connection is not reused.
+                self.connections.remove(&(target.address, target.credentials.is_some()));
                 Err(CommandFailure::Unreachable(Box::new(error)))
             }
         }

@@ -1,4 +1,5 @@
-//! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
+//! Chooses the server that a plan starts. This happens once, when the plan is resolved, so that the
+//! resolved plan names the server.
 
 use crate::deployment::locality;
 use crate::environment::{Environment, ServerHome};
@@ -14,7 +15,7 @@ use dyno_servers::{
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A plan is resolved for this machine, and for the servers that it has.
+/// Resolves plans for this machine and its servers.
 impl Host for Environment {
     fn cores(&self) -> u32 {
         self.cores.max(1)
@@ -37,11 +38,11 @@ impl Host for Environment {
     }
 }
 
-/// Finds a server that is wanted where servers are started. One of this machine is asked for its version; others are taken
-/// unseen.
+/// Finds the wanted server where servers are started. Asks a program on this machine for its
+/// version, and accepts others unseen.
 ///
 /// # Errors
-/// There is no server that could be started, or the one that is named is not there or cannot be run.
+/// No server can be started, or the named one is missing or cannot be run.
 pub fn find(
     wanted: &WantedServer<'_>,
     environment: &Environment,
@@ -62,7 +63,8 @@ fn find_here(
     let chosen = match wanted.kind {
         ServerKind::Embedded => match locate_embedded(&embedded) {
             Ok(program) => ServerChoice::Embedded(program),
-            // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+            // A plan can be shown without a built server; its start and a dry run report what is
+            // missing.
             Err(_) => return Ok(FoundServer::unseen(ServerKind::Embedded)),
         },
         ServerKind::Mongod | ServerKind::Uri => with_installed(environment, |installed| {
@@ -74,24 +76,17 @@ fn find_here(
         })?,
     };
     let (kind, program, path, mongod) = match chosen {
-        ServerChoice::Mongod(found) => (
-            ServerKind::Mongod,
-            ServerProgram::Mongod,
-            found.program,
-            Some(found.name),
-        ),
+        ServerChoice::Mongod(found) => {
+            (ServerKind::Mongod, ServerProgram::Mongod, found.program, Some(found.name))
+        }
         ServerChoice::Embedded(path) => (ServerKind::Embedded, ServerProgram::Embedded, path, None),
     };
     let version = program_version(program, &path)?.version;
     let description = format!("`{}` {version}, {}", program.executable(), path.display());
-    Ok(FoundServer {
-        kind,
-        mongod,
-        description: Some(description),
-    })
+    Ok(FoundServer { kind, mongod, description: Some(description) })
 }
 
-/// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
+/// Finds the `mongod` that a key of the plan names, or the default one.
 pub fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, Error> {
     let found = with_installed(environment, |installed| {
         locate_mongod(text, &mongod_places(environment, installed))
@@ -99,7 +94,7 @@ pub fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, E
     found.map_err(Error::from)
 }
 
-/// The program of a plan whose kind of server is known.
+/// Program of a plan with a known kind of server.
 pub fn program(
     plan: &Plan,
     embedded: Option<&Path>,
@@ -113,7 +108,7 @@ pub fn program(
     })
 }
 
-/// Where the embedded server is looked for.
+/// Paths to search for the embedded server.
 pub fn embedded_places<'a>(
     explicit: Option<&'a Path>,
     environment: &'a Environment,
@@ -143,8 +138,8 @@ fn with_installed<T>(
     find(&InstalledServers::new(environment.data_dir.as_deref()))
 }
 
-/// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
-/// started. A `mongod` goes first: its program is then known for the runs that start one.
+/// The value of a swept key that resolves the common plan; `None` if the key does not choose a
+/// server. Prefers `mongod`, because the runs that start it then know its program.
 pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
     let is_mongod = |value: &&String| value.as_str() == "mongod";
     values
@@ -154,10 +149,10 @@ pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String>
         .filter(|_| chooses_server(key))
 }
 
-/// Looks for the servers that the values of a swept key name.
+/// Checks that the servers named by the values of a swept key exist.
 ///
 /// # Errors
-/// One of them is not here, or a value leaves open which server is meant.
+/// A server is missing, or a value leaves the server open.
 pub fn check_values(
     key: &str,
     values: &[String],
@@ -173,7 +168,7 @@ pub fn check_values(
     }
     for value in values {
         match (key, value.as_str()) {
-            // The plan of all runs names it.
+            // The common plan names it.
             ("server.kind", "mongod") => {}
             ("server.kind", "embedded") => {
                 locate_embedded(&embedded_places(embedded, environment))?;

@@ -1,11 +1,13 @@
-//! Options of the storage engine that can be changed while a server runs, by the parameter `wiredTigerEngineRuntimeConfig`.
-//! A server tells the last text that was set, the one that it was started with, and not what the engine has, so that what an
-//! option was before must be found out from both, and known where neither has it.
+//! Storage-engine options that can change while a server runs, through the parameter
+//! `wiredTigerEngineRuntimeConfig`. A server reports only the text set last and its start text, not
+//! the options in effect. The earlier value of an option therefore comes from these two texts, or
+//! from the known defaults.
 
 use std::collections::BTreeMap;
 
-/// Options, and what an engine has that a `mongod` has opened: `eviction=(threads_min=4,threads_max=4)` is what `mongod` asks for
-/// (its log line "Opening WiredTiger", versions 4.4 to 8.0), the others are defaults of WiredTiger (`dist/api_data.py`).
+/// Options with their values after `mongod` opened the engine: `mongod` requests
+/// `eviction=(threads_min=4,threads_max=4)` (its log line "Opening WiredTiger", versions 4.4 to
+/// 8.0), the others are WiredTiger defaults (`dist/api_data.py`).
 const DEFAULTS: [(&str, &str); 8] = [
     ("eviction.threads_min", "4"),
     ("eviction.threads_max", "4"),
@@ -17,17 +19,18 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("eviction_updates_trigger", "0"),
 ];
 
-/// Names of the options that can be put back.
+/// Names of the options that can be restored.
 pub(crate) fn known() -> Vec<&'static str> {
     DEFAULTS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text that puts back what `asked` changes: of each option its value in `now`, the text that was set last, or else in
-/// `started`, the one that the server was started with, or else its default. The other options of `now` follow as they are: a
-/// server tells the last text alone, and what is not in it would be taken for that of the start next time.
+/// The text that restores the options changed by `asked`. The value of each comes from `now` (the
+/// text set last), else `started` (the server's start text), else the defaults. The other options
+/// of `now` follow unchanged: a server reports only the last text, and the next run would take
+/// missing options for their start values.
 ///
 /// # Errors
-/// The first option whose value is in none of them.
+/// The first option without a known value.
 pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, String> {
     let known = effective(started, now);
     let mut found: Vec<(String, String)> = Vec::new();
@@ -41,16 +44,15 @@ pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, St
     Ok(written(&found))
 }
 
-/// The options that an engine has, as far as they can be put back or were set last, as one text.
+/// The engine's options in effect, as one text: those that can be restored or were set last.
 pub(crate) fn in_effect(started: &str, now: &str) -> String {
     written(&effective(started, now).into_iter().collect::<Vec<_>>())
 }
 
-/// What a text of options has where another one has `place`; `None` of each that it has not.
+/// The reported values at `place` in `text`; `None` for options that were not reported.
 pub(crate) fn placed(text: &str, place: &str, reported: &str) -> Vec<Option<String>> {
     let reported = options(reported, "");
-    let texts = options(text, "").into_iter();
-    let placed = texts.filter(|(_, value)| value.contains(place));
+    let placed = options(text, "").into_iter().filter(|(_, value)| value.contains(place));
     let value = |(name, text): (String, String)| {
         let (_, value) = reported.iter().rev().find(|(other, _)| *other == name)?;
         within(&text, place, value)
@@ -58,20 +60,18 @@ pub(crate) fn placed(text: &str, place: &str, reported: &str) -> Vec<Option<Stri
     placed.map(value).collect()
 }
 
-/// What stands in a text where another one has `place`, if they are the same otherwise.
+/// The part of `reported` at `place` in `text`, if the rest is the same.
 pub(crate) fn within(text: &str, place: &str, reported: &str) -> Option<String> {
     let (before, after) = text.split_once(place)?;
     let found = reported.strip_prefix(before)?.strip_suffix(after)?;
     Some(found.to_owned())
 }
 
-/// The options that can be put back, from the text that the server was started with or else the defaults, and over them those of
-/// the text that was set last.
+/// The restorable options: the defaults, overridden by the server's start text and then by the text
+/// set last.
 fn effective(started: &str, now: &str) -> BTreeMap<String, String> {
-    let defaults = DEFAULTS.iter();
-    let mut all: BTreeMap<String, String> = defaults
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+    let mut all: BTreeMap<String, String> =
+        DEFAULTS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     for (name, value) in options(started, "") {
         if let Some(known) = all.get_mut(&name) {
             *known = value;
@@ -81,7 +81,7 @@ fn effective(started: &str, now: &str) -> BTreeMap<String, String> {
     all
 }
 
-/// Options as one text. Of a group that comes twice the engine takes the last one alone, so that each comes once.
+/// Options as one text. Each group comes once, because the engine uses only the last one.
 fn written(options: &[(String, String)]) -> String {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in options {
@@ -101,16 +101,14 @@ fn written(options: &[(String, String)]) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// The options of a text by name; those of a group, `eviction=(threads_min=4)`, as `eviction.threads_min`.
+/// Options of a text by name; options of a group, such as `eviction=(threads_min=4)`, as
+/// `eviction.threads_min`.
 fn options(text: &str, group: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for part in parts(text) {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let name = format!("{group}{}", name.trim());
-        let inner = value
-            .trim()
-            .strip_prefix('(')
-            .and_then(|inner| inner.strip_suffix(')'));
+        let inner = value.trim().strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
         match inner {
             Some(inner) if group.is_empty() && is_group(&name) => {
                 found.extend(options(inner, &format!("{name}.")));
@@ -121,11 +119,9 @@ fn options(text: &str, group: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether options that are known are in a group of this name.
+/// Whether known options are in this group.
 fn is_group(name: &str) -> bool {
-    let mut groups = DEFAULTS
-        .iter()
-        .filter_map(|(option, _)| option.split_once('.'));
+    let mut groups = DEFAULTS.iter().filter_map(|(option, _)| option.split_once('.'));
     groups.any(|(group, _)| group == name)
 }
 
@@ -183,7 +179,7 @@ mod tests {
             before("eviction=(threads_max=6)", "eviction_dirty_target=7").as_deref(),
             Ok("eviction_dirty_target=2,eviction=(threads_max=6)")
         );
-        // Not all that a server is started with can be set while it runs.
+        // Some start options cannot be set while the server runs.
         let fixed = before("", "cache_overhead=8");
         assert_eq!(fixed, Err("cache_overhead".to_owned()));
         let all = in_effect(started, "eviction_target=70");

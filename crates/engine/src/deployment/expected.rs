@@ -1,5 +1,5 @@
-//! What the servers of a plan are going to be, before the first of them is started: here, where checks of the machine depend on it, or
-//! on another machine, of which nothing is known.
+//! Facts about a plan's servers before their start: for machine checks on this machine, or on
+//! another, unknown machine.
 
 use super::placement::{self, HostPlacement};
 use super::server::ServerPaths;
@@ -14,13 +14,13 @@ use dyno_servers::{
 };
 use std::path::PathBuf;
 
-/// Stands for a program of another machine.
+/// Placeholder for a program on another machine.
 const UNSEEN_PROGRAM: &str = "mongod";
 
-/// What is known of the servers of a plan. The program of them is asked for its version.
+/// Facts about the servers that a plan starts. Asks their program for its version.
 ///
 /// # Errors
-/// As those of a start: the program is not there or too old, or there is no memory for the caches.
+/// The program is missing or too old, or the memory is too small for the caches.
 pub fn servers(
     plan: &Plan,
     paths: &ServerPaths<'_>,
@@ -35,9 +35,7 @@ pub fn servers(
     let memory = placement.and_then(HostPlacement::memory);
     let asked = plan.server.cache_bytes();
     let caches = planned_caches(&topology, program, asked, memory.as_deref())?;
-    let data = caches
-        .iter()
-        .filter(|(one, _)| one.kind == InstanceKind::Data);
+    let data = caches.iter().filter(|(one, _)| one.kind == InstanceKind::Data);
     let data: Vec<Option<u64>> = data.map(|(_, cache)| cache.map(|size| size.0)).collect();
     Ok(ServerFacts {
         product,
@@ -49,8 +47,8 @@ pub fn servers(
     })
 }
 
-/// As [`check`](super::check), for servers that another machine starts, which has the programs. With `over_machines` each member of the
-/// deployment has a machine for itself.
+/// Like [`check`](super::check), for servers that another machine starts with its own programs.
+/// With `over_machines` each member of the deployment has its own machine.
 pub fn check_elsewhere(
     plan: &Plan,
     paths: &ServerPaths<'_>,
@@ -63,11 +61,11 @@ pub fn check_elsewhere(
         .map_err(|error| cannot_start(error, &topology, &options))
 }
 
-/// The data folder of each server with data that a plan starts on this machine, in their order. `member` is the only one here of a
-/// set over several machines.
+/// Data folders of the data servers that a plan starts on this machine, in their order. `member` is
+/// the only local member of a set over several machines.
 ///
 /// # Errors
-/// There are fewer folders than servers need.
+/// There are fewer folders than servers.
 pub fn folders(
     plan: &Plan,
     paths: &ServerPaths<'_>,
@@ -77,7 +75,7 @@ pub fn folders(
     Ok(Deployment::planned_folders(&topology, &options, member)?)
 }
 
-/// What servers are started with, but for what only their machine knows.
+/// Start options of the servers, without those that need their machine.
 fn unseen(plan: &Plan, paths: &ServerPaths<'_>) -> Result<DeploymentOptions, Error> {
     let program = PathBuf::from(UNSEEN_PROGRAM);
     let log = paths.folder.join("server-logs").join("server.raw.log");
@@ -98,7 +96,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// What checks are told of two servers of this version.
+    /// Facts for the checks about two servers of this version.
     fn two_of(version: &str) -> ServerFacts {
         let folder = tempfile::tempdir().expect("there is room");
         let program = folder.path().join("mongod");
@@ -119,19 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_for_the_version_that_checks_depend_on() {
+    fn server_version_comes_from_the_program() {
         let advised = |version: &str| {
             let facts = two_of(version);
-            assert_eq!(
-                (facts.version.as_deref(), facts.instances),
-                (Some(version), 2)
-            );
+            assert_eq!((facts.version.as_deref(), facts.instances), (Some(version), 2));
             assert!(facts.cache_bytes.is_some(), "two share the memory");
             assert_eq!(facts.authentication, Some(false));
-            let subject = Subject {
-                server: Some(facts),
-                ..Subject::default()
-            };
+            let subject = Subject { server: Some(facts), ..Subject::default() };
             let verdicts = examine(&observe(Path::new("/"), &subject));
             let mut own = verdicts.into_iter();
             let own = own.find(|one| one.check == CheckName::HugePages);

@@ -1,4 +1,4 @@
-//! Whether a server is on this machine, and where its data is.
+//! Finds out whether a server is on this machine, and where its data is.
 
 use super::server::{ServerPaths, data_folder};
 use dyno_observe::doctor::network::{self, Relay};
@@ -8,10 +8,10 @@ use dyno_plan::uri::Host;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a server calls the folder of its data.
+/// A server's name for its data folder.
 pub(crate) const DATA_FOLDER_SETTING: &str = "storage.dbPath";
 
-/// Folders with the data of servers that a plan starts on this machine, on storage that was there.
+/// Data folders of servers that a plan starts on this machine, on existing storage.
 pub fn planned_folders(plan: &Plan, paths: &ServerPaths<'_>) -> Vec<PathBuf> {
     let several = &plan.server.data_dirs;
     if several.is_empty() || plan.server.data_dir.is_some() {
@@ -21,40 +21,34 @@ pub fn planned_folders(plan: &Plan, paths: &ServerPaths<'_>) -> Vec<PathBuf> {
     }
 }
 
-/// Folders that servers on this machine name in their settings. That of a server in a container is not a folder here.
+/// Data folders from the settings of servers on this machine. Skips folders inside containers,
+/// which do not exist here.
 pub fn named_folders<'a>(
     settings: impl Iterator<Item = &'a BTreeMap<String, String>>,
 ) -> Vec<PathBuf> {
     let named = settings.filter_map(|settings| settings.get(DATA_FOLDER_SETTING));
-    named
-        .map(PathBuf::from)
-        .filter(|path| path.is_dir())
-        .collect()
+    named.map(PathBuf::from).filter(|path| path.is_dir()).collect()
 }
 
-/// Whether the server is on this machine, as far as its address tells, and who has its port open here. `hostname` is the
-/// name of this machine.
+/// Whether the server is on this machine, judged by its address and the process that listens on its
+/// port. `hostname` is the name of this machine.
 pub fn is_local(remote: &Remote, hostname: Option<&str>) -> bool {
     remote.is_local(hostname, is_tunnel)
 }
 
-/// Whether a port of this machine is the near end of a way to another one.
+/// Whether a local port is the entrance of a tunnel to another machine.
 pub fn is_tunnel(port: u16) -> bool {
     network::holder(Path::new("/"), port).is_ok_and(|holder| holder.relay == Some(Relay::Tunnel))
 }
 
-/// The process that listens at an address of this machine.
+/// Process that listens at an address of this machine.
 ///
 /// # Errors
-/// Why it cannot be determined, as a sentence.
+/// The reason why it cannot be determined, as a sentence.
 pub fn process_at(host: &Host) -> Result<u32, String> {
     let Host::Tcp { port, .. } = host else {
         return Err("cannot determine which process owns a Unix-domain socket".to_owned());
     };
-    network::listener_pid(Path::new("/"), *port).map_err(|health| {
-        health
-            .reason()
-            .unwrap_or("it cannot be looked at")
-            .to_owned()
-    })
+    network::listener_pid(Path::new("/"), *port)
+        .map_err(|health| health.reason().unwrap_or("it cannot be inspected").to_owned())
 }

@@ -1,6 +1,7 @@
-//! Server parameters for the time of a run: set by the command `setParameter` once the servers run, and put back at its end,
-//! whatever that is. What servers that ran already had before is kept in the list of changes, so that `dyno doctor --revert`
-//! can put it back when this program was killed.
+//! Server parameters for the time of a run: set with `setParameter` once the servers run, and
+//! restored at its end, however it ends. The list of changes keeps the earlier values of servers
+//! that were already running, so that `dyno doctor --revert` can restore them if this program was
+//! killed.
 
 use super::DeploymentUnderTest;
 use super::engine_configuration;
@@ -25,27 +26,27 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Longest time for a command: one that changes the size of a cache waits until it is that small.
+/// Longest time for a command: shrinking a cache returns only when it has shrunk.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The name of a server, and the values of its parameters by their names.
+/// Server name, and its parameter values by name.
 pub(crate) type ServerValues = (String, BTreeMap<String, String>);
 
-/// Parameters that are set. They are what they were before when this is dropped.
+/// Parameters that are set. Dropping this restores them.
 pub(crate) struct RuntimeParameters<'a> {
     servers: Rc<Vec<WatchedServer>>,
     names: Vec<String>,
-    /// What the servers have once all is set.
+    /// Values on the servers after all were set.
     pub(crate) found: Vec<ServerValues>,
     _changes: Changes<'a>,
 }
 
 impl<'a> RuntimeParameters<'a> {
-    /// Sets what a plan asks for on all servers with data; `None` if it asks for nothing.
+    /// Sets the plan's parameters on all data servers; `None` if it has none.
     ///
     /// # Errors
-    /// A parameter that a server does not have, a value that is none of its kind or that it refuses, and one whose value before
-    /// is not known. What was set until then is put back.
+    /// A server does not have a parameter, refuses its value, or needs another type, or its earlier
+    /// value is unknown. Parameters set until then are restored.
     pub(crate) fn set(
         plan: &Plan,
         deployment: &DeploymentUnderTest,
@@ -58,20 +59,18 @@ impl<'a> RuntimeParameters<'a> {
         let servers = Rc::new(deployment.data_servers());
         if servers.is_empty() {
             // A server that does not answer names no members.
-            let mut all = deployment.servers.iter();
-            all.try_for_each(|server| server.control().map(drop))?;
-            let text = "no server was found to set `server.runtime_parameters` on";
+            deployment.servers.iter().try_for_each(|server| server.control().map(drop))?;
+            let text = "cannot set `server.runtime_parameters`: no server was found";
             return Err(Error::new(Kind::Environment, text));
         }
         let folder = match context.environment.state_dir.as_deref() {
-            // The list would name servers that are gone.
+            // The list would name servers that no longer exist.
             _ if deployment.ends_with_program() => None,
             given => Some(journal::folder(given)?),
         };
         let of_run = Rc::clone(&servers);
         let ways = Ways::to_servers(move |change| {
-            let mut all = of_run.iter();
-            let server = all.find(|server| server.address == change.server);
+            let server = of_run.iter().find(|server| server.address == change.server);
             connect(server.ok_or_else(|| Error::new(Kind::Internal, "a server has gone"))?)
         });
         let changes = Changes::make(folder, ways, context.observer, || {
@@ -100,7 +99,8 @@ impl<'a> RuntimeParameters<'a> {
         })
     }
 
-    /// What applied: what was set, with what is there now where that is something else, which is a caveat as well.
+    /// Values that were set. A value that has changed since includes the current value, and adds a
+    /// caveat.
     pub(crate) fn look(&self) -> (Vec<ServerValues>, Vec<Caveat>) {
         let (mut applied, mut caveats) = (self.found.clone(), Vec::new());
         for ((server, values), now) in applied.iter_mut().zip(self.now()) {
@@ -116,11 +116,7 @@ impl<'a> RuntimeParameters<'a> {
                         found = found
                     ),
                     None => {
-                        statement!(
-                            "parameter-not-read",
-                            server = &*server,
-                            parameter = parameter
-                        )
+                        statement!("parameter-not-read", server = &*server, parameter = parameter)
                     }
                 };
                 caveats.push(Caveat::of_run(CaveatKind::ServerSetting, statement));
@@ -132,10 +128,11 @@ impl<'a> RuntimeParameters<'a> {
     }
 }
 
-/// What each server with data has of these parameters, of its engine all that it has; those that it does not have are left out.
+/// Current values of these parameters on each data server, and the engine options in effect.
+/// Parameters that a server does not have are left out.
 ///
 /// # Errors
-/// One of them cannot be asked.
+/// A server cannot be queried.
 pub(crate) fn values(
     deployment: &DeploymentUnderTest,
     names: &[&String],
@@ -144,10 +141,7 @@ pub(crate) fn values(
         return Ok(Vec::new());
     }
     let servers = deployment.data_servers();
-    servers
-        .iter()
-        .map(|server| reported(server, names))
-        .collect()
+    servers.iter().map(|server| reported(server, names)).collect()
 }
 
 fn reported(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
@@ -160,8 +154,8 @@ fn reported(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String
     Ok(found)
 }
 
-/// The parameter that the first server with data takes while it runs and whose name is nearest to this one; none if it has none
-/// with nearly that name, or does not list them.
+/// The runtime parameter of the first data server with the name most similar to `name`; `None` if
+/// nothing is similar or the server does not list them.
 pub(crate) fn near(deployment: &DeploymentUnderTest, name: &str) -> Option<String> {
     let servers = deployment.data_servers();
     listed_near(&mut connect(servers.first()?).ok()?, name)
@@ -173,28 +167,26 @@ fn listed_near(control: &mut Control, name: &str) -> Option<String> {
     nearest(name, settable(&listed)).map(str::to_owned)
 }
 
-/// Names of the parameters in a list with details that a running server takes.
+/// Names of the runtime parameters in a detailed list.
 fn settable(listed: &Document) -> impl Iterator<Item = &str> {
     let is_settable = |details: &Bson| {
         let details = details.as_document();
         details.is_some_and(|own| own.get_bool("settableAtRuntime").unwrap_or_default())
     };
-    let all = listed.iter();
-    all.filter_map(move |(name, details)| is_settable(details).then_some(name.as_str()))
+    listed.iter().filter_map(move |(name, details)| is_settable(details).then_some(name.as_str()))
 }
 
-/// What a server has, as people write it.
+/// Values of a server as people write them.
 fn texts(
     control: &mut Control,
     server: &WatchedServer,
     names: &[&String],
 ) -> Result<BTreeMap<String, String>, Error> {
     let found = read(control, names, server)?;
-    let found = found.into_iter();
-    Ok(found.map(|(name, value)| (name, text(&value))).collect())
+    Ok(found.into_iter().map(|(name, value)| (name, text(&value))).collect())
 }
 
-/// What is to be changed on a server, with what it has now.
+/// Steps for one server, with its current values.
 fn changes_of(
     server: &WatchedServer,
     uris: &[String],
@@ -209,9 +201,7 @@ fn changes_of(
     };
     let mut changes = Vec::new();
     for (name, asked) in wanted {
-        let now = found
-            .get(name)
-            .ok_or_else(|| unknown(name, server, &mut control))?;
+        let now = found.get(name).ok_or_else(|| unknown(name, server, &mut control))?;
         let set = typed(asked, now).ok_or_else(|| {
             let refused = RefusedParameter {
                 name: name.clone(),
@@ -219,9 +209,7 @@ fn changes_of(
                 said: format!("`{}` has `{}`, of another kind", server.address, text(now)),
             };
             Error::from_cause(Kind::BadInput, refused)
-                .context(format!(
-                    "cannot set `server.runtime_parameters.{name}` to `{asked}`"
-                ))
+                .context(format!("cannot set `server.runtime_parameters.{name}` to `{asked}`"))
                 .with_hint("give a value of the same kind")
         })?;
         let before = match is_same(&set, now) {
@@ -239,8 +227,8 @@ fn changes_of(
     Ok(changes)
 }
 
-/// How people see which parameters there are.
-const LISTING: &str = "`db.adminCommand({getParameter: \"*\"})` lists those that it has; their names depend on the version";
+/// Hint that shows how to list the parameters.
+const LISTING: &str = "`db.adminCommand({getParameter: \"*\"})` lists its parameters; their names depend on the version";
 
 fn unknown(name: &str, server: &WatchedServer, control: &mut Control) -> Error {
     let text = format!("`{}` has no parameter `{name}`", server.address);
@@ -251,14 +239,15 @@ fn unknown(name: &str, server: &WatchedServer, control: &mut Control) -> Error {
     Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
-/// The options of its engine that a server was started with; empty if it was started with none, or does not know the question.
+/// Engine options from the server's start; empty if there were none, or if it does not know the
+/// command.
 fn engine_at_start(control: &mut Control, server: &WatchedServer) -> Result<String, Error> {
     match control.run("admin", doc! { "getCmdLineOpts": 1 }) {
         Ok(reply) => Ok(configured(&reply).to_owned()),
         Err(ControlError::Server { code, .. }) if !NO_RIGHTS.contains(&code) => Ok(String::new()),
         Err(error) => {
             let intent = format!(
-                "cannot read the options that `{}` was started with, which are put back after `{ENGINE_CONFIGURATION}`",
+                "cannot read the start options of `{}`, which are needed to restore `{ENGINE_CONFIGURATION}`",
                 server.address
             );
             let hint = "give a user with the role `clusterMonitor`";
@@ -269,17 +258,16 @@ fn engine_at_start(control: &mut Control, server: &WatchedServer) -> Result<Stri
     }
 }
 
-/// The options of the engine in the reply to `getCmdLineOpts`.
+/// Engine options in the reply to `getCmdLineOpts`.
 fn configured(reply: &Document) -> &str {
     let groups = ["parsed", "storage", "wiredTiger", "engineConfig"];
-    let mut groups = groups.iter();
-    let engine = groups.try_fold(reply, |inner, name| inner.get_document(name).ok());
+    let engine = groups.iter().try_fold(reply, |inner, name| inner.get_document(name).ok());
     let text = engine.and_then(|engine| engine.get_str("configString").ok());
     text.unwrap_or_default()
 }
 
-/// What is put back. A server does not tell what its engine has: what it was `started` with and defaults stand for what was not
-/// set by command.
+/// Value to restore. For the engine, `started` and the defaults fill in options that were not set
+/// by command, because the server does not report them.
 fn before(name: &str, started: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
     if name != ENGINE_CONFIGURATION {
         return Ok(now.clone());
@@ -289,10 +277,10 @@ fn before(name: &str, started: &str, now: &Bson, asked: &str) -> Result<Bson, Er
         .map(Bson::String)
         .map_err(|option| {
             let text = format!(
-                "`{option}` in `server.runtime_parameters.{name}` could not be put back: no server tells what it is"
+                "`{option}` in `server.runtime_parameters.{name}` cannot be restored: the server does not report its current value"
             );
             let known = engine_configuration::known().join("`, `");
-            Error::new(Kind::BadInput, text).with_hint(format!("these can be set: `{known}`"))
+            Error::new(Kind::BadInput, text).with_hint(format!("set one of `{known}`"))
         })
 }
 
@@ -305,7 +293,7 @@ fn connect(server: &WatchedServer) -> Result<Control, Error> {
     Ok(control)
 }
 
-/// The values of parameters; those that a server has not are left out.
+/// Values of parameters. Parameters that the server does not have are left out.
 fn read(
     control: &mut Control,
     names: &[&String],
@@ -315,7 +303,8 @@ fn read(
     command.extend(names.iter().map(|name| ((*name).clone(), Bson::Int32(1))));
     let reply = match control.run("admin", command) {
         Ok(reply) => reply,
-        // None of them is known. Some versions have no code for that, so all but a lack of rights is taken for it.
+        // The server knows none of them. Some versions send no code for that, so every error but a
+        // lack of rights counts.
         Err(ControlError::Server { code, .. }) if !NO_RIGHTS.contains(&code) => Document::new(),
         Err(error) => {
             let intent = format!("cannot read the parameters of `{}`", server.address);
@@ -326,7 +315,7 @@ fn read(
     Ok(names.iter().filter_map(value).collect())
 }
 
-/// A value of the same kind as one that is there.
+/// Parses `asked` as the type of the current value.
 fn typed(asked: &str, now: &Bson) -> Option<Bson> {
     let asked = asked.trim();
     Some(match now {
@@ -353,22 +342,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_of_the_kind_that_the_server_has() {
+    fn value_is_parsed_as_the_type_on_the_server() {
         let cases = [
             ("30", Bson::Double(60.0), Some(Bson::Double(30.0))),
             ("30", Bson::Int32(60), Some(Bson::Int32(30))),
-            (
-                "5000000000",
-                Bson::Int32(60),
-                Some(Bson::Int64(5_000_000_000)),
-            ),
+            ("5000000000", Bson::Int32(60), Some(Bson::Int64(5_000_000_000))),
             ("30", Bson::Int64(60), Some(Bson::Int64(30))),
             ("true", Bson::Boolean(false), Some(Bson::Boolean(true))),
-            (
-                "30",
-                Bson::String("x".into()),
-                Some(Bson::String("30".into())),
-            ),
+            ("30", Bson::String("x".into()), Some(Bson::String("30".into()))),
             (
                 r#"{"samplingRate": 0.5}"#,
                 Bson::Document(doc! { "samplingRate": 0.01 }),
@@ -399,18 +380,12 @@ mod tests {
         let now = Bson::String(String::new());
         let asked = "eviction=(threads_max=20),eviction_dirty_target=1";
         let found = before(name, "", &now, asked).expect("both are known");
-        assert_eq!(
-            found.as_str(),
-            Some("eviction=(threads_max=4),eviction_dirty_target=5")
-        );
+        assert_eq!(found.as_str(), Some("eviction=(threads_max=4),eviction_dirty_target=5"));
         let engine = doc! { "configString": "eviction=(threads_max=12)" };
         let storage = doc! { "wiredTiger": { "engineConfig": engine } };
         let reply = doc! { "parsed": { "storage": storage }, "ok": 1 };
         let found = before(name, configured(&reply), &now, asked).expect("both are known");
-        assert_eq!(
-            found.as_str(),
-            Some("eviction=(threads_max=12),eviction_dirty_target=5")
-        );
+        assert_eq!(found.as_str(), Some("eviction=(threads_max=12),eviction_dirty_target=5"));
         assert_eq!(configured(&doc! { "parsed": {}, "ok": 1 }), "");
         let error = before(name, "", &now, "log=(enabled=false)").expect_err("it is not known");
         assert!(error.reason().contains("`log`"), "{}", error.reason());

@@ -1,4 +1,4 @@
-//! Where the servers of a run and their clients are put on this machine, and what became of it.
+//! Placement of a run's servers and clients on this machine, and its verification.
 
 mod clients;
 
@@ -20,28 +20,25 @@ use dyno_servers::placement::{
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The machine and what is planned on it.
+/// The machine and the placement planned on it.
 pub struct HostPlacement {
-    /// CPUs, memory and nodes of this machine.
     pub machine: Machine,
-    /// Where servers and clients go.
+    /// Places of servers and clients.
     pub placement: Placement,
 }
 
 impl HostPlacement {
-    /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
-    /// starts no server and asks for nothing.
+    /// Plans the placement that a plan requests; the default is `none`. `None` if the plan starts
+    /// no server and requests no placement.
     pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
         let request = request(plan)?;
         request.map(Self::planned).transpose()
     }
 
-    /// The same of servers whose clients are on other machines.
+    /// The same for servers with clients on other machines.
     pub fn of_servers_alone(plan: &Plan) -> Result<Option<Self>, Error> {
-        let request = request(plan)?.map(|request| PlacementRequest {
-            client: ClientPolicy::Unpinned,
-            ..request
-        });
+        let request = request(plan)?
+            .map(|request| PlacementRequest { client: ClientPolicy::Unpinned, ..request });
         request.map(Self::planned).transpose()
     }
 
@@ -57,7 +54,7 @@ impl HostPlacement {
         (*place != InstancePlacement::default()).then(|| place.clone())
     }
 
-    /// How many CPUs all servers have together; `None` if one of them may be anywhere.
+    /// Number of CPUs of all servers together; `None` if a server is not bound to CPUs.
     pub fn cpus_of_servers(&self) -> Option<u32> {
         let mut all = BTreeSet::new();
         for place in &self.placement.instances {
@@ -66,52 +63,40 @@ impl HostPlacement {
         u32::try_from(all.len()).ok().filter(|count| *count > 0)
     }
 
-    /// Place of one of `clients`. A single client of several servers has the CPUs of all of them together, and the memory policy
-    /// of the first.
+    /// Place of one of `clients`. A single client of several servers gets the CPUs of all places,
+    /// and the memory policy of the first.
     pub fn of_client(&self, number: usize, clients: usize) -> InstancePlacement {
         let all = &self.placement.clients;
         let places = match clients {
             1 => &all[..],
-            _ => all
-                .get(number)
-                .map(std::slice::from_ref)
-                .unwrap_or_default(),
+            _ => all.get(number).map(std::slice::from_ref).unwrap_or_default(),
         };
         let cpus: Option<Vec<&CpuSet>> = places.iter().map(|place| place.cpus.as_ref()).collect();
         let cpus = cpus.into_iter().flatten();
         let cpus: CpuSet = cpus.flat_map(|cpus| cpus.iter()).collect();
         InstancePlacement {
             cpus: (!cpus.is_empty()).then_some(cpus),
-            memory: places
-                .first()
-                .map_or(MemoryPolicy::Default, |place| place.memory.clone()),
+            memory: places.first().map_or(MemoryPolicy::Default, |place| place.memory.clone()),
         }
     }
 
-    /// Memory of each server with data, if there are several or they are bound: a single server that
-    /// is not takes its own default.
+    /// Memory of each data server, if there are several or they are bound: a single unbound server
+    /// uses its own default.
     pub fn memory(&self) -> Option<Vec<MemoryShare>> {
         let instances = &self.placement.instances;
-        let is_bound = instances
-            .iter()
-            .any(|place| *place != InstancePlacement::default());
+        let is_bound = instances.iter().any(|place| *place != InstancePlacement::default());
         (is_bound || instances.len() > 1).then(|| self.placement.memory_shares(&self.machine))
     }
 
-    /// What was planned and what became of it, with a caveat for each difference. `processes` are the
-    /// servers that run now.
+    /// Compares the plan with the actual placement of `processes`, the running servers. Adds a
+    /// caveat for each difference.
     pub fn verify(&self, processes: &[u32]) -> (PlacementRecord, Vec<Caveat>) {
         let placed = processes.iter().zip(&self.placement.instances).enumerate();
         let mut record = PlacementRecord {
             request: self.placement.request.to_string(),
             instances: texts(&self.placement.instances),
             clients: texts(&self.placement.clients),
-            notes: self
-                .placement
-                .notes
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            notes: self.placement.notes.iter().map(ToString::to_string).collect(),
             achieved: Vec::new(),
             clients_as_planned: None,
             machine: Some(planned_machine(&self.machine)),
@@ -120,9 +105,7 @@ impl HostPlacement {
         for (number, (process, place)) in placed {
             let deviations = match AchievedPlacement::read(*process, Path::new("/")) {
                 Ok(achieved) => {
-                    record
-                        .achieved
-                        .push(serde_json::to_value(&achieved).unwrap_or_default());
+                    record.achieved.push(serde_json::to_value(&achieved).unwrap_or_default());
                     achieved.deviations(place)
                 }
                 Err(_) => placement::verify(*process, place, Path::new("/")),
@@ -153,8 +136,8 @@ fn planned_machine(machine: &Machine) -> PlannedMachine {
     }
 }
 
-/// Compares the worker threads of this process with the places planned for them. Workers are numbered
-/// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
+/// Compares the worker threads of this process with their planned places. Workers are numbered
+/// consecutively, `threads` for each of `clients`. `None` without workers or without a plan.
 pub fn client_deviations(
     place: &HostPlacement,
     clients: usize,
@@ -188,7 +171,7 @@ pub fn client_deviations(
     is_planned.then_some(caveats)
 }
 
-/// The worker threads that run now: number and thread.
+/// Running worker threads: number and thread.
 fn workers() -> Option<Vec<(usize, u32)>> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let found: Vec<_> = tasks
@@ -206,20 +189,18 @@ fn texts(places: &[InstancePlacement]) -> Vec<String> {
     places.iter().map(ToString::to_string).collect()
 }
 
-/// Refuses a placement that no machine could have, whichever it is. With `over_machines` each member of the deployment has one for
-/// itself.
+/// Refuses placements that no machine could have. With `over_machines` each member of the
+/// deployment has its own machine.
 pub(super) fn check_elsewhere(plan: &Plan, over_machines: bool) -> Result<(), Error> {
     let mut plan = plan.clone();
     if over_machines {
         plan.server.topology = None;
     }
     let request = request(&plan)?;
-    request.map_or(Ok(()), |request| {
-        placement::check_anywhere(&request).map_err(failure)
-    })
+    request.map_or(Ok(()), |request| placement::check_anywhere(&request).map_err(failure))
 }
 
-/// What a plan asks for.
+/// The placement that a plan requests.
 fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
     let text = match (&plan.server.placement, plan.server.kind) {
         (None, ServerKind::Uri) => return Ok(None),
@@ -227,9 +208,7 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
         (Some(text), _) => text,
     };
     let servers = deployment::topology_of(plan)?.data_servers();
-    PlacementRequest::parse(text, servers)
-        .map(Some)
-        .map_err(|error| failure(error.into()))
+    PlacementRequest::parse(text, servers).map(Some).map_err(|error| failure(error.into()))
 }
 
 fn failure(error: PlacementError) -> Error {

@@ -1,4 +1,4 @@
-//! The servers with data of a deployment that was started: each by itself, and all of them ended and started again.
+//! Stops and restarts the data servers of a started deployment, and lists them.
 
 use super::admin::ControlAdminClient;
 use super::{DeploymentUnderTest, ending_caveat, name_and_host, with_data};
@@ -8,24 +8,24 @@ use dyno_load::connect::Connector;
 use dyno_plan::units::Bytes;
 use std::path::PathBuf;
 
-/// A server with data that was started.
+/// A started data server.
 #[derive(Clone, Debug)]
 pub struct DataMember {
     /// Its name within the deployment.
     pub name: String,
-    /// Its process, another one after each start.
+    /// Changes with each start.
     pub process: u32,
-    /// Folder of its data.
+    /// Data folder.
     pub data: PathBuf,
-    /// Makes connections to it alone.
+    /// Connects to this server only.
     pub connector: Connector,
 }
 
 impl DeploymentUnderTest {
-    /// The servers with data that were started, in the order of their start.
+    /// Started data servers, in start order.
     ///
     /// # Errors
-    /// A connection string that cannot be used.
+    /// A connection string cannot be used.
     pub fn data_members(&self) -> Result<Vec<DataMember>, Error> {
         let Some(speaker) = self.servers.first() else {
             return Ok(Vec::new());
@@ -42,11 +42,11 @@ impl DeploymentUnderTest {
         members.collect()
     }
 
-    /// Ends the servers with data. Their data stays, and nobody else is ended: [`resume`](Self::resume) is next. What is
-    /// unusual about the end of a server is told.
+    /// Stops the data servers and keeps their data; [`resume`](Self::resume) restarts them. The
+    /// other servers keep running. Shows unusual endings as caveats.
     ///
     /// # Errors
-    /// A process that cannot be signalled.
+    /// A process cannot be signalled.
     pub fn pause(&mut self, context: Context<'_>) -> Result<(), Error> {
         let Some(deployment) = &mut self.deployment else {
             return Ok(());
@@ -58,11 +58,11 @@ impl DeploymentUnderTest {
         Ok(())
     }
 
-    /// Starts them again on the same data and ports, with another cache if one is given, and waits until they are joined as
-    /// they were.
+    /// Restarts the servers on the same data and ports, optionally with another cache size, and
+    /// waits until they have rejoined.
     ///
     /// # Errors
-    /// A server that does not start, or is not as it was in time.
+    /// A server does not start or does not rejoin in time.
     pub fn resume(&mut self, cache: Option<u64>, context: Context<'_>) -> Result<(), Error> {
         let Some(deployment) = &mut self.deployment else {
             return Ok(());
@@ -74,10 +74,10 @@ impl DeploymentUnderTest {
             .map_err(|error| Error::from(error).context("cannot start the servers again"))
     }
 
-    /// Waits until all members of replica sets with data have what their primary has.
+    /// Waits until all data members of replica sets have caught up with their primary.
     ///
     /// # Errors
-    /// A member that is missing or behind for too long.
+    /// A member is missing or behind for too long.
     pub fn wait_until_ready(&mut self, context: Context<'_>) -> Result<(), Error> {
         let Some(deployment) = &mut self.deployment else {
             return Ok(());

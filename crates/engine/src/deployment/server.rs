@@ -1,5 +1,5 @@
-//! The server under test as one client sees it: a single server or a deployment behind one connection
-//! string, with a connection for set-up commands.
+//! The server under test as one client sees it: a single server or a deployment behind one
+//! connection string, with a connection for set-up commands.
 
 use crate::deployment::locality;
 use crate::doctor::subject;
@@ -23,40 +23,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Empty commands that are timed before a run, and how long at most.
+/// Number of empty commands timed before a run, and their time limit.
 const CHECK_COMMANDS: usize = 100;
 const CHECK_LIMIT: Duration = Duration::from_millis(200);
 
-/// Longest time to connect to a server that is watched.
+/// Longest time to connect to a watched server.
 const WATCHED_CONNECT_MS: u64 = 2_000;
 
-/// How to find and where to put a server that is started.
+/// Where to find a server program and where to put its files.
 #[derive(Clone, Debug)]
 pub struct ServerPaths<'a> {
-    /// Where programs are looked for.
+    /// Search paths for programs.
     pub environment: &'a Environment,
-    /// Path of the embedded server, if one was named.
+    /// Path of the embedded server, if it was given.
     pub embedded: Option<&'a Path>,
-    /// Folder for data, logs and secrets: the run directory, where there is a run.
+    /// Folder for data, logs and secrets: the run directory, if there is a run.
     pub folder: &'a Path,
 }
 
-/// The data folder of a server that the plan starts, for the record of its storage.
+/// Data folder of a server that the plan starts, for its storage record.
 pub fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
     (plan.server.kind != ServerKind::Uri).then(|| paths.data_dir(plan).path().to_owned())
 }
 
-/// What is known of a server that we started.
+/// Facts about a server that this program started.
 #[derive(Debug)]
 struct Started {
     process: u32,
-    /// Where clients reach it.
+    /// For clients.
     address: String,
     version: String,
     settings: BTreeMap<String, String>,
 }
 
-/// A server that can be used.
+/// A usable server.
 #[derive(Debug)]
 pub struct ServerUnderTest {
     started: Option<Started>,
@@ -68,13 +68,13 @@ pub struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// Reaches a server that is already running.
+    /// Connects to a server that is already running.
     pub fn running(plan: &Plan, remote: Remote, paths: &ServerPaths<'_>) -> Result<Self, Error> {
         let local = locality::is_local(&remote, paths.environment.hostname.as_deref());
         Self::reach(plan, remote, local, None)
     }
 
-    /// Reaches what was started for the plan. `member` is the process that speaks for it.
+    /// Connects to the servers started for the plan. `member` is the process that represents them.
     pub fn started(plan: &Plan, remote: Remote, member: &Member) -> Result<Self, Error> {
         let server = member.server();
         let started = Started {
@@ -92,39 +92,26 @@ impl ServerUnderTest {
         local: bool,
         started: Option<Started>,
     ) -> Result<Self, Error> {
-        let Remote {
-            mut target,
-            credentials,
-        } = remote;
+        let Remote { mut target, credentials } = remote;
         if plan.server.waits_for_journal() {
             target.options.write_concern.journal = Some(true);
         }
         let backend = plan.client.backend;
         let connector = Connector::new(&control_target(&target, backend), credentials.clone())
             .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
-        Ok(ServerUnderTest {
-            started,
-            target,
-            credentials,
-            connector,
-            backend,
-            local,
-        })
+        Ok(ServerUnderTest { started, target, credentials, connector, backend, local })
     }
 
-    /// Looks for the server only until `cancel_check` says that it is not wanted.
+    /// Limits the search for the server: it ends when `cancel_check` says so.
     pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
         self.connector.set_cancel_check(cancel_check);
     }
 
-    /// Refuses options that those who perform the operations do not take. No server is asked.
+    /// Refuses options that the backend does not support. Contacts no server.
     pub fn check(&self) -> Result<(), Error> {
         match self.backend {
             Backend::Wire => Ok(()),
-            Backend::Driver => Ok(DriverTarget::check(
-                &self.target,
-                self.credentials.as_ref(),
-            )?),
+            Backend::Driver => Ok(DriverTarget::check(&self.target, self.credentials.as_ref())?),
         }
     }
 
@@ -137,7 +124,7 @@ impl ServerUnderTest {
         control.map_err(|error| Error::from(error).context("cannot connect to the server"))
     }
 
-    /// What performs the operations.
+    /// The backend that performs the operations.
     pub fn backend(&self) -> Result<backend::Backend, Error> {
         Ok(match self.backend {
             Backend::Wire => backend::Backend::Wire(self.connector.clone()),
@@ -148,7 +135,7 @@ impl ServerUnderTest {
         })
     }
 
-    /// What the operations ask for, from the connection string.
+    /// Read and write concerns of the operations, from the connection string.
     pub fn concerns(&self) -> Concerns {
         Concerns {
             read_preference: self.connector.read_preference(),
@@ -156,7 +143,7 @@ impl ServerUnderTest {
         }
     }
 
-    /// What the server says of itself.
+    /// Record of the server, from its own reports.
     pub fn describe(&self, control: &mut Control, plan: &Plan) -> Result<ServerRecord, Error> {
         let facts = prepare::server_facts(control)?;
         check_durable(plan, facts.product.as_deref())?;
@@ -194,7 +181,7 @@ impl ServerUnderTest {
         Ok(record)
     }
 
-    /// What a server elsewhere tells of its machine; one here needs not be asked.
+    /// Facts about a remote server's machine. A local machine is read directly.
     fn machine(
         &self,
         control: &mut Control,
@@ -204,7 +191,7 @@ impl ServerUnderTest {
             return Ok(None);
         }
         if *topology == TopologyKind::Sharded {
-            let reason = "the server is a router, which tells of its own machine";
+            let reason = "the server is a router, which reports only its own machine";
             return Ok(Some(ServerMachine {
                 reason: Some(reason.to_owned()),
                 ..ServerMachine::default()
@@ -213,7 +200,7 @@ impl ServerUnderTest {
         Ok(Some(prepare::server_machine(control)?))
     }
 
-    /// The servers that can be asked what they do: all members of a replica set, else those that were named.
+    /// Servers to query: all members of a replica set, else the named servers.
     pub fn hosts(&self) -> Result<Vec<Host>, Error> {
         let control = self.control()?;
         let members = control.hello().hosts.iter();
@@ -228,18 +215,18 @@ impl ServerUnderTest {
         Ok(members)
     }
 
-    /// A way to it, which makes as many connections as are asked for.
+    /// Connector that makes any number of connections.
     pub fn connector(&self) -> Connector {
         self.connector.clone()
     }
 
-    /// A way to one server of the deployment, whatever its role, that does not wait long.
+    /// Connector with a short timeout to one server of the deployment, whatever its role.
     pub fn connector_to(&self, host: Host) -> Result<Connector, Error> {
         let target = control_target(&self.target, self.backend);
         connector_to(&target, self.credentials.clone(), host)
     }
 
-    /// Port of the one server that was named.
+    /// Port of the server, if the connection string names only one.
     pub fn port(&self) -> Option<u16> {
         match self.target.hosts.as_slice() {
             [Host::Tcp { port, .. }] => Some(*port),
@@ -247,17 +234,17 @@ impl ServerUnderTest {
         }
     }
 
-    /// Whether it is on this machine, as far as its address tells.
+    /// Whether the server is on this machine, judged by its address.
     pub fn is_local(&self) -> bool {
         self.local
     }
 
-    /// How clients reach it, without credentials.
+    /// Connection string for clients, without credentials.
     pub fn uri(&self) -> String {
         self.target.to_string()
     }
 
-    /// Where it is, without credentials.
+    /// Address, without credentials.
     pub fn address(&self) -> String {
         match &self.started {
             Some(started) => started.address.clone(),
@@ -265,11 +252,11 @@ impl ServerUnderTest {
         }
     }
 
-    /// This machine, with what `dyno doctor` says of it and of the server. `data_dir` is the folder of the server's data if that
-    /// is here; `instances` servers of this kind share the machine.
+    /// Record of this machine, with the `dyno doctor` checks of it and of the server. `data_dir` is
+    /// the server's data folder if it is local; `instances` servers of this kind share the machine.
     ///
     /// # Errors
-    /// Questions that the server does not answer.
+    /// The server does not answer a question.
     pub fn environment(
         &self,
         control: &mut Control,
@@ -279,15 +266,11 @@ impl ServerUnderTest {
     ) -> Result<dyno_record::model::Environment, Error> {
         let record = self.describe(control, plan)?;
         let server = Some(self.checked(control, &record, instances));
-        Ok(dyno_observe::environment::examine(Subject {
-            data_dir,
-            server,
-            ..Subject::default()
-        }))
+        Ok(dyno_observe::environment::examine(Subject { data_dir, server, ..Subject::default() }))
     }
 
-    /// What the checks of the machine need to know of the server, with a few empty commands timed.
-    /// `instances` servers of this kind share the machine.
+    /// Facts about the server for the machine checks, including the round trip of a few empty
+    /// commands. `instances` servers of this kind share the machine.
     pub fn checked(
         &self,
         control: &mut Control,
@@ -305,25 +288,19 @@ impl ServerUnderTest {
             version: record.version.clone(),
             storage_engine: record.storage_engine.clone(),
             local: self.local,
-            pid: self
-                .started
-                .as_ref()
-                .map(|started| started.process)
-                .or_else(listener),
+            pid: self.started.as_ref().map(|started| started.process).or_else(listener),
             address,
             cache_bytes: record.cache_bytes,
             authentication: probe::requires_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
             available_connections: prepare::available_connections(control).ok().flatten(),
-            tracing: prepare::active_tracing(control, &record.settings)
-                .ok()
-                .flatten(),
+            tracing: prepare::active_tracing(control, &record.settings).ok().flatten(),
             instances,
         }
     }
 }
 
-/// A way to one server of a deployment, whatever its role, that does not wait long.
+/// Connector with a short timeout to one server of a deployment, whatever its role.
 pub(crate) fn connector_to(
     deployment: &Target,
     credentials: Option<Credentials>,
@@ -340,7 +317,7 @@ pub(crate) fn connector_to(
         .map_err(|error| Error::from(error).context("cannot use the connection string"))
 }
 
-/// Refuses durable writes of a server that is already running and promises them without keeping that.
+/// Refuses durable writes on a running server that acknowledges them too early.
 pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
     if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
         return Ok(());
@@ -351,7 +328,7 @@ pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
     ))
 }
 
-/// The address of a member as servers give it, `host:port`.
+/// Address of a member in the form `host:port`.
 fn host_of(member: &str) -> Option<Host> {
     let (host, port) = member.rsplit_once(':')?;
     Some(Host::Tcp {
@@ -360,8 +337,8 @@ fn host_of(member: &str) -> Option<Host> {
     })
 }
 
-/// Of a server that we started we know more than it says: the embedded one reports the version of
-/// MongoDB that it imitates.
+/// Adds facts that the server does not report: the embedded server reports the version of MongoDB
+/// that it imitates.
 fn describe_started(started: &Started, plan: &Plan, record: &mut ServerRecord) {
     if plan.server.kind == ServerKind::Embedded {
         if let Some(reported) = record.version.replace(started.version.clone()) {
@@ -369,14 +346,12 @@ fn describe_started(started: &Started, plan: &Plan, record: &mut ServerRecord) {
         }
         record.product.get_or_insert_with(|| "secantusd-rs".into());
     }
-    record.cache_bytes = record
-        .cache_bytes
-        .or(plan.server.cache_bytes().map(|cache| cache.0));
+    record.cache_bytes = record.cache_bytes.or(plan.server.cache_bytes().map(|cache| cache.0));
     record.settings.extend(started.settings.clone());
 }
 
-/// The connection string for our own connections. What only the driver can honour concerns its
-/// operations, not the set-up commands that go beside it.
+/// Connection string for our own connections. Options that only the driver supports concern its
+/// operations, not the set-up commands.
 fn control_target(target: &Target, backend: Backend) -> Target {
     let mut target = target.clone();
     if backend == Backend::Driver {
@@ -398,11 +373,7 @@ fn concerns(options: &TargetOptions) -> Concerns {
         journal: given.journal,
         wtimeout_ms: given.wtimeout_ms,
     });
-    Concerns {
-        write,
-        read_level: options.read_concern_level.clone(),
-        read_preference: None,
-    }
+    Concerns { write, read_level: options.read_concern_level.clone(), read_preference: None }
 }
 
 /// As in a connection string: `w=majority, journal=true`.
@@ -414,15 +385,9 @@ fn write_concern_text(options: &TargetOptions) -> String {
         W::Tag(name) => format!("w={name}"),
     });
     let journal = given.journal.map(|journal| format!("journal={journal}"));
-    let timeout = given
-        .wtimeout_ms
-        .map(|timeout_ms| format!("wtimeoutMS={timeout_ms}"));
+    let timeout = given.wtimeout_ms.map(|timeout_ms| format!("wtimeoutMS={timeout_ms}"));
     let parts: Vec<String> = [w, journal, timeout].into_iter().flatten().collect();
-    if parts.is_empty() {
-        SERVER_DEFAULT.into()
-    } else {
-        parts.join(", ")
-    }
+    if parts.is_empty() { SERVER_DEFAULT.into() } else { parts.join(", ") }
 }
 
 #[cfg(test)]
@@ -430,14 +395,11 @@ mod tests {
     use super::*;
 
     fn options(query: &str) -> TargetOptions {
-        Remote::parse(&format!("mongodb://h/?{query}"))
-            .expect("it is valid")
-            .target
-            .options
+        Remote::parse(&format!("mongodb://h/?{query}")).expect("it is valid").target.options
     }
 
     #[test]
-    fn no_concern_is_sent_unless_it_is_asked_for() {
+    fn concerns_are_sent_only_when_requested() {
         let options = options("");
         let concerns = concerns(&options);
         assert_eq!((concerns.write, concerns.read_level), (None, None));
@@ -454,17 +416,13 @@ mod tests {
             (Some(Acknowledgement::Majority), Some(true), Some(100))
         );
         assert_eq!(concerns.read_level.as_deref(), Some("local"));
-        assert_eq!(
-            write_concern_text(&options),
-            "w=majority, journal=true, wtimeoutMS=100"
-        );
+        assert_eq!(write_concern_text(&options), "w=majority, journal=true, wtimeoutMS=100");
     }
 
     #[test]
-    fn driver_options_pass_the_set_up_but_not_the_wire_backend() {
-        let target = Remote::parse("mongodb://h/?readPreference=secondary")
-            .expect("it is valid")
-            .target;
+    fn set_up_accepts_driver_options_but_wire_backend_does_not() {
+        let target =
+            Remote::parse("mongodb://h/?readPreference=secondary").expect("it is valid").target;
         assert!(Connector::new(&control_target(&target, Backend::Driver), None).is_ok());
         let failure = Error::from(
             Connector::new(&control_target(&target, Backend::Wire), None)

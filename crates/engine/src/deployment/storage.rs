@@ -1,4 +1,5 @@
-//! The storage that a plan has prepared for its servers: made before they start, measured, limited, and taken away after them.
+//! Storage that a plan has prepared for its servers: made before they start, measured, limited, and
+//! removed after them.
 
 use crate::context::Context;
 use crate::deployment::server::ServerPaths;
@@ -23,17 +24,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name of the folder where it is mounted, beside the logs of the servers.
+/// Mount folder, next to the server logs.
 const FOLDER: &str = "server-storage";
 
-/// What the storage of each setting can do. An experiment makes the same storage for each of its runs, and measures it before
-/// the first: the device stays the same, and its time is better spent on the server.
+/// Measured storage by setting. An experiment makes the same storage for each run and measures it
+/// only before the first: the device stays the same, and the time is better spent on the server.
 static MEASURED: Mutex<BTreeMap<String, Measured>> = Mutex::new(BTreeMap::new());
 
-/// What it can do, or why that is not known.
+/// Measured storage, or why it was not measured.
 type Measured = Result<MeasuredStorage, String>;
 
-/// What it can do, and the names of its devices when it was measured: each time it is made, other loop devices may be free.
+/// Measured limits, and the device names at that time: each time the storage is made, other loop
+/// devices may be free.
 #[derive(Clone, Debug)]
 struct MeasuredStorage {
     limits: StorageLimits,
@@ -43,7 +45,7 @@ struct MeasuredStorage {
 /// See the module.
 #[derive(Debug)]
 pub struct StorageUnderTest {
-    // Limits end before what they limit goes away.
+    // Declared before the storage: limits end before it is removed.
     throttle: Option<Throttle>,
     later: Option<LaterThrottle>,
     prepared: Arc<PreparedStorage>,
@@ -51,10 +53,10 @@ pub struct StorageUnderTest {
     capacities: BTreeMap<String, DiskCapacity>,
 }
 
-/// A limit that begins to apply while the servers work, by a thread.
+/// A limit that a thread applies while the servers work.
 #[derive(Debug)]
 struct LaterThrottle {
-    /// Ends the thread, and with it the limit, when it is dropped.
+    /// Dropping it ends the thread and the limit.
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -67,33 +69,30 @@ impl LaterThrottle {
                 return;
             }
             match prepared.throttle(&processes) {
-                // Nothing is sent: it waits for the end of the other side.
+                // Nothing is sent: this waits until the sender is dropped.
                 Ok(_throttle) => drop(ended.recv()),
-                Err(error) => tracing::warn!(%error, "the storage is not limited"),
+                Err(error) => tracing::warn!(%error, "cannot limit the storage"),
             }
         });
-        LaterThrottle {
-            end: Some(end),
-            thread: Some(thread),
-        }
+        LaterThrottle { end: Some(end), thread: Some(thread) }
     }
 }
 
 impl Drop for LaterThrottle {
     fn drop(&mut self) {
         drop(self.end.take());
-        // It holds the storage until it has ended.
+        // The thread holds the storage until it has ended.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// The folder for the data of servers on storage that is prepared; `None` if the plan has none.
+/// Data folder of servers on prepared storage; `None` if the plan has none.
 pub fn data_folder(server: &ServerPlan, folder: &Path) -> Option<PathBuf> {
     server.storage.as_ref()?;
     Some(folder.join(FOLDER).join("data"))
 }
 
-/// Refuses what [`StorageUnderTest::prepare`] would refuse, and says what it would do.
+/// Refuses storage that [`StorageUnderTest::prepare`] would refuse, and notes what it would do.
 ///
 /// # Errors
 /// See above.
@@ -115,26 +114,25 @@ pub fn check(plan: &Plan, folder: &Path, context: Context<'_>) -> Result<(), Err
         })
         .collect();
     let measuring = match storage::can_measure() {
-        true => format!(
-            "measures it with `fio`, which takes about {} s",
-            MEASURING.as_secs()
-        ),
+        true => format!("measures it with `fio`, which takes about {} s", MEASURING.as_secs()),
         false => format!("does not measure it, because {NO_FIO}"),
     };
     context.note(format!(
-        "storage: makes {} on {}, {measuring}, and takes it away after the servers",
+        "storage: makes {} on {}, {measuring}, and removes it after the servers",
         setting.volume,
         devices.join(" and ")
     ));
     Ok(())
 }
 
-/// Room of each server besides its data: the files of the journal, which are allocated ahead, and the server's own collections.
+/// Space that each server needs in addition to its data: preallocated journal files and the
+/// server's own collections.
 const ROOM_BYTES: u64 = 512 << 20;
 
-/// Refuses storage that the documents alone fill, and warns where pages that a checkpoint writes anew may fill it.
+/// Refuses storage that is too small for the documents, and warns if pages rewritten by checkpoints
+/// may fill it.
 fn check_room(plan: &Plan, size: u64, context: Context<'_>) -> Result<(), Error> {
-    // Shards have a part of the documents each, and members all of theirs.
+    // Shards split the documents; members each hold all of them.
     let copies = plan.server.topology().map_or(1, |one| one.copies());
     let servers = u64::from(copies.max(1));
     let Some(data) = planned_bytes(&plan.data, plan.data.records) else {
@@ -161,10 +159,10 @@ fn check_room(plan: &Plan, size: u64, context: Context<'_>) -> Result<(), Error>
     Ok(())
 }
 
-/// Refuses a limit of free space that the storage of a plan cannot leave.
+/// Refuses a free-space limit that the plan's storage cannot meet.
 ///
 /// # Errors
-/// Files behind loop devices that are not larger than the limit.
+/// Files behind loop devices are not larger than the limit.
 pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
     let Some(setting) = &plan.server.storage else {
         return Ok(());
@@ -174,26 +172,26 @@ pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "`server.storage` has {}, and the run ends when less than {least_free} is free",
+        "`server.storage` has {}, and the run ends if less than {least_free} is free",
         Bytes(size)
     );
     Err(Error::new(Kind::BadInput, text)
         .with_hint("make the file larger, or set `--least-free` lower"))
 }
 
-/// Whether a failure is one of the storage: it could not be prepared, limited or taken away.
+/// Whether a failure concerns the storage: preparing, limiting or removing it.
 pub(crate) fn is_of_storage(failure: &Error) -> bool {
     failure.cause.is::<StorageError>()
 }
 
-/// Why nothing is measured without the program.
+/// Reason without the measuring program.
 const NO_FIO: &str = "`fio` is not installed (package `fio`)";
 
 impl StorageUnderTest {
-    /// Prepares what the plan asks for; `None` if it asks for nothing.
+    /// Prepares the plan's storage; `None` if it has none.
     ///
     /// # Errors
-    /// What cannot be used, or cannot be made; nothing is left behind.
+    /// A device cannot be used, or the storage cannot be made. Nothing is left behind.
     pub fn prepare(
         server: &ServerPlan,
         paths: &ServerPaths<'_>,
@@ -215,7 +213,7 @@ impl StorageUnderTest {
         let mut capacities = capacities.unwrap_or_default();
         let limits = measured.map(|found| found.limits);
         let mut no_capacity = limits.as_ref().and_then(|found| found.no_capacity.clone());
-        // One that applies later is none of the whole run, which is bounded then by what its devices can do without it.
+        // A limit that starts later does not bound the whole run; its devices' own capacity does.
         if let Some(per_s) = prepared.limit_per_s() {
             let limited = dyno_observe::devices_at_end(&prepared.data()).into_iter();
             let limited = limited.map(|device| device.name).collect();
@@ -244,12 +242,12 @@ impl StorageUnderTest {
         }))
     }
 
-    /// The folder for the data of the servers.
+    /// Folder for the servers' data.
     pub fn data(&self) -> PathBuf {
         self.prepared.data()
     }
 
-    /// Puts what it is into the record of a machine, which could not show it before it was there.
+    /// Adds the storage to a machine's record, which was read before the storage existed.
     pub fn describe(&self, environment: &mut Environment) {
         let seen = dyno_observe::environment::storage_of(&self.data());
         environment.data_storage = Some(StorageRecord {
@@ -259,10 +257,11 @@ impl StorageUnderTest {
         });
     }
 
-    /// Limits the operations of these processes as the plan says, at once or later, until the storage goes away.
+    /// Limits the operations of these processes as planned, at once or later, until the storage is
+    /// removed.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// The kernel refuses the limit.
     pub fn limit(&mut self, processes: &[u32]) -> Result<(), Error> {
         match self.prepared.limited_after() {
             None => self.throttle = self.prepared.throttle(processes)?,
@@ -281,23 +280,21 @@ impl StorageUnderTest {
         self.later = None;
     }
 
-    /// Takes it away. The servers must be gone.
+    /// Removes the storage. The servers must have ended.
     ///
     /// # Errors
-    /// What stays as it is.
+    /// Parts of the storage cannot be removed.
     pub fn remove(mut self) -> Result<(), Error> {
         self.lift_limit();
         match Arc::into_inner(self.prepared) {
             Some(prepared) => Ok(prepared.remove()?),
-            None => Err(Error::new(
-                Kind::Internal,
-                "the storage is in use by a thread",
-            )),
+            None => Err(Error::new(Kind::Internal, "the storage is in use by a thread")),
         }
     }
 }
 
-/// What the storage can do by itself. That it is not known is no reason not to measure the server.
+/// Measures the storage without a server, once per setting. A failure does not prevent measuring
+/// the server.
 fn measured(
     setting: &Storage,
     prepared: &PreparedStorage,
@@ -317,27 +314,22 @@ fn measured(
             let hard_disks: Vec<String> = hard_disks.map(|device| device.name.clone()).collect();
             forget_requests(&mut limits, &hard_disks);
             if let Some(reason) = &limits.no_capacity {
-                note(&format!(
-                    "the storage may be able to do more than was measured: {reason}"
-                ));
+                note(&format!("the storage may be able to do more than was measured: {reason}"));
             }
-            Ok(MeasuredStorage {
-                limits,
-                devices: prepared.member_paths(),
-            })
+            Ok(MeasuredStorage { limits, devices: prepared.member_paths() })
         }
         Err(StorageError::Interrupted) => return Err(StorageError::Interrupted.into()),
         Err(StorageError::NoProgram { .. }) => Err(NO_FIO.to_owned()),
         Err(error) => Err(Error::from(error).reason()),
     };
     if let Err(reason) = &measured {
-        note(&format!("the storage is not measured: {reason}"));
+        note(&format!("cannot measure the storage: {reason}"));
     }
     known().insert(key, measured.clone());
     Ok(measured)
 }
 
-/// What devices have done so far.
+/// Operations done by devices so far.
 fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
     let done = devices.iter().map(|device| {
         let counters = device.counters()?;
@@ -354,12 +346,11 @@ fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
 }
 
 impl MeasuredStorage {
-    /// What each device can do, by its name now that the storage is on these devices.
+    /// Capacity of each device, by its current name.
     fn capacities(&self, now: &[String]) -> BTreeMap<String, DiskCapacity> {
         let same = |of: &DeviceCapacity| {
-            let mut before = self.devices.iter();
-            let place = before.position(|path| name(path) == of.name);
-            // Members of a volume have the same names each time.
+            let place = self.devices.iter().position(|path| name(path) == of.name);
+            // Members of a volume keep their names.
             place.map_or(of.name.clone(), |place| name(&now[place]).to_owned())
         };
         let capacities = self.limits.capacities.iter().map(|one| {
@@ -378,17 +369,17 @@ impl MeasuredStorage {
     }
 }
 
-/// Adds the limit of the plan, which holds whether or not it was measured what the devices can do. It is one of the devices that
-/// the plan names: of an array or a volume it is not known how much of it each member gets. Says so then.
+/// Adds the planned limit, whether or not the devices were measured. It applies to the devices
+/// named in the plan. For an array or a volume, each member's share is unknown; returns a reason
+/// then.
 fn add_limit(
     per_s: u32,
     ends: Vec<String>,
     named: &[String],
     capacities: &mut BTreeMap<String, DiskCapacity>,
 ) -> Option<String> {
-    let (named, others): (Vec<String>, Vec<String>) = ends
-        .into_iter()
-        .partition(|device| named.iter().any(|path| name(path) == device));
+    let (named, others): (Vec<String>, Vec<String>) =
+        ends.into_iter().partition(|device| named.iter().any(|path| name(path) == device));
     for device in named {
         let capacity = capacities.entry(device).or_default();
         capacity.limit_per_s = Some(per_s.into());
@@ -396,13 +387,13 @@ fn add_limit(
     (!others.is_empty()).then(|| {
         let others: Vec<String> = others.iter().map(|one| format!("`{one}`")).collect();
         format!(
-            "the limit of the plan is that of the device it names, and how much of it {} may do is not known",
+            "the planned limit applies to the named device; the share of {} is unknown",
             others.join(" or ")
         )
     })
 }
 
-/// Adds a reason to those that are known.
+/// Appends a reason to the known ones.
 fn add_reason(reasons: &mut Option<String>, reason: &str) {
     *reasons = Some(match reasons.take() {
         Some(others) => format!("{others}; {reason}"),
@@ -410,18 +401,19 @@ fn add_reason(reasons: &mut Option<String>, reason: &str) {
     });
 }
 
-/// What `/sys` calls the device of this path.
+/// Name of the device in `/sys`.
 fn name(path: &str) -> &str {
     path.strip_prefix("/dev/").unwrap_or(path)
 }
 
-/// Takes away what is no limit of a hard disk, which does far more requests where they lie beside each other, and says so.
+/// Removes request rates of hard disks as limits and gives the reason: they serve adjacent requests
+/// much faster than random ones.
 fn forget_requests(limits: &mut StorageLimits, hard_disks: &[String]) {
     for capacity in &mut limits.capacities {
         if hard_disks.contains(&capacity.name) {
             (capacity.read_per_s, capacity.write_per_s) = (None, None);
             let reason = format!(
-                "`{}` is a hard disk, which does more requests than random ones where they lie beside each other",
+                "`{}` is a hard disk, which serves adjacent requests faster than random ones",
                 capacity.name
             );
             add_reason(&mut limits.no_capacity, &reason);
@@ -474,13 +466,13 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_goes_with_its_member_to_another_device() {
+    fn capacity_follows_its_member_to_another_device() {
         let now = ["/dev/loop7".to_owned(), "/dev/loop3".to_owned()];
         let found = measured().capacities(&now);
         let expected = [
             ("loop3", Some(4.0)),
             ("loop7", Some(3.0)),
-            // One below a volume.
+            // Below a volume.
             ("sdb", Some(5.0)),
         ];
         assert_eq!(reads(&found), expected);
@@ -517,10 +509,6 @@ mod tests {
         let reads: Vec<Option<f64>> = limits.capacities.iter().map(|one| one.read_per_s).collect();
         assert_eq!(reads, [Some(3.0), Some(4.0), None]);
         assert_eq!(limits.capacities[2].read_bytes_per_s, Some(2e8));
-        assert!(
-            limits
-                .no_capacity
-                .is_some_and(|reason| reason.contains("`sdb`"))
-        );
+        assert!(limits.no_capacity.is_some_and(|reason| reason.contains("`sdb`")));
     }
 }

@@ -1,6 +1,6 @@
-//! The lock of a deployment: a file in its folder that the supervisor keeps locked for as long as it
-//! lives, and in which it says which process it is. Who only looks takes a shared lock, so that two
-//! who look at once do not take each other for the supervisor.
+//! The lock of a deployment: a file in its folder that names the supervisor, which keeps it locked
+//! while it lives. Observers take a shared lock, so that two observers do not take each other for
+//! the supervisor.
 
 use super::{LOOK_INTERVAL, unusable};
 use crate::error::{Error, Kind};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 const FILE: &str = "lock";
 
-/// Those who look hold the lock for a moment only.
+/// Observers hold the lock only for a moment.
 const OBSERVER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Makes the file in a new folder and locks it.
+/// Creates the file in a new folder and locks it.
 pub fn create(folder: &Path) -> Result<File, Error> {
     let path = folder.join(FILE);
     let file = OpenOptions::new()
@@ -32,24 +32,25 @@ pub fn create(folder: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Writes into the file that this process is the supervisor.
+/// Writes this process into the file as the supervisor.
 pub fn own(folder: &Path) -> Result<(), Error> {
     let path = folder.join(FILE);
     let owner = Owner::current().ok_or_else(|| {
         Error::new(
             Kind::Environment,
-            "`/proc/self/stat` does not tell the start of this process",
+            "`/proc/self/stat` does not contain the start time of this process",
         )
     })?;
     std::fs::write(&path, format!("{owner}\n")).map_err(|error| unusable(&path, error))
 }
 
-/// The supervisor; `None` while the command that starts it has not got so far.
+/// The supervisor; `None` until the starting command has written it.
 pub fn owner(folder: &Path) -> Option<Owner> {
     Owner::parse(&std::fs::read_to_string(folder.join(FILE)).ok()?)
 }
 
-/// Whether somebody holds the lock: the supervisor, or for a moment one who removes the folder.
+/// Whether the lock is held: by the supervisor, or for a moment by a process that removes the
+/// folder.
 pub fn is_held(folder: &Path) -> Result<bool, Error> {
     let Some((path, file)) = open(folder)? else {
         return Ok(false);
@@ -61,31 +62,28 @@ pub fn is_held(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-/// What [`take`] found.
+/// Result of [`take`].
 #[derive(Debug)]
 pub enum Taken {
-    /// Nobody else can do anything with the folder. Without a file there was never a supervisor.
+    /// The lock is taken, so no other process can use the folder. Without a file there was never a
+    /// supervisor.
     Free(Option<File>),
-    /// Somebody holds the lock.
+    /// Another process holds the lock.
     Held,
-    /// The folder is gone, or it is that of another deployment by now.
+    /// The folder is gone or belongs to another deployment.
     Replaced,
 }
 
-/// Takes the lock of a folder that is to be removed.
+/// Takes the lock of a folder before its removal.
 pub fn take(folder: &Path) -> Result<Taken, Error> {
     let begin = Instant::now();
     let Some((path, file)) = open(folder)? else {
-        return Ok(if folder.is_dir() {
-            Taken::Free(None)
-        } else {
-            Taken::Replaced
-        });
+        return Ok(if folder.is_dir() { Taken::Free(None) } else { Taken::Replaced });
     };
     loop {
         match file.try_lock() {
             Ok(()) => break,
-            // A shared lock beside ours says that it is not the supervisor's.
+            // If our shared lock succeeds, the other holder is only an observer.
             Err(TryLockError::WouldBlock) if is_held(folder)? => return Ok(Taken::Held),
             Err(TryLockError::WouldBlock) if begin.elapsed() > OBSERVER_LIMIT => {
                 return Ok(Taken::Held);
@@ -94,14 +92,10 @@ pub fn take(folder: &Path) -> Result<Taken, Error> {
             Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
         }
     }
-    Ok(if is_file_of(&file, folder) {
-        Taken::Free(Some(file))
-    } else {
-        Taken::Replaced
-    })
+    Ok(if is_file_of(&file, folder) { Taken::Free(Some(file)) } else { Taken::Replaced })
 }
 
-/// Whether `file`, open here, still is the lock of the folder.
+/// Whether the open `file` is still the lock of the folder.
 pub fn is_file_of(file: impl AsFd, folder: &Path) -> bool {
     let there = std::fs::metadata(folder.join(FILE));
     match (fstat(file), there) {
@@ -132,7 +126,7 @@ mod tests {
         assert!(is_held(folder.path()).expect("it can be read"));
         drop(lock);
         let other = File::open(folder.path().join(FILE)).expect("it is there");
-        other.lock_shared().expect("nobody holds it");
+        other.lock_shared().expect("it is not locked");
         assert!(!is_held(folder.path()).expect("it can be read"));
     }
 

@@ -1,4 +1,4 @@
-//! What is known of a deployment that stays, in a file that only its owner can read.
+//! State of a detached deployment, in a file that only its owner can read.
 
 use super::unusable;
 use crate::deployment::placement::HostPlacement;
@@ -19,71 +19,65 @@ const FILE: &str = "server.json";
 const SECRET_FILE: &str = "uri";
 const SCHEMA_VERSION: u32 = 1;
 
-/// See the module. It holds no secrets.
+/// See the module. Contains no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     schema_version: u32,
     /// As in a plan, such as `replica-set=3`.
     pub topology: String,
-    /// Program of the servers.
+    /// Server program.
     pub program: String,
     /// When the servers were ready, RFC 3339 in UTC, whole seconds.
     pub started: String,
     /// Process that holds the servers.
     pub supervisor: u32,
-    /// Connection strings without user and password, one for each client.
+    /// Connection strings without user and password, one per client.
     pub uris: Vec<String>,
-    /// User that was made, if there is one.
+    /// Database user, if one was created.
     pub user: Option<String>,
-    /// All servers, in the order of their start.
+    /// All servers, in start order.
     pub members: Vec<MemberState>,
-    /// Where the servers were put, and what became of it; absent if nothing was asked for.
+    /// Placement of the servers; absent if none was requested.
     #[serde(default)]
     pub placement: Option<PlacementState>,
 }
 
-/// Places of the servers with data.
+/// Placement of the data servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacementState {
-    /// What was planned and achieved.
+    /// Planned and actual placement.
     #[serde(flatten)]
     pub record: PlacementRecord,
-    /// Where it is not as planned.
+    /// Differences from the plan.
     pub deviations: Vec<String>,
 }
 
 impl PlacementState {
-    /// Looks at the servers of a deployment that runs.
+    /// Reads the placement of a running deployment's servers.
     fn of(deployment: &Deployment, place: &HostPlacement) -> Self {
         let (record, caveats) = place.verify(&data_processes(deployment.members()));
-        PlacementState {
-            record,
-            deviations: caveats.iter().map(misplaced).collect(),
-        }
+        PlacementState { record, deviations: caveats.iter().map(misplaced).collect() }
     }
 }
 
-/// One server.
+/// State of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberState {
     /// Name of the server, such as `member-0`.
     pub name: String,
-    /// What it is there for: `data`, `arbiter`, `config server` or `router`.
+    /// One of `data`, `arbiter`, `config server` and `router`.
     pub duty: String,
-    /// Address and port.
     pub address: String,
-    /// Its process.
     pub process: u32,
-    /// Version that it reports.
     pub version: String,
-    /// Connection string to this very server, without user.
+    /// Connection string to this server only, without user.
     pub uri: String,
-    /// Settings that are not as asked for, one sentence each.
+    /// Settings that differ from the request, one sentence each.
     pub deviations: Vec<String>,
 }
 
 impl State {
-    /// That of a deployment that runs, put where `place` says.
+    /// State of a running deployment with the placement `place`.
     pub fn of(
         plan: &Plan,
         deployment: &Deployment,
@@ -119,7 +113,7 @@ impl State {
         }
     }
 
-    /// Reads it; `None` if it is not written yet.
+    /// Reads the state; `None` if it is not written yet.
     pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
@@ -134,7 +128,7 @@ impl State {
         Ok(Some(state))
     }
 
-    /// Writes it, and the connection strings with the password beside it.
+    /// Writes the state, and separately the connection strings with the password.
     pub fn write(&self, folder: &Path, plan: &Plan, deployment: &Deployment) -> Result<(), Error> {
         let secret = folder.join(SECRET_FILE);
         write_file(&secret, "")?;
@@ -150,7 +144,7 @@ impl State {
     }
 }
 
-/// The connection strings with user and password, one per line.
+/// Connection strings with user and password, one per line.
 pub fn secret_uris(folder: &Path) -> Result<String, Error> {
     let path = folder.join(SECRET_FILE);
     std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))
@@ -170,7 +164,7 @@ fn duty(kind: InstanceKind) -> &'static str {
     }
 }
 
-/// What the file says of an instance that is not where it should be.
+/// Text for an instance in the wrong place.
 fn misplaced(caveat: &Caveat) -> String {
     let said = &caveat.statement;
     let instance = said.number("instance").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Changes for the time of a run: of the kernel and of servers. What was there before is kept in the journal of `dyno doctor`,
-//! so that `dyno doctor --revert` can put it back when this program was killed.
+//! Changes to the kernel and to servers for the time of a run. The journal of `dyno doctor` keeps
+//! the earlier values, so that `dyno doctor --revert` can restore them if this program was killed.
 
 use super::journal::Journal;
 use super::step::{Step, Ways};
@@ -7,21 +7,23 @@ use crate::error::Error;
 use crate::observer::SharedObserver;
 use std::path::{Path, PathBuf};
 
-/// Restores the values from before when it is dropped.
+/// Restores the earlier values when it is dropped.
 pub(crate) struct Changes<'a> {
     /// Folder of the journal, if there is one.
     folder: Option<PathBuf>,
     ways: Ways<'a>,
     observer: &'a dyn SharedObserver,
-    /// Also those whose value was as wanted.
+    /// Includes values that were already as wanted.
     pub(crate) steps: Vec<Step>,
 }
 
 impl<'a> Changes<'a> {
-    /// Reads and performs steps while the journal is open, so that no other run changes the values in between.
+    /// Reads and performs steps while the journal is open, so that no other run changes the values
+    /// in between.
     ///
     /// # Errors
-    /// Another run has set one of the values, or the kernel or a server refuses one. Values that were set before are restored.
+    /// Another run has set one of the values, or the kernel or a server refuses one. Values that
+    /// were set before are restored.
     pub(crate) fn make(
         folder: Option<&Path>,
         ways: Ways<'a>,
@@ -32,12 +34,7 @@ impl<'a> Changes<'a> {
         let mut steps = read()?;
         steps.iter().try_for_each(|step| journal.check_run(step))?;
         journal.perform_all(&mut steps, observer)?;
-        Ok(Changes {
-            folder: folder.map(Path::to_owned),
-            ways,
-            observer,
-            steps,
-        })
+        Ok(Changes { folder: folder.map(Path::to_owned), ways, observer, steps })
     }
 
     /// The current values; `None` for one that cannot be read.

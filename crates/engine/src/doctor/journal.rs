@@ -1,6 +1,6 @@
-//! Keeps what was changed until it is taken back. An entry is written before its change is made: a
-//! program that is killed in between leaves an entry too many, never one too few. One process at a
-//! time has the journal open.
+//! Journal of changes that are to be undone. An entry is written before its change is made: a
+//! program that is killed in between leaves an entry too many, never one too few. Only one process
+//! at a time has the journal open.
 
 use super::parameters::ChangedParameter;
 use super::step::{NotUndone, Step, Undone, Ways};
@@ -18,27 +18,28 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "doctor-undo.json";
-/// Locked by the process that has the journal open. The journal itself is replaced and removed.
+/// Locked by the process that has the journal open. The journal file itself is replaced and
+/// removed.
 const LOCK: &str = "doctor-undo.lock";
 const SCHEMA_VERSION: u32 = 1;
 
-/// What was changed and is not taken back yet.
+/// Changes that have not been undone.
 #[derive(Debug)]
 pub struct Journal<'a> {
-    /// Absent if nothing is kept, because what is changed ends with this program.
+    /// `None` if nothing is kept, because the changes end with this program.
     path: Option<PathBuf>,
     content: Content,
     ways: Ways<'a>,
-    /// Others wait until it is closed.
+    /// Other processes wait until it is closed.
     _lock: Option<File>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Content {
     schema_version: u32,
-    /// The start of the machine that the changes were made after; a restart undoes those of the kernel.
+    /// Boot in which the changes were made; a restart undoes kernel changes.
     boot_id: Option<String>,
-    /// The tree that was changed.
+    /// Root of the changed files.
     root: PathBuf,
     entries: Vec<Entry>,
 }
@@ -47,7 +48,7 @@ struct Content {
 struct Entry {
     #[serde(flatten)]
     step: Step,
-    /// The process whose run made the change and takes it back; absent if the doctor made it.
+    /// The process of the run that made the change and undoes it; absent if the doctor made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<Owner>,
 }
@@ -65,25 +66,23 @@ impl Entry {
     }
 }
 
-/// The folder for the journal.
+/// Folder of the journal.
 pub fn folder(state_dir: Option<&Path>) -> Result<&Path, Error> {
     state_dir.ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            "there is no folder to keep what was changed in: `HOME` is not set",
-        )
-        .with_hint("name one with `--state-dir`")
+        Error::new(Kind::Environment, "cannot keep a list of changes: `HOME` is not set")
+            .with_hint("name one with `--state-dir`")
     })
 }
 
-/// What became of the entries.
+/// Result of undoing entries.
 #[derive(Debug, Default, Serialize)]
 pub struct Outcome {
-    /// Settings of the machine that were taken back, in this order.
+    /// Machine settings that were undone, in this order.
     pub reverted: Vec<Undo>,
-    /// Parameters of servers, likewise.
+    /// Server parameters that were undone, in this order.
     pub parameters: Vec<ChangedParameter>,
-    /// Entries that are kept: the value was changed since, cannot be set, or belongs to a run in progress.
+    /// Number of remaining entries: the value has changed since, cannot be set, or belongs to a run
+    /// in progress.
     pub refused: usize,
 }
 
@@ -93,7 +92,7 @@ pub fn not_applied(verdict: &Verdict) -> Option<String> {
     match &verdict.change {
         None => {
             let level = verdict.level.as_str();
-            Some(format!("`{name}` ({level}): there is nothing to change"))
+            Some(format!("`{name}` ({level}): nothing to change"))
         }
         Some(change) if change.actions.is_empty() => {
             let command = &change.command;
@@ -104,15 +103,16 @@ pub fn not_applied(verdict: &Verdict) -> Option<String> {
 }
 
 impl Journal<'static> {
-    /// Opens the journal of a folder about the files below `root`; one that is not there is empty. Waits while another one is
-    /// open, so keep it for as long as its entries must not change, and no longer.
+    /// Opens the journal in a folder for files below `root`; a missing one is empty. Waits while
+    /// another process has it open, so keep it only while its entries must not change.
     pub fn open(folder: &Path, root: &Path) -> Result<Self, Error> {
         Journal::open_by(Some(folder), Ways::new(root, None))
     }
 }
 
 impl<'a> Journal<'a> {
-    /// As [`open`](Self::open), with the ways to what it names. Without a folder nothing is kept.
+    /// Like [`open`](Self::open), with explicit ways to the changed objects. Without a folder
+    /// nothing is kept.
     pub fn open_by(folder: Option<&Path>, ways: Ways<'a>) -> Result<Self, Error> {
         let empty = Content {
             schema_version: SCHEMA_VERSION,
@@ -121,25 +121,16 @@ impl<'a> Journal<'a> {
             entries: Vec::new(),
         };
         let Some(folder) = folder else {
-            return Ok(Journal {
-                path: None,
-                content: empty,
-                ways,
-                _lock: None,
-            });
+            return Ok(Journal { path: None, content: empty, ways, _lock: None });
         };
         let lock = lock(folder)?;
         let path = folder.join(FILE);
         let content = read(&path, empty)?;
-        Ok(Journal {
-            path: Some(path),
-            content,
-            ways,
-            _lock: Some(lock),
-        })
+        Ok(Journal { path: Some(path), content, ways, _lock: Some(lock) })
     }
 
-    /// Refuses a value that another run has set and not restored: it would be taken for the original value.
+    /// Refuses a value that another run has set and not restored: it would pass for the original
+    /// value.
     ///
     /// # Errors
     /// There is such a run.
@@ -147,7 +138,7 @@ impl<'a> Journal<'a> {
         self.check_runs(|step| step.subject() == wanted.subject())
     }
 
-    /// As [`check_run`](Self::check_run), of all that runs set on this machine.
+    /// Like [`check_run`](Self::check_run), for every machine setting.
     ///
     /// # Errors
     /// There is such a run.
@@ -155,7 +146,8 @@ impl<'a> Journal<'a> {
         self.check_runs(|step| matches!(step, Step::Kernel(_)))
     }
 
-    /// As [`check_run`](Self::check_run), of all servers of a deployment by its connection string.
+    /// Like [`check_run`](Self::check_run), for all servers of the deployment with this connection
+    /// string.
     ///
     /// # Errors
     /// There is such a run.
@@ -168,12 +160,12 @@ impl<'a> Journal<'a> {
         let Some(step) = steps.find(|step| step.is_of_run() && counts(step)) else {
             return Ok(());
         };
-        let text = format!("another run has set {} and not put it back", step.subject());
+        let text = format!("another run has set {} and not restored it", step.subject());
         Err(Error::new(Kind::Environment, text)
-            .with_hint("`dyno doctor --revert` does, once that run has ended; if somebody else has changed the value since, set it back first"))
+            .with_hint("run `dyno doctor --revert` once that run has ended; if the value has changed since, restore it first"))
     }
 
-    /// Makes the changes that the verdicts of these checks ask for. Returns what was changed.
+    /// Makes the changes that the verdicts of these checks request, and returns them.
     pub fn apply(
         &mut self,
         verdicts: &[Verdict],
@@ -182,10 +174,7 @@ impl<'a> Journal<'a> {
     ) -> Result<Vec<Undo>, Error> {
         let all = wanted.len() == CheckName::ALL.len();
         let mut changed = Vec::new();
-        for verdict in verdicts
-            .iter()
-            .filter(|verdict| wanted.contains(&verdict.check))
-        {
+        for verdict in verdicts.iter().filter(|verdict| wanted.contains(&verdict.check)) {
             if let Some(text) = not_applied(verdict) {
                 match verdict.change {
                     Some(_) => observer.warning(&text),
@@ -197,7 +186,7 @@ impl<'a> Journal<'a> {
             let (name, Some(change)) = (verdict.check, &verdict.change) else {
                 continue;
             };
-            let hint = format!("type it yourself: {}", change.command);
+            let hint = format!("run it yourself: {}", change.command);
             let steps = change::prepare(name, change, &self.ways.root);
             let steps = steps.map_err(|error| Error::from_cause(Kind::Environment, error));
             for undo in steps.with_hint(&hint)? {
@@ -208,8 +197,8 @@ impl<'a> Journal<'a> {
         Ok(changed)
     }
 
-    /// Performs the steps that change anything, and puts into each what is there afterwards. If one of them fails, those before
-    /// it are taken back.
+    /// Performs the steps that change something, and updates each with the value read back. If a
+    /// step fails, the earlier ones are undone.
     pub fn perform_all(
         &mut self,
         steps: &mut [Step],
@@ -221,9 +210,9 @@ impl<'a> Journal<'a> {
             }
             if let Err(failure) = self.perform(&mut steps[number]) {
                 if let Err(second) = self.take_back(&steps[..number], observer) {
-                    // The caller needs the first failure: without it nothing would have to be taken back.
+                    // The caller needs the first failure, which caused the undo.
                     observer.warning(&format!(
-                        "cannot take back all that was changed before: {}; `dyno doctor --revert` tries again",
+                        "cannot undo all earlier changes: {}; `dyno doctor --revert` tries again",
                         second.reason()
                     ));
                 }
@@ -239,7 +228,7 @@ impl<'a> Journal<'a> {
         let set = match self.ways.perform(step) {
             Ok(set) if set == *step => return Ok(()),
             Err(failed) if failed.is_left => {
-                let hint = "once the server answers, `dyno doctor --revert` puts it back";
+                let hint = "run `dyno doctor --revert` once the server answers";
                 return Err(failed.failure.with_hint(hint));
             }
             set => set,
@@ -253,8 +242,8 @@ impl<'a> Journal<'a> {
         result
     }
 
-    /// Takes steps back, the last one first, and leaves the rest of the journal as it is. What somebody else has changed is left
-    /// alone; its entry is kept, and so is that of what cannot be set, with a warning for each.
+    /// Undoes steps, the last one first, and leaves the other entries of the journal. Warns and
+    /// keeps the entry if the value was changed by others or cannot be set.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -284,14 +273,12 @@ impl<'a> Journal<'a> {
                 (Undone::Now, Step::Parameter(own)) => outcome.parameters.push((**own).clone()),
                 (Undone::Already, _) => {
                     let before = step.before();
-                    observer.note(&format!("{subject} was `{before}` again already"));
+                    observer.note(&format!("{subject} is already `{before}` again"));
                 }
-                (Undone::Gone, Step::Kernel(_)) => observer.note(&format!(
-                    "{subject} is not there any more, nothing is left to take back"
-                )),
-                (Undone::Gone, Step::Parameter(_)) => observer.note(&format!(
-                    "{subject} is what the server was started with: nothing was set since"
-                )),
+                (Undone::Gone, Step::Kernel(_)) => observer
+                    .note(&format!("{subject} no longer exists, so there is nothing to undo")),
+                (Undone::Gone, Step::Parameter(_)) => observer
+                    .note(&format!("{subject} has its start value: the server was restarted")),
             }
         }
         Ok(outcome)
@@ -300,30 +287,28 @@ impl<'a> Journal<'a> {
     fn tell_left(&self, step: &Step, problem: NotUndone, observer: &dyn SharedObserver) {
         let place = self.path.as_ref().map(|path| path.display());
         let text = match (problem, place) {
-            (NotUndone::Changed(found), None) => format!("{found}; it is left as it is"),
+            (NotUndone::Changed(found), None) => format!("{found}; it is left unchanged"),
             (NotUndone::Changed(found), Some(place)) => format!(
-                "{found}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
+                "{found}; it is left unchanged (the earlier value was `{}`); remove the entry from `{place}` if that is right",
                 step.before()
             ),
-            // A server that was started here takes what was set with it.
+            // A server started by this program ends with its parameters.
             (NotUndone::Failed(failure), None) if failure.kind == Kind::Environment => return,
             (NotUndone::Failed(failure), _) => format!(
-                "{} is not `{}` again: {}; `dyno doctor --revert` tries again{}",
+                "cannot restore {} to `{}`: {}; `dyno doctor --revert` tries again{}",
                 step.subject(),
                 step.before(),
                 failure.reason(),
-                failure
-                    .hint
-                    .map_or_else(String::new, |hint| format!("; {hint}"))
+                failure.hint.map_or_else(String::new, |hint| format!("; {hint}"))
             ),
         };
         observer.warning(&text);
     }
 
-    /// Takes everything back, the last change first, except what another process has set for a run that goes on.
+    /// Undoes all changes, the last one first, except changes of runs in progress.
     ///
     /// # Errors
-    /// As [`take_back`](Self::take_back).
+    /// See [`take_back`](Self::take_back).
     pub fn revert(&mut self, observer: &dyn SharedObserver) -> Result<Outcome, Error> {
         let (mut steps, mut kept) = (Vec::new(), 0);
         for entry in &self.content.entries {
@@ -333,7 +318,7 @@ impl<'a> Journal<'a> {
             };
             kept += 1;
             observer.warning(&format!(
-                "{} is left as it is: the run of process {} is in progress and restores it at its end",
+                "{} is left unchanged: the run of process {} is in progress and restores it at its end",
                 entry.step.subject(),
                 owner.process()
             ));
@@ -343,7 +328,7 @@ impl<'a> Journal<'a> {
         Ok(outcome)
     }
 
-    /// A journal without entries is no file.
+    /// Writes the journal, or removes its file if it is empty.
     fn save(&self) -> Result<(), Error> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -353,7 +338,7 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// The content of a journal; that without a file is `empty`.
+/// Reads a journal; returns `empty` without a file.
 fn read(path: &Path, empty: Content) -> Result<Content, Error> {
     let text = match read_own(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(empty),
@@ -361,18 +346,13 @@ fn read(path: &Path, empty: Content) -> Result<Content, Error> {
     };
     let mut content: Content =
         serde_json::from_str(&text).map_err(|error| unusable(path, error))?;
-    let of_kernel = content
-        .entries
-        .iter()
-        .filter_map(|entry| match &entry.step {
-            Step::Kernel(undo) => Some(undo),
-            Step::Parameter(_) => None,
-        });
+    let of_kernel = content.entries.iter().filter_map(|entry| match &entry.step {
+        Step::Kernel(undo) => Some(undo),
+        Step::Parameter(_) => None,
+    });
     if let Some(undo) = of_kernel.into_iter().find(|undo| !undo.is_of_kernel()) {
-        let text = format!(
-            "`{}` is not a setting of the kernel or of a mount",
-            undo.revert_command()
-        );
+        let text =
+            format!("`{}` is not a setting of the kernel or of a mount", undo.revert_command());
         return Err(unusable(path, anyhow::anyhow!(text)));
     }
     if content.schema_version != SCHEMA_VERSION {
@@ -384,7 +364,7 @@ fn read(path: &Path, empty: Content) -> Result<Content, Error> {
         return Err(unusable(path, anyhow::anyhow!("it is about `{other}`")));
     }
     if content.boot_id != empty.boot_id {
-        // Nothing of what is set in the kernel or for a mount outlives a restart.
+        // A restart undoes kernel settings and mount options.
         content.boot_id = empty.boot_id;
         let mut entries = content.entries;
         entries.retain(|entry| matches!(entry.step, Step::Parameter(_)));
@@ -393,7 +373,7 @@ fn read(path: &Path, empty: Content) -> Result<Content, Error> {
     Ok(content)
 }
 
-/// Writes a list of changes; without one there is no file.
+/// Writes a list of changes, or removes the file without one.
 fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
     let Some(list) = list else {
         return match std::fs::remove_file(path) {
@@ -408,12 +388,9 @@ fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
         .map_err(|error| write_error(error).context(format!("cannot write `{}`", path.display())))
 }
 
-/// Reads a journal that this user alone can have written: what it says is done, often by root.
+/// Reads a journal that only this user can have written: its entries are applied, often as root.
 fn read_own(path: &Path) -> io::Result<String> {
-    let mut file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)?;
+    let mut file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     let metadata = file.metadata()?;
     if metadata.uid() != nix::unistd::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
         let text = "it belongs to another user, or others can write to it";
@@ -424,13 +401,11 @@ fn read_own(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
-/// the process.
+/// Waits for other processes that use the journal of this folder. The lock ends with the file, and
+/// so with the process.
 fn lock(folder: &Path) -> Result<File, Error> {
     std::fs::create_dir_all(folder)
-        .or_fault(Kind::Environment, || {
-            format!("cannot make the folder `{}`", folder.display())
-        })
+        .or_fault(Kind::Environment, || format!("cannot make the folder `{}`", folder.display()))
         .with_hint("choose another one with `--state-dir`; nothing was changed")?;
     let path = folder.join(LOCK);
     let open = || {
@@ -444,19 +419,14 @@ fn lock(folder: &Path) -> Result<File, Error> {
         Ok::<File, io::Error>(file)
     };
     open()
-        .or_fault(Kind::Environment, || {
-            format!("cannot lock `{}`", path.display())
-        })
+        .or_fault(Kind::Environment, || format!("cannot lock `{}`", path.display()))
         .with_hint("choose another folder with `--state-dir`; nothing was changed")
 }
 
 fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
     Error::from_cause(Kind::Environment, error)
-        .context(format!(
-            "cannot use the list of changes `{}`",
-            path.display()
-        ))
-        .with_hint("look into it, then remove it, or choose another folder with `--state-dir`")
+        .context(format!("cannot use the list of changes `{}`", path.display()))
+        .with_hint("check and remove it, or choose another folder with `--state-dir`")
 }
 
 #[cfg(test)]
@@ -471,22 +441,19 @@ mod tests {
     use std::time::Duration;
     use tempfile::TempDir;
 
-    /// Sets a file of the tree from 0 to 1.
+    /// A step that sets a file of the tree from 0 to 1.
     fn step(root: &Path, name: &str) -> Step {
         fs::create_dir_all(root.join("sys")).unwrap();
         fs::write(root.join("sys").join(name), "0\n").unwrap();
         Step::Kernel(Undo {
             check: None,
-            action: Action::Write {
-                path: Path::new("/sys").join(name),
-                value: "1".into(),
-            },
+            action: Action::Write { path: Path::new("/sys").join(name), value: "1".into() },
             before: "0".into(),
         })
     }
 
     #[test]
-    fn of_two_that_change_something_at_once_no_entry_is_lost() {
+    fn concurrent_changes_lose_no_journal_entry() {
         let folder = TempDir::new().unwrap();
         let (state, root) = (folder.path().join("state"), folder.path().join("machine"));
         let (first, second) = (step(&root, "first"), step(&root, "second"));
@@ -502,7 +469,7 @@ mod tests {
             })
         };
         let early = is_open.recv_timeout(Duration::from_millis(200));
-        assert!(early.is_err(), "two have the journal open");
+        assert!(early.is_err(), "the journal is open twice");
         journal.perform_all(&mut [first], observer).unwrap();
         drop(journal);
         other.join().unwrap();
@@ -510,7 +477,7 @@ mod tests {
         assert_eq!(journal.content.entries.len(), 2);
     }
 
-    /// What is in the way of a journal with this entry and this mode.
+    /// Why a journal with this entry and this mode is refused.
     fn refusal(action: Action, before: &str, mode: u32) -> Option<String> {
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("machine");
@@ -532,19 +499,13 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_changes_nothing_but_the_kernel_and_its_mounts() {
-        let write = |path: &str| Action::Write {
-            path: path.into(),
-            value: "1".into(),
-        };
+    fn journal_changes_only_kernel_settings_and_mounts() {
+        let write = |path: &str| Action::Write { path: path.into(), value: "1".into() };
         let mount = |point: &str, value: &str| Action::Remount {
             mount_point: point.into(),
             value: value.into(),
         };
-        for action in [
-            write("/proc/sys/vm/swappiness"),
-            write("/sys/block/a/queue/b"),
-        ] {
+        for action in [write("/proc/sys/vm/swappiness"), write("/sys/block/a/queue/b")] {
             assert_eq!(refusal(action, "0", 0o600), None);
         }
         assert_eq!(refusal(mount("/data", "noatime"), "relatime", 0o644), None);
@@ -563,11 +524,8 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_others_can_write_is_refused() {
-        let action = Action::Write {
-            path: "/sys/a".into(),
-            value: "1".into(),
-        };
+    fn journal_writable_by_others_is_refused() {
+        let action = Action::Write { path: "/sys/a".into(), value: "1".into() };
         for mode in [0o602, 0o620, 0o660, 0o666] {
             assert!(refusal(action.clone(), "0", mode).is_some(), "{mode:o}");
         }
@@ -586,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn first_failure_stays_when_taking_back_fails() {
+    fn first_failure_is_reported_when_the_undo_fails() {
         let folder = TempDir::new().unwrap();
         let (state, root) = (folder.path().join("state"), folder.path().join("machine"));
         let lost = state.clone();
@@ -612,13 +570,14 @@ mod tests {
         fs::write(&boot_id, "one\n").unwrap();
         let mut journal = Journal::open(root, root).unwrap();
         let parameters = ["a", "b"].map(|name| Step::Parameter(Box::new(change(name))));
-        let steps = [step(root, "a")].into_iter().chain(parameters.clone());
-        journal.content.entries.extend(steps.map(Entry::new));
+        journal
+            .content
+            .entries
+            .extend([step(root, "a")].into_iter().chain(parameters.clone()).map(Entry::new));
         journal.save().unwrap();
         drop(journal);
         let found = |journal: &Journal<'_>| -> Vec<Step> {
-            let entries = journal.content.entries.iter();
-            entries.map(|entry| entry.step.clone()).collect()
+            journal.content.entries.iter().map(|entry| entry.step.clone()).collect()
         };
         let journal = Journal::open(root, root).unwrap();
         assert_eq!(found(&journal)[1..], parameters);
@@ -629,11 +588,7 @@ mod tests {
         assert_eq!(found(&journal), parameters);
         assert!(journal.check_machine().is_ok());
         assert!(journal.check_run(&parameters[1]).is_err());
-        assert!(
-            journal
-                .check_run(&Step::Parameter(Box::new(change("c"))))
-                .is_ok()
-        );
+        assert!(journal.check_run(&Step::Parameter(Box::new(change("c")))).is_ok());
         assert!(journal.check_deployment(&change("a").uri).is_err());
     }
 
@@ -641,10 +596,7 @@ mod tests {
     fn revert_keeps_settings_of_a_living_process() {
         let folder = TempDir::new().unwrap();
         let root = folder.path();
-        let mut child = std::process::Command::new("sleep")
-            .arg("600")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let owner = Owner::of(i32::try_from(child.id()).unwrap());
         let mut journal = Journal::open(root, root).unwrap();
         let mut steps = [step(root, "a")];

@@ -1,4 +1,4 @@
-//! A parameter of a server: read, set, and put back if nobody else has changed it.
+//! Server parameters that are set and later restored if their values have not changed since.
 
 use super::step::{NotUndone, Undone};
 use crate::deployment::server::connector_to;
@@ -21,32 +21,26 @@ pub struct ChangedParameter {
     pub uri: String,
     /// Address of the server.
     pub server: String,
-    /// Name of the parameter.
     pub name: String,
-    /// What it was.
     pub before: Bson,
-    /// What it was set to.
     pub set: Bson,
 }
 
 impl ChangedParameter {
-    /// As a person is told of it: `syncdelay` of `127.0.0.1:27017` is `60.0` again.
+    /// Message after the undo, such as: `syncdelay` of `127.0.0.1:27017` is `60.0` again.
     pub fn reverted(&self) -> String {
-        format!(
-            "`{}` of `{}` is `{}` again",
-            self.name,
-            self.server,
-            text(&self.before)
-        )
+        format!("`{}` of `{}` is `{}` again", self.name, self.server, text(&self.before))
     }
 
-    /// Connects to its server: by its connection string, with the user of `given` if that names the same deployment.
+    /// Connects to the server by its connection string, with the user of `given` if that names the
+    /// same deployment.
     pub(super) fn connect(&self, given: Option<&Remote>) -> Result<Control, Error> {
         let stored = Remote::parse(&self.uri)?;
         let server = Remote::parse(&format!("mongodb://{}/", self.server))?;
         let Target { hosts, .. } = server.target;
         let host = hosts.into_iter().next();
-        let host = host.ok_or_else(|| Error::new(Kind::BadInput, "an entry names no server"))?;
+        let host =
+            host.ok_or_else(|| Error::new(Kind::BadInput, "the entry has no server address"))?;
         let is_of = |given: &&Remote| is_of_deployment(&given.target, &stored.target, &host);
         let remote = given.filter(is_of).unwrap_or(&stored);
         let connector = connector_to(&remote.target, remote.credentials.clone(), host)?;
@@ -55,19 +49,17 @@ impl ChangedParameter {
         })
     }
 
-    /// Sets it to what is wanted; the change with what the server has afterwards, which may be more than was named.
+    /// Sets the parameter. Returns the change with the server's resulting value, which may include
+    /// more than was set.
     pub(super) fn apply(&self, control: &mut Control) -> Result<Self, Error> {
         self.write(control, &self.set)?;
         let set = self.value_now(control)?.unwrap_or_else(|| self.set.clone());
-        Ok(ChangedParameter {
-            set,
-            ..self.clone()
-        })
+        Ok(ChangedParameter { set, ..self.clone() })
     }
 
-    /// Puts it back, if what was set is still there.
+    /// Restores the earlier value, if the set value is unchanged.
     pub(super) fn undo(&self, control: &mut Control) -> Result<Undone, NotUndone> {
-        let hint = "if the server asks for a password, give its connection string by `DYNO_URI`; if it is gone, remove the entry";
+        let hint = "if the server needs a password, set its connection string in `DYNO_URI`; if the server is gone, remove the entry";
         let failed = |failure: Error| NotUndone::Failed(failure.with_hint(hint));
         let now = self.value_now(control).map_err(failed)?;
         let undone = self.compare(now.as_ref())?;
@@ -85,12 +77,12 @@ impl ChangedParameter {
         if is(&self.set) {
             return Ok(Undone::Now);
         }
-        // Of the engine a server reports the text that was set last, and nothing after a start. Another text need not name the
-        // options that were set, and leaves them as they are then.
+        // A server reports only the engine text set last, and an empty one after a start. A text
+        // set by others need not contain the options set here, and then leaves them unchanged.
         if self.name == ENGINE_CONFIGURATION && is(&Bson::String(String::new())) {
             return Ok(Undone::Gone);
         }
-        let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(now)));
+        let found = now.map_or_else(|| "missing".to_owned(), |now| format!("`{}`", text(now)));
         Err(NotUndone::Changed(format!(
             "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
             self.name,
@@ -127,29 +119,27 @@ impl ChangedParameter {
 
     pub(super) fn value_now(&self, control: &mut Control) -> Result<Option<Bson>, Error> {
         let command = doc! { "getParameter": 1, &self.name: 1 };
-        let reply = control
-            .run("admin", command)
-            .or_fault(Kind::Environment, || {
-                format!("cannot read `{}` of `{}`", self.name, self.server)
-            })?;
+        let reply = control.run("admin", command).or_fault(Kind::Environment, || {
+            format!("cannot read `{}` of `{}`", self.name, self.server)
+        })?;
         Ok(reply.get(&self.name).map(unwrapped).cloned())
     }
 }
 
-/// Whether a connection string that was given is for the deployment of an entry. Its user signs in nowhere else.
+/// Whether a given connection string is for the deployment of an entry. Its user must not sign in
+/// anywhere else.
 fn is_of_deployment(given: &Target, stored: &Target, server: &Host) -> bool {
     let is_shared = |host: &Host| stored.hosts.contains(host) || host == server;
     let is_same_name = given.srv.is_some() && given.srv == stored.srv;
     is_same_name || given.hosts.iter().any(is_shared)
 }
 
-/// A value that a server does not take.
+/// A value that a server refuses.
 #[derive(Debug)]
 pub(crate) struct RefusedParameter {
-    /// Name of the parameter.
     pub(crate) name: String,
     pub(crate) value: String,
-    /// What the server said, or what speaks against the value.
+    /// The server's answer, or another reason against the value.
     pub(crate) said: String,
 }
 
@@ -162,24 +152,24 @@ impl fmt::Display for RefusedParameter {
 impl std::error::Error for RefusedParameter {}
 
 impl RefusedParameter {
-    /// As a person is told of it.
+    /// Message for the user.
     pub(crate) fn in_words(&self) -> String {
         format!("`{}` cannot be `{}`: {}", self.name, self.value, self.said)
     }
 
-    /// The one that is the cause of a failure, if one is.
+    /// Finds the refused parameter among the causes of a failure.
     pub(crate) fn among(failure: &Error) -> Option<&RefusedParameter> {
         failure.cause.chain().find_map(|cause| cause.downcast_ref())
     }
 }
 
-/// Newer versions wrap some parameters.
+/// Unwraps a value: newer versions wrap some parameters.
 pub(crate) fn unwrapped(value: &Bson) -> &Bson {
     let inner = value.as_document().and_then(|wrapped| wrapped.get("value"));
     inner.unwrap_or(value)
 }
 
-/// Whether two values are the same, whatever the width of their numbers.
+/// Whether two values are equal, whatever the width of their numbers.
 pub(crate) fn is_same(one: &Bson, other: &Bson) -> bool {
     text(one) == text(other)
 }
@@ -188,7 +178,7 @@ pub(crate) fn is_same(one: &Bson, other: &Bson) -> bool {
 pub(crate) fn text(value: &Bson) -> String {
     match value {
         Bson::String(text) => text.clone(),
-        // With a fraction, also if it is 0.
+        // With a fraction, even if it is 0.
         Bson::Double(number) => format!("{number:?}"),
         other => other.to_string(),
     }

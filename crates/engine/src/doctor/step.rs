@@ -1,4 +1,4 @@
-//! Steps of a change, of the kernel or of a server, and how they are performed and undone.
+//! Performs and undoes steps of a change, of the kernel or of a server.
 
 use super::parameters::{ChangedParameter, is_same, text};
 use crate::error::{Error, Kind};
@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// One change with the value from before.
+/// One change with its earlier value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
-    /// A file of the kernel or a mount.
+    /// A kernel file or a mount.
     Kernel(Undo),
-    /// A parameter of a server.
+    /// A server parameter.
     Parameter(Box<ChangedParameter>),
 }
 
@@ -53,7 +53,7 @@ impl Step {
         }
     }
 
-    /// Whether the value is another one than before.
+    /// Whether the value differs from the earlier one.
     pub(crate) fn is_needed(&self) -> bool {
         match self {
             Step::Kernel(undo) => undo.before != undo.value(),
@@ -61,7 +61,7 @@ impl Step {
         }
     }
 
-    /// Whether a run makes it, and not the doctor.
+    /// Whether a run made the change, not the doctor.
     pub(super) fn is_of_run(&self) -> bool {
         !matches!(self, Step::Kernel(undo) if undo.check.is_some())
     }
@@ -76,9 +76,9 @@ impl From<Undo> for Step {
 /// How a step was undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Undone {
-    /// The value before is there again.
+    /// The earlier value is restored.
     Now,
-    /// It was there already.
+    /// The value was already restored.
     Already,
     /// The changed value no longer exists: a network card is gone, or the server was restarted.
     Gone,
@@ -87,23 +87,23 @@ pub(super) enum Undone {
 /// Why a step was not undone.
 #[derive(Debug)]
 pub(super) enum NotUndone {
-    /// Somebody else has changed the value since.
+    /// The value has changed since.
     Changed(String),
-    /// It cannot be undone.
+    /// The undo failed.
     Failed(Error),
 }
 
-/// A step that failed.
+/// A failed step.
 pub(super) struct NotPerformed {
     pub(super) failure: Error,
-    /// Whether the value from before may be gone.
+    /// Whether the change may have been made and could not be undone.
     pub(super) is_left: bool,
 }
 
-/// How servers are reached.
+/// Connects to the server of a change.
 type Connect<'a> = Rc<dyn Fn(&ChangedParameter) -> Result<Control, Error> + 'a>;
 
-/// The ways to what is changed.
+/// Access to the changed files and servers.
 #[derive(Clone)]
 pub struct Ways<'a> {
     pub(super) root: PathBuf,
@@ -111,8 +111,8 @@ pub struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// Files below `root`, and servers by the connection strings of the steps, with the user of `given` where that names
-    /// the deployment.
+    /// Files below `root`, and servers by the connection strings of the steps, with the user of
+    /// `given` where it names the same deployment.
     pub fn new(root: &Path, given: Option<Remote>) -> Self {
         Ways {
             root: root.to_owned(),
@@ -120,39 +120,34 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Files of this machine, and servers in this way.
+    /// Files of this machine, and servers through `connect`.
     pub(crate) fn to_servers(
         connect: impl Fn(&ChangedParameter) -> Result<Control, Error> + 'a,
     ) -> Self {
-        Ways {
-            root: PathBuf::from("/"),
-            connect: Rc::new(connect),
-        }
+        Ways { root: PathBuf::from("/"), connect: Rc::new(connect) }
     }
 
-    /// Performs a step and reads it back; the step with what is there now.
+    /// Performs a step and returns it with the value read back.
     pub(super) fn perform(&self, step: &Step) -> Result<Step, NotPerformed> {
         match step {
             Step::Kernel(undo) => match change::apply(undo, &self.root, self.runner()) {
                 Ok(()) => Ok(step.clone()),
-                Err(error) => Err(NotPerformed {
-                    failure: failure(error, &undo.command()),
-                    is_left: false,
-                }),
+                Err(error) => {
+                    Err(NotPerformed { failure: failure(error, &undo.command()), is_left: false })
+                }
             },
             Step::Parameter(change) => {
                 let set = (self.connect)(change).and_then(|mut control| change.apply(&mut control));
-                set.map(|set| Step::Parameter(Box::new(set)))
-                    .map_err(|failure| NotPerformed {
-                        failure,
-                        // An error may come after the change.
-                        is_left: matches!(self.undo(step), Err(NotUndone::Failed(_))),
-                    })
+                set.map(|set| Step::Parameter(Box::new(set))).map_err(|failure| NotPerformed {
+                    failure,
+                    // An error may come after the change.
+                    is_left: matches!(self.undo(step), Err(NotUndone::Failed(_))),
+                })
             }
         }
     }
 
-    /// Puts back what was there before, if what was set is still there.
+    /// Restores the earlier value, if the set value is unchanged.
     pub(super) fn undo(&self, step: &Step) -> Result<Undone, NotUndone> {
         match step {
             Step::Kernel(undo) => match change::revert(undo, &self.root, self.runner()) {
@@ -178,13 +173,14 @@ impl<'a> Ways<'a> {
                 .map_err(|error| Error::from_cause(Kind::Environment, error)),
             Step::Parameter(change) => {
                 let now = change.value_now(&mut (self.connect)(change)?)?;
-                let missing = || Error::new(Kind::Environment, "the server does not have it");
+                let missing =
+                    || Error::new(Kind::Environment, "the server does not have this parameter");
                 now.as_ref().map(text).ok_or_else(missing)
             }
         }
     }
 
-    /// Programs change this machine, never a tree of files that stands for one.
+    /// Runs programs only for this machine, never for a tree of files in a test.
     fn runner(&self) -> Run<'static> {
         if self.root == Path::new("/") {
             &change::run_program

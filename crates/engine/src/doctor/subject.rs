@@ -1,5 +1,5 @@
-//! Finds out what is to be checked: from the options, the server's answers, and the table of
-//! processes. What the server does not say stays empty.
+//! Gathers the subject of the checks from the options, the server's answers, and the process table.
+//! Facts that the server does not report stay empty.
 
 use crate::deployment::locality;
 use crate::environment::Environment;
@@ -16,41 +16,40 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long other processes are watched: at 100 ticks per second this tells 4 % of a CPU.
+/// Observation time for other processes: at 100 ticks per second it resolves 4 % of a CPU.
 const WATCH: Duration = Duration::from_millis(250);
-/// Empty commands that are timed, and how long at most.
+/// Number of timed empty commands, and their time limit.
 const COMMANDS: usize = 200;
 const COMMANDS_LIMIT: Duration = Duration::from_secs(5);
 /// Longest time for a question to the server.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is to be checked.
+/// Input of the checks.
 #[derive(Clone, Default)]
 pub struct CheckRequest {
-    /// Root of the file system that is looked at, `/` outside of tests.
+    /// Root of the examined file system, `/` outside of tests.
     pub root: PathBuf,
-    /// Connection string of a server that runs.
+    /// Connection string of a running server.
     pub uri: Option<String>,
-    /// Process of a server, if it has no connection string here.
+    /// Process of a server without a connection string.
     pub server_pid: Option<u32>,
     /// Servers on this machine, at least 1.
     pub instances: u64,
     /// Cache of each server.
     pub cache_bytes: Option<u64>,
-    /// Version of the server.
     pub server_version: Option<String>,
-    /// Folder of its data; `None` for the one that the server names.
+    /// Data folder; `None` for the folder that the server reports.
     pub data_dir: Option<PathBuf>,
     /// Size of the documents that will be loaded.
     pub planned_data_bytes: Option<u64>,
-    /// Connections that will be made.
+    /// Planned number of connections.
     pub connections: Option<u64>,
 }
 
-/// Finds out what the doctor needs to know of the machine's server.
+/// Gathers what the doctor needs to know about the machine's server.
 ///
 /// # Errors
-/// A server that cannot be reached, or a process that is not there.
+/// The server cannot be reached, or the process does not exist.
 pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subject, Error> {
     let root = request.root.as_path();
     let (mut server, reported) = match (&request.uri, request.server_pid) {
@@ -80,7 +79,7 @@ pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subj
     })
 }
 
-/// A server of this machine, by the port that it listens on. What it does not tell without a user stays empty.
+/// Facts about the local server that listens on a port. Facts that need a user stay empty.
 pub fn of_port(port: u16, root: &Path) -> ServerFacts {
     let pid = network::listener_pid(root, port).ok();
     let open = network::listening(root, port).unwrap_or_default();
@@ -104,10 +103,12 @@ pub fn of_port(port: u16, root: &Path) -> ServerFacts {
     }
 }
 
-/// Servers of this machine that other machines reach. Those of other users are seen by root alone.
+/// Local servers that other machines can reach. Only root sees servers of other users.
 fn found_servers(root: &Path) -> Vec<OpenServer> {
-    let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten();
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let pids = std::fs::read_dir(root.join("proc"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let found = pids.filter_map(|pid: u32| {
         let name = processes::name(root, pid).ok()?;
         if matches!(product_of_process(&name), Product::Other(_)) {
@@ -117,25 +118,16 @@ fn found_servers(root: &Path) -> Vec<OpenServer> {
         addresses.retain(|address| !address.ip().is_loopback());
         addresses.sort_by_key(SocketAddr::port);
         let way = way_to(reachable(*addresses.first()?));
-        if way
-            .as_ref()
-            .is_some_and(|(_, control)| serves_nothing(control.hello()))
-        {
+        if way.as_ref().is_some_and(|(_, control)| serves_nothing(control.hello())) {
             return None;
         }
         let authentication = way.and_then(|(target, _)| probe::requires_password(&target));
-        Some(OpenServer {
-            pid,
-            name,
-            addresses,
-            authentication,
-        })
+        Some(OpenServer { pid, name, addresses, authentication })
     });
     found.collect()
 }
 
-/// How a server of this machine is reached without a user, with encryption if it answers to nobody without, and a connection to
-/// it.
+/// Connects to a local server without a user, and with TLS if it does not answer without it.
 fn way_to(address: SocketAddr) -> Option<(Target, Control)> {
     let reach = |options: &str| {
         let text =
@@ -144,16 +136,16 @@ fn way_to(address: SocketAddr) -> Option<(Target, Control)> {
         let control = Connector::new(&target, None).ok()?.control().ok()?;
         Some((target, control))
     };
-    // Whose certificate it is does not matter: it is told nothing.
+    // The certificate need not be verified: nothing secret is sent.
     reach("").or_else(|| reach("&tls=true&tlsInsecure=true"))
 }
 
-/// Whether it is a member of a replica set without data, such as an arbiter, or one that is not ready.
+/// Whether the server is a replica-set member without data, such as an arbiter, or is not ready.
 fn serves_nothing(hello: &Hello) -> bool {
     hello.set_name.is_some() && !hello.is_writable_primary && !hello.secondary
 }
 
-/// A server that is only described.
+/// Facts about a server known only from options.
 fn by_options(request: &CheckRequest) -> Option<ServerFacts> {
     let is_described =
         request.server_version.is_some() || request.cache_bytes.is_some() || request.instances > 1;
@@ -162,13 +154,10 @@ fn by_options(request: &CheckRequest) -> Option<ServerFacts> {
 
 fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
     let name = processes::name(root, pid).map_err(|health| {
-        let reason = health
-            .reason()
-            .unwrap_or("it cannot be looked at")
-            .to_owned();
+        let reason = health.reason().unwrap_or("it cannot be inspected").to_owned();
         Error::new(Kind::Environment, reason)
-            .context(format!("there is no process {pid} to check"))
-            .with_hint("`pgrep -a mongod` lists the servers")
+            .context(format!("cannot check process {pid}"))
+            .with_hint("list the servers with `pgrep -a mongod`")
     })?;
     let open = network::listening_of(root, pid).unwrap_or_default();
     let address = open.into_iter().min_by_key(SocketAddr::port).map(reachable);
@@ -183,7 +172,7 @@ fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
     })
 }
 
-/// An address to connect to, of one that is open.
+/// Address to connect to, for an open address.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
@@ -203,7 +192,7 @@ fn product_of_process(name: &str) -> Product {
     }
 }
 
-/// Asks the server; also the folder of its data, if it is on this machine.
+/// Queries the server. Also returns its data folder, if it is on this machine.
 fn by_uri(
     uri: &str,
     root: &Path,
@@ -220,14 +209,8 @@ fn by_uri(
     let address = control.endpoint().addresses().first().copied();
     let local = locality::is_local(&remote, environment.hostname.as_deref())
         || address.is_some_and(|at| is_own(at.ip()) && !locality::is_tunnel(at.port()));
-    let data_dir = said
-        .settings
-        .get("storage.dbPath")
-        .filter(|_| local)
-        .map(PathBuf::from);
-    let pid = address
-        .filter(|_| local)
-        .and_then(|at| network::listener_pid(root, at.port()).ok());
+    let data_dir = said.settings.get("storage.dbPath").filter(|_| local).map(PathBuf::from);
+    let pid = address.filter(|_| local).and_then(|at| network::listener_pid(root, at.port()).ok());
     let server = ServerFacts {
         product: product_of(said.product.as_deref()),
         available_connections: prepare::available_connections(&mut control)?,
@@ -245,12 +228,12 @@ fn by_uri(
     Ok((server, data_dir))
 }
 
-/// A machine can bind its own addresses only.
+/// Whether an address belongs to this machine: only own addresses can be bound.
 fn is_own(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// By the name in the server's build information.
+/// Product by the name in the server's build information.
 pub fn product_of(product: Option<&str>) -> Product {
     match product {
         Some(name) if name.starts_with("secantus") => Product::Embedded,
@@ -264,11 +247,7 @@ pub fn product_of(product: Option<&str>) -> Product {
 /// Times empty commands; `None` if the server does not answer them.
 pub fn round_trip(control: &mut Control, count: usize, limit: Duration) -> Option<RoundTrip> {
     let times = probe::round_trips(control, count, limit).ok()?;
-    Some(RoundTrip {
-        count: times.count,
-        median_us: times.median_us,
-        p99_us: times.p99_us,
-    })
+    Some(RoundTrip { count: times.count, median_us: times.median_us, p99_us: times.p99_us })
 }
 
 #[cfg(test)]
@@ -276,22 +255,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_known_by_their_reply_and_by_their_process() {
+    fn product_is_recognized_by_reply_and_process_name() {
         assert_eq!(product_of(None), Product::MongoDb);
         assert_eq!(product_of(Some("MongoDB enterprise")), Product::MongoDb);
         assert_eq!(product_of(Some("psmdb")), Product::MongoDb);
         assert_eq!(product_of(Some("secantus")), Product::Embedded);
-        assert_eq!(
-            product_of(Some("ferretdb")),
-            Product::Other("ferretdb".into())
-        );
+        assert_eq!(product_of(Some("ferretdb")), Product::Other("ferretdb".into()));
         assert_eq!(product_of_process("mongod"), Product::MongoDb);
         assert_eq!(product_of_process("secantusd-rs"), Product::Embedded);
         assert_eq!(product_of_process("java"), Product::Other("java".into()));
     }
 
     #[test]
-    fn own_addresses_are_those_that_can_be_bound() {
+    fn addresses_are_own_if_they_can_be_bound() {
         assert!(is_own(Ipv4Addr::LOCALHOST.into()));
         // Reserved for documentation: no machine has it.
         assert!(!is_own(Ipv4Addr::new(192, 0, 2, 77).into()));

@@ -1,24 +1,23 @@
-//! What can be traced on this machine, and how.
+//! Support for tracing on this machine.
 
 use dyno_trace::kernel::Kernel;
 use dyno_trace::possibilities;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What can be traced.
+/// Tracing support.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tracing {
     /// Whether `dyno trace` works here.
     possible: bool,
-    /// Why it does not.
+    /// Why it does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// Each thing that can be watched.
+    /// Trace targets and their hooks.
     watched: Vec<Watched>,
-    /// Ways to see calls, best first, each with the reason why it is not to be had.
+    /// Tracing methods, best first, each with the reason if it is unavailable.
     ways: Vec<WayHere>,
 }
 
@@ -38,7 +37,7 @@ struct WayHere {
     reason: Option<String>,
 }
 
-/// Asks the kernel.
+/// Queries the kernel.
 pub fn tracing(kernel: &dyn Kernel) -> Tracing {
     let found = possibilities(kernel);
     let watched = found.targets.iter().map(|each| Watched {
@@ -59,7 +58,7 @@ pub fn tracing(kernel: &dyn Kernel) -> Tracing {
     }
 }
 
-/// The same for people, after the checks.
+/// Text form, shown after the checks.
 pub fn human(tracing: &Tracing) -> String {
     let mut text = String::from("\ntracing of file I/O (`dyno trace`): ");
     if let Some(reason) = &tracing.reason {
@@ -70,11 +69,7 @@ pub fn human(tracing: &Tracing) -> String {
         return text;
     }
     let best = tracing.ways.iter().find(|way| way.reason.is_none());
-    let _ = writeln!(
-        text,
-        "possible, by {}",
-        best.map_or("other hooks", |way| &way.way)
-    );
+    let _ = writeln!(text, "possible, by {}", best.map_or("other hooks", |way| &way.way));
     for way in &tracing.ways {
         if let Some(reason) = &way.reason {
             let _ = writeln!(text, "  not by {}: {reason}", way.way);
@@ -94,7 +89,7 @@ mod tests {
     use dyno_trace::TraceError;
     use dyno_trace::targets::HookMethod;
 
-    /// A kernel of which it is known what it offers.
+    /// A kernel with known answers.
     struct Known(Option<TraceError>);
 
     impl Kernel for Known {
@@ -123,9 +118,7 @@ mod tests {
 
     #[test]
     fn missing_kernel_types_are_reported_with_the_remedy() {
-        let error = TraceError::NoTypes {
-            path: "/sys/kernel/btf/vmlinux".into(),
-        };
+        let error = TraceError::NoTypes { path: "/sys/kernel/btf/vmlinux".into() };
         let tracing = tracing(&Known(Some(error.clone())));
         assert!(!tracing.possible);
         assert_eq!(tracing.reason, Some(error.to_string()));

@@ -1,4 +1,4 @@
-//! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
+//! `dyno ab`: two plans in interleaved pairs, until the ratio is known precisely enough.
 
 use super::clock::Clock;
 use super::request::{PLAN_OF_B, Resolve, Tasks, WhichPlan, document, may_hold_secrets};
@@ -12,20 +12,20 @@ use dyno_plan::task::Task;
 use dyno_record::experiment::{AbAnswer, Answer, DisturbedPair, Experiment, Side, Verb};
 use std::time::Duration;
 
-/// What is compared, and when it is known well enough.
+/// The two sides of a comparison, and when it may end.
 #[derive(Clone, Debug, Default)]
 pub struct AbRequest {
-    /// The plan of B; `None` for that of A.
+    /// Plan of B; `None` for the plan of A.
     pub workload_b: Option<String>,
-    /// Keys of the plan of A and their values.
+    /// Plan keys of A and their values.
     pub settings_a: Vec<(String, String)>,
-    /// Keys of the plan of B and their values.
+    /// Plan keys of B and their values.
     pub settings_b: Vec<(String, String)>,
-    /// Keys of both plans and their values, which those of one side override.
+    /// Keys of both plans and their values; settings of one side override them.
     pub settings_of_both: Vec<(String, String)>,
-    /// Concurrent connections of both; `None` for those of the plans.
+    /// Concurrent connections of both sides; `None` for the plans' numbers.
     pub clients: Option<u32>,
-    /// Difference that is of no interest, as a share, above 0 and below 1.
+    /// Smallest difference of interest, as a share, above 0 and below 1.
     pub margin: f64,
     /// Fewest pairs of runs; `None` for 3, or the most if that is less.
     pub min_pairs: Option<u32>,
@@ -37,10 +37,10 @@ pub struct AbRequest {
     pub max_steal_ratio: f64,
 }
 
-/// The experiment that was asked for, and the tasks of both sides.
+/// Plans the comparison and resolves the tasks of both sides.
 ///
 /// # Errors
-/// Plans that are not valid or cannot be compared, and numbers of pairs that contradict each other.
+/// A plan is invalid, the plans cannot be compared, or the numbers of pairs contradict each other.
 pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
     let task_of = |workload: Option<&str>, settings: &[(String, String)]| {
         let mut all = request.settings_of_both.clone();
@@ -71,10 +71,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let mut experiment = document(Verb::Ab, question, &a);
     let options = &mut experiment.options;
     let settings = |list: &[(String, String)]| -> serde_json::Value {
-        list.iter()
-            .map(|(key, value)| setting(key, value))
-            .collect::<Vec<_>>()
-            .into()
+        list.iter().map(|(key, value)| setting(key, value)).collect::<Vec<_>>().into()
     };
     options.insert("plan_b".into(), b.plan.name.clone().into());
     let plan_of_b = dyno_plan::file::recorded(&b.plan);
@@ -92,7 +89,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     Ok((experiment, tasks.into()))
 }
 
-/// The plan of one side, and the settings that the other one lacks.
+/// Plan name of one side, with the settings that the other side lacks.
 fn described(task: &Task, settings: &[(String, String)]) -> String {
     let mut text = format!("`{}`", task.plan.name);
     for (index, (key, value)) in settings.iter().enumerate() {
@@ -102,18 +99,19 @@ fn described(task: &Task, settings: &[(String, String)]) -> String {
     text
 }
 
-/// A setting as it is kept.
+/// A setting as it is recorded, without secrets.
 fn setting(key: &str, value: &str) -> String {
     let shown = if may_hold_secrets(key) { "***" } else { value };
     format!("{key}={shown}")
 }
 
-/// Fewest and most pairs; one that was given moves the other one that was not.
+/// Fewest and most pairs; a given number adjusts the default of the other.
 fn pairs_to_run(request: &AbRequest) -> Result<(u32, u32), Error> {
     match (request.min_pairs, request.max_pairs) {
         (Some(least), Some(most)) if least > most => {
             let text = format!("`--min-pairs {least}` is more than `--max-pairs {most}`");
-            Err(Error::new(Kind::BadInput, text).with_hint("give one of them, or both alike"))
+            Err(Error::new(Kind::BadInput, text)
+                .with_hint("give only one, or the same value for both"))
         }
         (least, most) => {
             let least = least.unwrap_or_else(|| MIN_PAIRS.min(most.unwrap_or(MIN_PAIRS)));
@@ -122,7 +120,7 @@ fn pairs_to_run(request: &AbRequest) -> Result<(u32, u32), Error> {
     }
 }
 
-/// Pairs unless others are asked for.
+/// Default numbers of pairs.
 const MIN_PAIRS: u32 = 3;
 const MAX_PAIRS: u32 = 20;
 
@@ -130,10 +128,10 @@ fn is_open(task: &Task) -> bool {
     task.plan.schedule != (Schedule::Closed {})
 }
 
-/// Runs pairs until their number, their precision or the time is enough, and finds the answer.
+/// Runs pairs until their number, their precision or the time suffices, and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     if runner.was_complete {
-        // Runs that were taken away are made again, and no others.
+        // Only removed runs are made again.
         runner.run_all()?;
         runner.document.answer = answer(runner)?.map(boxed);
         return Ok(());
@@ -149,15 +147,12 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         runner.note_set_aside(own.map(|one| one.stolen_ratio));
         let found = answer(runner);
         if let Err(failure) = made {
-            // What is known of the pairs before is not lost.
+            // Keeps the answer from the earlier pairs.
             runner.document.answer = found.ok().flatten().map(boxed);
             return Err(failure);
         }
         let found = found?;
-        let is_precise = found
-            .as_ref()
-            .and_then(AbAnswer::decision)
-            .is_some_and(is_precise);
+        let is_precise = found.as_ref().and_then(AbAnswer::decision).is_some_and(is_precise);
         runner.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;
@@ -168,7 +163,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     }
 }
 
-/// How many of the first pairs count. Of an experiment that goes on later pairs are known, too.
+/// How many of the first pairs count. A resumed experiment also has later pairs.
 fn counted(pairs: usize, set_aside: &[DisturbedPair]) -> usize {
     let is_before = |one: &&DisturbedPair| (one.pair as usize) < pairs;
     pairs - set_aside.iter().filter(is_before).count()
@@ -209,18 +204,11 @@ fn answer(runner: &ExperimentRunner<'_>) -> Result<Option<AbAnswer>, Error> {
     let windows = runner.windows()?;
     let set_aside = set_aside(runner)?;
     let pairs = pairs(&runner.document, &windows, &set_aside);
-    let deciding = if runner.tasks().any(is_open) {
-        Deciding::P99
-    } else {
-        Deciding::Rate
-    };
+    let deciding = if runner.tasks().any(is_open) { Deciding::P99 } else { Deciding::Rate };
     let margin = runner.value("margin")?;
     let found = analyze(&pairs, deciding, margin, Resampling::seeded(runner.seed()));
     Ok(found.map(|answer| {
-        let answer = AbAnswer {
-            set_aside,
-            ..answer
-        };
+        let answer = AbAnswer { set_aside, ..answer };
         explained(answer, &runner.document)
     }))
 }
@@ -231,10 +219,7 @@ mod tests {
 
     #[test]
     fn later_set_aside_pairs_are_not_subtracted_from_first_pairs() {
-        let aside = |pair: u32| DisturbedPair {
-            pair,
-            stolen_ratio: 0.1,
-        };
+        let aside = |pair: u32| DisturbedPair { pair, stolen_ratio: 0.1 };
         let set_aside = [aside(0), aside(4), aside(5)];
         assert_eq!(counted(1, &set_aside), 0);
         assert_eq!(counted(4, &set_aside), 3);

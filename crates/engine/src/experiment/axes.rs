@@ -1,4 +1,4 @@
-//! The keys that an experiment varies: several values of a key, as they were typed or stand in a plan.
+//! The keys that an experiment varies: several values of a key, from the command line or a plan.
 
 use super::request::may_hold_secrets;
 use crate::deployment::choice;
@@ -10,7 +10,7 @@ use dyno_plan::task::Task;
 use dyno_record::experiment::Axis;
 use std::path::Path;
 
-/// Keys whose values may hold commas; theirs are separated by `;`.
+/// Keys with values that may contain commas; their values are separated by `;`.
 const KEYS_WITH_COMMAS: [&str; 8] = [
     "server.uri",
     "server.topology",
@@ -22,13 +22,13 @@ const KEYS_WITH_COMMAS: [&str; 8] = [
     "description",
 ];
 
-/// Whether a value of a key is several.
+/// Whether a text holds several values of a key.
 pub fn is_several(key: &str, text: &str) -> bool {
     let (_, axes) = split(&[(key.to_owned(), text.to_owned())]);
     !axes.is_empty()
 }
 
-/// Single values stay settings; several of one key are an axis.
+/// Splits settings into single values and axes with several values.
 pub(super) fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
     let mut fixed: Vec<(String, String)> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
@@ -46,21 +46,19 @@ pub(super) fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Ve
                 once.push(value);
             }
         }
-        // The last one of a key wins.
+        // The last setting of a key wins.
         axes.retain(|axis| axis.key != *key);
         fixed.retain(|(other, _)| other != key);
         match once.as_slice() {
             [only] => fixed.push((key.clone(), only.clone())),
-            _ => axes.push(Axis {
-                key: key.clone(),
-                values: once,
-            }),
+            _ => axes.push(Axis { key: key.clone(), values: once }),
         }
     }
     (fixed, axes)
 }
 
-/// The parts between separators. One inside of brackets or quotes belongs to a value, such as a list.
+/// Splits at separators outside of brackets and quotes, which may enclose one value, such as a
+/// list.
 fn split_values(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut depth, mut quote) = (0, 0_usize, None);
@@ -81,7 +79,8 @@ fn split_values(text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// The settings that all points have in common, with a value of each axis that decides which server is started.
+/// The settings that all points have in common, with one value of each axis that chooses the
+/// server.
 pub(super) fn resolved(
     fixed: Vec<(String, String)>,
     axes: &[Axis],
@@ -97,7 +96,7 @@ pub(super) fn resolved(
     Ok(resolved)
 }
 
-/// An option and `--set` for the same key contradict each other.
+/// Refuses a key that is set by an option and by `--set`.
 pub(super) fn check_once(
     key: &str,
     option: &str,
@@ -112,7 +111,7 @@ pub(super) fn check_once(
     Ok(())
 }
 
-/// Values of a sweep stand in its record, in tables and in file names, as they were typed.
+/// Refuses secrets in swept values, which appear in the record, in tables and in file names.
 pub(super) fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
     if !may_hold_secrets(&axis.key) {
         return Ok(());
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_one_value_and_values_are_separated_outside_of_it() {
+    fn separators_inside_a_list_do_not_split_values() {
         let settings = |text: &str| [("observe.exporters".to_owned(), text.to_owned())];
         let list = r#"[{name="a", url="http://a:1"}, {name="b;c", url="http://b:2"}]"#;
         let (fixed, axes) = split(&settings(list));
@@ -147,13 +146,8 @@ mod tests {
         let storage = |text: &str| [("server.storage".to_owned(), text.to_owned())];
         let (fixed, _) = split(&storage("raid0 xfs on /dev/sdb,/dev/sdc"));
         assert_eq!(fixed, storage("raid0 xfs on /dev/sdb,/dev/sdc"));
-        let (_, axes) = split(&storage(
-            "ext4 on loop:1GiB; btrfs-raid0 on loop:1GiB,loop:1GiB",
-        ));
-        assert_eq!(
-            axes[0].values,
-            ["ext4 on loop:1GiB", "btrfs-raid0 on loop:1GiB,loop:1GiB"]
-        );
+        let (_, axes) = split(&storage("ext4 on loop:1GiB; btrfs-raid0 on loop:1GiB,loop:1GiB"));
+        assert_eq!(axes[0].values, ["ext4 on loop:1GiB", "btrfs-raid0 on loop:1GiB,loop:1GiB"]);
         let (_, axes) = split(&settings("a,b;c"));
         assert_eq!(axes[0].values, ["a,b", "c"]);
     }

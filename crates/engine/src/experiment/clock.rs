@@ -1,4 +1,4 @@
-//! The time that an experiment has taken, also before an interruption.
+//! Time that an experiment has taken, including the time before an interruption.
 
 use super::runner::ExperimentRunner;
 use crate::error::Error;
@@ -16,17 +16,14 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) fn of(runner: &ExperimentRunner<'_>) -> Result<Clock, Error> {
         let before_s: Option<f64> = runner.value(TIME_SPENT)?;
-        Ok(Clock {
-            before_s: before_s.unwrap_or(0.0),
-            begin: Instant::now(),
-        })
+        Ok(Clock { before_s: before_s.unwrap_or(0.0), begin: Instant::now() })
     }
 
     pub(super) fn spent_s(&self) -> f64 {
         self.before_s + self.begin.elapsed().as_secs_f64()
     }
 
-    /// Writes it into the document.
+    /// Writes the time into the document.
     pub(super) fn keep(&self, runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         let options = &mut runner.document.options;
         options.insert(TIME_SPENT.into(), self.spent_s().into());

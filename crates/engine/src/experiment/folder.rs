@@ -13,13 +13,13 @@ use jiff::Timestamp;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Folder of all experiments, unless `--out` names one.
+/// Parent folder of experiments, unless `--out` names one.
 const EXPERIMENTS: &str = "experiments";
-/// Folder of the runs, inside that of the experiment.
+/// Folder of the runs, inside the experiment's folder.
 pub(crate) const RUNS: &str = "runs";
-/// Temporary data of the servers, inside that of an experiment.
+/// Temporary data of the servers, inside the experiment's folder.
 const SERVER_DATA: &str = "server-data";
-/// What an experiment puts into its folder before anything is measured.
+/// Content of an experiment's folder before the first measurement.
 const CONTENT: [&str; 10] = [
     sums::FILE,
     RUNS,
@@ -37,21 +37,18 @@ const CONTENT: [&str; 10] = [
 #[derive(Clone, Debug)]
 pub struct ExperimentFolder {
     folder: Arc<ClaimedFolder>,
-    /// Whether the experiment begins with this process; what others began is not taken away.
+    /// Whether this process created the experiment; older ones are never removed.
     pub(crate) is_new: bool,
 }
 
 impl ExperimentFolder {
-    /// Makes the folder that was asked for, which must be new or empty, or a new one below `experiments`.
+    /// Creates the requested folder, which must be new or empty, or a new one below `experiments`.
     pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let folder = ClaimedFolder::create(asked, EXPERIMENTS, name, now, check_empty)?;
-        Ok(ExperimentFolder {
-            folder: Arc::new(folder),
-            is_new: true,
-        })
+        Ok(ExperimentFolder { folder: Arc::new(folder), is_new: true })
     }
 
-    /// The experiments that are where a new one would be, with their folders. What cannot be read is left out.
+    /// Readable experiments in the parent folder of a new one, with their folders.
     pub(crate) fn beside(asked: Option<&Path>) -> impl Iterator<Item = (PathBuf, Experiment)> {
         let all = match asked {
             Some(path) => path.parent().unwrap_or(path).to_owned(),
@@ -66,7 +63,7 @@ impl ExperimentFolder {
         })
     }
 
-    /// Refuses a folder that is there and not empty, or is none.
+    /// Refuses an existing path that is not an empty folder.
     pub fn check(asked: &Path) -> Result<(), Error> {
         match asked.symlink_metadata() {
             Ok(_) => check_empty(asked),
@@ -74,52 +71,47 @@ impl ExperimentFolder {
         }
     }
 
-    /// Takes up an experiment again.
+    /// Opens an experiment to resume it.
     pub fn open(path: &Path) -> Result<(Self, Experiment), Error> {
-        // Before the lock: what is no experiment has a clearer error.
+        // Before the lock: a folder without an experiment then gives a clearer error.
         Experiment::read(path)?;
-        let folder = ExperimentFolder {
-            folder: Arc::new(ClaimedFolder::open(path)?),
-            is_new: false,
-        };
+        let folder =
+            ExperimentFolder { folder: Arc::new(ClaimedFolder::open(path)?), is_new: false };
         let document = Experiment::read(path)?;
-        // A process that was killed may not have got so far. Nothing else is ever put there.
+        // A process that was killed may have left it. It only ever holds temporary data.
         let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
         match document.points.iter().find(|point| !is_inside(point)) {
             None => Ok((folder, document)),
             Some(point) => {
-                let text = format!("`{}` is no folder of a run in it", point.directory);
+                let text = format!("`{}` is not a run folder inside it", point.directory);
                 let failure = Error::new(Kind::BadInput, text);
                 Err(failure.context(format!("`{}` is not valid", path.join(FILE).display())))
             }
         }
     }
 
-    /// Whether the run directory of a point is there.
+    /// Whether the run directory of a point exists.
     pub fn holds(&self, point: &Point) -> bool {
-        self.path()
-            .join(&point.directory)
-            .join("run.json")
-            .is_file()
+        self.path().join(&point.directory).join("run.json").is_file()
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes the document of an experiment that goes on.
+    /// Writes the document of an unfinished experiment.
     pub fn save(&self, document: &Experiment) -> Result<(), Error> {
         sums::remove(self.path())?;
         Ok(document.write(self.path())?)
     }
 
-    /// Writes the checksums: nothing of the record changes any more.
+    /// Writes the checksums: the record is final.
     pub fn finish(&self) {
         sums::write(self.path());
     }
 
-    /// Writes the plan of a task beside it.
+    /// Writes the plan of a task into the folder.
     pub fn save_plan(&self, name: &str, task: &Task) -> Result<(), Error> {
         let path = self.path().join(name);
         if let Some(folder) = path.parent() {
@@ -128,11 +120,11 @@ impl ExperimentFolder {
         write_file(&path, &task.plan_text())
     }
 
-    /// Reads a plan that was written.
+    /// Reads a saved plan.
     pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         let path = self.path().join(name);
         let text = plain_file::read_text(&path).map_err(|error| {
-            unusable(&path, error).with_hint("restore it: it describes the runs")
+            unusable(&path, error).with_hint("restore it, because it describes the runs")
         })?;
         dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {
             Error::from_cause(Kind::BadInput, error)
@@ -140,14 +132,14 @@ impl ExperimentFolder {
         })
     }
 
-    /// Removes what was made, as nothing was measured.
+    /// Removes the new folder, because nothing was measured.
     pub fn discard(&self) {
         self.folder.discard(&CONTENT);
     }
 }
 
-/// Whether the run directory of a point is where runs are, as it is removed before a run is made again, and its plan where
-/// plans are.
+/// Whether the run directory of a point is inside the runs folder, because it is removed before a
+/// run is made again, and its plan inside the plans folder.
 fn is_inside(point: &Point) -> bool {
     let mut parts = Path::new(&point.directory).components();
     let runs = Component::Normal(RUNS.as_ref());

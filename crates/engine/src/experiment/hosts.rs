@@ -1,4 +1,4 @@
-//! What the hosts of a fleet say of an experiment before its first run.
+//! Checks an experiment with the hosts of a fleet before its first run.
 
 use super::xmax::MAX_CLIENTS;
 use crate::context::Context;
@@ -8,8 +8,8 @@ use dyno_plan::task::{Remote, Task};
 use dyno_record::experiment::{Experiment, Verb};
 use std::path::Path;
 
-/// Refuses an experiment that these hosts could not do. `first` is the task that its runs come from, and `planned` are those that are
-/// known now.
+/// Refuses an experiment that these hosts cannot perform. `first` is the task of its runs, and
+/// `planned` are the runs known now.
 pub(super) fn check(
     document: &Experiment,
     first: Option<&Task>,
@@ -26,17 +26,14 @@ pub(super) fn check(
     source.check_same(&plans)?;
     if matches!(document.verb, Verb::Xmax | Verb::Slo) {
         let verb = document.verb.as_str();
-        plans
-            .iter()
-            .try_for_each(|plan| source.check_amounts(plan, verb))?;
+        plans.iter().try_for_each(|plan| source.check_amounts(plan, verb))?;
     }
     let plans = planned.iter();
-    let plans: Vec<(&Plan, Option<&Remote>)> = plans
-        .map(|task| (&task.plan, task.remote.as_ref()))
-        .collect();
+    let plans: Vec<(&Plan, Option<&Remote>)> =
+        plans.map(|task| (&task.plan, task.remote.as_ref())).collect();
     source.check_plans(&plans, embedded, context)?;
     match document.verb {
-        // The number of clients in its plan is of no account: it is searched for.
+        // The plan's number of clients does not matter: the search varies it.
         Verb::Xmax => check_most_clients(document, first, context),
         _ => source.check_shares(&plans, context),
     }
@@ -59,7 +56,7 @@ fn check_most_clients(
     Err(Error::new(Kind::BadInput, text))
 }
 
-/// Fewest clients that a run of a task can have: on a fleet everybody needs one.
+/// Fewest clients that a run of a task can have: each agent of a fleet needs one.
 pub(super) fn least_clients(task: Option<&Task>, context: Context<'_>) -> Result<u32, Error> {
     let Some((source, task)) = context.source.zip(task) else {
         return Ok(1);

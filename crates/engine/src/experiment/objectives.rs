@@ -1,30 +1,31 @@
-//! Limits that searches hold runs to: what was asked for, in words, and the percentiles that they need.
+//! Limits that searches apply to runs, their texts, and the percentiles that they need.
 
 use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::slo::{complete, need_more};
 use dyno_record::experiment::{Figures, Objective};
 
-/// The limits that were asked for.
+/// Requested limits.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectiveRequest {
     /// Limits of response times.
     pub responses: Vec<Objective>,
-    /// Largest share of operations that may fail, 0 to 1; `None` for that of the search, which alone is no limit.
+    /// Largest share of failed operations, 0 to 1; `None` for the search's default, which alone is
+    /// not a limit.
     pub failed_ratio: Option<f64>,
 }
 
 impl ObjectiveRequest {
-    /// Whether nothing was asked for.
+    /// Whether no limit was requested.
     pub(super) fn is_empty(&self) -> bool {
         self.responses.is_empty() && self.failed_ratio.is_none()
     }
 
-    /// Refuses limits that nothing keeps, and two of the same figure.
+    /// Refuses impossible limits, and two limits of the same figure.
     pub(super) fn check(&self) -> Result<(), Error> {
         let responses = &self.responses;
         if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
-            let text = format!("no response time keeps `--{} 0s`", one.name());
+            let text = format!("no response time can meet `--{} 0s`", one.name());
             return Err(Error::new(Kind::BadInput, text).with_hint("give a time above 0"));
         }
         for (place, one) in responses.iter().enumerate() {
@@ -43,13 +44,12 @@ impl ObjectiveRequest {
     }
 }
 
-/// Limits as they stand in a question.
+/// Limits as part of a question.
 pub(super) fn in_words(responses: &[Objective], failed_ratio: Option<f64>) -> String {
-    let responses = responses
-        .iter()
-        .map(|one| format!("{} at or below {} ms", one.name(), one.limit_us / 1e3));
+    let responses =
+        responses.iter().map(|one| format!("{} at or below {} ms", one.name(), one.limit_us / 1e3));
     let failed = failed_ratio.map(|ratio| {
-        // Without the digits that a product of binary fractions has too many.
+        // Rounded: a product of binary fractions has too many digits.
         let percent = (ratio * 1e8).round() / 1e6;
         format!("failed operations at or below {percent} %")
     });

@@ -1,4 +1,4 @@
-//! The points of an experiment: which run each of them is, and whether the runs fit together.
+//! The points of an experiment: their runs, and checks that the runs fit together.
 
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
@@ -11,19 +11,19 @@ use dyno_record::experiment::{Experiment, PLANS, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use std::collections::BTreeMap;
 
-/// Which of the plans of an experiment a point changes.
+/// The plan that a point changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhichPlan {
-    /// The only one.
+    /// The only plan.
     Only,
-    /// That of one of two sides.
+    /// Plan of one side of a comparison.
     Side(Side),
-    /// That of a workload of a suite.
+    /// Plan of a suite's workload.
     Workload(String),
 }
 
 impl WhichPlan {
-    /// That of a point.
+    /// The plan of a point.
     pub(super) fn of(point: &Point) -> Self {
         match (point.side, &point.workload) {
             (Some(side), _) => WhichPlan::Side(side),
@@ -32,7 +32,7 @@ impl WhichPlan {
         }
     }
 
-    /// Path of its copy, inside the folder of the experiment.
+    /// Path of its copy, inside the experiment's folder.
     pub(super) fn file(&self) -> String {
         match self {
             WhichPlan::Only => "plan.toml".to_owned(),
@@ -42,16 +42,16 @@ impl WhichPlan {
     }
 }
 
-/// What is known of the runs before the first one.
+/// Facts about the runs before the first one.
 pub(crate) struct Planned {
-    /// A search has the plans of its sides; the points of a sweep have plans of their own.
+    /// A search has the plans of its sides; the points of a sweep have their own plans.
     pub(crate) tasks: Vec<Task>,
-    /// Whether a point may find other documents than its own: the points work on different ones, or some leave more or
-    /// fewer of them.
+    /// Whether a point may find documents other than its own: the points work on different ones, or
+    /// some add or delete documents.
     pub(super) varies_data: bool,
 }
 
-/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
+/// Checks the plans of all points, so that no run starts if a plan is wrong.
 pub(crate) fn planned(
     document: &Experiment,
     tasks: &BTreeMap<WhichPlan, Task>,
@@ -62,7 +62,7 @@ pub(crate) fn planned(
     }
     let of_point = |point: &Point| {
         let task = tasks.get(&WhichPlan::of(point)).ok_or_else(|| {
-            let text = format!("`{}` is of a side that has no plan", point.directory);
+            let text = format!("`{}` belongs to a side without a plan", point.directory);
             Error::new(Kind::BadInput, text)
         })?;
         plan_of(task, point)
@@ -83,7 +83,7 @@ pub(crate) fn planned(
             fresh,
             "give `--fresh`, so that each run loads its own, or a single workload that inserts, and no `--repeat`",
         )?,
-        // Each of them is run again and again.
+        // Each plan of a search runs repeatedly.
         Verb::Tune => check_inserts(
             &[&tasks[..], &tasks[..]].concat(),
             fresh,
@@ -93,18 +93,14 @@ pub(crate) fn planned(
     }
     let changes_data = tasks.iter().any(|task| changes_the_collection(&task.plan));
     if changes_data && no_load && !tasks.iter().all(is_kept) {
-        let text =
-            "runs that insert or delete begin with new documents, and `--no-load` loads none";
+        let text = "runs that insert or delete need new documents, and `--no-load` loads none";
         return Err(Error::new(Kind::BadInput, text).with_hint("leave out `--no-load`"));
     }
-    Ok(Planned {
-        tasks,
-        varies_data: varies_data || changes_data,
-    })
+    Ok(Planned { tasks, varies_data: varies_data || changes_data })
 }
 
-/// Whether the points work on different documents; an error where old ones would be measured in place of those of
-/// the plan.
+/// Whether the points work on different documents. An error if a run would measure old documents
+/// instead of its plan's.
 fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error> {
     let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
     let varies = plans.iter().any(|task| differs(task, &plans[0]));
@@ -124,8 +120,8 @@ fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error>
     Ok(varies)
 }
 
-/// Refuses runs that would find the documents which an earlier one has inserted, as nothing takes them away. Those that an
-/// earlier one has deleted are loaded again.
+/// Refuses runs that would find documents inserted by an earlier run, because nothing removes them.
+/// Deleted documents are loaded again.
 fn check_inserts(plans: &[Task], fresh: bool, hint: &str) -> Result<(), Error> {
     for (number, task) in plans.iter().enumerate() {
         let mut later = plans[number + 1..].iter();
@@ -135,7 +131,7 @@ fn check_inserts(plans: &[Task], fresh: bool, hint: &str) -> Result<(), Error> {
         if task.plan.operations.insert > 0.0 && later.any(finds_them) {
             let name = &task.plan.name;
             let text = format!(
-                "`{name}` inserts, and the runs after it would find these documents besides their own"
+                "`{name}` inserts documents, which the runs after it would find in addition to their own"
             );
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
@@ -143,49 +139,44 @@ fn check_inserts(plans: &[Task], fresh: bool, hint: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a run drops the documents that it finds in any case.
+/// Whether a run always drops existing documents.
 fn begins_anew(task: &Task, fresh: bool) -> bool {
     fresh || task.plan.data.fresh.is_for_each_run()
 }
 
-/// Whether nothing takes away what a run finds, unless it is asked for.
+/// Whether existing documents are kept unless `--fresh` is given.
 fn is_kept(task: &Task) -> bool {
     task.remote.is_some() || task.plan.data.fresh == FreshData::Never
 }
 
-/// Where the documents of a plan are.
+/// Location of a plan's documents.
 fn place(task: &Task) -> (&str, &str, Option<&str>) {
     let plan = &task.plan;
     let uri = plan.server.uri.as_deref();
     (&plan.data.database, &plan.data.collection, uri)
 }
 
-/// What decides which documents are loaded.
+/// The settings that determine the loaded documents.
 pub(super) fn documents(plan: &Plan) -> DataPlan {
     let standard = DataPlan::default();
-    DataPlan {
-        fresh: standard.fresh,
-        page_cache: standard.page_cache,
-        ..plan.data.clone()
-    }
+    DataPlan { fresh: standard.fresh, page_cache: standard.page_cache, ..plan.data.clone() }
 }
 
-/// An error: runs would find the documents of others.
+/// Error: runs would find documents of other plans.
 fn other_documents(hint: &str) -> Error {
-    let text = "the runs work on different documents (`data`) in the same collection, and find those of the run before";
+    let text = "the runs work on different documents (`data`) in the same collection, and would find the documents of the previous run";
     Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
-/// What a point runs.
+/// The task of a point.
 pub(super) fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
     let settings = point.settings.iter();
-    let settings: Vec<Setting> = settings
-        .map(|(key, text)| Setting::from_text(key, text))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.map(|(key, text)| Setting::from_text(key, text)).collect();
     Ok(task.with_settings(&settings)?)
 }
 
-/// A point that is not run yet.
+/// A new point without results.
 pub(crate) fn point(
     number: usize,
     settings: BTreeMap<String, String>,
@@ -232,15 +223,14 @@ pub(crate) fn point(
 /// Longest name of a run's folder.
 const LABEL_CHARACTERS: usize = 80;
 
-/// Whether a run leaves another number of documents than it found.
+/// Whether a run changes the number of documents.
 pub(super) fn changes_the_collection(plan: &Plan) -> bool {
     plan.operations.insert > 0.0 || plan.operations.delete > 0.0
 }
 
-/// The time that a run had measured when it was ended early; `None` of one that went on to its end.
+/// Measured time of a run that was ended early; `None` if it ran to its end.
 pub(super) fn ended_after_s(run: &RunDocument) -> Option<f64> {
-    let mut phases = run.phases.iter();
-    let measure = phases.find(|phase| phase.name == PhaseKind::Measure);
+    let measure = run.phases.iter().find(|phase| phase.name == PhaseKind::Measure);
     let measured_s = measure.map_or(0.0, |phase| phase.duration_s);
     (run.status != RunStatus::Complete).then_some(measured_s)
 }

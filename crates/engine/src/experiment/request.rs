@@ -1,4 +1,4 @@
-//! What is asked of an experiment, and what its kinds have in common.
+//! Requests for experiments, and their common options.
 
 pub use super::points::WhichPlan;
 use crate::cancel::Cancel;
@@ -18,35 +18,34 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Name of the option that tells that the runs are those of a fleet.
+/// Option of experiments that run on a fleet.
 pub(super) const ON_FLEET: &str = "fleet";
 
-/// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
-/// schedule and a rate in operations per second, each of which may be that of the plan.
+/// Resolves a task from a workload (`None` for the requested one) and plan keys, with a schedule
+/// and a rate in operations per second. Both default to the plan's.
 pub type Resolve<'a> = &'a dyn Fn(
     Option<&str>,
     &[(String, String)],
     (Option<ScheduleKind>, Option<f64>),
 ) -> Result<Task, Error>;
 
-/// How the runs of an experiment are done, besides what their plans say.
+/// Options of an experiment that are not in its plans.
 #[derive(Clone, Default)]
 pub struct ExperimentOptions<'a> {
-    /// The place that they are done in.
     pub environment: Environment,
     /// Drop the collection before each run.
     pub fresh: bool,
-    /// Drop it also if it holds documents that neither this program nor YCSB has written.
+    /// Drop it even if it holds documents that neither this program nor YCSB has written.
     pub drop_foreign: bool,
     /// Load nothing.
     pub no_load: bool,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
+    /// Folder of the experiment. Default: a new one below `experiments`.
     pub out: Option<PathBuf>,
-    /// Path of the embedded server, if it is named.
+    /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
     /// Result of the last selfcheck.
     pub selfcheck: Option<serde_json::Value>,
-    /// Where the load comes from, if not from this process.
+    /// Source of the load, if not this process.
     pub source: Option<&'a dyn LoadSource>,
 }
 
@@ -56,16 +55,11 @@ impl<'a> ExperimentOptions<'a> {
         observer: &'a dyn SharedObserver,
         cancel: &'a Cancel,
     ) -> Context<'a> {
-        Context {
-            environment: &self.environment,
-            cancel,
-            observer,
-            source: self.source,
-        }
+        Context { environment: &self.environment, cancel, observer, source: self.source }
     }
 }
 
-/// A document that has no points yet.
+/// Creates a document without points.
 pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
     Experiment {
         schema_version: SCHEMA_VERSION,
@@ -90,7 +84,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
     }
 }
 
-/// Name of the schedule with which a plan's rates are offered: its own, or a constant one in place of a closed loop.
+/// Schedule for a plan's offered rates: its own, or `constant` instead of a closed loop.
 pub(super) fn kind_at_rate(schedule: &Schedule) -> &'static str {
     match schedule {
         Schedule::Poisson { .. } => ScheduleKind::Poisson.as_str(),
@@ -104,17 +98,18 @@ pub(super) fn refuse_think_time(plan: &Plan) -> Result<(), Error> {
     if plan.client.mean_think_time().is_none() {
         return Ok(());
     }
-    let text = "`client.think_time` has no meaning at the rates that the search offers";
-    Err(Error::new(Kind::BadInput, text).with_hint("`dyno sweep --clients` takes it"))
+    let text = "`client.think_time` has no effect at offered rates, which the search uses";
+    Err(Error::new(Kind::BadInput, text).with_hint("leave it out, or use `dyno sweep --clients`"))
 }
 
 /// The tasks of an experiment: one, or one for each side or workload.
 pub type Tasks = Vec<(WhichPlan, Task)>;
 
-/// Name of the option that holds the plan of the side that is not that of the document.
+/// Option with the plan of the side that is not in `plan`.
 pub(crate) const PLAN_OF_B: &str = "plan_of_b";
 
-/// Whether values of this key may hold secrets: commands that watch, and addresses of exporters, also in a whole table.
+/// Whether values of this key may contain secrets: watching commands and exporter addresses, also
+/// as part of a whole table.
 pub(super) fn may_hold_secrets(key: &str) -> bool {
     key == "observe" || key.starts_with("observe.exporters") || key.starts_with("traces")
 }

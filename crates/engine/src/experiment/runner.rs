@@ -1,5 +1,5 @@
-//! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
-//! the document of the experiment up to date, so that an interruption loses the current point at most.
+//! Runs the points of an experiment one after the other, each into its own run directory, and keeps
+//! the experiment's document up to date, so that an interruption loses at most the current point.
 
 mod attempt;
 mod conditions;
@@ -47,7 +47,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// An experiment under way.
+/// An experiment in progress.
 pub(crate) struct ExperimentRunner<'a> {
     pub(crate) document: Experiment,
     pub(crate) folder: ExperimentFolder,
@@ -58,22 +58,23 @@ pub(crate) struct ExperimentRunner<'a> {
     deployment: Option<OpenDeployment>,
     /// See [`Planned::varies_data`].
     varies_data: bool,
-    /// Whether several kinds of servers are compared. Each repetition starts its own then: what is peculiar to one start, such
-    /// as where its memory lies, makes a difference of several percent, and would be the same in all of them.
+    /// Whether the experiment compares several kinds of servers. Each repetition then starts its
+    /// own: properties of a single start, such as its memory placement, change results by several
+    /// percent and would otherwise be the same in all repetitions.
     compares_servers: bool,
-    /// The conditions of the runs that were done when it was taken up.
+    /// Conditions of the runs completed before this process resumed the experiment.
     like: Vec<(String, Conditions)>,
-    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
+    /// Whether the resumed experiment had ended as planned, so that it has all its points.
     pub(crate) was_complete: bool,
 }
 
-/// Servers that are up.
+/// Running servers.
 struct OpenDeployment {
     key: DeploymentKey,
     deployment: DeploymentUnderTest,
-    /// The repetition that they were started for.
+    /// The repetition that started them.
     repeat: u32,
-    /// What they hold; `None` where that is not known, or is not what was loaded.
+    /// Loaded documents; `None` if they are unknown or have changed.
     loaded: Option<DataPlan>,
 }
 
@@ -81,7 +82,7 @@ struct OpenDeployment {
 #[derive(Clone, PartialEq)]
 struct DeploymentKey {
     server: ServerPlan,
-    /// What hosts of servers read of themselves for the run.
+    /// Readings of the server hosts.
     observe: Option<ObservePlan>,
     backend: Backend,
     namespace: (String, String),
@@ -95,11 +96,7 @@ impl DeploymentKey {
         host_settings
             .retain(|name, _| HostSetting::named(name).is_some_and(HostSetting::needs_start));
         DeploymentKey {
-            server: ServerPlan {
-                runtime_parameters,
-                host_settings,
-                ..plan.server.clone()
-            },
+            server: ServerPlan { runtime_parameters, host_settings, ..plan.server.clone() },
             observe: plan.fleet.is_some().then(|| plan.observe.clone()),
             backend: plan.client.backend,
             namespace: (plan.data.database.clone(), plan.data.collection.clone()),
@@ -108,7 +105,7 @@ impl DeploymentKey {
 }
 
 impl<'a> ExperimentRunner<'a> {
-    /// Takes up an experiment; points that have figures already are done.
+    /// Opens an experiment; points with figures are complete.
     pub(crate) fn new(
         document: Experiment,
         folder: ExperimentFolder,
@@ -138,10 +135,8 @@ impl<'a> ExperimentRunner<'a> {
             runner.like = earlier.known;
         }
         let wishes = (options.fresh, options.no_load);
-        let Planned {
-            tasks: planned,
-            varies_data,
-        } = planned(&runner.document, &runner.tasks, wishes)?;
+        let Planned { tasks: planned, varies_data } =
+            planned(&runner.document, &runner.tasks, wishes)?;
         runner.varies_data = varies_data;
         runner.compares_servers = matches!(runner.document.verb, Verb::Ab | Verb::Suite)
             && planned
@@ -159,7 +154,7 @@ impl<'a> ExperimentRunner<'a> {
         self.tasks.values()
     }
 
-    /// The task of one of the plans.
+    /// The task of a plan.
     pub(crate) fn task(&self, which: &WhichPlan) -> &Task {
         &self.tasks[which]
     }
@@ -167,32 +162,31 @@ impl<'a> ExperimentRunner<'a> {
     /// An option of the experiment.
     pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let value = self.document.options.get(name).cloned().unwrap_or_default();
-        serde_json::from_value(value).or_fault(Kind::BadInput, || {
-            format!("the experiment has no valid option `{name}`")
-        })
+        serde_json::from_value(value)
+            .or_fault(Kind::BadInput, || format!("the experiment has no valid option `{name}`"))
     }
 
-    /// A whole number among the options; at least 1.
+    /// An option that is a whole number, at least 1.
     pub(crate) fn option(&self, name: &str) -> u32 {
         self.value::<u32>(name).unwrap_or(1).max(1)
     }
 
-    /// Share of the operations of a point that may fail, by its plan.
+    /// Share of a point's operations that its plan allows to fail.
     pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Error> {
         let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
         Ok(task.plan.client.tolerated_error_ratio)
     }
 
-    /// Fewest clients that a run can have: on a fleet everybody needs one.
+    /// Fewest clients that a run can have: each agent of a fleet needs one.
     pub(crate) fn least_clients(&self) -> Result<u32, Error> {
         hosts::least_clients(self.tasks().next(), self.context)
     }
 
-    /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
-    /// error. Those that an earlier process failed to measure come last.
+    /// Runs all unfinished points, and fails at the end if any of them failed. Points that an
+    /// earlier process failed to measure come last.
     pub(crate) fn run_all(&mut self) -> Result<(), Error> {
-        let points = self.document.points.iter().enumerate();
-        let missing = points.filter(|(_, point)| point.figures.is_none());
+        let missing =
+            self.document.points.iter().enumerate().filter(|(_, point)| point.figures.is_none());
         let (failed, new): (Vec<_>, Vec<_>) = missing
             .map(|(index, point)| (index, point.problem.is_some()))
             .partition(|(_, has_failed)| *has_failed);
@@ -208,7 +202,7 @@ impl<'a> ExperimentRunner<'a> {
                 Err(failure) => {
                     self.set_aside(index, &failure)?;
                     first.get_or_insert(failure);
-                    // Without them other points would be of another fleet.
+                    // Without the lost hosts, other points would run on another fleet.
                     let source = self.context.source;
                     if source.is_some_and(|source| source.has_lost_hosts()) {
                         break;
@@ -216,48 +210,36 @@ impl<'a> ExperimentRunner<'a> {
                 }
             }
         }
-        let is_empty = self
-            .document
-            .points
-            .iter()
-            .all(|point| point.figures.is_none());
+        let is_empty = self.document.points.iter().all(|point| point.figures.is_none());
         match (first, self.check_problems()) {
-            // Where nothing works at all, the first failure knows best why.
+            // If no run works, the first failure is the most useful one.
             (Some(failure), _) if is_empty => Err(failure),
-            (Some(failure), Err(all)) => Err(Error {
-                hint: failure.hint,
-                log_tail: failure.log_tail,
-                ..all
-            }),
+            (Some(failure), Err(all)) => {
+                Err(Error { hint: failure.hint, log_tail: failure.log_tail, ..all })
+            }
             (_, result) => result,
         }
     }
 
-    /// Keeps the reason why a point failed, and begins the next one with a new server.
+    /// Records why a point failed. The next one starts with a new server.
     fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
         let point = &mut self.document.points[index];
         if point.problem.is_none() {
             let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
             self.context.warning(&reason);
             point.problem = Some(reason);
-            // Of a server that has died the end is no news.
+            // The server is known to have ended.
             drop(self.close());
         }
         self.save()
     }
 
-    /// An error with the points that failed.
+    /// Fails if there are failed points.
     fn check_problems(&self) -> Result<(), Error> {
         let points = &self.document.points;
         let failed: Vec<String> = points
             .iter()
-            .filter_map(|point| {
-                Some(format!(
-                    "`{}`: {}",
-                    point.directory,
-                    point.problem.as_ref()?
-                ))
-            })
+            .filter_map(|point| Some(format!("`{}`: {}", point.directory, point.problem.as_ref()?)))
             .collect();
         if failed.is_empty() {
             return Ok(());
@@ -267,8 +249,8 @@ impl<'a> ExperimentRunner<'a> {
         Err(Error::new(Kind::Environment, text))
     }
 
-    /// Runs one more point of this plan with these settings, or gives the figures of an interrupted experiment that
-    /// has it. Searches ask for the same points again when they are resumed.
+    /// Runs one more point of this plan with these settings, or returns the figures of an
+    /// interrupted experiment that has it. Resumed searches request the same points again.
     pub(crate) fn measure(
         &mut self,
         settings: &[(&str, String)],
@@ -282,7 +264,8 @@ impl<'a> ExperimentRunner<'a> {
         }
     }
 
-    /// As [`ExperimentRunner::measure`], for a load that may be too much: `None` if no operation succeeded.
+    /// Like [`ExperimentRunner::measure`], for a load that may be too high: `None` if no operation
+    /// succeeded.
     pub(crate) fn probe(
         &mut self,
         settings: &[(&str, String)],
@@ -299,7 +282,7 @@ impl<'a> ExperimentRunner<'a> {
         }
     }
 
-    /// What each of the servers of this plan has of these parameters; they are started if they are not up.
+    /// Values of these parameters on each server of a plan. Starts the servers if necessary.
     pub(crate) fn server_parameters(
         &mut self,
         which: &WhichPlan,
@@ -311,17 +294,15 @@ impl<'a> ExperimentRunner<'a> {
             drop(self.open_deployment(&task, 0)?);
         }
         let open = self.deployment.as_ref();
-        open.map_or(Ok(Vec::new()), |open| {
-            parameters::values(&open.deployment, names)
-        })
+        open.map_or(Ok(Vec::new()), |open| parameters::values(&open.deployment, names))
     }
 
-    /// A parameter that the servers which are up take while they run, with nearly this name.
+    /// A runtime parameter of the running servers with a similar name.
     pub(crate) fn near_parameter(&self, name: &str) -> Option<String> {
         parameters::near(&self.deployment.as_ref()?.deployment, name)
     }
 
-    /// Refuses servers that run already, and a machine, that have what a killed run has set.
+    /// Refuses running servers and a machine that still have settings of a killed run.
     pub(crate) fn check_undone(&self) -> Result<(), Error> {
         let Some(folder) = self.context.environment.state_dir.as_deref() else {
             return Ok(());
@@ -335,23 +316,18 @@ impl<'a> ExperimentRunner<'a> {
         uris.try_for_each(|uri| journal.check_deployment(&uri))
     }
 
-    /// Folders of this machine with the data of the servers that were started last.
+    /// Local folders with the data of the servers started last.
     pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
-        let storage = self
-            .deployment
-            .as_ref()
-            .and_then(|open| open.deployment.storage());
+        let storage = self.deployment.as_ref().and_then(|open| open.deployment.storage());
         if let Some(storage) = storage {
             return vec![storage.data()];
         }
         let mut tasks = self.tasks().filter(|task| task.remote.is_none());
         let task = tasks.next();
-        task.map_or_else(Vec::new, |task| {
-            locality::planned_folders(&task.plan, &self.paths())
-        })
+        task.map_or_else(Vec::new, |task| locality::planned_folders(&task.plan, &self.paths()))
     }
 
-    /// Where servers that are started find what they need.
+    /// Paths for started servers.
     fn paths(&self) -> ServerPaths<'_> {
         ServerPaths {
             environment: self.context.environment,
@@ -360,7 +336,7 @@ impl<'a> ExperimentRunner<'a> {
         }
     }
 
-    /// What a run has told of its server; `None` if the experiment has no such run.
+    /// Server record of a run; `None` if the experiment has no such run.
     pub(crate) fn server_of(&self, number: usize) -> Result<Option<ServerRecord>, Error> {
         let Some(point) = self.document.points.get(number) else {
             return Ok(None);
@@ -370,30 +346,29 @@ impl<'a> ExperimentRunner<'a> {
         Ok(Some(run.document.server))
     }
 
-    /// Keeps an option of the experiment.
+    /// Stores an option of the experiment.
     pub(crate) fn keep(&mut self, name: &str, value: &impl Serialize) {
         let value = serde_json::to_value(value).expect("it is plain data");
         self.document.options.insert(name.into(), value);
     }
 
-    /// Whether the servers run already, so that they cannot be started anew.
+    /// Whether the servers are already running, so that they cannot be restarted.
     pub(crate) fn is_remote(&self) -> bool {
         self.tasks.values().any(|task| task.remote.is_some())
     }
 
-    /// Makes point `number` one with these settings, unless it is one.
+    /// Makes point `number` one with these settings. If it has others, drops it and the later
+    /// points.
     fn ask(&mut self, settings: &[(&str, String)], which: &WhichPlan, number: usize) {
-        let settings: BTreeMap<String, String> = settings
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect();
+        let settings: BTreeMap<String, String> =
+            settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         if let Some(known) = self.document.points.get(number) {
             if known.settings == settings && WhichPlan::of(known) == *which {
                 return;
             }
             let others = self.document.points.len() - number;
             self.context.warning(format!(
-                "from run {} on the search takes another course than before; runs that no longer count: {others}",
+                "the search continues differently from run {} on; runs that no longer count: {others}",
                 number + 1
             ));
             self.document.points.truncate(number);
@@ -426,15 +401,11 @@ impl<'a> ExperimentRunner<'a> {
         self.document.points[index].stolen_ratio = None;
         self.document.points[index].ended_after_s = None;
         self.document.points[index].server_ended = false;
-        let directory = self
-            .folder
-            .path()
-            .join(&self.document.points[index].directory);
-        // What an interrupted run left there is not part of the experiment.
+        let directory = self.folder.path().join(&self.document.points[index].directory);
+        // An interrupted run left it; it is not part of the experiment.
         if directory.exists() {
-            std::fs::remove_dir_all(&directory).or_fault(Kind::Environment, || {
-                format!("cannot use `{}`", directory.display())
-            })?;
+            std::fs::remove_dir_all(&directory)
+                .or_fault(Kind::Environment, || format!("cannot use `{}`", directory.display()))?;
         }
         let context = self.context;
         let settings = self.open_deployment(&task, repeat)?;
@@ -457,7 +428,7 @@ impl<'a> ExperimentRunner<'a> {
             source: context.source,
         };
         let deployment = self.deployment.as_mut().map(|open| {
-            // A run that fails may leave anything.
+            // A failed run may leave any documents.
             open.loaded = None;
             &mut open.deployment
         });
@@ -491,18 +462,16 @@ impl<'a> ExperimentRunner<'a> {
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
         self.save()?;
-        found.or_fault(Kind::Environment, || {
-            format!("the run in `{}` failed", directory.display())
-        })
+        found.or_fault(Kind::Environment, || format!("the run in `{}` failed", directory.display()))
     }
 
-    /// The recording windows of all points that were run, by their place.
+    /// Recording windows of all measured points, by index.
     pub(crate) fn windows(&self) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
         let places: Vec<usize> = (0..self.document.points.len()).collect();
         self.windows_of(&places)
     }
 
-    /// The recording windows of these points, in their order, of those that were run.
+    /// Recording windows of the measured ones of these points, in their order.
     pub(crate) fn windows_of(
         &self,
         places: &[usize],
@@ -519,22 +488,19 @@ impl<'a> ExperimentRunner<'a> {
         Ok(all)
     }
 
-    /// The recording windows of the measure phase of a point.
+    /// Recording windows of the measure phase of a point.
     pub(crate) fn responses_of(&self, place: usize) -> Result<Vec<WindowResponses>, Error> {
         let directory = &self.document.points[place].directory;
         let directory = self.folder.path().join(directory);
         Ok(responses(&directory, PhaseKind::Measure, None)?)
     }
 
-    /// Seed of the resampling: that of the plan, so that the same runs give the same figures.
+    /// Seed for resampling: the plan's seed, so that the same runs give the same figures.
     pub(crate) fn seed(&self) -> u64 {
-        self.tasks
-            .values()
-            .next()
-            .map_or(0, |task| task.plan.client.seed)
+        self.tasks.values().next().map_or(0, |task| task.plan.client.seed)
     }
 
-    /// Says that a run, or the pair that it is of, does not count, if the hypervisor took too much of the CPU time.
+    /// Notes that a run or its pair does not count because the hypervisor took too much CPU time.
     pub(crate) fn note_set_aside(&self, stolen_ratio: Option<f64>) {
         if let Some(stolen_ratio) = stolen_ratio {
             self.context.note(format!(
@@ -553,11 +519,7 @@ impl<'a> ExperimentRunner<'a> {
             Some(side) => format!(" {}", side.label()),
             None => String::new(),
         };
-        let what = if settings.is_empty() {
-            "as planned".to_owned()
-        } else {
-            settings.join(", ")
-        };
+        let what = if settings.is_empty() { "as planned".to_owned() } else { settings.join(", ") };
         let count = if self.document.axes.is_empty() {
             format!("run {}", index + 1)
         } else {
@@ -570,7 +532,7 @@ impl<'a> ExperimentRunner<'a> {
         self.context.note(format!("{count}:{side} {what}{repeat}"));
     }
 
-    /// Whether a run does not work on what an earlier one left.
+    /// Whether a run drops the documents of earlier runs.
     fn begins_fresh(&self, task: &Task) -> bool {
         self.options.fresh
             || match task.plan.data.fresh {
@@ -580,14 +542,15 @@ impl<'a> ExperimentRunner<'a> {
             }
     }
 
-    /// Whether what an earlier run left is, or may be, not what this one works on.
+    /// Whether an earlier run may have left other documents than this run needs.
     fn holds_other_documents(&self, task: &Task) -> bool {
         let open = self.deployment.as_ref();
         let loaded = open.and_then(|open| open.loaded.as_ref());
         self.varies_data && loaded != Some(&documents(&task.plan))
     }
 
-    /// Makes the servers those of the plan, with its settings of the machine, which hold until they are dropped.
+    /// Makes the running servers match a plan, and applies its machine settings, which last until
+    /// they are dropped.
     fn open_deployment(
         &mut self,
         task: &Task,
@@ -596,7 +559,7 @@ impl<'a> ExperimentRunner<'a> {
         let (plan, context) = (&task.plan, self.context);
         let mut settings = Vec::from_iter(HostSettings::of_kernel(plan, context)?);
         let key = DeploymentKey::of(plan);
-        // A cluster whose collection is dropped is no longer what was asked for.
+        // Dropping a cluster's collection removes the requested sharding.
         let is_reusable = task.plan.data.fresh != FreshData::Server
             && !(task.plan.server.is_sharded() && self.begins_fresh(task));
         let is_its_own = |open: &OpenDeployment| {
@@ -619,12 +582,7 @@ impl<'a> ExperimentRunner<'a> {
         let (deployment, of_disk) =
             DeploymentUnderTest::open_after(plan, remote, &paths, placement, context, set)?;
         settings.extend(of_disk);
-        self.deployment = Some(OpenDeployment {
-            key,
-            deployment,
-            repeat,
-            loaded: None,
-        });
+        self.deployment = Some(OpenDeployment { key, deployment, repeat, loaded: None });
         Ok(settings)
     }
 
@@ -639,7 +597,8 @@ impl<'a> ExperimentRunner<'a> {
         self.folder.save(&self.document)
     }
 
-    /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
+    /// Stops the servers, records how the experiment ended, and writes it. Returns the first
+    /// failure.
     pub(crate) fn end(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         let result = result.and(self.close());
         self.document.ended_at = Some(Timestamp::now().to_string());
@@ -648,10 +607,9 @@ impl<'a> ExperimentRunner<'a> {
             Err(failure) if failure.kind == Kind::Interrupted => {
                 (RunStatus::Partial, Some("interrupted by a signal".into()))
             }
-            Err(failure) => (
-                RunStatus::Failed,
-                Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))),
-            ),
+            Err(failure) => {
+                (RunStatus::Failed, Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))))
+            }
         };
         if result.is_err() && self.folder.is_new && !self.is_worth_keeping() {
             self.folder.discard();
@@ -677,7 +635,8 @@ impl<'a> ExperimentRunner<'a> {
         result.and(saved)
     }
 
-    /// Finds what follows from the answer, and writes the document with its checksums and reports.
+    /// Derives the findings from the answer, and writes the document with its checksums and
+    /// reports.
     fn conclude(&mut self) -> Result<(), Error> {
         conclude(&mut self.document, self.folder.path());
         self.save()?;
@@ -686,7 +645,7 @@ impl<'a> ExperimentRunner<'a> {
         observer.experiment_saved(&self.document, self.folder.path())
     }
 
-    /// Whether a run was done, or one that failed has left its record.
+    /// Whether any run completed, or failed with a record.
     fn is_worth_keeping(&self) -> bool {
         let has_failed = self.document.status == RunStatus::Failed;
         self.document.points.iter().any(|point| {

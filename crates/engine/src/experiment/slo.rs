@@ -1,4 +1,4 @@
-//! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
+//! `dyno slo`: open-loop runs at rates that approach the highest one that meets an objective.
 
 use super::objectives::{ObjectiveRequest, completed, in_words};
 use super::points::WhichPlan;
@@ -14,45 +14,46 @@ use dyno_record::experiment::{
     Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, Verb,
 };
 
-/// The objective, and how closely its rate is searched for.
+/// The objective, and the precision of the search.
 #[derive(Clone, Debug, Default)]
 pub struct SloRequest {
-    /// Keys of the plan and their values.
+    /// Plan keys and their values.
     pub settings: Vec<(String, String)>,
-    /// Concurrent connections; `None` for those of the plan.
+    /// Concurrent connections; `None` for the plan's number.
     pub clients: Option<u32>,
-    /// When operations start; `None` for the schedule of the plan, or a constant one.
+    /// Schedule at offered rates. Default: the plan's schedule, or a constant one.
     pub schedule: Option<ScheduleKind>,
-    /// What must hold; no operation may fail unless it says how many may.
+    /// Required limits; no operation may fail unless they allow it.
     pub objectives: ObjectiveRequest,
-    /// Distance of neighbouring rates, as a share, above 0 and below 1.
+    /// Relative distance between neighbouring rates, above 0 and below 1.
     pub resolution: f64,
     /// Most runs.
     pub max_runs: u32,
-    /// A run in which the hypervisor took more than this share of the CPU time is made again.
+    /// A run in which the hypervisor took more than this share of the CPU time is repeated.
     pub max_steal_ratio: f64,
 }
 
-/// Share of the closed-loop rate that is offered first: surely sustained, and not far from the boundary.
+/// First offered rate, as a share of the closed-loop rate: surely sustained, and not far from the
+/// boundary.
 const START_RATIO: f64 = 0.5;
 
-/// No rate above this share of the closed-loop rate is tried: it would not be achieved.
+/// Highest offered rate, as a share of the closed-loop rate: higher ones would not be achieved.
 const MOST_RATIO: f64 = 1.5;
 
-/// At most one run is made again for each so many that are allowed: where the hypervisor always takes CPU time, that is
-/// the machine to be measured.
+/// One repeated run is allowed for each this many runs: on a machine that always loses CPU time to
+/// the hypervisor, that is the machine to measure.
 const SET_ASIDE_PART: usize = 2;
 
-/// The experiment that was asked for.
+/// Plans the experiment.
 ///
 /// # Errors
-/// A plan that is not valid, and objectives that are missing or contradict each other.
+/// The plan is invalid, or objectives are missing or contradict each other.
 pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
     let mut settings = request.settings.clone();
     let value = |name: &str| settings.iter().find(|(key, _)| key == name);
     let names_open = value("schedule.kind").is_some_and(|(_, kind)| kind != "closed");
     if names_open && value(RATE).is_none() {
-        // The search offers its own.
+        // Placeholder: the search offers its own rates.
         settings.push((RATE.to_owned(), "1".to_owned()));
     }
     let mut task = resolve(None, &settings, (None, None))?;
@@ -61,7 +62,7 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
         task.set_clients(clients)?;
     }
     if request.schedule == Some(ScheduleKind::Closed) {
-        let text = "an objective needs an offered rate, and a closed loop has none";
+        let text = "an objective needs an offered rate, but a closed loop has none";
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("use `--schedule constant`, `poisson` or `throttled`"));
     }
@@ -69,18 +70,15 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     let kind = request.schedule.map_or(planned, ScheduleKind::as_str);
     let delay =
         max_start_delay(&task.plan.schedule).filter(|_| kind != ScheduleKind::Throttled.as_str());
-    // The first run finds out how fast a closed loop is.
+    // The first run measures the rate of a closed loop.
     task.plan.schedule = Schedule::Closed {};
     task::check(&task.plan)?;
     let objectives = objectives(&request.objectives)?;
     let responses = &objectives.responses;
     let failed_ratio = Some(objectives.failed_ratio);
     let failed_ratio = failed_ratio.filter(|ratio| responses.is_empty() || *ratio > 0.0);
-    let question = format!(
-        "Which rate of `{}` keeps {}?",
-        task.plan.name,
-        in_words(responses, failed_ratio)
-    );
+    let question =
+        format!("Which rate of `{}` meets {}?", task.plan.name, in_words(responses, failed_ratio));
     let mut experiment = document(Verb::Slo, question, &task);
     let options = &mut experiment.options;
     let value = serde_json::to_value(&objectives).expect("it is plain data");
@@ -95,34 +93,30 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     Ok((experiment, task))
 }
 
-/// How late an arrival may start by a plan that has its own idea of it.
+/// The plan's limit for the start delay, if it is not the default.
 pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
     let own = schedule.max_start_delay();
     let own = own.filter(|delay| *delay != Schedule::DEFAULT_MAX_START_DELAY);
     own.map(|delay| delay.to_string())
 }
 
-/// What makes a run one at an offered rate.
+/// Settings of a run at an offered rate.
 fn offering(
     runner: &ExperimentRunner<'_>,
     rate_per_s: f64,
 ) -> Result<Vec<(&'static str, String)>, Error> {
     let delay: Option<String> = runner.value("max_start_delay")?;
-    let mut settings = vec![
-        ("schedule.kind", runner.value("schedule")?),
-        (RATE, rounded(rate_per_s)),
-    ];
+    let mut settings =
+        vec![("schedule.kind", runner.value("schedule")?), (RATE, rounded(rate_per_s))];
     settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
     Ok(settings)
 }
 
 fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
     if request.is_empty() {
-        return Err(
-            Error::new(Kind::BadInput, "there is no objective").with_hint(
-                "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
-            ),
-        );
+        return Err(Error::new(Kind::BadInput, "no objective is given").with_hint(
+            "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
+        ));
     }
     request.check()?;
     Ok(Objectives {
@@ -131,7 +125,7 @@ fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
     })
 }
 
-/// Searches and finds the answer.
+/// Searches and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let objectives: Objectives = runner.value("objectives")?;
     let closed = runner.measure(&[], &WhichPlan::Only, 0)?;
@@ -174,7 +168,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a run kept the objectives; one in which nothing succeeded did not.
+/// Whether a run met the objectives; a run without successes did not.
 fn judged(
     runner: &ExperimentRunner<'_>,
     rate_per_s: f64,

@@ -1,5 +1,5 @@
-//! `dyno run` of several workloads: each workload with each setting, in rounds, on servers that stay up from workload to
-//! workload.
+//! `dyno run` with several workloads: each workload with each setting, in rounds, on servers that
+//! stay up between workloads.
 
 use super::axes::{check_once, check_secrets, resolved, split};
 use super::points::{WhichPlan, changes_the_collection, point};
@@ -15,32 +15,32 @@ use dyno_record::experiment::{
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most characters of a name that is made of those of the workloads. These are ASCII.
+/// Most characters of a name made from the workload names, which are ASCII.
 const NAME_CHARACTERS: usize = 40;
 
-/// What is run, and how.
+/// Workloads and options of a suite.
 #[derive(Clone, Debug, Default)]
 pub struct SuiteRequest {
-    /// Name of the suite; `None` for one that is made of those of its workloads.
+    /// Name of the suite; `None` for a name made from its workloads.
     pub name: Option<String>,
     /// Built-in plans, or paths of plan and property files; at least one.
     pub workloads: Vec<String>,
-    /// Keys of the plans and their values; several values of one key are run side by side.
+    /// Plan keys and their values; several values of one key are run side by side.
     pub settings: Vec<(String, String)>,
     /// Runs of each workload with each setting.
     pub repeat: u32,
-    /// The time of which is told what share of the operations took less.
+    /// Time limit for reporting the share of faster operations.
     pub below: Option<Duration>,
-    /// Keys of the plan that an option of its own has set, with the name of the option.
+    /// Plan keys that have their own option, with the name of the option.
     pub set_by_options: Vec<(&'static str, &'static str)>,
-    /// Path of the embedded server, if it is named.
+    /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
 
-/// The experiment that was asked for, with all its points, and the tasks of the workloads.
+/// Plans the experiment with all its points, and the tasks of the workloads.
 ///
 /// # Errors
-/// Values that are not valid, two workloads of one name, more runs than anybody waits for, servers that are not here.
+/// Invalid values, two workloads with the same name, too many runs, or missing servers.
 pub fn plan(
     request: &SuiteRequest,
     resolve: Resolve<'_>,
@@ -58,8 +58,7 @@ pub fn plan(
     let mut tasks: Vec<(String, Task)> = Vec::new();
     for workload in &request.workloads {
         let task = resolve(Some(workload), &resolved, (None, rate_per_s))?;
-        axes.iter()
-            .try_for_each(|axis| check_secrets(axis, &task))?;
+        axes.iter().try_for_each(|axis| check_secrets(axis, &task))?;
         add(&mut tasks, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
@@ -67,10 +66,7 @@ pub fn plan(
     let mut experiment = document(Verb::Suite, question(&names, &axes), first);
     experiment.name = request.name.clone().unwrap_or_else(|| joined(&names));
     experiment.points = points(&tasks, &axes, request.repeat)?;
-    let workloads = Axis {
-        key: WORKLOAD.to_owned(),
-        values: names,
-    };
+    let workloads = Axis { key: WORKLOAD.to_owned(), values: names };
     experiment.axes = std::iter::once(workloads).chain(axes).collect();
     let options = &mut experiment.options;
     options.insert(PLANS.into(), recorded(&tasks));
@@ -87,26 +83,26 @@ pub fn plan(
     Ok((experiment, tasks.collect()))
 }
 
-/// Puts the task of one more workload, which has a name of its own, to the others.
+/// Adds a workload's task; its name must be new.
 pub(super) fn add(tasks: &mut Vec<(String, Task)>, task: Task) -> Result<(), Error> {
     let name = task.plan.name.clone();
     if tasks.iter().any(|(other, _)| *other == name) {
         let text = format!("two workloads have the name `{name}`");
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("give each once, and plans of your own a `name` of their own"));
+            .with_hint("give each workload once, and set a unique `name` in your own plans"));
     }
     tasks.push((name, task));
     Ok(())
 }
 
-/// The plans of all workloads by their names, as the document has them.
+/// The plans of all workloads by name, as in the document.
 pub(super) fn recorded(tasks: &[(String, Task)]) -> serde_json::Value {
     let plans = tasks.iter();
     let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
     plans.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// `a-b-c`, cut where it is too long for the name of a folder.
+/// `a-b-c`, shortened to fit into a folder name.
 pub(super) fn joined(names: &[String]) -> String {
     let mut text = names.join("-");
     text.truncate(NAME_CHARACTERS);
@@ -133,9 +129,9 @@ fn question(names: &[String], axes: &[Axis]) -> String {
     }
 }
 
-/// All runs. Workloads that leave the documents as they are come before those that insert or delete, so that documents are
-/// loaded as seldom as can be. Every other round has the settings in the opposite order, so that a drift of the machine
-/// meets all of them alike.
+/// All runs. Workloads that leave the documents unchanged come before workloads that insert or
+/// delete, to save loads. Every other round reverses the order of the settings, so that a drift of
+/// the machine affects all of them alike.
 fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Point>, Error> {
     let combinations = tasks.iter().map(|(name, task)| {
         let combinations = Combinations::of(axes, None, task);
@@ -149,10 +145,8 @@ fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Po
         return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
     }
     combinations.sort_by_key(|(_, task, _)| changes_the_collection(&task.plan));
-    let all: Vec<_> = combinations
-        .iter()
-        .map(|(name, _, combinations)| (*name, combinations.all()))
-        .collect();
+    let all: Vec<_> =
+        combinations.iter().map(|(name, _, combinations)| (*name, combinations.all())).collect();
     let settings = all.first().map_or(0, |(_, settings)| settings.len());
     let mut points = Vec::new();
     for repeat in 0..repeat {
@@ -170,7 +164,7 @@ fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Po
     Ok(points)
 }
 
-/// Runs what is left of the suite and finds the answer.
+/// Runs the rest of the suite and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let ran = runner.run_all();
     let found = dyno_results::suite::answer(&runner.document, runner.folder.path());
@@ -189,15 +183,10 @@ mod tests {
     use dyno_plan::resolve::resolve;
 
     fn tasks(names: &[&str]) -> Vec<(String, Task)> {
-        let environment = Environment {
-            home: crate::environment::ServerHome::Hosts,
-            ..Environment::default()
-        };
+        let environment =
+            Environment { home: crate::environment::ServerHome::Hosts, ..Environment::default() };
         let task = |name: &&str| {
-            let request = Request {
-                source: Some((*name).to_owned()),
-                ..Request::default()
-            };
+            let request = Request { source: Some((*name).to_owned()), ..Request::default() };
             let task = resolve(&request, &environment).unwrap();
             ((*name).to_owned(), task)
         };
@@ -214,10 +203,7 @@ mod tests {
 
     #[test]
     fn inserting_workloads_run_last_and_settings_reverse_by_round() {
-        let axes = [Axis {
-            key: "client.clients".into(),
-            values: vec!["1".into(), "2".into()],
-        }];
+        let axes = [Axis { key: "client.clients".into(), values: vec!["1".into(), "2".into()] }];
         let points = points(&tasks(&["d", "a", "e", "c"]), &axes, 2).unwrap();
         assert_eq!(
             order(&points, "client.clients").join(" "),

@@ -1,5 +1,5 @@
-//! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
-//! first the ones, then the others, unless their combinations are asked for.
+//! `dyno sweep`: every combination of the values of some keys, in random order. Client numbers and
+//! offered rates form two separate blocks, unless `--cross` combines them.
 
 use super::axes::{check_once, check_secrets, resolved, split};
 use super::points::{WhichPlan, point};
@@ -20,42 +20,42 @@ use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Most runs of a sweep: more take days.
+/// Most runs of a sweep: more would take days.
 pub(super) const MOST_RUNS: usize = 10_000;
 
-/// Key of the plan that says whether a rate is offered.
+/// Plan key that decides whether a rate is offered.
 const KIND: &str = "schedule.kind";
 
-/// What is swept, and how.
+/// Swept keys and options of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct SweepRequest {
-    /// Keys of the plan and their values; several values of one key, separated by commas, are swept.
+    /// Plan keys and their values; several values of one key, separated by commas, are swept.
     pub settings: Vec<(String, String)>,
-    /// Numbers of clients, as in `1,2,4` or `1..100 by 2x`.
+    /// Numbers of clients, such as `1,2,4` or `1..100 by 2x`.
     pub clients: Option<String>,
     /// Offered rates in operations per second, in the same form.
     pub rates: Option<String>,
-    /// Offer every rate with every number of clients, in place of a closed loop over the clients and an open loop over
-    /// the rates.
+    /// Offer every rate with every number of clients, instead of a closed loop over the clients and
+    /// an open loop over the rates.
     pub cross: bool,
-    /// The value that the others are compared with.
+    /// The value that others are compared with.
     pub base: Option<String>,
-    /// When operations start at an offered rate; `None` for the schedule of the plan, or a constant one.
+    /// Schedule at offered rates. Default: the plan's schedule, or a constant one.
     pub schedule: Option<ScheduleKind>,
     /// Runs of each point.
     pub repeat: u32,
     /// Whether the points are run in random order.
     pub is_random: bool,
-    /// Keys of the plan that an option of its own has set, with the name of the option.
+    /// Plan keys that have their own option, with the name of the option.
     pub set_by_options: Vec<(&'static str, &'static str)>,
-    /// Path of the embedded server, if it is named.
+    /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
 
-/// The experiment that was asked for, with all its points, and the task that they change.
+/// Plans the experiment with all its points, and the task that they change.
 ///
 /// # Errors
-/// Nothing or too much is swept, values that are not valid, servers that are not here.
+/// Nothing or too much is swept, a value is invalid, or a server is missing.
 pub fn plan(
     request: &SweepRequest,
     resolve: Resolve<'_>,
@@ -77,7 +77,7 @@ pub fn plan(
     let is_swept = |key: &str| axes.iter().any(|axis| axis.key == key);
     if is_swept(RATE) && is_swept(KIND) {
         let text =
-            format!("`{KIND}` is swept together with offered rates, and a closed loop has none");
+            format!("`{KIND}` is swept together with offered rates, but a closed loop has none");
         let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
@@ -90,26 +90,20 @@ pub fn plan(
     let embedded = request.embedded_server.as_deref();
     let resolved = resolved(fixed, &axes, embedded, environment)?;
     let task = task(request, &resolved, rate, resolve)?;
-    axes.iter()
-        .try_for_each(|axis| check_secrets(axis, &task))?;
+    axes.iter().try_for_each(|axis| check_secrets(axis, &task))?;
     let blocks: Vec<Combinations> = if has_blocks {
-        Block::ALL
-            .map(|block| Combinations::of(&axes, Some(block), &task))
-            .into()
+        Block::ALL.map(|block| Combinations::of(&axes, Some(block), &task)).into()
     } else {
         vec![Combinations::of(&axes, None, &task)]
     };
     let question = format!(
         "How does `{}` respond to {}?",
         task.plan.name,
-        axes.iter()
-            .map(in_words)
-            .collect::<Vec<_>>()
-            .join(if has_blocks {
-                ", and then to "
-            } else {
-                " and "
-            })
+        axes.iter().map(in_words).collect::<Vec<_>>().join(if has_blocks {
+            ", and then to "
+        } else {
+            " and "
+        })
     );
     let mut experiment = document(Verb::Sweep, question, &task);
     experiment.points = points(&blocks, request, &task)?;
@@ -117,10 +111,7 @@ pub fn plan(
     let options = &mut experiment.options;
     options.insert("repeat".into(), request.repeat.into());
     let is_random = request.is_random;
-    options.insert(
-        "order".into(),
-        if is_random { "random" } else { "given" }.into(),
-    );
+    options.insert("order".into(), if is_random { "random" } else { "given" }.into());
     if let Some(base) = base {
         let base = serde_json::to_value(base).expect("it is plain data");
         options.insert(BASE.into(), base);
@@ -128,13 +119,10 @@ pub fn plan(
     Ok((experiment, task))
 }
 
-/// The value that the others are compared with: the one that was named, else the first of the only setting that is swept.
+/// The comparison base: the given value, else the first value of the only swept setting.
 pub(super) fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, Error> {
     let swept = axes.iter().filter(|axis| axis.values.len() > 1);
-    let of = |axis: &Axis, value: &str| Base {
-        key: axis.key.clone(),
-        value: value.to_owned(),
-    };
+    let of = |axis: &Axis, value: &str| Base { key: axis.key.clone(), value: value.to_owned() };
     let Some(named) = named else {
         let settings: Vec<&Axis> = swept.filter(|axis| !is_load(&axis.key)).collect();
         return Ok(match settings.as_slice() {
@@ -155,22 +143,20 @@ pub(super) fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, E
     match meant.as_slice() {
         [only] => Ok(Some((*only).clone())),
         [] if values.is_empty() => {
-            let text = format!(
-                "`--base {named}` has nothing to be compared with: no key has several values"
-            );
+            let text = format!("cannot compare with `--base {named}`: no key has several values");
             Err(Error::new(Kind::BadInput, text)
                 .with_hint("give several values, such as `--set server.cache=1GiB,2GiB`"))
         }
         [] => {
-            let text = format!("`{named}` is not among the values that are swept");
+            let text = format!("`{named}` is not a swept value");
             let known: Vec<String> = values.iter().map(in_full).collect();
-            let hint = format!("the base is one of {}", known.join(", "));
+            let hint = format!("choose one of {}", known.join(", "));
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
         several => {
-            let text = format!("`{named}` is a value of several keys that are swept");
+            let text = format!("`{named}` is a value of several swept keys");
             let known: Vec<String> = several.iter().map(|base| in_full(base)).collect();
-            let hint = format!("give the key too: {}", known.join(" or "));
+            let hint = format!("add the key: {}", known.join(" or "));
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
     }
@@ -184,13 +170,13 @@ fn is_load(key: &str) -> bool {
     [CLIENTS, RATE].contains(&key)
 }
 
-/// Whether two texts are the same value; `1` and `1.0` are.
+/// Whether two texts are the same value, such as `1` and `1.0`.
 fn is_same(one: &str, other: &str) -> bool {
     let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
     one == other || numbers.is_some_and(|(one, other)| one == other)
 }
 
-/// What the points change; with an offered rate where rates are swept.
+/// The task that the points change, with an offered rate if rates are swept.
 fn task(
     request: &SweepRequest,
     fixed: &[(String, String)],
@@ -198,7 +184,7 @@ fn task(
     resolve: Resolve<'_>,
 ) -> Result<Task, Error> {
     let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
-    // A plan that has a random schedule keeps it unless another one is asked for.
+    // A random schedule in the plan stays unless another one is requested.
     resolve(None, fixed, (request.schedule, rate_per_s))
 }
 
@@ -216,28 +202,20 @@ fn in_words(axis: &Axis) -> String {
 
 fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Error> {
     let numbers = numbers
-        .or_fault(Kind::BadInput, || {
-            format!("the values of `{key}` are not valid")
-        })
+        .or_fault(Kind::BadInput, || format!("the values of `{key}` are not valid"))
         .with_hint("such as `1,2,4,8`, `10..50 by 10` or `100..8000 by 2x`")?;
-    Ok(Axis {
-        key: key.to_owned(),
-        values: numbers.iter().map(f64::to_string).collect(),
-    })
+    Ok(Axis { key: key.to_owned(), values: numbers.iter().map(f64::to_string).collect() })
 }
 
-/// Whether the closed loop and the open loop are blocks of their own: several numbers of clients and several rates,
-/// of which nobody asked for every combination.
+/// Whether the closed loop and the open loop form separate blocks: several numbers of clients and
+/// several rates without `--cross`.
 fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
-    let is_swept = |key: &str| {
-        let mut axes = axes.iter();
-        axes.any(|axis| axis.key == key && axis.values.len() > 1)
-    };
+    let is_swept = |key: &str| axes.iter().any(|axis| axis.key == key && axis.values.len() > 1);
     let has_both = is_swept(CLIENTS) && is_swept(RATE);
     if cross && !has_both {
-        let text = "`--cross` combines several numbers of clients with several rates, and they are not given";
+        let text = "`--cross` needs several numbers of clients and several rates";
         return Err(Error::new(Kind::BadInput, text).with_hint(
-            "give `--clients` and `--rates`, each with several values, or leave it out",
+            "give `--clients` and `--rates`, each with several values, or leave out `--cross`",
         ));
     }
     Ok(has_both && !cross)
@@ -246,10 +224,10 @@ fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
 /// The points of a block, or of a sweep without blocks.
 pub(super) struct Combinations {
     block: Option<Block>,
-    /// Settings of all of them.
+    /// Settings of all points.
     common: BTreeMap<String, String>,
     axes: Vec<Axis>,
-    /// What belongs to an offered rate.
+    /// Settings of an offered rate.
     schedule: Vec<(&'static str, String)>,
 }
 
@@ -276,13 +254,13 @@ impl Combinations {
         }
     }
 
-    /// Their number; of more than a sweep may have it is a larger one than that.
+    /// Number of points. Saturates when it exceeds the limit of a sweep.
     pub(super) fn count(&self) -> usize {
         let sizes = self.axes.iter().map(|axis| axis.values.len());
         sizes.fold(1, usize::saturating_mul)
     }
 
-    /// The settings of all of them.
+    /// Settings of each point.
     pub(super) fn all(&self) -> Vec<BTreeMap<String, String>> {
         let mut all = vec![self.common.clone()];
         for axis in &self.axes {
@@ -291,7 +269,7 @@ impl Combinations {
                 settings.insert(axis.key.clone(), value.clone());
                 if axis.key == RATE {
                     for (key, text) in &self.schedule {
-                        // What is swept itself stays.
+                        // A swept setting stays.
                         let setting = settings.entry((*key).to_owned());
                         setting.or_insert_with(|| text.clone());
                     }
@@ -307,8 +285,8 @@ impl Combinations {
     }
 }
 
-/// Connections for the offered rates. An arrival that finds none free waits for one, which is no time of the server: so
-/// it is the largest of the numbers that are swept, or that of the plan where it is larger.
+/// Connections for the offered rates: the largest swept number, or the plan's if it is larger. An
+/// arrival without a free connection would wait, which is not server time.
 fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
     let swept = axes.iter().filter(|axis| axis.key == CLIENTS);
     let swept = swept.flat_map(|axis| &axis.values);
@@ -316,8 +294,8 @@ fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
     numbers.fold(task.plan.client.clients, u32::max)
 }
 
-/// All combinations, as often as asked for. Each round has all of them once, block by block, in an order of its own, so
-/// that a drift is spread over all points of a block alike.
+/// All combinations, repeated as requested. Each round contains all of them once, block by block,
+/// in its own order, so that a drift affects all points of a block alike.
 fn points(
     blocks: &[Combinations],
     request: &SweepRequest,
@@ -348,14 +326,14 @@ fn points(
     Ok(points)
 }
 
-/// Runs what is left of the sweep and finds the answer.
+/// Runs the rest of the sweep and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let ran = runner.run_all();
     let answered = answer(runner);
     ran.and(answered)
 }
 
-/// What can be said of the points that were run; also of some of them after an interruption.
+/// Computes the answer from the measured points, also after an interruption.
 fn answer(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let windows = runner.windows()?;
     let seed = runner.seed();

@@ -1,4 +1,5 @@
-//! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
+//! `dyno tune`: searches for settings that improve a server at its work, by comparing runs in
+//! pairs.
 
 pub(super) mod across;
 mod baseline;
@@ -36,48 +37,50 @@ use dyno_record::quantity::Quantity;
 use knobs::{Facts, WANTED};
 use std::time::Duration;
 
-/// Share of the operations that may fail unless one is given, where the plan tolerates none: a few fail on any bench.
+/// Default share of failed operations that is allowed if the plan tolerates none: a few fail on any
+/// bench.
 const FAILED_RATIO: f64 = 0.001;
 
-/// Comparisons of a search whose runs take longer than the time allows.
+/// Comparisons of a search with runs that are too long for its time.
 const LEAST_TRIALS: u32 = 4;
 
-/// What is searched for.
+/// Options of a search.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
-    /// The workloads of which each is searched for as well.
+    /// Further workloads, each with its own search.
     pub across: Vec<String>,
-    /// Keys of the plan and their values.
+    /// Plan keys and their values.
     pub settings: Vec<(String, String)>,
-    /// What is to become better.
+    /// Figure to improve.
     pub goal: TuneGoal,
-    /// Offered rate; the goals other than [`TuneGoal::Rate`] need one.
+    /// Offered rate; required by the goals other than [`TuneGoal::Rate`].
     pub rate: Option<f64>,
-    /// When operations start; `None` for the schedule of the plan, or a constant one.
+    /// Schedule at the offered rate. Default: the plan's schedule, or a constant one.
     pub schedule: Option<ScheduleKind>,
-    /// Concurrent connections; `None` for those of the plan.
+    /// Concurrent connections; `None` for the plan's number.
     pub clients: Option<u32>,
-    /// What must hold with any setting; as many operations may fail as the plan tolerates, or a few, unless it says how many may.
+    /// Limits for every setting. Default for failed operations: the plan's tolerance, or a few.
     pub objectives: ObjectiveRequest,
     /// Time for all runs.
     pub budget: Duration,
     /// Groups, files, and parameters with their values; empty for all groups.
     pub knobs: Vec<String>,
-    /// What may be changed besides parameters of running servers.
+    /// Allowed changes besides parameters of running servers.
     pub allowed: Allowed,
-    /// Gain that is of no interest, as a share, above 0 and below 1.
+    /// Smallest gain of interest, as a share, above 0 and below 1.
     pub margin: f64,
     /// A pair in which the hypervisor took more than this share of the CPU time does not count.
     pub max_steal_ratio: f64,
-    /// Start of all that is drawn at random; `None` for that of the plan.
+    /// Seed of random choices; `None` for the plan's seed.
     pub seed: Option<u64>,
 }
 
-/// The experiment that was asked for, and the tasks of its workloads.
+/// Plans the experiment and resolves the tasks of its workloads.
 ///
 /// # Errors
-/// A plan that is not valid, as it is or with a value of a knob, two workloads of one name, knobs that cannot be turned, a goal
-/// without its rate, limits that contradict each other or the goal, and a time that is too short.
+/// A plan is invalid, as it is or with a knob value, two workloads have the same name, a knob
+/// cannot be changed, the goal lacks its rate, limits contradict each other or the goal, or the
+/// time is too short.
 pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
     let offered = offered(request)?;
     check_limits(request)?;
@@ -126,14 +129,8 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     };
     budget::check(request.budget.as_secs_f64(), &tasks)?;
     let kept = &mut experiment.options;
-    kept.insert(
-        TUNE.into(),
-        serde_json::to_value(options(first)).expect("it is plain data"),
-    );
-    kept.insert(
-        WANTED.into(),
-        serde_json::to_value(&wanted).expect("it is plain data"),
-    );
+    kept.insert(TUNE.into(), serde_json::to_value(options(first)).expect("it is plain data"));
+    kept.insert(WANTED.into(), serde_json::to_value(&wanted).expect("it is plain data"));
     if let [(_, task)] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
     }
@@ -143,30 +140,30 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     Ok((experiment, tasks.collect()))
 }
 
-/// Refuses a goal that the schedule of a plan has no meaning for.
+/// Refuses a goal that does not fit the plan's schedule.
 fn check_schedule(goal: TuneGoal, task: &Task) -> Result<(), Error> {
     let is_closed = matches!(task.plan.schedule, Schedule::Closed {});
     if goal != TuneGoal::Rate || is_closed {
         return Ok(());
     }
     let text = format!(
-        "the goal `rate` needs a closed loop, and the plan of `{}` offers a rate",
+        "the goal `rate` needs a closed loop, but the plan of `{}` offers a rate",
         task.plan.name
     );
     Err(Error::new(Kind::BadInput, text)
         .with_hint("give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`"))
 }
 
-/// The rate at which the goal is looked at.
+/// Schedule and offered rate of the goal.
 fn offered(request: &TuneRequest) -> Result<(Option<ScheduleKind>, Option<f64>), Error> {
     let refuse = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     match (request.goal, request.rate) {
         (TuneGoal::Rate, Some(_)) => refuse(
-            "`--rate` offers a rate, and the goal `rate` is to reach the highest one",
+            "the goal `rate` does not accept `--rate`: it searches for the highest one",
             "give `--goal p99` or `--goal cpu`",
         ),
         (TuneGoal::P99 | TuneGoal::Cpu, None) => refuse(
-            "this goal needs the rate at which it is looked at: at another rate it is another one",
+            "`--goal p99` and `--goal cpu` require `--rate`",
             "give `--rate`, such as `--rate 5k`",
         ),
         (TuneGoal::Rate, None) => Ok((request.schedule, None)),
@@ -181,7 +178,7 @@ fn offered(request: &TuneRequest) -> Result<(Option<ScheduleKind>, Option<f64>),
 fn check_limits(request: &TuneRequest) -> Result<(), Error> {
     let mut responses = request.objectives.responses.iter();
     if request.goal == TuneGoal::P99 && responses.any(|one| one.statistic == "p99") {
-        let text = "`--p99` is a limit, and here the p99 is the goal";
+        let text = "`--p99` sets a limit, but the p99 is the goal";
         return Err(
             Error::new(Kind::BadInput, text).with_hint("leave out `--p99`, or give `--goal rate`")
         );
@@ -189,7 +186,7 @@ fn check_limits(request: &TuneRequest) -> Result<(), Error> {
     request.objectives.check()
 }
 
-/// Share of the operations that may fail with any setting.
+/// Share of operations that may fail with any setting.
 fn failed_ratio(request: &TuneRequest, task: &Task) -> f64 {
     let tolerated = task.plan.client.tolerated_error_ratio;
     let given = request.objectives.failed_ratio;
@@ -211,7 +208,7 @@ fn in_words(request: &TuneRequest) -> String {
     format!("{goal} with {limits}")
 }
 
-/// Searches and confirms: for one workload, or for each of several and over all of them.
+/// Searches and confirms: for one workload, or for each of several and across all of them.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     runner.check_undone()?;
     begin(runner)?;
@@ -232,7 +229,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         if !is_begun {
             tell_noise(runner, &name, options, progress.noise_ratio());
         }
-        // What the agents of a fleet tell of a run that was ended is not complete.
+        // A fleet's agents do not report everything about a run that was ended.
         let may_end_if_slow = runner.context.source.is_none();
         let mut limits = baseline::limits(
             options,
@@ -248,7 +245,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         options.may_stall = Some(limits.may_stall);
         if limits.may_stall && !is_begun {
             runner.context.warning(format!(
-                "`{name}`: the server stalls without any change, so that no run is ended because it stalls"
+                "`{name}`: the server stalls with its current settings; stalls will not end runs early"
             ));
         }
         limits_of_each.push(limits);
@@ -258,35 +255,21 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let mut progress = AcrossProgress::new(searches);
     loop {
         let is_new = runner.document.points.len() <= number;
-        keep_to_time(
-            runner,
-            &mut of_each,
-            &mut progress,
-            is_new.then_some(&clock),
-        )?;
-        let (
-            workload,
-            TuneNext::Run {
-                keys,
-                is_tried,
-                may_end_early,
-                on_new_servers,
-            },
-        ) = progress.next_run()
+        keep_to_time(runner, &mut of_each, &mut progress, is_new.then_some(&clock))?;
+        let (workload, TuneNext::Run { keys, is_tried, may_end_early, on_new_servers }) =
+            progress.next_run()
         else {
             break;
         };
         let which = &plans[workload];
-        let keys: Vec<(&str, String)> = keys
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.clone()))
-            .collect();
+        let keys: Vec<(&str, String)> =
+            keys.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         if on_new_servers && is_new && !runner.is_remote() {
             runner.close()?;
         }
         let made = runner.document.points.get(number);
         let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
-        // Those that others are compared with are changes as well, unless they are what was there before.
+        // The compared settings are also changes, unless they are the original ones.
         let outcome = if is_tried || !keys.is_empty() {
             let limits = limits_of_each[workload].clone();
             let clients = runner.task(which).plan.client.clients;
@@ -308,15 +291,13 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         };
         let taken = match &outcome {
             Ok(figures) => progress.take(RunOutcome::Measured(figures)),
-            Err(Failure::Harm {
-                reason,
-                stolen_ratio,
-                server_ended,
-            }) => progress.take(RunOutcome::Harmful {
-                reason,
-                stolen_ratio: *stolen_ratio,
-                server_ended: *server_ended,
-            }),
+            Err(Failure::Harm { reason, stolen_ratio, server_ended }) => {
+                progress.take(RunOutcome::Harmful {
+                    reason,
+                    stolen_ratio: *stolen_ratio,
+                    server_ended: *server_ended,
+                })
+            }
             Err(Failure::Refused { reason, key }) => {
                 progress.take(RunOutcome::Refused { reason, key })
             }
@@ -341,24 +322,25 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells what can be seen by the runs before any change, while there is time to give another budget.
+/// Shows which gains the runs before any change can detect, while the budget can still be changed.
 fn tell_noise(runner: &ExperimentRunner<'_>, name: &str, options: &TuneOptions, noise_ratio: f64) {
     let pairs = options.max_pairs.unwrap_or(LEAST_PAIRS as u32);
     let visible = visible_ratio(noise_ratio, pairs);
     let text = format!(
-        "`{name}`: a run varies by {}, so that {pairs} pairs show gains from about {} on",
+        "`{name}`: runs vary by {}, so {pairs} pairs can detect gains of about {} or more",
         Quantity::ratio(noise_ratio),
         Quantity::ratio(visible)
     );
     match visible <= options.margin_ratio {
         true => runner.context.note(text),
         false => runner.context.warning(format!(
-            "{text}: more than `--margin`; a longer `--budget` or `--duration` or a quieter machine would show smaller ones"
+            "{text}, which exceeds `--margin`; use a longer `--budget` or `--duration` or a quieter machine to detect smaller gains"
         )),
     }
 }
 
-/// Takes out, before the first run, the knobs that the programs of the servers are known not to have, and tells which are left out.
+/// Removes, before the first run, knobs that the server programs are known not to have, and notes
+/// them.
 fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let mut of_each = across::options(runner)?;
     if of_each.iter().all(|options| options.knobs.is_some()) {
@@ -381,8 +363,9 @@ fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     across::keep_options(runner, &of_each)
 }
 
-/// Ends a search when its part of the time is over, and lets each candidate for its answer have the time that is left to it. Both
-/// are kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
+/// Ends a search when its time is over, and limits the confirmation of each candidate to the
+/// remaining time. Both decisions are recorded, so that a resumed search takes the same course;
+/// known runs have no clock.
 fn keep_to_time(
     runner: &mut ExperimentRunner<'_>,
     of_each: &mut [TuneOptions],
@@ -395,7 +378,7 @@ fn keep_to_time(
     let Some((workload, search)) = progress.search() else {
         return Ok(());
     };
-    // What the searches before have left of their time is for those that follow.
+    // Time that earlier searches did not use is left to the later ones.
     let end_s: f64 = shares_s[..=workload].iter().sum();
     let options = &mut of_each[workload];
     let mut is_changed = false;
@@ -415,13 +398,11 @@ fn keep_to_time(
             let start_s = options.start_s.filter(|_| !runner.is_remote());
             let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
             let left_s = end_s - clock.spent_s();
-            // Where an older record has one number for all candidates, those before had it.
+            // An older record has one number for all candidates, including the earlier ones.
             let before = options.confirmation_pairs.last().copied();
             let before = before.or(options.max_pairs).unwrap_or(LEAST_PAIRS as u32);
             options.confirmation_pairs.resize(next.before, before);
-            options
-                .confirmation_pairs
-                .push(next.pairs_in(left_s, pair_s));
+            options.confirmation_pairs.push(next.pairs_in(left_s, pair_s));
             is_changed = true;
         }
         let of_each = &options.confirmation_pairs;
@@ -439,8 +420,9 @@ fn unusable(text: String) -> Error {
     Error::new(Kind::Environment, text)
 }
 
-/// The options of each search with what the first runs have shown: which knobs the servers have and where they stand, and how long
-/// a run takes. What is settled stays, also when the search goes on later.
+/// Completes the options of each search from the first runs: the servers' knobs with their current
+/// values, and the time of a run. Options that are complete stay, also when the search is resumed
+/// later.
 fn resolved(
     runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
@@ -458,7 +440,8 @@ fn resolved(
     for (which, first) in plans.iter().zip(first) {
         let run_s = &first.run_s;
         let planned = budget::planned_run_s(runner.task(which));
-        // The first run starts the servers and loads the documents, as each does that needs another start.
+        // The first run starts the servers and loads the documents, like each run that needs a
+        // restart.
         let found_s = if needs_start {
             run_s.first().copied()
         } else {
@@ -489,16 +472,8 @@ fn resolved(
         }
     }
     across::keep_options(runner, &of_each)?;
-    let noun = if trials == 1 {
-        "comparison"
-    } else {
-        "comparisons"
-    };
-    let of_each_workload = if plans.len() > 1 {
-        ", for each workload"
-    } else {
-        ""
-    };
+    let noun = if trials == 1 { "comparison" } else { "comparisons" };
+    let of_each_workload = if plans.len() > 1 { ", for each workload" } else { "" };
     runner.context.note(format!(
         "a run takes {run_s}: up to {trials} {noun}, then confirmations of {}{of_each_workload}",
         budget::pairs_in_words(pairs)
@@ -506,8 +481,8 @@ fn resolved(
     Ok(of_each)
 }
 
-/// The knobs that the servers of all plans and their machine have, for each plan with its own defaults and with the same values,
-/// and whether one of them needs another start.
+/// The knobs that the servers of all plans and their machine have, with the same values and each
+/// plan's own defaults, and whether any of them needs a restart.
 fn knobs_of_each(
     runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
@@ -529,12 +504,7 @@ fn knobs_of_each(
         servers = servers.max(topology.map_or(1, |one| one.data_servers()));
     }
     let memory_bytes = dyno_observe::environment::capture(None).memory_bytes;
-    let unfit = knobs::fit_caches(
-        &mut wanted,
-        &caches,
-        servers,
-        memory_bytes.unwrap_or_default(),
-    );
+    let unfit = knobs::fit_caches(&mut wanted, &caches, servers, memory_bytes.unwrap_or_default());
     left_out.extend(unfit);
     let parameters = wanted.iter().filter_map(Knob::reported_parameter);
     let parameters: Vec<String> = parameters.map(str::to_owned).collect();
@@ -563,7 +533,7 @@ fn knobs_of_each(
     all_left_out.extend(left_out);
     let all: Vec<Knob> = resolved.iter().map(|(knob, _)| knob.clone()).collect();
     knobs::check_some(&all, all_left_out)?;
-    // All values are known now, and each plan begins with its own.
+    // All values are known now; each plan starts with its own.
     let of_each = plans.iter().zip(&found).zip(&caches);
     let of_each = of_each.map(|((which, found), cache)| {
         let mut own = all.clone();
@@ -574,15 +544,13 @@ fn knobs_of_each(
         }
         let files = resolved.iter().map(|(_, files)| files.clone());
         let recorded = own.into_iter().zip(files);
-        recorded
-            .map(|(knob, files)| knobs::recorded(knob, files))
-            .collect()
+        recorded.map(|(knob, files)| knobs::recorded(knob, files)).collect()
     });
     let of_each: Vec<Vec<record::Knob>> = of_each.collect();
     Ok((of_each, all.iter().any(Knob::needs_start)))
 }
 
-/// The pairs of a confirmation as `dyno ab` compares them, what was before as A.
+/// The confirmation pairs, compared as by `dyno ab`, with the original settings as A.
 fn compared(
     runner: &ExperimentRunner<'_>,
     confirmed: &[[usize; 2]],
@@ -611,19 +579,11 @@ fn compared(
         TuneGoal::P99 | TuneGoal::Cpu => Deciding::P99,
     };
     let seeded = Resampling::seeded(options.seed);
-    let found = analyze(
-        &pairs(&part, &windows, &[]),
-        deciding,
-        options.margin_ratio,
-        seeded,
-    );
+    let found = analyze(&pairs(&part, &windows, &[]), deciding, options.margin_ratio, seeded);
     Ok(found.map(|answer| {
         let answer = explained(answer, &part);
-        // What explains a difference is found for the figure that decides, and this one has none of its own.
+        // The explanation concerns the deciding figure, which is not the CPU time.
         let explanation = answer.explanation.clone();
-        AbAnswer {
-            explanation: explanation.filter(|_| options.goal != TuneGoal::Cpu),
-            ..answer
-        }
+        AbAnswer { explanation: explanation.filter(|_| options.goal != TuneGoal::Cpu), ..answer }
     }))
 }

@@ -1,4 +1,5 @@
-//! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
+//! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the
+//! best rate.
 
 use super::points::WhichPlan;
 use super::request::{Resolve, document, refuse_think_time};
@@ -15,29 +16,29 @@ use dyno_record::model::CaveatKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Name of the option that holds the most clients that are tried.
+/// Name of the option with the largest number of clients.
 pub(super) const MAX_CLIENTS: &str = "max_clients";
 
-/// How the highest rate is searched for.
+/// Options of the search for the highest rate.
 #[derive(Clone, Debug, Default)]
 pub struct XmaxRequest {
-    /// Keys of the plan and their values.
+    /// Plan keys and their values.
     pub settings: Vec<(String, String)>,
-    /// Most clients that are tried.
+    /// Largest number of clients to try.
     pub max_clients: u32,
     /// Runs with the best number of clients, after it was found.
     pub repeat: u32,
 }
 
-/// The experiment that was asked for.
+/// Plans the experiment.
 ///
 /// # Errors
-/// A plan that is not valid, or offers a rate.
+/// The plan is invalid, or offers a rate.
 pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
     let settings = &request.settings;
     let task = resolve(None, settings, (None, None))?;
     if task.plan.schedule != (Schedule::Closed {}) {
-        let text = "the plan offers a rate, but the highest one is searched with a closed loop";
+        let text = "the plan offers a rate, but the search for the highest one needs a closed loop";
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
     }
@@ -47,12 +48,10 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
             "`--set {CLIENTS}` cannot be given here: the search varies the number of clients"
         );
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("`--max-clients` limits it; `dyno sweep` takes given numbers"));
+            .with_hint("limit it with `--max-clients`, or give numbers to `dyno sweep`"));
     }
-    let question = format!(
-        "How many operations of `{}` per second can it take?",
-        task.plan.name
-    );
+    let question =
+        format!("How many operations of `{}` per second can the server sustain?", task.plan.name);
     let mut experiment = document(Verb::Xmax, question, &task);
     let options = &mut experiment.options;
     options.insert(MAX_CLIENTS.into(), request.max_clients.into());
@@ -60,7 +59,7 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     Ok((experiment, task))
 }
 
-/// Searches, confirms, and finds the answer.
+/// Searches, confirms, and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let repeats = runner.option("repeat");
     let defaults = ClientsSettings::default();
@@ -68,7 +67,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         start_clients: runner.least_clients()?,
         max_clients: runner.option(MAX_CLIENTS),
         repeats,
-        // The limit is one of the search; what was asked for comes on top.
+        // The default limit applies to the search; requested repetitions come on top.
         max_measurements: defaults.max_measurements + repeats,
         ..defaults
     });
@@ -78,7 +77,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
             ClientsStep::Done(result) => break result,
             ClientsStep::Measure { clients } => {
                 let settings = [(CLIENTS, clients.to_string())];
-                // More clients may be too many; of none that succeeds nothing follows.
+                // Too many clients end the search, but a first run without successes is an error.
                 let figures = match number {
                     0 => Some(runner.measure(&settings, &WhichPlan::Only, number)?),
                     _ => runner.probe(&settings, number)?,
@@ -91,15 +90,15 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let best = best_runs(runner, result.clients);
     let reasons = generator_bound(runner, &result, &best)?;
     let figures: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
-    let points = runner.document.points.iter();
-    let all: Vec<Figures> = points.filter_map(|point| point.figures.clone()).collect();
+    let all: Vec<Figures> =
+        runner.document.points.iter().filter_map(|point| point.figures.clone()).collect();
     let all: Vec<&Figures> = all.iter().collect();
     let answer_with = |confirmations: &[Confirmation]| {
         let (result, reasons) = (result.clone(), reasons.clone());
         let found = answer(result, &figures, &all, reasons, confirmations.to_vec());
         Answer::Xmax(Box::new(found))
     };
-    // What the search has found is not lost with a confirmation that fails.
+    // A failed confirmation must not lose the result of the search.
     runner.document.answer = Some(answer_with(&[]));
     runner.save()?;
     if reasons.is_empty() {
@@ -111,14 +110,16 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
 /// The closed-loop runs with this many clients: directory and figures.
 fn best_runs(runner: &ExperimentRunner<'_>, clients: u32) -> Vec<(String, Figures)> {
     let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
-    let points = runner.document.points.iter();
-    points
+    runner
+        .document
+        .points
+        .iter()
         .filter(|point| point.settings == settings)
         .filter_map(|point| Some((point.directory.clone(), point.figures.clone()?)))
         .collect()
 }
 
-/// Why the maximum is not that of the server.
+/// Reasons why the maximum may be the load generator's limit.
 fn generator_bound(
     runner: &ExperimentRunner<'_>,
     result: &ClientsResult,
@@ -141,9 +142,10 @@ fn generator_bound(
     )];
     for directory in bound {
         let run = dyno_results::run::open(&runner.folder.path().join(directory))?;
-        let caveats = run.document.caveats.into_iter();
         reasons.extend(
-            caveats
+            run.document
+                .caveats
+                .into_iter()
                 .filter(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
                 .map(|caveat| {
                     statement!("caveat-of-run", run = directory, caveat = caveat.statement)
@@ -153,7 +155,7 @@ fn generator_bound(
     Ok(reasons)
 }
 
-/// Offers less and less until the server keeps up, and keeps the answer up to date.
+/// Offers lower and lower rates until the server keeps up, and updates the answer.
 fn confirm(
     runner: &mut ExperimentRunner<'_>,
     result: &ClientsResult,
@@ -163,7 +165,8 @@ fn confirm(
     let mut confirmations = Vec::new();
     for (step, ratio) in CONFIRMATION_RATIOS.into_iter().enumerate() {
         let offered = (result.rate_per_s * ratio).max(1.0).floor();
-        // Twice the clients, so that a server that keeps up is not held back by the number of connections.
+        // Twice the clients, so that the number of connections does not hold back a server that
+        // keeps up.
         let clients = result.clients.saturating_mul(2).max(2);
         let settings = [
             (CLIENTS, clients.to_string()),
@@ -176,10 +179,7 @@ fn confirm(
         });
         runner.document.answer = Some(answer_with(&confirmations));
         runner.save()?;
-        if confirmations
-            .last()
-            .is_some_and(|last: &Confirmation| last.kept)
-        {
+        if confirmations.last().is_some_and(|last: &Confirmation| last.kept) {
             break;
         }
     }

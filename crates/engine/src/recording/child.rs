@@ -1,4 +1,4 @@
-//! The end of a program that was started for a trace.
+//! Ends a program that was started for a trace.
 
 use crate::error::{Error, Kind, OrFault};
 use nix::sys::signal::{Signal, kill};
@@ -6,24 +6,23 @@ use nix::unistd::Pid;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Time that it has to end after it was asked to.
+/// Time to end after the request.
 const END_LIMIT: Duration = Duration::from_secs(30);
-/// How often it is looked at while it ends.
+/// Interval between checks while it ends.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A program that runs. It does not outlive this.
+/// A running program. Dropping this ends it.
 #[derive(Debug)]
 pub struct Program(pub Child);
 
 impl Program {
     /// Its status, once it has ended.
     pub fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.0
-            .try_wait()
-            .or_fault(Kind::Environment, || "cannot wait for the program")
+        self.0.try_wait().or_fault(Kind::Environment, || "cannot wait for the program")
     }
 
-    /// Asks it to end, as Ctrl-C does, and ends it if it does not; `meanwhile` is called all the time.
+    /// Asks the program to end, as Ctrl-C does, and kills it after a limit; calls `meanwhile` while
+    /// waiting.
     pub fn end(&mut self, mut meanwhile: impl FnMut()) -> Result<ExitStatus, Error> {
         let asked = Instant::now();
         let _ = kill(self.number(), Signal::SIGINT);
@@ -35,9 +34,7 @@ impl Program {
             std::thread::sleep(LOOK);
         }
         let _ = self.0.kill();
-        self.0
-            .wait()
-            .or_fault(Kind::Environment, || "cannot wait for the program")
+        self.0.wait().or_fault(Kind::Environment, || "cannot wait for the program")
     }
 
     fn number(&self) -> Pid {
@@ -47,7 +44,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // After an error it may still run, and nobody waits for it any more.
+        // After an error it may still run without a waiting parent.
         if matches!(self.0.try_wait(), Ok(None)) {
             let _ = self.end(|| ());
         }

@@ -1,19 +1,20 @@
-//! What the files of a server hold: asked from the server where it tells, and known by their names otherwise.
+//! Roles of server files: reported by the server if possible, otherwise recognized by name.
 
 use bson::{Document, doc};
 use dyno_load::connect::{Control, ControlError};
 use dyno_record::io_trace::document::{FileEntry, FileKind, FileRole};
 use std::collections::BTreeMap;
 
-/// Most collections that are asked about: a server with more of them answers for minutes.
+/// Most collections to query: a server with more would take minutes to answer.
 const MOST_COLLECTIONS: usize = 500;
 
-/// Files of collections and indexes as a server names them, without folder and ending.
+/// Roles of table files, by the name that the server gives them, without folder and extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables(BTreeMap<String, FileRole>);
 
 impl Tables {
-    /// Asks a server for the tables of all its collections. A server that does not tell gives none.
+    /// Queries a server for the tables of all its collections. Empty if the server does not report
+    /// them.
     pub fn ask(control: &mut Control) -> Result<Tables, ControlError> {
         let mut tables = Tables::default();
         let command = doc! { "listDatabases": 1, "nameOnly": true };
@@ -31,7 +32,7 @@ impl Tables {
                     return Ok(tables);
                 }
                 left -= 1;
-                // A view has no statistics, and one collection that cannot be asked about hides no other.
+                // Views have no statistics; an error of one collection must not hide the others.
                 let command = doc! { "collStats": &collection };
                 if let Ok(statistics) = control.run(&database, command) {
                     tables.add(&format!("{database}.{collection}"), &statistics);
@@ -41,17 +42,16 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Takes the tables of another server too.
+    /// Adds the tables of another server.
     pub fn join(&mut self, other: Tables) {
         self.0.extend(other.0);
     }
 
-    /// Notes what the statistics of one collection tell.
+    /// Adds the tables in the statistics of one collection.
     fn add(&mut self, namespace: &str, statistics: &Document) {
         let uri = |of: Option<&Document>| {
             let text = of?.get_str("uri").ok()?;
-            text.rsplit_once("table:")
-                .map(|(_, table)| table.to_owned())
+            text.rsplit_once("table:").map(|(_, table)| table.to_owned())
         };
         let whole = |name: &str| statistics.get_document(name).ok();
         if let Some(table) = uri(whole("wiredTiger")) {
@@ -66,7 +66,7 @@ impl Tables {
         }
     }
 
-    /// Says of each file what it holds, as far as that is known.
+    /// Sets the known roles of files.
     pub fn name(&self, files: &mut [FileEntry]) {
         for file in files {
             let found = self.of(&file.name).or_else(|| by_name(&file.name));
@@ -76,7 +76,7 @@ impl Tables {
         }
     }
 
-    /// With a folder for each database the name of a table has one too.
+    /// With one folder per database, table names include it.
     fn of(&self, path: &str) -> Option<FileRole> {
         let table = path.strip_suffix(".wt")?;
         let is_end = |name: &&String| {
@@ -84,15 +84,11 @@ impl Tables {
                 .strip_suffix(name.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
         };
-        self.0
-            .keys()
-            .find(is_end)
-            .and_then(|name| self.0.get(name))
-            .cloned()
+        self.0.keys().find(is_end).and_then(|name| self.0.get(name)).cloned()
     }
 }
 
-/// The command as a secondary takes it, too: it reads only for those who say that they want that.
+/// Allows a read command on a secondary, which otherwise refuses it.
 fn for_reads(control: &Control, mut command: Document) -> Document {
     if control.hello().secondary {
         command.insert("$readPreference", doc! { "mode": "secondaryPreferred" });
@@ -102,10 +98,7 @@ fn for_reads(control: &Control, mut command: Document) -> Document {
 
 /// Values of `name` in a list of documents.
 fn names(answer: &Document, list: &str) -> Vec<String> {
-    let items = answer
-        .get_array(list)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let items = answer.get_array(list).map(Vec::as_slice).unwrap_or_default();
     let name = |item: &bson::Bson| item.as_document()?.get_str("name").ok().map(str::to_owned);
     items.iter().filter_map(name).collect()
 }
@@ -119,32 +112,23 @@ fn role(kind: FileKind, namespace: Option<&str>, index: Option<&str>) -> FileRol
     }
 }
 
-/// What is known by name alone: WiredTiger's own files, and the tables that the embedded server has for all its
-/// collections together.
+/// Roles known by file name: WiredTiger's own files, and the tables that the embedded server shares
+/// between all collections.
 pub fn by_name(path: &str) -> Option<FileRole> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let with_words = |kind, words: &str| FileRole {
-        words: Some(words.to_owned()),
-        ..role(kind, None, None)
-    };
+    let with_words =
+        |kind, words: &str| FileRole { words: Some(words.to_owned()), ..role(kind, None, None) };
     if name.starts_with("WiredTigerLog.") || name.starts_with("WiredTigerPreplog.") {
-        return Some(with_words(
-            FileKind::Journal,
-            "write-ahead log of WiredTiger",
-        ));
+        return Some(with_words(FileKind::Journal, "write-ahead log of WiredTiger"));
     }
     if path.contains("/diagnostic.data/metrics.") {
-        return Some(with_words(
-            FileKind::Other,
-            "what the server notes about itself (FTDC)",
-        ));
+        return Some(with_words(FileKind::Other, "diagnostic data of the server (FTDC)"));
     }
     let table = name.strip_suffix(".wt")?;
     Some(match table {
-        "WiredTigerHS" => with_words(
-            FileKind::Other,
-            "older versions of documents and index entries",
-        ),
+        "WiredTigerHS" => {
+            with_words(FileKind::Other, "older versions of documents and index entries")
+        }
         "WiredTiger" => with_words(FileKind::Other, "metadata of WiredTiger"),
         "_mdb_catalog" => with_words(FileKind::Other, "catalogue of collections and indexes"),
         "sizeStorer" => with_words(FileKind::Other, "counts and sizes of collections"),
@@ -198,23 +182,17 @@ mod tests {
 
     #[test]
     fn file_roles_come_from_the_server() {
-        let mut files = [
-            file("/data/collection-7-123.wt"),
-            file("/data/index-8-123.wt"),
-        ];
+        let mut files = [file("/data/collection-7-123.wt"), file("/data/index-8-123.wt")];
         shop().name(&mut files);
-        let collection = files[0].role.as_ref().expect("it is told");
+        let collection = files[0].role.as_ref().expect("it is reported");
         assert_eq!(collection.namespace.as_deref(), Some("shop.orders"));
         assert_eq!(collection.kind, FileKind::Collection);
-        let index = files[1].role.as_ref().expect("it is told");
-        assert_eq!(
-            (index.kind, index.index.as_deref()),
-            (FileKind::Index, Some("_id_"))
-        );
+        let index = files[1].role.as_ref().expect("it is reported");
+        assert_eq!((index.kind, index.index.as_deref()), (FileKind::Index, Some("_id_")));
     }
 
     #[test]
-    fn a_folder_for_each_database_belongs_to_the_name() {
+    fn database_folder_is_part_of_the_table_name() {
         let mut tables = Tables::default();
         let statistics = doc! { "wiredTiger": { "uri": "statistics:table:shop/collection/7-123" } };
         tables.add("shop.orders", &statistics);
@@ -229,15 +207,9 @@ mod tests {
         tables.add("shop.orders", &doc! { "count": 3, "wiredTiger": {} });
         assert_eq!(tables, Tables::default());
         let kind = |name: &str| by_name(name).map(|role| role.kind);
-        assert_eq!(
-            kind("/d/secantus_documents_sh3.wt"),
-            Some(FileKind::Collection)
-        );
+        assert_eq!(kind("/d/secantus_documents_sh3.wt"), Some(FileKind::Collection));
         assert_eq!(kind("/d/secantus_index_entries.wt"), Some(FileKind::Index));
-        assert_eq!(
-            kind("/d/journal/WiredTigerLog.0000000001"),
-            Some(FileKind::Journal)
-        );
+        assert_eq!(kind("/d/journal/WiredTigerLog.0000000001"), Some(FileKind::Journal));
         assert_eq!(kind("/d/WiredTigerHS.wt"), Some(FileKind::Other));
         assert_eq!(kind("/var/lib/thing.db"), None);
     }

@@ -1,4 +1,4 @@
-//! What the tracer is told: from a plan or from options.
+//! Tracer settings from a plan or from options.
 
 use dyno_load::clock::Clock;
 use dyno_plan::io_trace::{IoTracePlan, TraceMode as PlannedMode, TracedOperation};
@@ -7,19 +7,16 @@ use dyno_record::io_trace::event::Operation;
 use dyno_trace::{Filter, Settings};
 use nix::time::{ClockId, clock_gettime};
 
-/// Buffer of a trace in a run: what twenty thousand calls a second fill in about ten seconds.
+/// Buffer of a trace in a run: twenty thousand calls a second fill it in about ten seconds.
 const RUN_BUFFER_BYTES: u32 = 16 << 20;
 
 /// The settings of a plan, on a clock with this zero.
 pub fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
-    let operations = plan
-        .operations
-        .iter()
-        .flat_map(|operation| match operation {
-            TracedOperation::Read => READS,
-            TracedOperation::Write => WRITES,
-            TracedOperation::Sync => SYNCS,
-        });
+    let operations = plan.operations.iter().flat_map(|operation| match operation {
+        TracedOperation::Read => READS,
+        TracedOperation::Write => WRITES,
+        TracedOperation::Sync => SYNCS,
+    });
     Settings {
         filter: Filter {
             processes: Vec::new(),
@@ -37,23 +34,22 @@ pub fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
     }
 }
 
-/// What a trace of reads holds: accesses to mapped files are reads, too.
+/// Operations in a trace of reads. Accesses to mapped files are also reads.
 pub const READS: &[Operation] = &[Operation::Read, Operation::Fault];
-/// What a trace of writes holds.
+/// Operations in a trace of writes.
 pub const WRITES: &[Operation] = &[Operation::Write];
-/// What a trace of syncs holds.
+/// Operations in a trace of syncs.
 pub const SYNCS: &[Operation] = &[Operation::Sync];
 
-/// Where the zero of a run's clock is on the monotonic clock of the machine.
+/// Zero of a run's clock on the machine's monotonic clock.
 pub fn zero_of(clock: Clock) -> u64 {
     monotonic_ns().saturating_sub(clock.now_ns())
 }
 
-/// The monotonic clock of the machine, which is that of the tracer too.
+/// The machine's monotonic clock, which the tracer also uses.
 pub fn monotonic_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
-        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
-    })
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
 #[cfg(test)]
@@ -64,11 +60,7 @@ mod tests {
     fn a_plan_without_details_traces_everything() {
         let settings = from_plan(&IoTracePlan::default(), 7);
         assert_eq!(settings.zero_monotonic_ns, Some(7));
-        assert!(
-            Operation::ALL
-                .iter()
-                .all(|operation| settings.filter.has(*operation))
-        );
+        assert!(Operation::ALL.iter().all(|operation| settings.filter.has(*operation)));
         assert!(settings.check().is_ok());
     }
 
@@ -80,15 +72,12 @@ mod tests {
             ..IoTracePlan::default()
         };
         let settings = from_plan(&plan, 0);
-        assert_eq!(
-            settings.filter.operations,
-            [Operation::Read, Operation::Fault]
-        );
+        assert_eq!(settings.filter.operations, [Operation::Read, Operation::Fault]);
         assert_eq!(settings.mode, TraceMode::Aggregated);
     }
 
     #[test]
-    fn the_zero_of_a_run_is_where_its_clock_began() {
+    fn zero_of_a_run_is_the_start_of_its_clock() {
         let before = zero_of(Clock::start());
         let clock = Clock::start();
         let (first, second) = (zero_of(clock), zero_of(clock));

@@ -1,4 +1,4 @@
-//! A trace on its way from the kernel into its folder.
+//! Records a trace from the kernel into its folder.
 
 use crate::error::Error;
 use crate::recording::roles::Tables;
@@ -15,19 +15,19 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// How often the folder is made readable as it is.
+/// Interval of making the incomplete folder readable.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// A trace that goes on. Nothing is recorded before there is a process to follow.
+/// A trace in progress. It records nothing before it follows a process.
 pub struct Recording {
     tracer: Tracer,
     storage: Storage,
     document: TraceDocument,
-    /// When the folder was last made readable as it is.
+    /// When the folder was last made readable.
     kept: Instant,
 }
 
-/// Where events go. The first fault is kept: events cannot be refused.
+/// Destination of events. Keeps the first fault, because events cannot be refused.
 struct Storage {
     writer: TraceWriter,
     fault: Option<RecordError>,
@@ -53,15 +53,15 @@ impl Sink for Storage {
     }
 }
 
-/// A trace that has ended and lacks its document.
+/// A finished trace without its document.
 pub struct Recorded {
     writer: TraceWriter,
-    /// What was traced, without the names of what its files hold.
+    /// Trace target and totals, without file roles.
     pub document: TraceDocument,
 }
 
 impl Recording {
-    /// Attaches the tracer, and makes the folder of the trace.
+    /// Attaches the tracer, and creates the folder of the trace.
     pub fn start(
         settings: Settings,
         target: TraceTarget,
@@ -85,16 +85,13 @@ impl Recording {
         let writer = TraceWriter::create(folder, &document, PartLimits::default())?;
         Ok(Recording {
             tracer,
-            storage: Storage {
-                writer,
-                fault: None,
-            },
+            storage: Storage { writer, fault: None },
             document,
             kept: Instant::now(),
         })
     }
 
-    /// Says on which machine it is; a trace that is a part of a run has that in the run.
+    /// Sets the machine. A trace inside a run needs none, because the run records it.
     pub fn is_on(&mut self, environment: Environment) {
         self.document.environment = Some(environment);
     }
@@ -114,7 +111,7 @@ impl Recording {
         Ok(child)
     }
 
-    /// Takes what has happened, waiting for something to happen for at most `timeout`.
+    /// Takes new events, waiting at most `timeout` for one.
     pub fn poll(&mut self, timeout: Duration) -> Result<(), Error> {
         self.tracer.poll(&mut self.storage, timeout)?;
         if self.kept.elapsed() >= KEEP {
@@ -122,13 +119,13 @@ impl Recording {
             self.keep();
         }
         match self.storage.fault.take() {
-            Some(fault) => Err(Error::from(fault).context("cannot keep the trace")),
+            Some(fault) => Err(Error::from(fault).context("cannot store the trace")),
             None => Ok(()),
         }
     }
 
-    /// Makes the folder readable for those who find it after this program was killed: parts that are old enough
-    /// are closed also when nothing happens, and the files have their names.
+    /// Makes the folder readable in case this program is killed: closes old parts even without new
+    /// events, and writes the file names.
     fn keep(&mut self) {
         self.document.files = self.tracer.files();
         let writer = &mut self.storage.writer;
@@ -139,17 +136,12 @@ impl Recording {
         self.storage.keep(kept);
     }
 
-    /// Ends the trace and takes the rest.
+    /// Ends the trace and takes the remaining events.
     pub fn stop(self) -> Result<Recorded, Error> {
-        let Recording {
-            tracer,
-            mut storage,
-            mut document,
-            kept: _,
-        } = self;
+        let Recording { tracer, mut storage, mut document, kept: _ } = self;
         let traced = tracer.stop(&mut storage)?;
         if let Some(fault) = storage.fault {
-            return Err(Error::from(fault).context("cannot keep the trace"));
+            return Err(Error::from(fault).context("cannot store the trace"));
         }
         document.zero_monotonic_ns = traced.zero_monotonic_ns;
         document.start_s = traced.start_ns as f64 / 1e9;
@@ -164,21 +156,18 @@ impl Recording {
         document.devices = traced.devices;
         document.cost = traced.cost;
         document.caveats = traced.caveats;
-        Ok(Recorded {
-            writer: storage.writer,
-            document,
-        })
+        Ok(Recorded { writer: storage.writer, document })
     }
 }
 
 impl Recorded {
-    /// Says when it was watched, of a trace that was attached before.
+    /// Sets the observed time range of a trace that was attached earlier.
     pub fn set_window(&mut self, start_s: f64, end_s: f64) {
         self.document.start_s = start_s;
         self.document.duration_s = (end_s - start_s).max(0.0);
     }
 
-    /// Says what the files hold, and completes the folder.
+    /// Sets the file roles, and completes the folder.
     pub fn finish(mut self, tables: &Tables) -> Result<TraceDocument, Error> {
         tables.name(&mut self.document.files);
         Ok(self.writer.finish(self.document)?)

@@ -1,4 +1,5 @@
-//! What to do about the collection before a run: load it, complete it, take it as it is, or refuse.
+//! Decides what to do with the collection before a run: load it, complete it, use it unchanged, or
+//! refuse it.
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
@@ -7,32 +8,31 @@ use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;
 
-/// What is to be done.
+/// Required action before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Everything is there.
+    /// The collection is complete.
     Ready,
     /// Load all documents of this client; the collection is empty.
     Load,
-    /// Load what is missing and keep what is there.
+    /// Load the missing documents and keep the existing ones.
     Complete,
 }
 
 /// Documents that this client loads and works on.
 pub fn own_documents(plan: &Plan) -> u64 {
     let data = &plan.data;
-    data.insert_count
-        .unwrap_or(data.records.saturating_sub(data.insert_start))
+    data.insert_count.unwrap_or(data.records.saturating_sub(data.insert_start))
 }
 
-/// Size of so many documents of a data set, without keys and names of fields; `None` where the
-/// lengths follow a histogram.
+/// Size of this many documents of a data set, without keys and field names; `None` if the lengths
+/// follow a histogram.
 pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
     let document = data.mean_document_bytes()?;
     Some(documents.saturating_mul(document))
 }
 
-/// Decides, or says why the collection is not what the plan assumes.
+/// Decides, or fails with the difference between the collection and the plan.
 pub(crate) fn decide(
     plan: &Plan,
     state: &CollectionState,
@@ -43,12 +43,8 @@ pub(crate) fn decide(
         return Err(too_many(plan, found));
     }
     let own = own_documents(plan);
-    // With a part of the data set, the rest is the business of other clients.
-    let complete = if own == planned {
-        found == planned
-    } else {
-        has_own(state) && found >= own
-    };
+    // If this client loads a part of the data set, other clients load the rest.
+    let complete = if own == planned { found == planned } else { has_own(state) && found >= own };
     let differences = check_shape(plan, &state.sample, complete);
     if !differences.is_empty() {
         return Err(other_shape(plan, &differences));
@@ -63,7 +59,7 @@ pub(crate) fn decide(
     Ok(decision)
 }
 
-/// Refuses collections that cannot hold what would be loaded, or cannot be written at all.
+/// Refuses collections that cannot hold the documents or cannot be written.
 fn check_form(plan: &Plan, form: &CollectionForm, decision: Decision) -> Result<(), Error> {
     let loads = decision != Decision::Ready;
     let records = plan.data.records;
@@ -81,7 +77,7 @@ fn check_form(plan: &Plan, form: &CollectionForm, decision: Decision) -> Result<
             let namespace = namespace(plan);
             let message = match form {
                 CollectionForm::Capped { .. } => format!(
-                    "`{namespace}` is a {name}, which is too small for {records} documents of the plan"
+                    "`{namespace}` is a {name}, which is too small for the {records} documents of the plan"
                 ),
                 _ => format!("`{namespace}` is a {name}, not an ordinary collection"),
             };
@@ -98,7 +94,7 @@ fn writes(plan: &Plan) -> bool {
     weights.insert + weights.update + weights.read_modify_write + weights.delete > 0.0
 }
 
-/// Compares the collection with the acknowledged inserts, for a load that did not look at it before.
+/// Compares the collection with the acknowledged inserts, for a load that did not check it before.
 pub(crate) fn check_acknowledged(
     plan: &Plan,
     state: &CollectionState,
@@ -108,12 +104,12 @@ pub(crate) fn check_acknowledged(
         return Ok(());
     }
     let message = format!(
-        "{} holds {} documents, but the server has acknowledged {acknowledged} in this load",
+        "{} holds {} documents, but the server acknowledged {acknowledged} in this load",
         described(plan, &state.form),
         state.documents
     );
     Err(Error::new(Kind::CheckFailed, message)
-        .with_hint("documents were dropped by the server, or removed by someone else; use another collection with `-p table=NAME`"))
+        .with_hint("the server or another client removed documents; use another collection with `-p table=NAME`"))
 }
 
 /// The collection, with its kind if it is not an ordinary one.
@@ -125,7 +121,7 @@ fn described(plan: &Plan, form: &CollectionForm) -> String {
     }
 }
 
-/// What a collection holds that will be dropped.
+/// Facts about a collection before it is dropped.
 pub(crate) fn about_to_drop(
     control: &mut Control,
     plan: &Plan,
@@ -139,57 +135,48 @@ pub(crate) fn about_to_drop(
     })
 }
 
-/// Refuses to drop the documents of somebody else.
+/// Refuses to drop documents of other programs.
 pub(crate) fn refuse_foreign(found: &DroppedCollection) -> Result<(), Error> {
     let Some(key) = &found.foreign_key else {
         return Ok(());
     };
     let message = format!(
-        "the collection `{}` would be dropped, but not all of its {} documents are of a benchmark: one has the key `{key}`",
+        "the collection `{}` would be dropped, but not all of its {} documents belong to a benchmark: one has the key `{key}`",
         found.namespace, found.documents
     );
     Err(Error::new(Kind::Environment, message).with_hint(
-        "use another collection with `-p table=NAME` or another database; `--drop-foreign` drops these documents",
+        "use another collection with `-p table=NAME` or another database, or drop these documents with `--drop-foreign`",
     ))
 }
 
-/// Documents that are checked if the server does not compare all keys in time: the first, the last and a hundred at random.
+/// Number of checked documents if the server does not compare all keys in time: the first, the last
+/// and a hundred at random.
 const CHECKED: u64 = 102;
 
-/// What was dropped, as a sentence.
+/// A sentence about the dropped documents.
 pub(crate) fn dropped_text(found: &DroppedCollection) -> String {
     let of_whom = match &found.foreign_key {
-        Some(key) => format!(", among them one of somebody else, with the key `{key}`"),
+        Some(key) => format!(", including one of another program, with the key `{key}`"),
         None if found.all_keys_checked || found.documents <= CHECKED => String::new(),
-        None => format!(", of which at most {CHECKED} were checked"),
+        None => format!(", at most {CHECKED} of them checked"),
     };
-    format!(
-        "dropped `{}`: {} documents{of_whom}",
-        found.namespace, found.documents
-    )
+    format!("dropped `{}`: {} documents{of_whom}", found.namespace, found.documents)
 }
 
-/// After loading nothing may be missing.
+/// Refuses a collection that is incomplete after loading.
 pub(crate) fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
     decide(plan, state, true).map(|_| ()).map_err(|failure| {
-        // Loading was tried: the usual way out leads here again.
+        // Loading was tried, so the usual hint would not help.
         let failure = match state.documents < plan.data.records {
-            true => Error {
-                hint: Some(OTHER_COLLECTION.to_owned()),
-                ..failure
-            },
+            true => Error { hint: Some(OTHER_COLLECTION.to_owned()), ..failure },
             false => failure,
         };
-        failure.context("the load phase ended, and the collection is not complete")
+        failure.context("the load phase ended, but the collection is not complete")
     })
 }
 
 fn has_own(state: &CollectionState) -> bool {
-    state
-        .sample
-        .expected
-        .iter()
-        .all(|(_, document)| document.is_some())
+    state.sample.expected.iter().all(|(_, document)| document.is_some())
 }
 
 fn namespace(plan: &Plan) -> String {
@@ -203,7 +190,7 @@ fn too_many(plan: &Plan, found: u64) -> Error {
         plan.data.records
     );
     Error::new(Kind::Environment, message).with_hint(format!(
-        "an earlier run may have inserted them; `--records {found}` works on all of them, `-p table=NAME` uses another collection, `--fresh` drops this one first"
+        "an earlier run may have inserted them; use all of them with `--records {found}`, another collection with `-p table=NAME`, or drop this one first with `--fresh`"
     ))
 }
 
@@ -218,7 +205,7 @@ fn too_few(plan: &Plan, state: &CollectionState) -> Error {
         _ if state.form.name().is_some() => OTHER_COLLECTION.to_owned(),
         0 => "leave out `--no-load` to load them".to_owned(),
         _ => format!(
-            "leave out `--no-load` to load what is missing, or work on what is there with `--records {found}`"
+            "leave out `--no-load` to load the missing documents, or use the existing ones with `--records {found}`"
         ),
     };
     Error::new(Kind::Environment, message).with_hint(hint)
@@ -231,7 +218,7 @@ fn other_shape(plan: &Plan, differences: &[String]) -> Error {
         differences.join("; ")
     );
     Error::new(Kind::Environment, message)
-        .with_hint("use another collection with `-p table=NAME`, or change the plan's `data`; `--fresh` drops this collection first")
+        .with_hint("use another collection with `-p table=NAME`, change the plan's `data`, or drop this collection first with `--fresh`")
 }
 
 #[cfg(test)]
@@ -248,31 +235,20 @@ mod tests {
     }
 
     fn document(key: &str) -> Document {
-        let value = Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: vec![32; 100],
-        };
+        let value = Binary { subtype: BinarySubtype::Generic, bytes: vec![32; 100] };
         doc! { "_id": key, "field0": value }
     }
 
     fn state(documents: u64) -> CollectionState {
         let key = "user6284781860667377211";
         let sample = match documents {
-            0 => Sample {
-                ends: Vec::new(),
-                expected: vec![(key.into(), None)],
-            },
+            0 => Sample { ends: Vec::new(), expected: vec![(key.into(), None)] },
             _ => Sample {
                 ends: vec![document(key)],
                 expected: vec![(key.into(), Some(document(key)))],
             },
         };
-        CollectionState {
-            exists: documents > 0,
-            documents,
-            sample,
-            ..CollectionState::default()
-        }
+        CollectionState { exists: documents > 0, documents, sample, ..CollectionState::default() }
     }
 
     const LOADS: bool = false;
@@ -280,37 +256,19 @@ mod tests {
 
     #[test]
     fn an_empty_collection_is_loaded_and_a_part_is_completed() {
-        assert_eq!(
-            decide(&plan(), &state(0), LOADS).expect("it can be"),
-            Decision::Load
-        );
-        assert_eq!(
-            decide(&plan(), &state(4), LOADS).expect("it can be"),
-            Decision::Complete
-        );
-        assert_eq!(
-            decide(&plan(), &state(10), LOADS).expect("it can be"),
-            Decision::Ready
-        );
-        assert_eq!(
-            decide(&plan(), &state(10), LOADS_NOT).expect("it can be"),
-            Decision::Ready
-        );
+        assert_eq!(decide(&plan(), &state(0), LOADS).expect("it can be"), Decision::Load);
+        assert_eq!(decide(&plan(), &state(4), LOADS).expect("it can be"), Decision::Complete);
+        assert_eq!(decide(&plan(), &state(10), LOADS).expect("it can be"), Decision::Ready);
+        assert_eq!(decide(&plan(), &state(10), LOADS_NOT).expect("it can be"), Decision::Ready);
     }
 
     #[test]
     fn more_documents_than_planned_are_refused_with_both_numbers() {
         let failure = decide(&plan(), &state(11), LOADS).expect_err("an earlier run inserted one");
         let text = failure.cause.to_string();
-        assert!(
-            text.contains("holds 11 documents") && text.contains("assumes 10"),
-            "{text}"
-        );
+        assert!(text.contains("holds 11 documents") && text.contains("assumes 10"), "{text}");
         let hint = failure.hint.expect("there is a way out");
-        assert!(
-            hint.contains("--records 11") && hint.contains("--fresh"),
-            "{hint}"
-        );
+        assert!(hint.contains("--records 11") && hint.contains("--fresh"), "{hint}");
     }
 
     #[test]
@@ -319,12 +277,7 @@ mod tests {
             let failure =
                 decide(&plan(), &state(found), LOADS_NOT).expect_err("documents are missing");
             assert_eq!(failure.kind, Kind::Environment);
-            assert!(
-                failure
-                    .hint
-                    .expect("there is a way out")
-                    .contains("--no-load")
-            );
+            assert!(failure.hint.expect("there is a way out").contains("--no-load"));
         }
     }
 
@@ -340,14 +293,11 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_several_needs_its_own_part_only() {
+    fn one_of_several_clients_needs_only_its_own_part() {
         let mut plan = plan();
         plan.data.insert_start = 5;
         plan.data.insert_count = Some(5);
-        assert_eq!(
-            decide(&plan, &state(5), LOADS).expect("its part is there"),
-            Decision::Ready
-        );
+        assert_eq!(decide(&plan, &state(5), LOADS).expect("its part is there"), Decision::Ready);
         let mut others = state(5);
         others.sample.expected[0].1 = None;
         assert_eq!(
@@ -362,10 +312,7 @@ mod tests {
     }
 
     fn with_form(documents: u64, form: CollectionForm) -> CollectionState {
-        CollectionState {
-            form,
-            ..state(documents)
-        }
+        CollectionState { form, ..state(documents) }
     }
 
     #[test]
@@ -391,19 +338,13 @@ mod tests {
         let mut reads = plan();
         (reads.operations.read, reads.operations.update) = (1.0, 0.0);
         let view = with_form(10, CollectionForm::Other("view".into()));
-        assert_eq!(
-            decide(&reads, &view, LOADS).expect("reads"),
-            Decision::Ready
-        );
+        assert_eq!(decide(&reads, &view, LOADS).expect("reads"), Decision::Ready);
         let large = with_form(0, capped(1 << 20, Some(10)));
-        assert_eq!(
-            decide(&plan(), &large, LOADS).expect("fits"),
-            Decision::Load
-        );
+        assert_eq!(decide(&plan(), &large, LOADS).expect("fits"), Decision::Load);
     }
 
     #[test]
-    fn documents_that_are_missing_after_a_blind_load_fail_it() {
+    fn blind_load_fails_when_documents_are_missing() {
         let state = with_form(85, capped(100_000, None));
         assert!(check_acknowledged(&plan(), &state, 85).is_ok());
         let failure = check_acknowledged(&plan(), &state, 500).expect_err("415 are missing");
@@ -414,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_left_something_out_is_an_error() {
+    fn incomplete_load_is_an_error() {
         let failure = check_loaded(&plan(), &with_form(9, capped(1 << 20, None)))
             .expect_err("one is missing");
         assert!(failure.reason().contains("capped collection"));

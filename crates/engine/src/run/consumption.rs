@@ -1,8 +1,8 @@
-//! Reads the counters of servers, devices and processors at the start and the end of each phase, in a thread of its own:
-//! the first phase may be a warm-up whose end nobody else waits for.
+//! Reads the counters of servers, devices and processors at the start and the end of each phase, on
+//! a separate thread, because nothing else waits for the end of a warm-up.
 //!
-//! The first phase is read shortly before it starts, when the servers have nothing to do; one that follows another at its
-//! planned start; and the last one when its last operation has ended.
+//! The first phase is read shortly before it starts, when the servers are idle; a following phase
+//! at its planned start; and the end when the last operation has ended.
 
 pub(super) mod fleet;
 mod work;
@@ -27,33 +27,34 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 pub use work::{EndedWork, StartedMeter, WorkMeter};
 
-/// How often counters are followed that begin again at 0. The smallest go round in a minute at the highest power.
+/// Interval for counters that wrap around. The smallest ones wrap within a minute at the highest
+/// power.
 const FOLLOW_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest time until a server has written everything to its files.
 const WRITE_BACK_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long before the first phase its counters are read: about the time of a question to a server.
+/// How long before the first phase its counters are read: about the time of a server command.
 const AHEAD: Duration = Duration::from_millis(5);
 
-/// What `observe.server = false` means here.
-const NOT_ASKED: &str = "the servers were not asked (`observe.server = false`)";
+/// Reason with `observe.server = false`.
+const NOT_ASKED: &str = "the servers were not queried (`observe.server = false`)";
 
 /// Kinds of the phases and their starts by the run's clock.
 pub(super) type Starts = Vec<(PhaseKind, u64)>;
 
-/// What reads the counters of the phases that are about to start.
+/// Reads the counters of the phases that are about to start.
 pub(super) struct ConsumptionMeter {
     over: Arc<Over>,
     starts: Sender<Starts>,
     thread: JoinHandle<Reader>,
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Reader {
     counters: ConsumptionCounters,
     servers: Vec<Asker>,
-    /// Why no server is asked, if none is.
+    /// Why no server is queried, if so.
     not_asked: Option<String>,
     clock: Clock,
     /// The counters at the start of each phase, and at the end of the last one.
@@ -76,10 +77,7 @@ impl ConsumptionMeter {
         let mut reader = Reader {
             counters: ConsumptionCounters::new(Path::new("/"), subject),
             not_asked: (!asks).then(|| NOT_ASKED.to_owned()),
-            servers: servers
-                .into_iter()
-                .map(|one| Asker::new(one.connector))
-                .collect(),
+            servers: servers.into_iter().map(|one| Asker::new(one.connector)).collect(),
             clock,
             readings: Vec::new(),
         };
@@ -91,42 +89,36 @@ impl ConsumptionMeter {
             reader.follow(&planned, &until);
             reader
         });
-        ConsumptionMeter {
-            over,
-            starts,
-            thread,
-        }
+        ConsumptionMeter { over, starts, thread }
     }
 
-    /// Takes the starts of the phases, once they are known.
+    /// Channel for the starts of the phases, once they are known.
     pub(super) fn starts(&self) -> Sender<Starts> {
         self.starts.clone()
     }
 
-    /// To be called when the last operation has ended: the counters are read a last time.
+    /// Callback for the end of the last operation, which triggers the last reading.
     pub(super) fn on_ended(&self) -> OnEnded {
         let over = Arc::clone(&self.over);
         Box::new(move || over.end())
     }
 
-    /// Waits until that is done. Phases that have not ended are over all the same.
+    /// Waits for the last reading. Phases that have not ended count as ended.
     pub(super) fn end(self) -> EndedMeter {
         self.over.end();
         drop(self.starts);
-        EndedMeter {
-            reader: self.thread.join().ok(),
-        }
+        EndedMeter { reader: self.thread.join().ok() }
     }
 }
 
-/// The counters of phases that are over.
+/// The counters of ended phases.
 pub(super) struct EndedMeter {
     reader: Option<Reader>,
 }
 
 impl EndedMeter {
-    /// What was used. With `writes_back` the servers are asked first to write to their files what they have not yet, and it is
-    /// counted how much that is: whatever else watched the phases should have ended.
+    /// Consumption of the phases. With `writes_back`, the servers first write their pending changes
+    /// to their files, and the bytes are counted; other observers of the phases should have ended.
     pub(super) fn finish(self, writes_back: bool, cancel: &Cancel) -> Vec<Consumption> {
         let Some(mut reader) = self.reader else {
             return Vec::new();
@@ -139,15 +131,15 @@ impl EndedMeter {
     }
 }
 
-/// What a person is told while servers write what they have changed.
-pub(super) const WRITING_BACK: &str = "the servers write what was changed to their files";
+/// Note while servers write their pending changes.
+pub(super) const WRITING_BACK: &str = "the servers write their changes to their files";
 
-/// Has servers write all that was changed to their files. One that does not writes it later.
+/// Makes servers write all changes to their files. On a failure the server writes them later.
 pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
     for server in servers {
         let mut server = Asker::new(server.connector);
         if let Err(reason) = write_back(server.patient(WRITE_BACK_LIMIT, cancel)) {
-            tracing::debug!("a server has not written its changes: {reason}");
+            tracing::debug!("cannot make a server write its changes: {reason}");
         }
     }
 }
@@ -166,7 +158,7 @@ fn subject(deployment: &DeploymentUnderTest, data_folders: &[PathBuf]) -> Consum
     }
 }
 
-/// What servers tell of themselves, or why none is asked.
+/// Counters that servers report, or the reason without queries.
 fn ask(servers: &mut [Asker], not_asked: Option<&str>) -> Vec<Known<ServerCounters>> {
     match not_asked {
         Some(reason) => vec![Err(reason.to_owned())],
@@ -175,20 +167,16 @@ fn ask(servers: &mut [Asker], not_asked: Option<&str>) -> Vec<Known<ServerCounte
 }
 
 impl Reader {
-    /// Reads at the start of each phase and when they are over.
+    /// Reads at the start of each phase and at the end.
     fn follow(&mut self, planned: &Receiver<Starts>, over: &Over) {
-        // Without phases nothing was done.
+        // Without phases there is nothing to read.
         let Ok(starts) = planned.recv() else { return };
         for (place, (phase, start_ns)) in starts.into_iter().enumerate() {
-            let ahead_ns = if place == 0 {
-                AHEAD.as_nanos() as u64
-            } else {
-                0
-            };
+            let ahead_ns = if place == 0 { AHEAD.as_nanos() as u64 } else { 0 };
             let due_ns = start_ns.saturating_sub(ahead_ns);
             let wait_ns = due_ns.saturating_sub(self.clock.now_ns());
             let start = Instant::now() + Duration::from_nanos(wait_ns);
-            // The start of a phase after one without a limit of time is never reached.
+            // A phase after an unlimited one has no start time.
             if start_ns == u64::MAX || self.wait_until(Some(start), over) {
                 break;
             }
@@ -198,7 +186,7 @@ impl Reader {
         self.read(None);
     }
 
-    /// Waits until then, or until the phases have ended; whether they have.
+    /// Waits until the time or until the phases have ended. Returns whether they have.
     fn wait_until(&mut self, due: Option<Instant>, over: &Over) -> bool {
         loop {
             let next = Instant::now() + FOLLOW_EVERY;
@@ -230,7 +218,7 @@ impl Reader {
         pairs.filter_map(of_phase).collect()
     }
 
-    /// Has everything written that was changed, and notes how much that was.
+    /// Makes the servers write their changes, and records the bytes.
     fn write_back(&mut self, last: &mut Consumption, cancel: &Cancel) {
         let before = self.readings.last();
         let before_bytes = before.and_then(|(_, reading)| reading.written_bytes());
@@ -248,10 +236,7 @@ impl Reader {
         };
         match asked.and_then(|()| self.counters.written_bytes()) {
             Ok(bytes) => device.deferred_bytes = bytes.checked_sub(before_bytes),
-            Err(reason) => last.unknown.push(Unknown {
-                what: Counted::Deferred,
-                reason,
-            }),
+            Err(reason) => last.unknown.push(Unknown { what: Counted::Deferred, reason }),
         }
     }
 }

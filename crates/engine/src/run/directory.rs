@@ -1,4 +1,4 @@
-//! The folder of a run: its name, and taking it away again when nothing was recorded.
+//! The folder of a run: its name, and its removal if nothing was recorded.
 
 use crate::error::{Error, Kind};
 use crate::folder::{ClaimedFolder, unusable};
@@ -6,10 +6,10 @@ use dyno_record::sums;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Folder of all runs, unless `--out` names one.
+/// Parent folder of all runs, unless `--out` names one.
 const RUNS: &str = "runs";
 
-/// What a run puts into its folder.
+/// Files and folders of a run.
 const CONTENT: [&str; 17] = [
     sums::FILE,
     "run.json",
@@ -30,20 +30,21 @@ const CONTENT: [&str; 17] = [
     "server-storage",
 ];
 
-/// The folder of one run. No other process uses it as long as this lives.
+/// The folder of one run. No other process uses it while this exists.
 #[derive(Debug)]
 pub struct RunDirectory(ClaimedFolder);
 
 impl RunDirectory {
-    /// Makes the folder that was asked for, or a new one below `runs`, and claims it.
+    /// Creates the requested folder, or a new one below `runs`, and claims it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] if it holds a run, [`Kind::Environment`] if it cannot be made, written or locked.
+    /// [`Kind::BadInput`] if it holds a run, [`Kind::Environment`] if it cannot be created, written
+    /// or locked.
     pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         ClaimedFolder::create(asked, RUNS, name, now, check_holds_no_run).map(RunDirectory)
     }
 
-    /// Refuses a folder that holds a run, or is none.
+    /// Refuses a path that is not a folder, or holds a run.
     ///
     /// # Errors
     /// See above.
@@ -54,22 +55,19 @@ impl RunDirectory {
         check_holds_no_run(asked)
     }
 
-    /// Its path, as it is shown.
+    /// Path for display.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Removes what the run put there, and the folders that were made for it.
+    /// Removes the run's files, and the folders created for it.
     pub fn discard(self) {
         self.0.discard(&CONTENT);
     }
 }
 
 fn check_holds_no_run(path: &Path) -> Result<(), Error> {
-    match CONTENT
-        .iter()
-        .find(|name| path.join(name).symlink_metadata().is_ok())
-    {
+    match CONTENT.iter().find(|name| path.join(name).symlink_metadata().is_ok()) {
         None => Ok(()),
         Some(found) => {
             let message = format!("`{}` already holds a run: found `{found}`", path.display());

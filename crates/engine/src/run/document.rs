@@ -1,4 +1,4 @@
-//! The run document as it is before anything was measured.
+//! The run document before any measurement.
 
 use crate::version::VERSION;
 use dyno_plan::Plan;
@@ -36,8 +36,8 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
     }
 }
 
-/// What all servers of a run are together: that of a single server as it is; of several the sums of
-/// sizes, the first one's settings, and all addresses.
+/// One record for all servers of a run: the record of a single server unchanged, otherwise with
+/// summed sizes, the first server's settings, and all addresses.
 pub(crate) fn server_of_all(servers: &[ServerRecord]) -> ServerRecord {
     let Some(first) = servers.first() else {
         return ServerRecord::default();

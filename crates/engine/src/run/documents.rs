@@ -1,4 +1,4 @@
-//! The documents of a session: which are to be loaded, and whether those that should be there are there.
+//! The documents of a session: decides which to load, and checks that the expected ones exist.
 
 use super::{SET_UP_LIMIT, Session};
 use crate::deployment::DeploymentUnderTest;
@@ -22,17 +22,17 @@ use dyno_wire::handshake::Role;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time for the look at the collection after a run, and after one that was interrupted: the
-/// server may hang, and what was measured is worth more than the sizes.
+/// Time limits for the check of the collection after a run, and after an interrupted one: the
+/// server may hang, and the results are worth more than the sizes.
 const LOOK_BACK_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
 
-/// How long a server that is away after a run is waited for: one that was restarted recovers.
+/// How long to wait for an unreachable server after a run: a restarted one recovers.
 pub(super) const RECONNECT_LIMIT: Duration = Duration::from_secs(10);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
 impl Session<'_> {
-    /// Loads those collections that lack documents, all at once, and waits until all are loaded.
+    /// Loads all incomplete collections at the same time, and waits until all are complete.
     pub(super) fn load_what_is_missing(
         &mut self,
         deployment: &mut DeploymentUnderTest,
@@ -60,7 +60,7 @@ impl Session<'_> {
         self.context.cancel.check()
     }
 
-    /// Creates the secondary indexes that are not there, on all servers one after the other.
+    /// Creates the missing secondary indexes, on one server after the other.
     pub(super) fn create_indexes(
         &mut self,
         deployment: &DeploymentUnderTest,
@@ -73,7 +73,7 @@ impl Session<'_> {
         let start = Instant::now();
         let mut built = 0;
         for control in controls.iter_mut() {
-            // It takes as long as it takes; an interrupt ends it.
+            // Building takes any time; an interrupt ends it.
             control.set_limit(None);
             built += prepare::create_indexes(control, data)?;
             control.set_limit(Some(SET_UP_LIMIT));
@@ -81,9 +81,8 @@ impl Session<'_> {
         let build_s = (built > 0).then(|| start.elapsed().as_secs_f64());
         if let Some(build_s) = build_s {
             let time = Quantity::seconds(build_s);
-            self.context
-                .note(format!("created {built} secondary indexes in {time}"));
-            // What is left of it in memory would be written while the load is measured.
+            self.context.note(format!("created {built} secondary indexes in {time}"));
+            // Changes left in memory would be written during the measurement.
             if deployment.is_started() {
                 let cancel = self.context.cancel;
                 self.context.noting(consumption::WRITING_BACK, || {
@@ -91,10 +90,8 @@ impl Session<'_> {
                 });
             }
         }
-        self.document.secondary_indexes = Some(SecondaryIndexes {
-            keys: data.indexes.clone(),
-            build_s,
-        });
+        self.document.secondary_indexes =
+            Some(SecondaryIndexes { keys: data.indexes.clone(), build_s });
         self.context.cancel.check()
     }
 
@@ -113,30 +110,28 @@ impl Session<'_> {
             Extent::Whole | Extent::Load => {}
         }
         let state = prepare::collection_state(control, self.plan)?;
-        Ok(
-            match collection::decide(self.plan, &state, self.options.no_load)? {
-                Decision::Ready => {
-                    let note = format!(
-                        "the collection holds its {} documents, nothing to load",
-                        state.documents
-                    );
-                    self.context.note(note);
-                    None
-                }
-                Decision::Load => Some(load(false)),
-                Decision::Complete => {
-                    let note = format!(
-                        "the collection holds {} of {} documents, loading the rest",
-                        state.documents, data.records
-                    );
-                    self.context.note(note);
-                    Some(load(true))
-                }
-            },
-        )
+        Ok(match collection::decide(self.plan, &state, self.options.no_load)? {
+            Decision::Ready => {
+                let note = format!(
+                    "the collection holds its {} documents, nothing to load",
+                    state.documents
+                );
+                self.context.note(note);
+                None
+            }
+            Decision::Load => Some(load(false)),
+            Decision::Complete => {
+                let note = format!(
+                    "the collection holds {} of {} documents, loading the rest",
+                    state.documents, data.records
+                );
+                self.context.note(note);
+                Some(load(true))
+            }
+        })
     }
 
-    /// Records what the servers say of their collections before or after the measured load.
+    /// Records the servers' collection statistics before or after the measured load.
     pub(super) fn note_collections(&mut self, controls: &mut [Control], at: PhaseEdge) {
         let phase = match self.options.extent {
             Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
@@ -147,11 +142,7 @@ impl Session<'_> {
         }
         let is_one = controls.len() == 1;
         for (number, control) in controls.iter_mut().enumerate() {
-            let instance = if is_one {
-                "server".to_owned()
-            } else {
-                format!("pair-{number}")
-            };
+            let instance = if is_one { "server".to_owned() } else { format!("pair-{number}") };
             let of_instance = |known: &CollectionRecord| known.instance == instance;
             let was_reported = self.document.collections.iter().any(of_instance);
             match observation::collection(control, self.plan, &instance, phase, at) {
@@ -168,8 +159,8 @@ impl Session<'_> {
         }
     }
 
-    /// After loading, and before measuring: the collection must be what the plan assumes, or, for
-    /// those who measure whatever is there, it is said what is.
+    /// Checks after loading and before measuring that the collection matches the plan. For runs
+    /// that measure existing documents, only notes the difference.
     pub(super) fn check_collection(
         &mut self,
         number: usize,
@@ -192,14 +183,12 @@ impl Session<'_> {
                 Ok(())
             }
         }
-        .map_err(
-            |failure| match prepare::expiring_index(control, &self.plan.data) {
-                Ok(Some(index)) => {
-                    failure.context(format!("the index `{index}` lets documents expire"))
-                }
-                _ => failure,
-            },
-        )?;
+        .map_err(|failure| match prepare::expiring_index(control, &self.plan.data) {
+            Ok(Some(index)) => {
+                failure.context(format!("the index `{index}` lets documents expire"))
+            }
+            _ => failure,
+        })?;
         let server = &mut self.servers[number];
         server.documents = Some(state.documents);
         server.data_bytes = state.data_bytes;
@@ -216,8 +205,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sizes after the run, and whether the documents that were written are there. A connection that was lost, or whose
-    /// server stepped down, is made again, for up to `patience` after a server that is away.
+    /// Reads sizes after the run, and checks the number of written documents. Reconnects after a
+    /// lost connection or a step-down, trying for up to `patience`.
     pub(super) fn look_back(
         &mut self,
         number: usize,
@@ -226,7 +215,7 @@ impl Session<'_> {
         patience: Duration,
     ) {
         let limit = if self.context.cancel.requested() {
-            // It has asked for the end already: what is left is this look, with a limit of its own.
+            // The end was already requested: only this check is left, with its own limit.
             control.set_cancel_check(CancelCheck::new(|| false));
             LOOK_BACK_LIMIT_INTERRUPTED
         } else {
@@ -250,7 +239,8 @@ impl Session<'_> {
         self.keep_count(number, caveat);
     }
 
-    /// The collection after the run, over a new connection if the old one is lost or its server stepped down.
+    /// The collection after the run, over a new connection if the old one is lost or its server
+    /// stepped down.
     fn collection_after(
         &self,
         control: &mut Control,
@@ -310,8 +300,8 @@ impl Session<'_> {
 
     /// Documents that the load phase wrote.
     fn acknowledged(&self, number: usize) -> u64 {
-        let phases = self.phases_of(number).iter();
-        phases
+        self.phases_of(number)
+            .iter()
             .filter(|phase| phase.name == PhaseKind::Load)
             .flat_map(|phase| phase.operations.values())
             .map(|operation| operation.documents)
@@ -322,19 +312,13 @@ impl Session<'_> {
         let mut changes = Changes::default();
         let phases = self.phases_of(number).iter();
         for phase in phases.filter(|phase| phase.name != PhaseKind::Load) {
-            let count = |name: &str| {
-                phase
-                    .operations
-                    .get(name)
-                    .map_or(0, |operation| operation.count)
-            };
+            let count =
+                |name: &str| phase.operations.get(name).map_or(0, |operation| operation.count);
             changes.inserted += count("insert");
             changes.deleted += count("delete");
             let unclear = ["timeout", "disconnected", "protocol", "cancelled", "driver"];
-            changes.unclear += unclear
-                .iter()
-                .filter_map(|kind| phase.errors.get(*kind))
-                .sum::<u64>();
+            changes.unclear +=
+                unclear.iter().filter_map(|kind| phase.errors.get(*kind)).sum::<u64>();
         }
         changes
     }
@@ -345,17 +329,17 @@ impl Session<'_> {
 struct Changes {
     inserted: u64,
     deleted: u64,
-    /// Operations of which nobody knows whether they took effect.
+    /// Operations with an unknown effect.
     unclear: u64,
 }
 
-/// Refuses to write to a member of a replica set that takes no writes.
+/// Refuses to write to a secondary.
 pub(super) fn refuse_writes(control: &Control, intent: &str) -> Result<(), Error> {
     if control.hello().role() != Role::Secondary {
         return Ok(());
     }
     let text = format!(
-        "cannot {intent} `{}`: it is a secondary, which takes no writes",
+        "cannot {intent} `{}`: it is a secondary, which accepts no writes",
         control.endpoint()
     );
     Err(Error::new(Kind::BadInput, text).with_hint(
@@ -363,22 +347,18 @@ pub(super) fn refuse_writes(control: &Control, intent: &str) -> Result<(), Error
     ))
 }
 
-/// A caveat if the number of documents is not what the acknowledged operations make of it.
+/// A caveat if the number of documents does not match the acknowledged operations.
 fn count_caveat(plan: &Plan, before: u64, after: u64, changes: &Changes) -> Option<Caveat> {
-    // An upsert does not tell an insert from a replacement.
+    // An upsert does not distinguish inserts from replacements.
     if plan.access.upsert && changes.inserted > 0 {
         return None;
     }
     let expected = (before + changes.inserted).saturating_sub(changes.deleted);
-    // Operations that began in the warm-up and ended after it are in the statistics of no phase.
+    // The statistics do not include operations that began in the warm-up and ended after it.
     let slack = changes.unclear + u64::from(plan.client.clients);
     (after.abs_diff(expected) > slack).then(|| {
-        let statement = statement!(
-            "documents-after-run",
-            after = after,
-            before = before,
-            expected = expected
-        );
+        let statement =
+            statement!("documents-after-run", after = after, before = before, expected = expected);
         Caveat::of_run(CaveatKind::DocumentCount, statement)
     })
 }
@@ -395,11 +375,7 @@ mod tests {
 
     #[test]
     fn missing_acknowledged_documents_are_a_caveat() {
-        let changes = Changes {
-            inserted: 10,
-            deleted: 3,
-            unclear: 1,
-        };
+        let changes = Changes { inserted: 10, deleted: 3, unclear: 1 };
         assert_eq!(count_caveat(&plan(), 100, 107, &changes), None);
         assert_eq!(count_caveat(&plan(), 100, 104, &changes), None);
         let caveat = count_caveat(&plan(), 100, 103, &changes).expect("four are missing");
@@ -417,15 +393,7 @@ mod tests {
         let mut plan = plan();
         plan.access.upsert = true;
         assert_eq!(
-            count_caveat(
-                &plan,
-                100,
-                100,
-                &Changes {
-                    inserted: 50,
-                    ..Changes::default()
-                }
-            ),
+            count_caveat(&plan, 100, 100, &Changes { inserted: 50, ..Changes::default() }),
             None
         );
     }

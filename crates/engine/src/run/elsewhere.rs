@@ -1,4 +1,4 @@
-//! How busy the machines of servers elsewhere were, by what was reported from there.
+//! Utilization of remote server machines, from reported metrics.
 
 use super::{Session, exporters};
 use dyno_observe::reported_use::{PhaseTime, UnknownDisk, Watched};
@@ -12,35 +12,34 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// How the record calls a cluster, whose routers are asked and hold no data.
+/// Recorded topology of a cluster, with routers that hold no data.
 const SHARDED: &str = "sharded";
 
 impl Session<'_> {
-    /// Puts into the document how busy the machines of servers elsewhere were, by what their sources reported. What was read by
-    /// this program or by agents stays.
+    /// Adds the utilization of remote server machines, from their sources' reports. Readings by
+    /// this program or by agents stay.
     pub(super) fn keep_reported_use(&mut self) {
         let hostname = dyno_observe::environment::hostname();
         exporters::name_machines(&mut self.document.sources, hostname.as_deref());
         let sources = &self.document.sources;
         let is_known = |phase: PhaseKind, kind: ResourceKind| {
-            let mut all = self.document.resources.iter();
-            all.any(|one| one.phase == phase && one.resource == kind)
+            self.document.resources.iter().any(|one| one.phase == phase && one.resource == kind)
         };
-        let mut phases = self.recorder.phases().iter();
-        let knows_servers = phases.all(|phase| is_known(phase.name, ResourceKind::ServerCpu));
+        let knows_servers = self
+            .recorder
+            .phases()
+            .iter()
+            .all(|phase| is_known(phase.name, ResourceKind::ServerCpu));
         let has_exporters = sources.iter().any(|one| one.kind == SourceKind::Exporter);
-        // The metrics of hours are not read for nothing.
+        // Reading the metrics of hours takes time.
         if knows_servers && !has_exporters {
             return;
         }
-        // What cannot be read will fail the report, which says so.
+        // The report will fail on unreadable metrics and say so.
         let Ok((tables, _)) = metrics::read(&self.directory) else {
             return;
         };
-        let watched = Watched {
-            sources,
-            tables: &tables,
-        };
+        let watched = Watched { sources, tables: &tables };
         let is_sharded = self.document.server.topology.as_deref() == Some(SHARDED);
         let mut found = Vec::new();
         let mut unknown = Vec::new();
@@ -71,7 +70,7 @@ impl Session<'_> {
     }
 }
 
-/// A caveat for each exporter of a machine of which nobody said whether it is that of a server.
+/// A caveat for each machine exporter with an unknown relation to the servers.
 fn unmatched<'a>(
     exporters: &'a [ExporterPlan],
     sources: &'a [SourceRecord],
@@ -83,8 +82,7 @@ fn unmatched<'a>(
     };
     let unsaid = exporters.iter().filter(|one| one.of_server.is_none());
     let unsaid = unsaid.filter_map(move |one| {
-        let mut sources = sources.iter();
-        let source = sources.find(|source| source.name == one.name)?;
+        let source = sources.iter().find(|source| source.name == one.name)?;
         let is_doubtful = source.kind == SourceKind::Exporter && !source.of_server;
         (is_doubtful && is_machine(&one.name)).then_some(source)
     });
@@ -98,14 +96,10 @@ fn unmatched<'a>(
     })
 }
 
-/// That the busiest disk stands for that of the data, with all of them.
+/// A caveat that the busiest disk replaces the unknown data disk, with all disks.
 fn unknown_disk(unknown: &UnknownDisk) -> Caveat {
     let busy = |(name, ratio): &(String, f64)| {
-        statement!(
-            "disk-of-exporter",
-            disk = name,
-            share = Number::new(*ratio, Unit::Ratio)
-        )
+        statement!("disk-of-exporter", disk = name, share = Number::new(*ratio, Unit::Ratio))
     };
     let disks: Vec<Statement> = unknown.disks.iter().map(busy).collect();
     let statement = statement!(

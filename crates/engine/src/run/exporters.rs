@@ -1,4 +1,5 @@
-//! Which machines sources watch: those that an exporter shares with a server, and those that have several names.
+//! Assigns sources to machines: an exporter may share a server's machine, and a machine may have
+//! several names.
 
 use crate::deployment::locality;
 use dyno_observe::reported_use::host_of;
@@ -7,8 +8,8 @@ use dyno_record::model::{SourceKind, SourceRecord};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// Whether an exporter is about the machine of a server: as the plan says, else if it has the address of one of `servers`. An
-/// address of this machine where a tunnel listens may lead to any other, of which the plan has to say.
+/// Whether an exporter is on the machine of a server: as the plan says, or if it has the address of
+/// one of `servers`. A local address with a tunnel may lead anywhere, so the plan must say it.
 pub(super) fn is_of_server(
     exporter: &ExporterPlan,
     servers: &[String],
@@ -17,12 +18,12 @@ pub(super) fn is_of_server(
     let place = |address: &str| Place::of(address, hostname, locality::is_tunnel);
     exporter.of_server.unwrap_or_else(|| {
         let own = place(&exporter.url);
-        let mut servers = servers.iter();
-        servers.any(|server| own.is_that_of(&place(server)))
+        servers.iter().any(|server| own.is_that_of(&place(server)))
     })
 }
 
-/// Names the machine of each server and exporter. All addresses of a machine have the name of its first source.
+/// Names the machine of each server and exporter. All addresses of a machine get the name of its
+/// first source.
 pub(super) fn name_machines(sources: &mut [SourceRecord], hostname: Option<&str>) {
     let mut known: Vec<(Place, String)> = Vec::new();
     let is_meant = |source: &&mut SourceRecord| {
@@ -42,11 +43,11 @@ pub(super) fn name_machines(sources: &mut [SourceRecord], hostname: Option<&str>
     }
 }
 
-/// The machine that an address leads to.
+/// The machine behind an address.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Here,
-    /// Somewhere, by a tunnel.
+    /// Anywhere, through a tunnel.
     Beyond,
     At {
         host: String,
@@ -62,11 +63,7 @@ impl Place {
         let addresses: BTreeSet<IpAddr> = found.into_iter().flatten().map(|one| one.ip()).collect();
         if is_own_name || addresses.iter().any(IpAddr::is_loopback) {
             let is_beyond = port_of(address).is_some_and(is_tunnel);
-            return if is_beyond {
-                Place::Beyond
-            } else {
-                Place::Here
-            };
+            return if is_beyond { Place::Beyond } else { Place::Here };
         }
         Place::At { host, addresses }
     }
@@ -74,13 +71,9 @@ impl Place {
     fn is_that_of(&self, other: &Place) -> bool {
         match (self, other) {
             (Place::Here, Place::Here) => true,
-            (
-                Place::At { host, addresses },
-                Place::At {
-                    host: other,
-                    addresses: others,
-                },
-            ) => host == other || !addresses.is_disjoint(others),
+            (Place::At { host, addresses }, Place::At { host: other, addresses: others }) => {
+                host == other || !addresses.is_disjoint(others)
+            }
             _ => false,
         }
     }
@@ -113,14 +106,14 @@ mod tests {
         assert!(!place("http://127.0.0.1:9100/metrics").is_that_of(&server));
         let sixth = place("[fd00::2]:27017");
         assert!(place("https://[fd00::2]:9100/metrics").is_that_of(&sixth));
-        // A name that nobody knows is itself.
+        // An unresolvable name is used as it is.
         let named = place("db.invalid:27017");
         assert!(place("http://DB.invalid/metrics?x=1").is_that_of(&named));
         assert!(!place("http://db2.invalid/metrics").is_that_of(&named));
     }
 
     #[test]
-    fn a_machine_has_one_name_whatever_address_it_has() {
+    fn machine_has_one_name_for_all_its_addresses() {
         let subjects = [
             (SourceKind::Host, "bench-1"),
             (SourceKind::Server, "127.0.0.1:27017"),
@@ -166,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_leads_to_no_machine_that_is_known() {
+    fn tunnel_leads_to_an_unknown_machine() {
         let here = place("127.0.0.1:27017");
         assert!(place("http://localhost:9100/metrics").is_that_of(&here));
         assert!(place("http://Bench-1:9100/metrics").is_that_of(&here));

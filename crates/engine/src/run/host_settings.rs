@@ -1,6 +1,7 @@
-//! Settings of the kernel and of devices for the time of a run: all are made before a server opens its files, those of the disk
-//! with the data once that is there. All are put back at its end, whatever that is. What was there before is kept in the
-//! journal of `dyno doctor`, so that `dyno doctor --revert` can put it back when this program was killed.
+//! Kernel and device settings for the time of a run. They are made before a server opens its files,
+//! disk settings once the data disk exists, and restored at the end of the run, however it ends.
+//! The journal of `dyno doctor` keeps the earlier values, so that `dyno doctor --revert` can
+//! restore them if this program was killed.
 
 use crate::context::Context;
 use crate::doctor::changes::Changes;
@@ -19,10 +20,10 @@ use dyno_record::verdict::Action;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Settings that are made. They are what they were before when this is dropped.
+/// Settings that were made. Dropping this restores the earlier values.
 pub(crate) struct HostSettings<'a> {
     changes: Changes<'a>,
-    /// Of each file the setting that it holds.
+    /// The setting in each file.
     settings: Vec<HostSetting>,
 }
 
@@ -30,18 +31,19 @@ pub(crate) struct HostSettings<'a> {
 type Wanted<'p> = (HostSetting, &'p str);
 
 impl<'a> HostSettings<'a> {
-    /// Makes the settings of a plan that are not of a disk; `None` if there are none.
+    /// Makes the plan's settings that do not belong to a disk; `None` without any.
     ///
     /// # Errors
-    /// A setting or a value that this machine has not, and what the kernel refuses. What was set until then is put back.
+    /// This machine does not support a setting or value, or the kernel refuses it. Settings made
+    /// until then are restored.
     pub(crate) fn of_kernel(plan: &Plan, context: Context<'a>) -> Result<Option<Self>, Error> {
         HostSettings::set(&wanted(plan, false), &[], context)
     }
 
-    /// Makes the settings of the disks with these folders; `None` if there are none.
+    /// Makes the settings of the disks with these folders; `None` without any.
     ///
     /// # Errors
-    /// As [`of_kernel`](Self::of_kernel).
+    /// See [`of_kernel`](Self::of_kernel).
     pub(crate) fn of_disk(
         plan: &Plan,
         folders: &[PathBuf],
@@ -80,7 +82,7 @@ impl<'a> HostSettings<'a> {
         Ok(HostSettings { changes, settings })
     }
 
-    /// What is there now, and caveats where that is something else than was set.
+    /// Current values, and caveats for values that have changed.
     pub(crate) fn look(&self) -> (Vec<HostSettingRecord>, Vec<Caveat>) {
         let mut caveats = Vec::new();
         let mut records = self.record();
@@ -101,7 +103,7 @@ impl<'a> HostSettings<'a> {
         (records, caveats)
     }
 
-    /// What was set.
+    /// Record of the settings.
     pub(crate) fn record(&self) -> Vec<HostSettingRecord> {
         let record = |(setting, step): (&HostSetting, &Step)| HostSettingRecord {
             name: setting.as_str().to_owned(),
@@ -110,37 +112,33 @@ impl<'a> HostSettings<'a> {
             set: step.value(),
             at_end: None,
         };
-        let files = self.settings.iter().zip(&self.changes.steps);
-        files.map(record).collect()
+        self.settings.iter().zip(&self.changes.steps).map(record).collect()
     }
 }
 
 const NEEDS: &str =
-    "it needs root, and a `/proc/sys` and a `/sys` that can be written, which many containers lack";
+    "run it as root with a writable `/proc/sys` and `/sys`, which many containers lack";
 
-/// What was intended when a setting could not be made.
+/// Intent of a setting that could not be made.
 #[derive(Debug)]
 struct NotMade;
 
 impl fmt::Display for NotMade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cannot make the settings of this machine that `server.host_settings` asks for")
+        f.write_str("cannot make the machine settings in `server.host_settings`")
     }
 }
 
 fn intent(failure: Error) -> Error {
-    Error {
-        cause: failure.cause.context(NotMade),
-        ..failure
-    }
+    Error { cause: failure.cause.context(NotMade), ..failure }
 }
 
-/// Whether a failure is that settings of this machine could not be made.
+/// Whether a failure means that machine settings could not be made.
 pub(crate) fn are_not_made(failure: &Error) -> bool {
     failure.cause.is::<NotMade>()
 }
 
-/// The files that are to be written with what they hold, and of each the setting.
+/// The files to write with their current content, and the setting of each.
 fn read(
     wanted: &[Wanted<'_>],
     folders: &[PathBuf],
@@ -156,21 +154,22 @@ fn read(
     Ok((files, settings))
 }
 
-/// What a plan asks for, of disks or of all else.
+/// The plan's settings, of disks or of everything else.
 fn wanted(plan: &Plan, of_disk: bool) -> Vec<Wanted<'_>> {
-    let all = plan.server.host_settings.iter();
-    let known = all.filter_map(|(name, value)| Some((HostSetting::named(name)?, value.as_str())));
-    known
-        .filter(|(setting, _)| is_of_disk(*setting) == of_disk)
-        .collect()
+    let known = plan
+        .server
+        .host_settings
+        .iter()
+        .filter_map(|(name, value)| Some((HostSetting::named(name)?, value.as_str())));
+    known.filter(|(setting, _)| is_of_disk(*setting) == of_disk).collect()
 }
 
-/// Whether a setting is of the disk with the data, so that it is known where it is once that is.
+/// Whether a setting belongs to the data disk, so that its location is known only when the disk is.
 pub(crate) fn is_of_disk(setting: HostSetting) -> bool {
     matches!(setting.place(), Place::DataDisk(_))
 }
 
-/// Where this machine has a setting; of disks, on all of them with one of these folders.
+/// Files of a setting on this machine; of a disk setting, on all disks with one of these folders.
 pub(crate) fn find(
     setting: HostSetting,
     folders: &[PathBuf],
@@ -182,12 +181,12 @@ pub(crate) fn find(
         Place::DataDisk(file) => {
             let of_folder = |folder: &PathBuf| host_setting::of_disk(file, folder, root);
             let mut disks = folders.iter().map(of_folder);
-            let first = disks
-                .next()
-                .unwrap_or_else(|| host_setting::of_disk(file, Path::new("."), root));
+            let first =
+                disks.next().unwrap_or_else(|| host_setting::of_disk(file, Path::new("."), root));
             disks.try_fold(first?, |mut all, disk| {
-                let files = disk?.files.into_iter();
-                let new = files
+                let new = disk?
+                    .files
+                    .into_iter()
                     .filter(|file| !all.files.contains(file))
                     .collect::<Vec<_>>();
                 all.files.extend(new);
@@ -197,14 +196,15 @@ pub(crate) fn find(
     }
 }
 
-/// The file whose number counts on this machine in place of a setting, and would be lost with it.
+/// The file with a number that this machine uses instead of a setting, and that the setting would
+/// overwrite.
 pub(crate) fn counts_instead(setting: HostSetting, root: &Path) -> Option<&'static str> {
     let instead = setting.instead()?;
     let number = host_setting::number(instead, root);
     number.is_ok_and(|number| number > 0).then_some(instead)
 }
 
-/// What is to be written for a value.
+/// Writes that set a value.
 fn actions(
     setting: HostSetting,
     value: &str,
@@ -214,7 +214,7 @@ fn actions(
     let name = setting.as_str();
     let found = find(setting, folders, root).map_err(|health| {
         let reason = health.reason().unwrap_or("it cannot be read");
-        let text = format!("this machine has no setting `{name}`: {reason}");
+        let text = format!("this machine does not have the setting `{name}`: {reason}");
         Error::new(Kind::Environment, text)
             .with_hint(format!("leave out `server.host_settings.{name}`"))
     })?;
@@ -224,7 +224,7 @@ fn actions(
     });
     let Some(written) = written else {
         let has = match &found.choices {
-            Some(choices) => format!("this machine has `{}`", choices.join("`, `")),
+            Some(choices) => format!("this machine supports `{}`", choices.join("`, `")),
             None => format!("it must be {}", setting.values()),
         };
         let text = format!("`server.host_settings.{name}` is `{value}`, but {has}");
@@ -232,27 +232,24 @@ fn actions(
     };
     if let Some(instead) = counts_instead(setting, root) {
         let text = format!(
-            "`{instead}` is set on this machine, and would be lost with `server.host_settings.{name}`"
+            "`{instead}` is set on this machine, and `server.host_settings.{name}` would overwrite it"
         );
         return Err(Error::new(Kind::Environment, text).with_hint(format!(
-            "leave out `server.host_settings.{name}`, or set the share in place of the size"
+            "leave out `server.host_settings.{name}`, or set the share instead of the size"
         )));
     }
-    let action = |path: PathBuf| Action::Write {
-        path,
-        value: written.clone(),
-    };
+    let action = |path: PathBuf| Action::Write { path, value: written.clone() };
     Ok(found.files.into_iter().map(action).collect())
 }
 
-/// Refuses what the run would refuse, as far as that is known before its servers are up: settings and values that the machine
-/// has not, and missing rights.
+/// Preflight check of the settings before the servers run: unsupported settings and values, and
+/// missing rights.
 ///
 /// # Errors
 /// See above.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     let named = named_folders(plan);
-    // Where the data lies otherwise is known once the run has a folder, or its storage.
+    // Otherwise the data folder is known only once the run has a folder or its storage.
     let of_disk = wanted(plan, true).into_iter().filter(|_| !named.is_empty());
     for (setting, value) in wanted(plan, false).into_iter().chain(of_disk) {
         for action in actions(setting, value, &named, Path::new("/"))? {
@@ -265,27 +262,27 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses settings that this process may not make, whatever their values, as far as it is known where they are.
+/// Refuses settings that this process may not change, whatever their values, if their location is
+/// known.
 ///
 /// # Errors
-/// Mostly that this is not root.
+/// Usually that this is not root.
 pub(crate) fn check_rights(
     settings: impl Iterator<Item = HostSetting>,
     plan: &Plan,
 ) -> Result<(), Error> {
     let folders = named_folders(plan);
     let known = settings.filter(|setting| !is_of_disk(*setting) || !folders.is_empty());
-    // What is not there is left out later.
+    // Missing settings are left out later.
     let found = known.filter_map(|setting| find(setting, &folders, Path::new("/")).ok());
     let mut files = found.flat_map(|found| found.files);
     files.try_for_each(|file| may_write(&file))
 }
 
-/// The folders of the data that a plan names.
+/// Data folders that a plan names.
 pub(crate) fn named_folders(plan: &Plan) -> Vec<PathBuf> {
     let server = &plan.server;
-    let named = server.data_dir.iter().chain(&server.data_dirs);
-    named.map(PathBuf::from).collect()
+    server.data_dir.iter().chain(&server.data_dirs).map(PathBuf::from).collect()
 }
 
 fn may_write(path: &Path) -> Result<(), Error> {
@@ -313,9 +310,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            let bench = Bench {
-                folder: TempDir::new().unwrap(),
-            };
+            let bench = Bench { folder: TempDir::new().unwrap() };
             bench.write("proc/sys/kernel/random/boot_id", "one\n");
             bench.write(SWAPPINESS, "60\n");
             bench.write(HUGE_PAGES, "always [madvise] never\n");
@@ -353,31 +348,18 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_made_for_the_run_and_put_back_after_it() {
+    fn settings_are_made_for_the_run_and_restored_after_it() {
         let bench = Bench::new();
-        let settings = bench
-            .set(&[
-                (HostSetting::Swappiness, "1"),
-                (HostSetting::DirtyRatio, "20"),
-            ])
-            .unwrap();
+        let settings =
+            bench.set(&[(HostSetting::Swappiness, "1"), (HostSetting::DirtyRatio, "20")]).unwrap();
         assert_eq!(bench.read(SWAPPINESS), "1");
         assert!(!bench.journal_is_empty());
         let (records, caveats) = settings.look();
         let found: Vec<_> = records
             .iter()
-            .map(|one| {
-                (
-                    one.name.as_str(),
-                    one.before.as_str(),
-                    one.at_end.as_deref(),
-                )
-            })
+            .map(|one| (one.name.as_str(), one.before.as_str(), one.at_end.as_deref()))
             .collect();
-        let expected = [
-            ("swappiness", "60", Some("1")),
-            ("dirty_ratio", "20", Some("20")),
-        ];
+        let expected = [("swappiness", "60", Some("1")), ("dirty_ratio", "20", Some("20"))];
         assert_eq!(found, expected);
         assert!(caveats.is_empty());
         bench.write(SWAPPINESS, "7\n");
@@ -396,7 +378,7 @@ mod tests {
         let again = bench.set(&[(HostSetting::Swappiness, "10")]);
         let failure = again.map(drop).unwrap_err();
         assert!(failure.reason().contains("swappiness`"), "{failure:?}");
-        // Also below what was intended then.
+        // Also below the intent of that moment.
         let failure = failure.context("the run failed");
         assert!(are_not_made(&failure));
         assert!(failure.hint.unwrap().contains("dyno doctor --revert"));
@@ -422,34 +404,14 @@ mod tests {
             assert_eq!(bench.read(SWAPPINESS), "60");
             assert!(bench.journal_is_empty());
         };
-        refused(
-            HostSetting::ZoneReclaim,
-            "1",
-            Kind::Environment,
-            "setting `zone_reclaim`",
-        );
+        refused(HostSetting::ZoneReclaim, "1", Kind::Environment, "setting `zone_reclaim`");
         bench.write(HUGE_PAGES, "[madvise] never\n");
-        refused(
-            HostSetting::HugePages,
-            "always",
-            Kind::BadInput,
-            "`madvise`, `never`",
-        );
+        refused(HostSetting::HugePages, "always", Kind::BadInput, "`madvise`, `never`");
         bench.write("proc/sys/vm/dirty_bytes", "4096\n");
-        refused(
-            HostSetting::DirtyRatio,
-            "5",
-            Kind::Environment,
-            "dirty_bytes`",
-        );
-        // A folder in place of a file: it can be neither read nor written.
+        refused(HostSetting::DirtyRatio, "5", Kind::Environment, "dirty_bytes`");
+        // A folder instead of a file: it can be neither read nor written.
         fs::remove_file(bench.root().join(HUGE_PAGES)).unwrap();
         fs::create_dir(bench.root().join(HUGE_PAGES)).unwrap();
-        refused(
-            HostSetting::HugePages,
-            "never",
-            Kind::Environment,
-            "setting `huge_pages`",
-        );
+        refused(HostSetting::HugePages, "never", Kind::Environment, "setting `huge_pages`");
     }
 }

@@ -1,4 +1,4 @@
-//! An hour of a soak, as fast as it can be recorded: what it leaves, and what it takes.
+//! Records an hour of a soak as fast as possible, and limits its size and memory.
 
 use crate::observer::Expectation;
 use crate::run::live::Live;
@@ -14,25 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const HOUR_S: u64 = 3_600;
-/// Windows after which everything has its size.
+/// Windows until all sizes are stable.
 const SETTLED_S: u64 = 600;
-/// What the record of an hour may take.
+/// Largest record of an hour.
 const MOST_BYTES: u64 = 20 << 20;
-/// By how much the process may grow from then on: less than a byte for each operation of a second.
+/// Largest growth of the process after that: less than a byte for each operation of a second.
 const MOST_GROWTH_BYTES: u64 = 6 << 20;
-/// Columns of a machine and of a server: with these, rows are as long as those of a machine with 2 CPUs (940 bytes) and of
-/// the embedded server (380 bytes).
+/// Columns of a machine and of a server. With these, rows are as long as those of a machine with 2
+/// CPUs (940 bytes) and of the embedded server (380 bytes).
 const COLUMNS: [(&str, usize); 2] = [("host", 190), ("server", 86)];
 
-/// Numbers that look like chance and are the same each time.
+/// Numbers that look random and are the same each time.
 struct Chance(u64);
 
 impl Chance {
     fn next(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % below
     }
 }
@@ -72,11 +69,7 @@ fn window(second: u64, chance: &mut Chance) -> IntervalRecord {
             cpu_user_ns: 100_000_000,
             cpu_system_ns: 100_000_000,
             max_rss_bytes: 20 << 20,
-            arrivals: Arrivals {
-                due: 10_000,
-                started: 10_000,
-                ..Arrivals::default()
-            },
+            arrivals: Arrivals { due: 10_000, started: 10_000, ..Arrivals::default() },
             ..WindowCounts::default()
         },
         ..IntervalRecord::empty(PhaseKind::Measure, second, second * 1_000_000_000)
@@ -87,16 +80,14 @@ fn reading(second: u64, columns: usize, chance: &mut Chance) -> Reading {
     let value = |number: usize, chance: &mut Chance| match number % 4 {
         0 => chance.next(10_000) as f64 / 1e4,
         1 => chance.next(1 << 40) as f64,
-        // Most counters of a machine rest.
+        // Most counters of a machine do not change.
         _ => 0.0,
     };
     let id = |number: usize| MetricId::of_instance("group", &number.to_string(), "value_per_s");
     Reading {
         at_s: second as f64,
         duration_s: 1.0,
-        values: (0..columns)
-            .map(|number| (id(number), value(number, chance)))
-            .collect(),
+        values: (0..columns).map(|number| (id(number), value(number, chance))).collect(),
     }
 }
 
@@ -116,7 +107,7 @@ fn resident_bytes() -> u64 {
     usage.current_rss_bytes.expect("this is Linux")
 }
 
-/// In a process of its own: other tests beside it take memory, too.
+/// In a separate process, because other tests also take memory.
 #[test]
 fn an_hour_is_bounded() {
     let program = std::env::current_exe().expect("a test has a program");
@@ -134,7 +125,7 @@ fn an_hour_is_bounded() {
 }
 
 #[test]
-#[ignore = "run by the test above in a process of its own"]
+#[ignore = "run by the test above in a separate process"]
 fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     let folder = tempfile::tempdir().expect("there is room");
     let plan = dyno_plan::builtin::find("a").expect("it is built in");
@@ -155,9 +146,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     let mut chance = Chance(1);
     let mut steady_bytes = 0;
     for second in 0..HOUR_S {
-        recorder
-            .record(&window(second, &mut chance))
-            .expect("it can be written");
+        recorder.record(&window(second, &mut chance)).expect("it can be written");
         for (writer, columns) in &mut sources {
             let reading = reading(second, *columns, &mut chance);
             writer.record(&reading).expect("it can be written");
@@ -173,10 +162,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     }
     let size = size_of(folder.path());
     assert!(size < MOST_BYTES, "the record has {size} bytes");
-    assert!(
-        grown_bytes < MOST_GROWTH_BYTES,
-        "the process grew by {grown_bytes} bytes"
-    );
+    assert!(grown_bytes < MOST_GROWTH_BYTES, "the process grew by {grown_bytes} bytes");
     let run = Run::open(folder.path()).expect("it can be read");
     assert_eq!(run.intervals.len() as u64, HOUR_S);
     assert_eq!(run.metrics.len(), COLUMNS.len());

@@ -1,5 +1,5 @@
-//! The record of one of several servers that are measured at once: a run directory of its own inside
-//! that of the run, which every report can be made from.
+//! The record of one of several servers that are measured at the same time: its own run directory
+//! inside the run's, from which every report can be made.
 
 use crate::error::Error;
 use crate::run::recorder::Recorder;
@@ -23,15 +23,15 @@ pub(crate) struct InstanceRun {
     directory: PathBuf,
     pub(crate) document: RunDocument,
     pub(crate) recorder: Recorder<'static>,
-    /// What its clients offer; absent in a closed loop.
+    /// Rate offered by its clients; absent in a closed loop.
     pub(crate) offered_rate_per_s: Option<f64>,
-    /// Caveats about this instance that are not found in its figures.
+    /// Caveats about this instance that its figures do not show.
     pub(crate) caveats: Vec<Caveat>,
 }
 
 impl InstanceRun {
-    /// Makes the folder of instance `number` in that of the run. `document` is that of the whole run, whose rows are of
-    /// as many windows.
+    /// Creates the folder of instance `number` inside the run's. `document` belongs to the whole
+    /// run; its rows cover the same number of windows.
     pub(crate) fn create(
         number: usize,
         run: &Path,
@@ -41,10 +41,7 @@ impl InstanceRun {
     ) -> Result<Self, Error> {
         let mut plan = plan.clone();
         plan.server.pairs = 1;
-        let document = RunDocument {
-            plan: dyno_plan::file::recorded(&plan),
-            ..document.clone()
-        };
+        let document = RunDocument { plan: dyno_plan::file::recorded(&plan), ..document.clone() };
         let directory = run.join(relative(number));
         let toml = dyno_plan::file::to_toml(&plan);
         let writer = RunWriter::create(&directory, &toml, &document)?;
@@ -60,14 +57,14 @@ impl InstanceRun {
         })
     }
 
-    /// Saves what is known so far.
+    /// Saves the current state.
     pub(crate) fn save(&mut self, server: &ServerRecord) -> Result<(), Error> {
         self.document.server.clone_from(server);
         self.recorder.save(&mut self.document)?;
         Ok(())
     }
 
-    /// The part of the whole run's document.
+    /// Its part of the whole run's document.
     pub(crate) fn to_record(&self) -> InstanceRecord {
         InstanceRecord {
             number: self.number as u64,
@@ -77,8 +74,8 @@ impl InstanceRun {
         }
     }
 
-    /// Its clients are those of the hosts of a fleet, and not of this machine. What its record says of them is what the agents did on
-    /// all of their servers.
+    /// Marks its clients as hosts of a fleet instead of this machine. Its record then describes
+    /// what the agents did on all of their servers.
     pub(crate) fn is_of_fleet(&mut self, fleet: &FleetRecord) {
         let own = |server: &&FleetServerRecord| server.number == self.number as u64;
         let servers: Vec<FleetServerRecord> = fleet.servers.iter().filter(own).cloned().collect();
@@ -86,14 +83,14 @@ impl InstanceRun {
         self.document.selfcheck = None;
         self.document.fleet = Some(FleetRecord {
             clients: plan.client.clients.unwrap_or(fleet.clients),
-            // That of all servers.
+            // Belongs to all servers.
             common_rate_per_s: None,
             servers,
             ..fleet.clone()
         });
     }
 
-    /// Finds the caveats of this instance and what its record means; `None` if nothing was recorded.
+    /// Finds the caveats of this instance and analyses its record; `None` if nothing was recorded.
     pub(crate) fn analyse(&mut self) -> Result<Option<AnalysedRun>, Error> {
         if self.recorder.is_empty() {
             return Ok(None);
@@ -105,7 +102,7 @@ impl InstanceRun {
         Ok(Some(AnalysedRun::with_trace(run, None)))
     }
 
-    /// Brings everything to the disk.
+    /// Syncs everything to the disk.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.recorder.finish(&self.document)?;
         Ok(())

@@ -1,5 +1,6 @@
-//! What ends a run early because what is tried does harm: looked at in every window, so that a setting of `dyno tune` that fails
-//! or stalls does not last longer than one or two of them. A run of its search ends too once it is certain what it will say.
+//! Ends harmful runs early. Limits are checked in every window, so that a setting of `dyno tune`
+//! that fails or stalls lasts only one or two windows. A run of a search also ends once its result
+//! is certain.
 
 mod foregone;
 
@@ -11,58 +12,60 @@ use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use foregone::Foregone;
 pub use foregone::SearchLimits;
 
-/// Fewest operations of a window by which it is judged.
+/// Fewest operations for judging a window.
 const FEWEST_OPERATIONS: u64 = 20;
 
-/// Share of the usual rate below which a server stands still.
+/// Share of the usual rate below which a server stalls.
 const STALL_RATIO: f64 = 0.1;
 
-/// Windows in a row below it: one may be a checkpoint.
+/// Stalled windows in a row that end a run: a single one may be a checkpoint.
 const STALLED_WINDOWS: u32 = 2;
 
-/// Share of the memory of the machine that must stay available: with less the kernel begins to kill.
+/// Smallest available share of the machine's memory: below it the kernel begins to kill processes.
 const LEAST_MEMORY_RATIO: f64 = 0.03;
 
-/// Share of the memory that a server may have, of its control group or of the machine, which it may take: the rest is for the page
-/// cache and whatever else runs, and beyond it the kernel ends one of them. All servers together may take as much of the most that
-/// one may have.
+/// Largest share of a server's memory limit (its control group's or the machine's) that it may use:
+/// the page cache and other processes need the rest, and above the limit the kernel kills one of
+/// them. All servers together may use the same share of the largest limit.
 const MOST_SERVER_MEMORY_RATIO: f64 = 0.9;
 
-/// How many operations of a window may take long.
+/// Limit on slow operations in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LongerLimit {
-    /// The time that an operation may take.
+    /// Response time that counts as slow when exceeded.
     pub response_ns: u64,
-    /// Largest share of the operations that may take longer.
+    /// Largest share of slow operations.
     pub longer_ratio: f64,
 }
 
 /// Limits of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowLimits {
-    /// Largest share of the operations that may fail.
+    /// Largest share of failed operations.
     pub failed_ratio: f64,
-    /// Times that operations may take.
+    /// Limits on slow operations.
     pub longer: Vec<LongerLimit>,
-    /// Operations per second that are usual.
+    /// Usual operations per second.
     pub usual_rate_per_s: f64,
-    /// Share of the usual clients that the run has, 1 at most: fewer do fewer operations, and the server does not stand still.
+    /// Share of the usual clients in this run, at most 1: fewer clients do fewer operations without
+    /// a stall.
     pub client_ratio: f64,
-    /// Whether the server stalls without any change, so that long times and a low rate in a window end no run.
+    /// Whether the server stalls without any change, so that long times and a low rate in a window
+    /// do not end a run.
     pub may_stall: bool,
-    /// Whether the servers are on this machine, whose memory counts then.
+    /// Whether the servers are on this machine, so that its memory counts.
     pub is_local: bool,
-    /// What else ends a run of a search; `None` for runs that the answer rests on.
+    /// Stricter limits for runs of a search; `None` for runs that decide the answer.
     pub search: Option<SearchLimits>,
 }
 
-/// Limits at work.
+/// Active limits.
 #[derive(Debug)]
 pub(crate) struct LimitCheck {
     limits: WindowLimits,
-    /// Processes of the servers that were started here, with the memory that they may have.
+    /// Processes of the servers started here, with their memory limits.
     servers: Vec<(u32, u64)>,
-    /// Reads which share of the memory of the machine is available.
+    /// Reads the available share of the machine's memory.
     available_memory_ratio: fn() -> Option<f64>,
     stall: Stall,
     foregone: Option<Foregone>,
@@ -76,11 +79,11 @@ impl LongerLimit {
 }
 
 impl WindowLimits {
-    /// Begins to look at the windows of a run and at the memory of its servers, which are these processes of this machine.
+    /// Starts to check the windows of a run and the memory of its servers, which are these local
+    /// processes.
     pub(crate) fn watch(self, servers: &[u32]) -> LimitCheck {
-        let known = servers
-            .iter()
-            .filter_map(|pid| Some((*pid, dyno_observe::process::memory_of(*pid)?)));
+        let known =
+            servers.iter().filter_map(|pid| Some((*pid, dyno_observe::process::memory_of(*pid)?)));
         LimitCheck {
             foregone: self.search.clone().map(Foregone::new),
             limits: self,
@@ -90,14 +93,13 @@ impl WindowLimits {
         }
     }
 
-    /// Whether the windows of a run, once it was warm, have what ends others: times that are too long, or a rate that is too low.
+    /// Whether the windows of a warm run break the limits on slow operations or on the rate.
     pub(crate) fn are_broken_by(&self, windows: &[WindowResponses]) -> bool {
         let mut stall = Stall::default();
         let mut counted = windows.iter().filter(|window| !window.is_outside);
         counted.any(|window| {
             let count_above = |limit_ns: u64| {
-                let times = window.response_ns.iter();
-                let longer = times.filter(|(time_ns, _)| *time_ns > limit_ns);
+                let longer = window.response_ns.iter().filter(|(time_ns, _)| *time_ns > limit_ns);
                 longer.map(|(_, count)| count).sum::<u64>() as f64
             };
             let all: u64 = window.response_ns.iter().map(|(_, count)| count).sum();
@@ -111,15 +113,15 @@ impl WindowLimits {
     }
 }
 
-/// A server that stands still.
+/// State of a stall.
 #[derive(Debug, Default)]
 struct Stall {
-    /// Windows in a row in which it did.
+    /// Stalled windows in a row.
     windows: u32,
 }
 
 impl Stall {
-    /// Whether it has stood still for too long after a window in which so many operations ended.
+    /// Adds a window with this many ended operations. Returns whether the stall is too long.
     fn take(&mut self, seconds: f64, ended: f64, usual_rate_per_s: f64) -> bool {
         // The last window of a phase may be very short.
         let stands_still = seconds >= 0.5 && ended < STALL_RATIO * usual_rate_per_s * seconds;
@@ -129,12 +131,12 @@ impl Stall {
 }
 
 impl LimitCheck {
-    /// Why the run must end after this window, if it must.
+    /// Why the run must end after this window, if so.
     pub(crate) fn fault(&mut self, window: &IntervalRecord) -> Option<Error> {
         if window.phase == PhaseKind::Load {
             return None;
         }
-        // Before it is warm a server may well be slow.
+        // A cold server may be slow.
         let is_warm = window.phase == PhaseKind::Measure;
         let stalls_count = is_warm && !self.limits.may_stall;
         let reason = failures(window, self.limits.failed_ratio)
@@ -146,7 +148,7 @@ impl LimitCheck {
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
     }
 
-    /// Why the run says enough after the last window, which had no fault: it is far slower than usual.
+    /// Why the run may end after the last window without a fault: it is much slower than usual.
     pub(crate) fn says_enough(&self) -> Option<String> {
         let foregone = self.foregone.as_ref()?;
         foregone.slowness(self.limits.usual_rate_per_s)
@@ -165,7 +167,7 @@ impl LimitCheck {
         self.stall.take(seconds, ended, usual_per_s).then(|| {
             let rate = Quantity::per_second(ended / seconds);
             let usual = Quantity::per_second(usual_per_s);
-            format!("the rate fell to {rate}, of {usual} before")
+            format!("the rate fell from {usual} to {rate}")
         })
     }
 
@@ -196,7 +198,7 @@ impl LimitCheck {
     }
 }
 
-/// Why memory that was taken is too much of what may be.
+/// Why a server uses too much memory, if so.
 fn taken_of(who: &str, taken: u64, memory: u64) -> Option<String> {
     (taken as f64 > memory as f64 * MOST_SERVER_MEMORY_RATIO).then(|| {
         format!(
@@ -212,16 +214,13 @@ fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
     let counts = &window.counts;
     let ended = counts.succeeded + counts.failed;
     let ratio = counts.failed as f64 / ended.max(1) as f64;
-    (ended >= FEWEST_OPERATIONS && ratio > most_ratio).then(|| {
-        format!(
-            "{} of the operations of a second failed",
-            Quantity::ratio(ratio)
-        )
-    })
+    (ended >= FEWEST_OPERATIONS && ratio > most_ratio)
+        .then(|| format!("{} of the operations in one second failed", Quantity::ratio(ratio)))
 }
 
-/// How many operations of a window took longer than this, and how many there are. A read and the write that follows it are two, and
-/// not both of them a third one, as in the percentiles of a run.
+/// Number of operations in a window that took longer than this, and of all operations. A read and
+/// the write that follows it count as two, without a third one for both, as in the percentiles of a
+/// run.
 fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
     let (mut longer, mut all) = (0.0, 0.0);
     let counted = |one: &&OperationInterval| one.name != READ_MODIFY_WRITE;
@@ -238,7 +237,7 @@ fn longer(window: &IntervalRecord, limits: &[LongerLimit]) -> Option<String> {
         let (longer, all) = beyond(window, limit.response_ns);
         limit.is_broken_by(longer, all).then(|| {
             format!(
-                "{} of the operations of a second took longer than {}",
+                "{} of the operations in one second took longer than {}",
                 Quantity::ratio(longer / all),
                 Quantity::microseconds(limit.response_ns as f64 / 1e3)
             )
@@ -254,10 +253,7 @@ mod tests {
     pub(super) fn limits() -> WindowLimits {
         WindowLimits {
             failed_ratio: 0.01,
-            longer: vec![LongerLimit {
-                response_ns: 5_000_000,
-                longer_ratio: 0.05,
-            }],
+            longer: vec![LongerLimit { response_ns: 5_000_000, longer_ratio: 0.05 }],
             usual_rate_per_s: 1_000.0,
             client_ratio: 1.0,
             may_stall: false,
@@ -287,11 +283,7 @@ mod tests {
         IntervalRecord {
             duration_ns: 1_000_000_000,
             operations: vec![operation],
-            counts: WindowCounts {
-                succeeded,
-                failed,
-                ..WindowCounts::default()
-            },
+            counts: WindowCounts { succeeded, failed, ..WindowCounts::default() },
             ..IntervalRecord::empty(phase, 0, 0)
         }
     }
@@ -305,10 +297,7 @@ mod tests {
     fn fault(windows: &[IntervalRecord]) -> Option<String> {
         let mut check = limits().watch(&[]);
         let faults = windows.iter().map(|window| check.fault(window));
-        faults
-            .map(|fault| fault.map(|fault| fault.reason()))
-            .last()
-            .flatten()
+        faults.map(|fault| fault.map(|fault| fault.reason())).last().flatten()
     }
 
     #[test]
@@ -324,12 +313,9 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_times_has_a_share_of_its_own() {
+    fn each_time_limit_has_its_own_share() {
         let mut limits = limits();
-        limits.longer.push(LongerLimit {
-            response_ns: 2_000_000,
-            longer_ratio: 0.5,
-        });
+        limits.longer.push(LongerLimit { response_ns: 2_000_000, longer_ratio: 0.5 });
         let mut check = limits.watch(&[]);
         let mut fault = |times_ms: &[(u64, u64)]| {
             let fault = check.fault(&window(PhaseKind::Measure, times_ms, 0));
@@ -343,18 +329,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stands_still_is_given_one_window() {
+    fn stalled_server_is_given_one_window() {
         let slow = || window(PhaseKind::Measure, &[(1, 50)], 0);
         let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
         assert_eq!(fault(&[slow()]), None);
         assert_eq!(fault(&[slow(), usual, slow()]), None);
         let stalled = fault(&[slow(), slow()]).unwrap();
         assert_names(&stalled, &["50.00/s", "1,000/s"]);
-        // With 1 client of 32 the rate is a part of the usual one.
-        let few = WindowLimits {
-            client_ratio: 1.0 / 32.0,
-            ..limits()
-        };
+        // With 1 client of 32 the rate is a fraction of the usual one.
+        let few = WindowLimits { client_ratio: 1.0 / 32.0, ..limits() };
         let has_stalled = |operations| {
             let mut check = few.clone().watch(&[]);
             let window = || window(PhaseKind::Measure, &[(1, operations)], 0);
@@ -364,7 +347,7 @@ mod tests {
         assert_eq!((has_stalled(50), has_stalled(2)), (false, true));
     }
 
-    /// A window of a record, with so many operations of 1 ms and of 6 ms.
+    /// A recorded window with this many operations of 1 ms and of 6 ms.
     fn recorded(short: u64, long: u64) -> WindowResponses {
         WindowResponses {
             duration_s: 1.0,
@@ -377,26 +360,15 @@ mod tests {
     #[test]
     fn baseline_behaviour_of_the_server_does_not_end_a_run() {
         let is_usual = |windows: &[WindowResponses]| !limits().are_broken_by(windows);
-        assert!(is_usual(&[
-            recorded(1_000, 50),
-            recorded(50, 0),
-            recorded(1_000, 0)
-        ]));
-        assert!(!is_usual(&[
-            recorded(1_000, 0),
-            recorded(50, 0),
-            recorded(50, 0)
-        ]));
+        assert!(is_usual(&[recorded(1_000, 50), recorded(50, 0), recorded(1_000, 0)]));
+        assert!(!is_usual(&[recorded(1_000, 0), recorded(50, 0), recorded(50, 0)]));
         assert!(!is_usual(&[recorded(900, 100)]));
         let slow = || window(PhaseKind::Measure, &[(1, 10), (6, 40)], 0);
-        let stalling = WindowLimits {
-            may_stall: true,
-            ..limits()
-        };
+        let stalling = WindowLimits { may_stall: true, ..limits() };
         let mut check = stalling.watch(&[]);
         assert!((0..3).all(|_| check.fault(&slow()).is_none()));
         assert!(limits().watch(&[]).fault(&slow()).is_some());
-        // Failures are another matter.
+        // Failures still count.
         let failed = window(PhaseKind::Measure, &[(1, 900)], 100);
         assert!(check.fault(&failed).is_some());
     }
@@ -405,10 +377,7 @@ mod tests {
     fn low_memory_ends_the_run_only_when_servers_are_local() {
         let usual = window(PhaseKind::Warmup, &[(1, 1_000)], 0);
         let fault = |is_local, available: fn() -> Option<f64>| {
-            let limits = WindowLimits {
-                is_local,
-                ..limits()
-            };
+            let limits = WindowLimits { is_local, ..limits() };
             let mut check = limits.watch(&[]);
             check.available_memory_ratio = available;
             check.fault(&usual).map(|fault| fault.reason())
@@ -421,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_take_more_than_they_may_have_end_the_run() {
+    fn server_memory_above_its_limit_ends_the_run() {
         let own = std::process::id();
         let mut check = limits().watch(&[own]);
         let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
@@ -434,12 +403,8 @@ mod tests {
         let fault = check.fault(&warm).expect("it is more than 90 % of that");
         let share = Quantity::ratio(MOST_SERVER_MEMORY_RATIO).to_string();
         assert_names(&fault.reason(), &["a server", "memory", &share]);
-        assert!(
-            check
-                .fault(&window(PhaseKind::Load, &[(1, 9)], 0))
-                .is_none()
-        );
-        // Each takes less than it may have, and all together more than the machine has.
+        assert!(check.fault(&window(PhaseKind::Load, &[(1, 9)], 0)).is_none());
+        // Each uses less than its limit, but all together more than the machine has.
         let taken = dyno_observe::process::resident_bytes_of(own).unwrap();
         check.servers = vec![(own, taken * 3 / 2); 2];
         let reason = check.fault(&usual).map(|fault| fault.reason());

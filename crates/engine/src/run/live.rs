@@ -1,8 +1,8 @@
-//! What others may see of a run that goes on: `live.json` in its directory, written anew with each recording
-//! window, and an entry in the state folder that says where it is.
+//! State of a running run for other processes: `live.json` in its directory, rewritten with each
+//! recording window, and an entry with the directory in the state folder.
 //!
-//! The run directory is locked as long as the run goes on, so that what a process that was killed left behind is known to be
-//! old.
+//! The run directory is locked during the run, so that files left by a killed process are
+//! recognized as old.
 
 use crate::files::{is_same, replace_file};
 use crate::observer::{Expectation, Level, Notice, Observer};
@@ -17,20 +17,20 @@ use std::collections::VecDeque;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the run directory.
+/// State file in the run directory.
 pub const LIVE: &str = "live.json";
-/// Folder of the entries in the state folder.
+/// Folder of the entries, in the state folder.
 const RUNNING: &str = "running";
-/// Points of the course of the rate. When there are more, neighbours are put together.
+/// Most points of the rate timeline. Beyond that, neighbours are merged.
 const MOST_POINTS: usize = 120;
-/// Windows that the present figures are about.
+/// Windows behind the current figures.
 const RECENT: usize = 10;
-/// Smallest change that is noticed while a run goes on. Smaller ones are told afterwards, when all is known.
+/// Smallest change that is noticed during a run. The final analysis finds smaller ones.
 const LEAST_CHANGE: f64 = 0.2;
-/// Notices that are kept; a bench that changes all the time must not fill the memory.
+/// Most notices: a bench that changes all the time must not fill the memory.
 const MOST_NOTICES: usize = 200;
 
-/// The state of a run, as others see it.
+/// The state of a run for other processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveState {
     /// Name of the plan.
@@ -41,13 +41,13 @@ pub struct LiveState {
     pub process: u32,
     /// RFC 3339 in UTC.
     pub started_at: String,
-    /// The phase that goes on; absent before the first one.
+    /// The current phase; absent before the first one.
     pub phase: Option<PhaseKind>,
     /// Time in this phase.
     pub elapsed_s: f64,
     /// Longest time of this phase.
     pub planned_s: Option<f64>,
-    /// Operations that this phase will do.
+    /// Planned operations of this phase.
     pub planned_operations: Option<u64>,
     /// Operations of this phase, or documents of the load phase.
     pub done: u64,
@@ -61,7 +61,7 @@ pub struct LiveState {
     pub response_p99_us: Option<f64>,
     /// Rate over the phase so far, evenly spaced.
     pub timeline_per_s: Vec<f64>,
-    /// What was noticed so far, such as changes of level.
+    /// Notices so far, such as changes of level.
     pub notices: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ pub struct Live<'a> {
     state_dir: Option<PathBuf>,
     recent: VecDeque<Recent>,
     timeline: RateHistory,
-    /// Whoever else watches; hears what is noticed.
+    /// Next observer, which also receives the notices.
     other: Box<dyn Observer + 'a>,
-    /// Looks for changes of the rate and of the mean response time while measuring.
+    /// Detect changes of the rate and of the mean response time during the measurement.
     lookouts: [Lookout; 2],
 }
 
-/// Notices when a figure changes.
+/// Detects changes of a figure.
 struct Lookout {
     what: &'static str,
     write: fn(f64) -> Quantity,
@@ -88,27 +88,19 @@ struct Lookout {
 
 impl Lookout {
     fn all() -> [Lookout; 2] {
-        let lookout = |what, write| Lookout {
-            what,
-            write,
-            shift: OnlineShift::new(LEAST_CHANGE),
-        };
+        let lookout = |what, write| Lookout { what, write, shift: OnlineShift::new(LEAST_CHANGE) };
         [
             lookout("rate", Quantity::per_second),
             lookout("mean response time", Quantity::microseconds),
         ]
     }
 
-    /// Takes the value of the window that ended at `end_s`, and returns what is to be noticed.
+    /// Adds the value of the window that ended at `end_s`. Returns a notice if it changed.
     fn look(&mut self, value: f64, end_s: f64, window_s: f64) -> Option<String> {
         let alarm = self.shift.push(value)?;
         let since = alarm.raised_after.saturating_sub(alarm.index_of_change);
         let at_s = (end_s - since as f64 * window_s).max(0.0);
-        let verb = if alarm.after > alarm.before {
-            "rose"
-        } else {
-            "fell"
-        };
+        let verb = if alarm.after > alarm.before { "rose" } else { "fell" };
         Some(format!(
             "after {} of measuring the {} {verb} from {} to {}",
             Quantity::seconds(at_s),
@@ -126,8 +118,8 @@ struct Recent {
 }
 
 impl<'a> Live<'a> {
-    /// Will tell the world of a run once its first phase begins. Without a state folder, or if it cannot be written, it
-    /// is known by its directory only: no reason not to measure.
+    /// Publishes the run when its first phase begins. Without a writable state folder, the run can
+    /// only be found by its directory, which must not stop the measurement.
     pub fn new(
         directory: &Path,
         name: &str,
@@ -155,20 +147,16 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Looks whether this window is different from those before it, and says so.
+    /// Notices if this window differs from the earlier ones.
     fn look_out(&mut self, interval: &IntervalRecord, rate_per_s: f64) {
-        let operations = interval.operations.iter();
-        let (sum_ns, count) = operations.fold((0.0, 0), |(sum_ns, count), one| {
-            (
-                sum_ns + one.response_sum_ns as f64,
-                count + one.response.len(),
-            )
+        let (sum_ns, count) = interval.operations.iter().fold((0.0, 0), |(sum_ns, count), one| {
+            (sum_ns + one.response_sum_ns as f64, count + one.response.len())
         });
         let mean_us = (count > 0).then(|| sum_ns / count as f64 / 1e3);
         let window_s = interval.duration_ns as f64 / 1e9;
         let values = [Some(rate_per_s), mean_us];
         for (lookout, value) in self.lookouts.iter_mut().zip(values) {
-            // Without an operation there is no time of one, and the windows are counted all the same.
+            // Without operations there is no response time, but the window still counts.
             let value = value.unwrap_or(f64::NAN);
             let Some(text) = lookout.look(value, self.state.elapsed_s, window_s) else {
                 continue;
@@ -180,7 +168,8 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// A reader finds the old state or the new one, whole. What cannot be written is no reason to end a run.
+    /// Replaces the file, so that readers find the old or the new state. A failure must not end a
+    /// run.
     fn write(&self) {
         let Ok(text) = serde_json::to_vec(&self.state) else {
             return;
@@ -228,11 +217,7 @@ impl Observer for Live<'_> {
             let _ = response.add(&operation.response);
         }
         let done = interval.progress();
-        self.recent.push_back(Recent {
-            done,
-            duration_s,
-            response,
-        });
+        self.recent.push_back(Recent { done, duration_s, response });
         self.timeline.add(done as f64, duration_s);
         let recent_s: f64 = self.recent.iter().map(|recent| recent.duration_s).sum();
         let recent_done: u64 = self.recent.iter().map(|recent| recent.done).sum();
@@ -245,11 +230,7 @@ impl Observer for Live<'_> {
         state.elapsed_s += duration_s;
         state.done += done;
         state.failed += interval.counts.failed;
-        state.rate_per_s = if recent_s > 0.0 {
-            recent_done as f64 / recent_s
-        } else {
-            0.0
-        };
+        state.rate_per_s = if recent_s > 0.0 { recent_done as f64 / recent_s } else { 0.0 };
         state.response_p50_us = percentile(0.5);
         state.response_p99_us = percentile(0.99);
         state.timeline_per_s = self.timeline.per_s();
@@ -267,11 +248,11 @@ impl Observer for Live<'_> {
 
 impl Drop for Live<'_> {
     fn drop(&mut self) {
-        // The run is over: what it found is in the other files.
+        // The run is over, and the other files have its results.
         for path in std::iter::once(&self.path).chain(&self.entry) {
             let _ = std::fs::remove_file(path);
         }
-        // Folders that hold nothing else are not left behind.
+        // Removes the folders if they are empty.
         if let (Some(_), Some(state_dir)) = (&self.entry, &self.state_dir) {
             let _ = std::fs::remove_dir(state_dir.join(RUNNING));
             let _ = std::fs::remove_dir(state_dir);
@@ -279,7 +260,7 @@ impl Drop for Live<'_> {
     }
 }
 
-/// The rate over a phase in a bounded number of points of the same length.
+/// The rate over a phase in a bounded number of points of equal length.
 #[derive(Debug, Default)]
 pub struct RateHistory {
     /// Operations and seconds of each point.
@@ -289,7 +270,7 @@ pub struct RateHistory {
 }
 
 impl RateHistory {
-    /// Adds what was done in a window.
+    /// Adds the operations of a window.
     pub fn add(&mut self, done: f64, duration_s: f64) {
         self.windows_per_point = self.windows_per_point.max(1);
         match self.points.last_mut() {
@@ -307,10 +288,7 @@ impl RateHistory {
             self.points = self
                 .points
                 .chunks(2)
-                .map(|pair| {
-                    pair.iter()
-                        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-                })
+                .map(|pair| pair.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1)))
                 .collect();
             // Their number is odd, so that the point that was just begun stays alone.
             self.windows_per_point *= 2;
@@ -340,17 +318,17 @@ pub fn sparkline(values: &[f64], width: usize) -> String {
     means.iter().map(bar).collect()
 }
 
-/// Says in the state folder that there is a run in a directory.
+/// Adds an entry for the run directory to the state folder.
 fn make_entry(state_dir: &Path, directory: &Path) -> Option<PathBuf> {
     let folder = state_dir.join(RUNNING);
     std::fs::create_dir_all(&folder).ok()?;
     let path = folder.join(std::process::id().to_string());
-    // Whoever may write into the folder must not lead this to another file by a link.
+    // The file is replaced, so that a link in the folder cannot redirect the write.
     replace_file(&path, directory.as_os_str().as_encoded_bytes()).ok()?;
     Some(path)
 }
 
-/// The runs of this person that go on. Entries of processes that were killed are removed.
+/// This user's running runs. Removes entries of processes that were killed.
 pub fn running(state_dir: &Path) -> Vec<LiveState> {
     let Ok(entries) = std::fs::read_dir(state_dir.join(RUNNING)) else {
         return Vec::new();
@@ -358,7 +336,8 @@ pub fn running(state_dir: &Path) -> Vec<LiveState> {
     let mut states: Vec<LiveState> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            // An entry has the number of a process. What else is there was left by one that was killed while it wrote.
+            // Entries are named after processes. Other files are left by a process that was killed
+            // while writing.
             let name = path.file_name()?.to_str()?;
             name.parse::<u32>().ok()?;
             let directory = PathBuf::from(std::fs::read_to_string(&path).ok()?);
@@ -373,17 +352,18 @@ pub fn running(state_dir: &Path) -> Vec<LiveState> {
     states
 }
 
-/// The state of the run in a directory, if it goes on.
+/// State of the run in a directory, if it is running.
 pub fn read(directory: &Path) -> Option<LiveState> {
     let text = plain_file::read(&directory.join(LIVE)).ok()?;
     let mut state: LiveState = serde_json::from_slice(&text).ok()?;
-    // Only what was asked for: the file may name the folder of another run.
+    // The file may name the folder of another run, so use the requested one.
     state.directory = std::path::absolute(directory).ok()?;
     is_locked(directory).then_some(state)
 }
 
-/// Whether this process is the one that has the run directory locked. Anybody may write any number into `live.json` of a
-/// folder of theirs; the kernel tells of each open file which locks its process has taken (proc_pid_fdinfo(5)).
+/// Whether this process holds the lock of the run directory. Any user can write any number into
+/// `live.json` of their own folder, but the kernel lists the locks of each process by open file
+/// (proc_pid_fdinfo(5)).
 pub fn is_locked_by(directory: &Path, process: u32) -> bool {
     let wanted = std::fs::metadata(directory);
     let Some(wanted) = wanted.ok().filter(Metadata::is_dir) else {
@@ -391,8 +371,7 @@ pub fn is_locked_by(directory: &Path, process: u32) -> bool {
     };
     let process = PathBuf::from(format!("/proc/{process}"));
     let files = std::fs::read_dir(process.join("fd"));
-    let mut files = files.into_iter().flatten().flatten();
-    files.any(|file| {
+    files.into_iter().flatten().flatten().any(|file| {
         let is_wanted = std::fs::metadata(file.path()).is_ok_and(|open| is_same(&open, &wanted));
         let facts = process.join("fdinfo").join(file.file_name());
         let facts = is_wanted.then(|| std::fs::read_to_string(facts).unwrap_or_default());
@@ -416,17 +395,13 @@ mod tests {
     fn window(index: u64, succeeded: u64) -> IntervalRecord {
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            counts: WindowCounts {
-                succeeded,
-                failed: 1,
-                ..WindowCounts::default()
-            },
+            counts: WindowCounts { succeeded, failed: 1, ..WindowCounts::default() },
             ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }
 
     #[test]
-    fn a_run_is_seen_while_it_goes_on_and_no_longer() {
+    fn run_is_listed_only_while_it_is_running() {
         let (state_dir, run) = (
             tempfile::tempdir().expect("there is room"),
             tempfile::tempdir().expect("there is room"),
@@ -449,10 +424,7 @@ mod tests {
         }
         let seen = running(state_dir.path());
         assert_eq!(seen.len(), 1);
-        assert_eq!(
-            (seen[0].done, seen[0].failed, seen[0].elapsed_s),
-            (1_500, 20, 20.0)
-        );
+        assert_eq!((seen[0].done, seen[0].failed, seen[0].elapsed_s), (1_500, 20, 20.0));
         assert_eq!(seen[0].rate_per_s, 50.0);
         assert_eq!(seen[0].timeline_per_s.len(), 20);
         assert!(is_locked_by(run.path(), std::process::id()));
@@ -463,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_a_process_that_was_killed_is_removed() {
+    fn entry_of_a_killed_process_is_removed() {
         let state_dir = tempfile::tempdir().expect("there is room");
         let folder = state_dir.path().join(RUNNING);
         std::fs::create_dir_all(&folder).expect("there is room");

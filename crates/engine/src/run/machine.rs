@@ -1,4 +1,4 @@
-//! What a run makes of the machine of its servers, and looks at there.
+//! Changes to and checks of the server machine for a run.
 
 use super::host_settings::HostSettings;
 use super::{Session, collection, preflight};
@@ -11,7 +11,7 @@ use dyno_plan::model::PageCache;
 use std::path::Path;
 
 impl<'a> Session<'a> {
-    /// Keeps settings of this machine until the run is over, and puts them into the record.
+    /// Keeps machine settings until the end of the run, and records them.
     pub(super) fn note_host(&mut self, settings: impl IntoIterator<Item = HostSettings<'a>>) {
         for own in settings {
             self.document.host_settings.extend(own.record());
@@ -19,7 +19,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
+    /// Drops the page cache, if the plan wants reads from the disk.
     pub(super) fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
         if self.plan.data.page_cache == PageCache::Keep {
             return Ok(());
@@ -30,7 +30,7 @@ impl<'a> Session<'a> {
         dyno_observe::environment::drop_page_cache().map_err(preflight::page_cache_stays)
     }
 
-    /// Looks where the servers were after they have worked, when their memory is where it will be.
+    /// Checks the placement of the servers after the work, when their memory has settled.
     pub(super) fn verify_placement(&mut self, deployment: &DeploymentUnderTest) {
         let Some(placement) = &self.placement else {
             return;
@@ -41,7 +41,7 @@ impl<'a> Session<'a> {
         self.caveats.extend(caveats);
     }
 
-    /// Looks whether the packets of the network card went where they should to the end.
+    /// Checks whether packet steering was unchanged at the end.
     pub(super) fn verify_steering(&mut self) {
         let Some(steering) = &self.steering else {
             return;
@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
         self.caveats.extend(caveat);
     }
 
-    /// Looks whether the settings of the machine were as they should to the end.
+    /// Checks whether machine settings were unchanged at the end.
     pub(super) fn verify_host(&mut self) {
         let (mut all, mut caveats) = (Vec::new(), Vec::new());
         for settings in &self.host_settings {
@@ -63,8 +63,8 @@ impl<'a> Session<'a> {
         self.caveats.extend(caveats);
     }
 
-    /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
-    /// fails becomes a caveat there.
+    /// Records the `dyno doctor` checks of the machine and the first server; failed checks become
+    /// caveats.
     pub(super) fn check_machine(
         &mut self,
         deployment: &DeploymentUnderTest,
@@ -75,7 +75,7 @@ impl<'a> Session<'a> {
         let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
             return;
         };
-        // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
+        // A started server with a temporary folder is empty; what others lack is unknown.
         let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
         let is_empty = !self.is_elsewhere() && !is_kept;
         let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);

@@ -1,4 +1,4 @@
-//! What watches a run: the sources that the plan asks for, started before the load and ended after it.
+//! Observes a run: the sources that the plan requests, started before the load and ended after it.
 
 use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
@@ -28,31 +28,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time for one question to a server: a source must not hang.
+/// Longest time for a query to a server: a source must not hang.
 const QUESTION_LIMIT: Duration = Duration::from_secs(2);
 
-/// Most rows of a metrics file, and of the windows of a phase; those of longer runs share rows.
+/// Most rows of a metrics file and of a phase's windows; longer runs merge rows.
 const MOST_ROWS: f64 = 7200.0;
 
-/// A server that is asked while the load runs.
+/// A server that is queried while the load runs.
 pub struct WatchedServer {
     /// Name of its metrics.
     pub name: String,
     /// Address without credentials.
     pub address: String,
-    /// Makes connections to it.
+    /// Connects to the server.
     pub connector: Connector,
 }
 
-/// Where the servers keep their data.
+/// Data folders of the servers.
 pub(crate) struct DataFolders {
-    /// The folders on this machine.
+    /// Folders on this machine.
     pub(crate) here: Vec<PathBuf>,
-    /// The folders that the servers name, wherever they run.
+    /// Folders that the servers report, wherever they run.
     pub(crate) named: Vec<String>,
 }
 
-/// Starts what the plan wants watched; nothing if it wants nothing.
+/// Starts the plan's sources; `None` if it has none.
 pub(crate) fn start(
     plan: &Plan,
     deployment: &DeploymentUnderTest,
@@ -99,29 +99,27 @@ pub(crate) fn start(
     Ok(Some(watcher))
 }
 
-/// Refuses exporters and a Grafana whose credentials or certificates cannot be read, before anything is started.
+/// Refuses exporters and a Grafana with unreadable credentials or certificates, before anything is
+/// started.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     let exporters = &plan.observe.exporters;
-    exporters
-        .iter()
-        .try_for_each(|other| source_of(other, false, &[]).map(drop))?;
+    exporters.iter().try_for_each(|other| source_of(other, false, &[]).map(drop))?;
     let grafana = plan.observe.grafana.as_ref();
     grafana.map_or(Ok(()), |plan| grafana_of(plan, None).map(drop))
 }
 
-/// The Grafana of a plan. `token` is sent if the plan names no file with one.
+/// The plan's Grafana. `token` is used if the plan names no token file.
 ///
 /// # Errors
-/// A token or certificates that cannot be read.
+/// The token or the certificates cannot be read.
 pub fn grafana_of(plan: &GrafanaPlan, token: Option<String>) -> Result<Grafana, Error> {
     let address = Address {
         url: plan.url.clone(),
         credentials: plan.token_file.clone().map(Credentials::Token),
         ca_file: plan.ca_file.clone(),
     };
-    Grafana::new(address, token).map_err(|error| {
-        Error::from_cause(Kind::BadInput, error).context("Grafana cannot be told anything")
-    })
+    Grafana::new(address, token)
+        .map_err(|error| Error::from_cause(Kind::BadInput, error).context("cannot use Grafana"))
 }
 
 fn source_of(
@@ -133,11 +131,7 @@ fn source_of(
     let password = password.map(|(user, file)| Credentials::Password { user, file });
     let address = Address {
         url: other.url.clone(),
-        credentials: other
-            .token_file
-            .clone()
-            .map(Credentials::Token)
-            .or(password),
+        credentials: other.token_file.clone().map(Credentials::Token).or(password),
         ca_file: other.ca_file.clone(),
     };
     let disks = other.disk.as_ref().map(|disk| disk.names().to_vec());
@@ -146,23 +140,20 @@ fn source_of(
         folders: data_folders.iter().filter(|_| of_server).cloned().collect(),
     };
     exporter(other.name.clone(), address, of_server, place).map_err(|error| {
-        let what = format!("exporter `{}` cannot be asked", other.name);
+        let what = format!("cannot use exporter `{}`", other.name);
         Error::from_cause(Kind::BadInput, error).context(what)
     })
 }
 
-/// How many windows or readings of this length share a row of a run that long, so that files have a bounded length.
+/// Number of windows or readings of this length per row, so that files have a bounded length.
 pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
     let phases = &plan.phases;
     let by_time_s = phases.duration.map(|span| span.0.as_secs_f64());
-    // How long a closed loop takes for its operations is not known before.
+    // The time of a closed loop for its operations is not known in advance.
     let rate_per_s = plan.schedule.rate_per_s();
     let by_count_s = phases.operations.zip(rate_per_s);
     let by_count_s = by_count_s.map(|(operations, rate_per_s)| operations as f64 / rate_per_s);
-    let length_s = [by_time_s, by_count_s]
-        .into_iter()
-        .flatten()
-        .reduce(f64::min);
+    let length_s = [by_time_s, by_count_s].into_iter().flatten().reduce(f64::min);
     let length_s = length_s.unwrap_or(0.0);
     let rows = length_s / each.as_secs_f64();
     (rows / MOST_ROWS).ceil().max(1.0) as u64
@@ -175,7 +166,7 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folders: Vec<PathBuf>) ->
     processes.extend(started);
     let mut ports = Vec::new();
     let mut unknown_process = None;
-    // A server of someone else, who may start it again.
+    // A server of another owner, who may restart it.
     if let Some((port, process)) = listener(deployment) {
         match process {
             Ok(process) => {
@@ -196,8 +187,8 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folders: Vec<PathBuf>) ->
     }
 }
 
-/// The processes of the servers with data, those that this program did not start by their port, or why they are not known. All that
-/// reads their use asks here, so that one part of a record cannot have what another one misses.
+/// Processes of the data servers, found by port if this program did not start them, or why they are
+/// unknown. All readers of their use call this, so that all parts of a record agree.
 pub(super) fn server_processes(deployment: &DeploymentUnderTest) -> Known<Vec<u32>> {
     if !deployment.servers.iter().all(ServerUnderTest::is_local) {
         return Err("the servers run on another machine".to_owned());
@@ -209,15 +200,16 @@ pub(super) fn server_processes(deployment: &DeploymentUnderTest) -> Known<Vec<u3
     let is_router =
         |server: &ServerUnderTest| server.control().is_ok_and(|own| own.hello().is_mongos);
     if deployment.servers.iter().any(is_router) {
-        return Err("the servers behind a router are not known".to_owned());
+        return Err("the servers behind a router are unknown".to_owned());
     }
-    let (_, process) = listener(deployment)
-        .ok_or_else(|| "the processes of servers that ran already are not known".to_owned())?;
+    let (_, process) = listener(deployment).ok_or_else(|| {
+        "the processes of servers that were already running are unknown".to_owned()
+    })?;
     let process = process.map_err(|health| health.reason().unwrap_or_default().to_owned());
     Ok(vec![process?])
 }
 
-/// The port and the process of the one server that ran already on this machine; `None` for every other deployment.
+/// Port and process of a single running server on this machine; otherwise `None`.
 fn listener(deployment: &DeploymentUnderTest) -> Option<(u16, Reading<u32>)> {
     let [only] = deployment.servers.as_slice() else {
         return None;
@@ -228,7 +220,7 @@ fn listener(deployment: &DeploymentUnderTest) -> Option<(u16, Reading<u32>)> {
     Some((port, network::listener_pid(Path::new("/"), port)))
 }
 
-/// What a source that could not be read means for the run.
+/// Caveats for sources that could not be read completely.
 pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
     let is_doubtful = |record: &&SourceRecord| {
         matches!(record.health, SourceHealth::Failed | SourceHealth::Degraded)
@@ -250,7 +242,7 @@ pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
     doubtful.map(caveat).collect()
 }
 
-/// Asks one server over a connection of its own, which is opened when it is needed.
+/// Queries one server over its own connection, which is opened when needed.
 pub(super) struct Asker {
     connector: Connector,
     control: Option<Control>,
@@ -260,15 +252,10 @@ pub(super) struct Asker {
 
 impl Asker {
     pub(super) fn new(connector: Connector) -> Self {
-        Asker {
-            connector,
-            control: None,
-            limit: QUESTION_LIMIT,
-            cancel_check: None,
-        }
+        Asker { connector, control: None, limit: QUESTION_LIMIT, cancel_check: None }
     }
 
-    /// The same with more time for an answer, as long as it is wanted.
+    /// The same with a longer time limit for an answer, until it is cancelled.
     pub(super) fn patient(&mut self, limit: Duration, cancel: &Cancel) -> &mut Self {
         self.limit = limit;
         self.cancel_check = Some(cancel.patience());
@@ -293,9 +280,7 @@ impl Asker {
         if let Some(cancel_check) = self.cancel_check.take() {
             control.set_cancel_check(cancel_check);
         }
-        let answer = control
-            .run(database, command)
-            .map_err(|error| refused_or_lost(&error));
+        let answer = control.run(database, command).map_err(|error| refused_or_lost(&error));
         if matches!(answer, Err(AskError::Lost { .. })) {
             self.control = None;
         }
@@ -307,7 +292,8 @@ impl Ask for Asker {
     fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
         let (was_open, begin) = (self.control.is_some(), Instant::now());
         match self.ask_once(database, command.clone()) {
-            // The server may have been restarted since the last question. One that is silent stays so.
+            // The server may have restarted since the last query. A server that did not answer is
+            // not tried again.
             Err(AskError::Lost { .. }) if was_open && begin.elapsed() < self.limit => {
                 self.ask_once(database, command)
             }
@@ -316,21 +302,19 @@ impl Ask for Asker {
     }
 }
 
-/// Asks over a connection that is there already.
+/// Queries over an existing connection.
 struct Borrowed<'a>(&'a mut Control);
 
 impl Ask for Borrowed<'_> {
     fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
-        self.0
-            .run(database, command)
-            .map_err(|error| refused_or_lost(&error))
+        self.0.run(database, command).map_err(|error| refused_or_lost(&error))
     }
 }
 
-/// Asks a server for the statistics of the collection under test.
+/// Queries a server for the statistics of the collection under test.
 ///
 /// # Errors
-/// Why it does not say anything, in words.
+/// The reason why it reports none, in words.
 pub(crate) fn collection(
     control: &mut Control,
     plan: &Plan,
@@ -353,10 +337,7 @@ pub(crate) fn collection(
 
 fn refused_or_lost(error: &ControlError) -> AskError {
     match error.code() {
-        Some(code) => AskError::Refused {
-            code,
-            message: error.to_string(),
-        },
+        Some(code) => AskError::Refused { code, message: error.to_string() },
         None => lost(error),
     }
 }
@@ -369,18 +350,14 @@ fn lost(error: &dyn std::error::Error) -> AskError {
         reason.push_str(&format!(": {next}"));
         cause = next.source();
     }
-    AskError::Lost {
-        reason: dyno_plan::uri::redact(&reason),
-    }
+    AskError::Lost { reason: dyno_plan::uri::redact(&reason) }
 }
 
 /// Names of servers that are already running: `server`, or `member-N` of several.
 pub(crate) fn names_of(hosts: &[Host]) -> Vec<String> {
     match hosts {
         [_] => vec!["server".to_owned()],
-        several => (0..several.len())
-            .map(|number| format!("member-{number}"))
-            .collect(),
+        several => (0..several.len()).map(|number| format!("member-{number}")).collect(),
     }
 }
 
@@ -395,13 +372,9 @@ mod tests {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
         for (seconds, expected) in [(30, 1), (7200, 1), (7201, 2), (86_400, 12)] {
             plan.phases.duration = Some(Span::from_secs(seconds));
-            assert_eq!(
-                per_row(&plan, plan.observe.interval.0),
-                expected,
-                "{seconds}"
-            );
+            assert_eq!(per_row(&plan, plan.observe.interval.0), expected, "{seconds}");
         }
-        // What ends by a count is as long as its rate says.
+        // A run that ends by a count takes as long as its rate implies.
         plan.phases.operations = Some(14_400_000);
         plan.schedule = dyno_plan::model::Schedule::Constant {
             rate_per_s: 1_000.0,

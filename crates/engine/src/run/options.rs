@@ -1,4 +1,4 @@
-//! How a run is done, and what is there when it is over.
+//! Options and result of a run.
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -10,74 +10,70 @@ use dyno_record::model::RunDocument;
 use dyno_results::AnalysedRun;
 use std::path::PathBuf;
 
-/// Which phases are run.
+/// Phases to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// Load what is missing, warm up, measure.
+    /// Load the missing documents, warm up, measure.
     #[default]
     Whole,
     /// Load only.
     Load,
-    /// Load the documents of this client whatever is there, as YCSB does.
+    /// Load the documents of this client whatever exists, as YCSB does.
     BlindLoad,
-    /// Measure whatever is there, as YCSB does.
+    /// Measure whatever exists, as YCSB does.
     BlindMix,
 }
 
-/// How a run is done, besides what its plan says.
+/// Options of a run that are not in its plan.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// The place that it is done in.
     pub environment: Environment,
-    /// Which phases are run.
     pub extent: Extent,
     /// Load nothing, and refuse a collection that lacks documents.
     pub no_load: bool,
     /// Drop the collection first.
     pub fresh: bool,
-    /// Drop it also if it holds documents that neither this program nor YCSB has written.
+    /// Drop it even if it holds documents that neither this program nor YCSB has written.
     pub drop_foreign: bool,
     /// When failed inserts of the load phase are sent again.
     pub retry: RetryRule,
     /// End the load phase with the first insert that finally fails.
     pub abort_load: bool,
-    /// The run directory; a new one below `runs` if none is named.
+    /// The run directory. Default: a new one below `runs`.
     pub out: Option<PathBuf>,
-    /// Path of the embedded server, if it is named.
+    /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
     /// Result of the last selfcheck.
     pub selfcheck: Option<serde_json::Value>,
-    /// What makes a long run safe to leave alone.
+    /// Makes long runs safe without supervision.
     pub guard: Option<Guard>,
-    /// What ends it early, because what is tried does harm.
+    /// End a harmful run early.
     pub limits: Option<WindowLimits>,
-    /// Refuses servers and a machine that the run must not have, before anything is loaded.
+    /// Refuses unsuitable servers and machines, before anything is loaded.
     pub check: Option<CheckRun<'a>>,
-    /// Where the load comes from, if not from this process.
+    /// Source of the load, if not this process.
     pub source: Option<&'a dyn LoadSource>,
 }
 
-/// Refuses a run by what is known of its servers and machine.
+/// Refuses a run by the facts about its servers and machine.
 pub type CheckRun<'a> = &'a dyn Fn(&RunDocument) -> Result<(), Error>;
 
-/// A run that is saved.
+/// A saved run.
 pub struct Finished {
-    /// The record, and what the run means.
+    /// The record and its analysis.
     pub results: AnalysedRun,
     /// Operations of the last phase that was meant to be the result.
     pub totals: Totals,
     /// Whether it was cancelled.
     pub interrupted: bool,
-    /// What ended it early, other than a cancellation.
+    /// Why it ended early, other than by a cancellation.
     pub fault: Option<Error>,
 }
 
 /// Logical operations of the measure phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Operations that succeeded.
     pub succeeded: u64,
-    /// Operations that failed.
     pub failed: u64,
 }
 
@@ -85,10 +81,6 @@ impl Totals {
     /// Share of the operations that failed; 0 without operations.
     pub fn failed_ratio(self) -> f64 {
         let finished = self.succeeded + self.failed;
-        if finished == 0 {
-            0.0
-        } else {
-            self.failed as f64 / finished as f64
-        }
+        if finished == 0 { 0.0 } else { self.failed as f64 / finished as f64 }
     }
 }

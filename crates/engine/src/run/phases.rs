@@ -1,4 +1,4 @@
-//! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
+//! The phases of a session: performed by the load engine or a fleet, and observed while they run.
 
 use super::Session;
 use super::consumption::fleet::of_resources;
@@ -32,7 +32,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest time until a server tells whose its files are: it may hang, and a trace is worth having without.
+/// Longest time for a server to report the roles of its files: it may hang, and a trace is useful
+/// without them.
 const FILE_NAMES_LIMIT: Duration = Duration::from_secs(2);
 
 impl Session<'_> {
@@ -44,27 +45,17 @@ impl Session<'_> {
     ) -> Result<(), Error> {
         let client = &self.plan.client;
         let clients = client.load_clients.unwrap_or(client.clients);
-        let expected = Expectation {
-            kind: PhaseKind::Load,
-            duration: None,
-            operations: Some(documents),
-        };
-        // YCSB throttles and limits its load phase too.
+        let expected =
+            Expectation { kind: PhaseKind::Load, duration: None, operations: Some(documents) };
+        // YCSB also throttles and limits its load phase.
         let blind = self.options.extent == Extent::BlindLoad;
         let duration = self.plan.phases.duration.map(|duration| duration.0);
         let spec = PhaseSpec {
             kind: PhaseKind::Load,
             duration: duration.filter(|_| blind),
-            operations: targets
-                .iter()
-                .filter_map(|(_, workload)| workload.load_operations())
-                .max(),
+            operations: targets.iter().filter_map(|(_, workload)| workload.load_operations()).max(),
         };
-        let schedule = if blind {
-            load_schedule(self.plan)
-        } else {
-            Schedule::Closed {}
-        };
+        let schedule = if blind { load_schedule(self.plan) } else { Schedule::Closed {} };
         self.begin(targets, &[expected], None);
         let part = JobPart {
             phases: vec![spec],
@@ -103,18 +94,17 @@ impl Session<'_> {
             retry: RetryRule::default(),
             abort_on_failure: false,
         };
-        self.drive(part, targets, deployment)
-            .map_err(|failure| failure.context("the run failed"))
+        self.drive(part, targets, deployment).map_err(|failure| failure.context("the run failed"))
     }
 
-    /// Tells the records that phases begin. The offered rate is that of one server.
+    /// Announces phases to the recorders. The offered rate is for one server.
     fn begin(
         &mut self,
         targets: &[LoadTarget],
         expected: &[Expectation],
         offered_rate_per_s: Option<f64>,
     ) {
-        // Agents count the keys of their own.
+        // Agents count their own keys.
         let alone = match (targets, self.context.source) {
             ([(_, workload)], None) => Some(Arc::clone(workload)),
             _ => None,
@@ -136,7 +126,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs phases and passes their windows to the recorders, also when they end with a fault.
+    /// Runs phases and passes their windows to the recorders, even if they end with a fault.
     fn drive(
         &mut self,
         part: JobPart,
@@ -194,7 +184,7 @@ impl Session<'_> {
             ended: false,
         };
         sink.sample();
-        // Without another thread a standstill is not noticed, and the load is measured all the same.
+        // Without its thread a standstill is not noticed, but the load is still measured.
         let standstill = job.is_some().then(|| StandstillWatch::start(clock).ok());
         let standstill = standstill.flatten();
         let mut take = |window: Window| sink.take(&window);
@@ -205,11 +195,7 @@ impl Session<'_> {
             (None, Some(source)) => {
                 let is_load = phases.contains(&PhaseKind::Load);
                 let phases = Phases {
-                    group: if is_load {
-                        PhaseGroup::Load
-                    } else {
-                        PhaseGroup::Run
-                    },
+                    group: if is_load { PhaseGroup::Load } else { PhaseGroup::Run },
                     plan,
                     servers: self.keeps.clone(),
                     threads: self.task.threads,
@@ -239,8 +225,8 @@ impl Session<'_> {
         }
     }
 
-    /// What counts the use of servers and devices. The servers of a fleet, and when its phases start, are the business of its
-    /// agents.
+    /// Meter of server and device use. In a fleet, the agents know the servers and the starts of
+    /// the phases.
     fn meter(
         &self,
         deployment: &DeploymentUnderTest,
@@ -251,7 +237,7 @@ impl Session<'_> {
         is_here.then(|| ConsumptionMeter::new(deployment, data_folders, asks, self.clock))
     }
 
-    /// Puts into the document what was counted. Servers that were started write then what they have not yet.
+    /// Records the consumption. Started servers first write their pending changes.
     fn keep_consumption(
         &mut self,
         metered: Option<EndedMeter>,
@@ -264,13 +250,11 @@ impl Session<'_> {
         let cancel = self.context.cancel;
         let writes = phases.contains(&PhaseKind::Load) || changes_documents(self.plan);
         let writes_back = writes && deployment.is_started() && !cancel.requested();
-        let consumption = self
-            .context
-            .noting(WRITING_BACK, || metered.finish(writes_back, cancel));
+        let consumption = self.context.noting(WRITING_BACK, || metered.finish(writes_back, cancel));
         self.document.consumption.extend(consumption);
     }
 
-    /// The same by what the agents of a fleet read of its servers.
+    /// Records the consumption that the agents of a fleet read.
     fn keep_consumption_of_fleet(&mut self, deployment: &DeploymentUnderTest) {
         let every_s = self.plan.observe.interval.0.as_secs_f64();
         let servers = deployment.servers.len();
@@ -284,7 +268,7 @@ impl Session<'_> {
         }
     }
 
-    /// Puts into the document what became of all that watched the phases.
+    /// Records the results of all observers of the phases.
     fn keep_watched(&mut self, watchers: &Mutex<Watchers>, deployment: &DeploymentUnderTest) {
         self.keep_fleet();
         let watchers = std::mem::replace(
@@ -298,9 +282,9 @@ impl Session<'_> {
         }
     }
 
-    /// Keeps whether the clients ran where they were planned, if that was seen.
+    /// Records whether the clients ran where planned, if known.
     fn keep_clients(&mut self, deviations: Option<Vec<Caveat>>) {
-        // The load phase may be too short to be looked at, and has the same places.
+        // The load phase has the same places, but may be too short to check.
         if let Some(caveats) = deviations
             && self.clients_as_planned.is_none()
         {
@@ -309,9 +293,9 @@ impl Session<'_> {
         }
     }
 
-    /// Puts into the document what was used, as far as it can be known.
+    /// Records the utilization, where it is known.
     fn keep_use(&mut self, sampler: &UsageSampler, is_local: bool) {
-        // The load of a fleet is that of other hosts, and so are its servers: their agents tell of them.
+        // In a fleet, other hosts run the load and the servers, and their agents report the use.
         match self.context.source {
             None if is_local => {
                 self.keep_usage(|phase, start_s, end_s| sampler.between(phase, start_s, end_s));
@@ -326,14 +310,14 @@ impl Session<'_> {
         }
     }
 
-    /// Puts into the document what the hosts of a fleet did so far.
+    /// Records what the hosts of a fleet did so far.
     fn keep_fleet(&mut self) {
         if self.context.source.is_some() {
             self.document.fleet = Some(self.fleet.borrow().clone());
         }
     }
 
-    /// Puts into the document how busy the resources were in the phases that have just ended.
+    /// Records the utilization of resources in the phases that have just ended.
     fn keep_usage(&mut self, between: impl Fn(PhaseKind, f64, f64) -> Vec<ResourceUse>) {
         for phase in self.recorder.phases() {
             let is_known = |known: &ResourceUse| known.phase == phase.name;
@@ -345,7 +329,7 @@ impl Session<'_> {
         }
     }
 
-    /// What watches the phases.
+    /// Watching programs and the trace of the phases.
     fn watchers(
         &self,
         phases: &[PhaseKind],
@@ -356,7 +340,7 @@ impl Session<'_> {
         Ok(Arc::new(Mutex::new(Watchers::new(attached))))
     }
 
-    /// What starts the watching programs once the starts of the phases are known.
+    /// Starts the watching programs once the starts of the phases are known.
     fn on_planned(
         &self,
         watchers: Arc<Mutex<Watchers>>,
@@ -371,7 +355,7 @@ impl Session<'_> {
         };
         Box::new(move |phases| {
             if let Some(starts) = starts {
-                // It is gone only if its thread has died, and then nothing is counted.
+                // Sending fails only if the thread has died; then nothing is counted.
                 let _ = starts.send(phases.to_vec());
             }
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -379,7 +363,7 @@ impl Session<'_> {
         })
     }
 
-    /// Puts into the document what became of the watching programs, with a caveat where one failed.
+    /// Records the results of the watching programs, with a caveat for each failure.
     fn keep_traces(&mut self, watched: Vec<Watched>) {
         for Watched { record, fault } in watched {
             if let Some(fault) = fault {
@@ -396,7 +380,7 @@ impl Session<'_> {
         }
     }
 
-    /// Completes the trace of file I/O and puts into the document what became of it.
+    /// Completes the trace of file I/O and records its result.
     fn keep_io_trace(&mut self, traced: RunTrace, deployment: &DeploymentUnderTest) {
         let tables = || {
             let mut all = Tables::default();
@@ -405,16 +389,12 @@ impl Session<'_> {
                     control.set_limit(Some(FILE_NAMES_LIMIT));
                     Tables::ask(&mut control).ok()
                 });
-                // A server that has ended says nothing, and the trace is worth having all the same.
+                // A server that has ended reports nothing, but the trace is still useful.
                 all.join(asked.unwrap_or_default());
             }
             all
         };
-        let Completed {
-            record,
-            fault,
-            trace,
-        } = traced.finish(tables);
+        let Completed { record, fault, trace } = traced.finish(tables);
         self.trace = trace;
         if let Some(fault) = fault {
             let statement = statement!(
@@ -463,7 +443,7 @@ impl Session<'_> {
     }
 }
 
-/// What differs between the load phase and the rest.
+/// Differences between the load phase and the other phases.
 struct JobPart {
     phases: Vec<PhaseSpec>,
     schedule: Schedule,
@@ -472,13 +452,13 @@ struct JobPart {
     abort_on_failure: bool,
 }
 
-/// Who is told of the starts of the phases, and of the end of the last one.
+/// Callbacks for the starts of the phases and the end of the last one.
 struct Calls {
     on_planned: OnPlanned,
     on_ended: Option<OnEnded>,
 }
 
-/// A server that takes part in a phase: its number, and what is done with it.
+/// Number and workload of a server in a phase.
 pub(super) type LoadTarget = (usize, Arc<Workload>);
 
 /// Whether the operations of a plan insert or update documents.
@@ -487,7 +467,7 @@ fn changes_documents(plan: &Plan) -> bool {
     operations.insert + operations.update + operations.read_modify_write > 0.0
 }
 
-/// The engine counts the targets of its job, and people the servers.
+/// Converts the target number of an error into the server's number.
 fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
     match error {
         LoadError::Pair { pair, source } if targets.len() > pair => {
@@ -498,26 +478,22 @@ fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
     }
 }
 
-/// The schedule of a throttled load. Its rate counts documents, the engine's counts commands; and
-/// nothing may be dropped, as a dropped command is a part of the data set.
+/// Schedule of a throttled load. Its rate counts documents, the engine's counts commands. No
+/// command may be dropped, because each is a part of the data set.
 fn load_schedule(plan: &Plan) -> Schedule {
     let mut schedule = plan.schedule.clone();
     if let Some(rate_per_s) = schedule.rate_mut() {
         *rate_per_s /= f64::from(plan.client.batch.max(1));
     }
-    if let Schedule::Constant {
-        max_start_delay, ..
-    }
-    | Schedule::Poisson {
-        max_start_delay, ..
-    } = &mut schedule
+    if let Schedule::Constant { max_start_delay, .. } | Schedule::Poisson { max_start_delay, .. } =
+        &mut schedule
     {
         *max_start_delay = Span::from_secs(u64::from(u32::MAX));
     }
     schedule
 }
 
-/// CPU time and memory of this process, as the engine wants them.
+/// CPU time and memory of this process for the load engine.
 pub fn usage() -> ProcessUsage {
     let usage = dyno_observe::process::usage_self();
     ProcessUsage {
@@ -541,15 +517,9 @@ mod tests {
     fn a_throttled_load_counts_documents_and_drops_none() {
         let mut plan = plan();
         plan.client.batch = 10;
-        plan.schedule = Schedule::Constant {
-            rate_per_s: 500.0,
-            max_start_delay: Span::from_secs(1),
-        };
-        let Schedule::Constant {
-            rate_per_s,
-            max_start_delay,
-        } = load_schedule(&plan)
-        else {
+        plan.schedule =
+            Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(1) };
+        let Schedule::Constant { rate_per_s, max_start_delay } = load_schedule(&plan) else {
             panic!("it stays constant")
         };
         assert_eq!(rate_per_s, 50.0);

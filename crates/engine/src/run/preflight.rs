@@ -1,5 +1,4 @@
-//! What is looked at before anything is made: by a run, and by a dry run, which refuses what the run would refuse as far as
-//! that is known without a server that runs.
+//! Preflight checks, shared by `run` and `--dry-run`. They need no running server.
 
 use crate::cancel::Cancel;
 use crate::context::Context;
@@ -21,17 +20,17 @@ use dyno_plan::model::PageCache;
 use dyno_plan::task::Task;
 use std::path::Path;
 
-/// Where a dry run would put what a server needs. It is never made.
+/// Hypothetical run directory of a dry run, which is never created.
 const NOWHERE: &str = "runs/dry-run";
 
-/// What a run needs of this machine besides its servers.
+/// Checks the machine's part of a run, without its servers.
 pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     let plan = &task.plan;
     secrets(plan)?;
     if context.source.is_some() && plan.server.storage.is_some() {
-        let text = "`server.storage` is prepared on this machine, and the servers of a fleet are on others";
+        let text = "`server.storage` is prepared on this machine, but the servers of a fleet are on others";
         return Err(Error::new(Kind::BadInput, text).with_hint(
-            "prepare a file system on each host, and name its folder: `server.data_dir`",
+            "prepare a file system on each host, and set its folder in `server.data_dir`",
         ));
     }
     trace::check(&plan.traces, context.environment.path.as_deref())?;
@@ -44,22 +43,22 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     page_cache(task, context)
 }
 
-/// Refuses exporters and a Grafana whose credentials or certificates cannot be read.
+/// Refuses exporters and a Grafana with unreadable credentials or certificates.
 pub fn watching(plan: &Plan) -> Result<(), Error> {
     observation::check(plan)
 }
 
-/// Refuses a plan that was recorded and lacks a secret which it needs.
+/// Refuses a recorded plan that lacks a required secret.
 pub fn secrets(plan: &Plan) -> Result<(), Error> {
     if !plan.lacks_secrets() {
         return Ok(());
     }
-    let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` in its place";
-    Err(Error::new(Kind::BadInput, text).with_hint("write it into the plan again"))
+    let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` instead";
+    Err(Error::new(Kind::BadInput, text).with_hint("add it to the plan again"))
 }
 
-/// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are on other machines, and what is known
-/// of these its source has to say.
+/// Refuses servers that could not be started or reached. The source checks the servers of a fleet,
+/// which are on other machines.
 pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Result<(), Error> {
     if let Some(source) = context.source {
         let plans = [(&task.plan, task.remote.as_ref())];
@@ -77,19 +76,15 @@ pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Re
     }
 }
 
-/// The paths of servers that are looked at and not started.
+/// Server paths for checks without a start.
 pub fn paths<'a>(embedded: Option<&'a Path>, environment: &'a Environment) -> ServerPaths<'a> {
-    ServerPaths {
-        environment,
-        embedded,
-        folder: Path::new(NOWHERE),
-    }
+    ServerPaths { environment, embedded, folder: Path::new(NOWHERE) }
 }
 
-/// Refuses what a run would refuse, as far as that is known before it begins.
+/// Refuses a run if the machine, the folders or the servers cannot perform it.
 ///
 /// # Errors
-/// What the machine, the folders or the servers lack.
+/// The machine, the folders or the servers lack something.
 pub fn check_run(
     task: &Task,
     options: &RunOptions<'_>,
@@ -119,8 +114,8 @@ fn of_run(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result
     servers(task, options.embedded_server.as_deref(), context)
 }
 
-/// All that is known of the runs of an experiment before the first one. Of runs that differ in their load alone one is
-/// looked at. What hosts of a fleet say of all runs together is asked elsewhere.
+/// Checks the runs of an experiment before the first one. Runs that differ only in their load are
+/// checked once. The checks by the hosts of a fleet are elsewhere.
 pub fn of_experiment(
     tasks: &[Task],
     embedded: Option<&Path>,
@@ -138,7 +133,7 @@ pub fn of_experiment(
     Ok(())
 }
 
-/// What of a plan decides what is found here.
+/// The parts of a plan that the checks depend on.
 fn needs(plan: &Plan) -> impl PartialEq + '_ {
     (
         (&plan.server, plan.client.backend, plan.data.page_cache),
@@ -148,7 +143,7 @@ fn needs(plan: &Plan) -> impl PartialEq + '_ {
 }
 
 fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
-    // The hosts of a fleet know theirs.
+    // The hosts of a fleet check their own.
     if task.plan.data.page_cache == PageCache::Keep || context.source.is_some() {
         return Ok(());
     }
@@ -160,15 +155,15 @@ fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
     environment::may_drop_page_cache().map_err(page_cache_stays)
 }
 
-/// The server is on a machine whose page cache is none of ours.
+/// Error: the server's page cache is on another machine.
 pub fn page_cache_of_others() -> Error {
-    let text = "`data.page_cache = \"drop\"` applies to this machine, and the server is on another";
+    let text = "`data.page_cache = \"drop\"` applies to this machine, but the server is on another";
     Error::new(Kind::BadInput, text).with_hint("drop it there, and set `data.page_cache` to `keep`")
 }
 
-/// The page cache cannot be dropped.
+/// Error: the page cache cannot be dropped.
 pub fn page_cache_stays(error: std::io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
-        .context("cannot drop the page cache of this machine, as `data.page_cache` demands")
+        .context("cannot drop the page cache of this machine (`data.page_cache`)")
         .with_hint("run it as root, or set `data.page_cache` to `keep`")
 }

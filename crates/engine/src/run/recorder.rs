@@ -1,5 +1,5 @@
-//! Takes the recording windows as they come: writes them, adds them up, and passes them to whoever
-//! watches the run. Memory does not grow with the length of the run.
+//! Receives the recording windows: writes them, sums them up, and passes them to the observers of
+//! the run. Memory does not grow with the length of the run.
 
 use crate::observer::{Expectation, Observer};
 use crate::run::options::Totals;
@@ -24,7 +24,7 @@ pub(crate) struct Recorder<'a> {
     joint: Joint,
 }
 
-/// Windows that are written as one: long runs have a bounded number of rows.
+/// Merges windows into rows, so that long runs have a bounded number of rows.
 struct Joint {
     windows_per_row: u64,
     windows: u64,
@@ -34,7 +34,7 @@ struct Joint {
 }
 
 impl Joint {
-    /// Takes a window, and returns what is to be written now, in order.
+    /// Adds a window. Returns the rows to write now, in order.
     fn take(&mut self, window: &IntervalRecord) -> Vec<IntervalRecord> {
         let mut full = Vec::new();
         if let Some(row) = &self.row
@@ -46,10 +46,7 @@ impl Joint {
         match &mut self.row {
             Some(row) => row.join(window.clone()),
             None => {
-                self.row = Some(IntervalRecord {
-                    index: self.index,
-                    ..window.clone()
-                });
+                self.row = Some(IntervalRecord { index: self.index, ..window.clone() });
             }
         }
         self.windows += 1;
@@ -67,17 +64,17 @@ impl Joint {
     }
 }
 
-/// The phase whose windows are coming.
+/// The current phase.
 struct Current {
     accumulator: PhaseAccumulator,
-    /// Whose keys are counted.
+    /// Workload for counting keys.
     workload: Option<Arc<Workload>>,
     expected: Vec<Expectation>,
     offered_rate_per_s: Option<f64>,
 }
 
 impl<'a> Recorder<'a> {
-    /// Writes windows to `writer` and tells them to `observer`.
+    /// Creates a recorder that writes windows to `writer` and passes them to `observer`.
     pub(crate) fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
         Recorder {
             writer,
@@ -86,12 +83,7 @@ impl<'a> Recorder<'a> {
             current: None,
             totals: BTreeMap::new(),
             windows: 0,
-            joint: Joint {
-                windows_per_row: 1,
-                windows: 0,
-                row: None,
-                index: 0,
-            },
+            joint: Joint { windows_per_row: 1, windows: 0, row: None, index: 0 },
         }
     }
 
@@ -100,13 +92,13 @@ impl<'a> Recorder<'a> {
         self.joint.windows_per_row = windows_per_row.max(1);
     }
 
-    /// Brings what was written to the disk.
+    /// Syncs the written windows to the disk.
     pub(crate) fn sync(&mut self) -> Result<(), RecordError> {
         self.writer.sync()
     }
 
-    /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
-    /// of the keys is that of `workload`; several workloads have none in common.
+    /// Begins successive phases of one load; the first one is `expected[0]`. The key skew comes
+    /// from `workload`; several workloads have no common one.
     pub(crate) fn begin(
         &mut self,
         workload: Option<Arc<Workload>>,
@@ -125,7 +117,7 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// One window.
+    /// Records one window.
     pub(crate) fn record(
         &mut self,
         interval: &IntervalRecord,
@@ -161,15 +153,9 @@ impl<'a> Recorder<'a> {
             return;
         };
         let offered = current.offered_rate_per_s;
-        let ended = std::mem::replace(
-            &mut current.accumulator,
-            PhaseAccumulator::new(kind, offered),
-        );
-        let started = current
-            .expected
-            .iter()
-            .find(|expected| expected.kind == kind)
-            .copied();
+        let ended =
+            std::mem::replace(&mut current.accumulator, PhaseAccumulator::new(kind, offered));
+        let started = current.expected.iter().find(|expected| expected.kind == kind).copied();
         let record = ended.to_record();
         self.observer.phase_ended(&record);
         self.phases.push(record);
@@ -178,7 +164,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The phases have ended. A row that cannot be written is lost; the totals have it.
+    /// Ends the phases. A row that cannot be written is lost, but the totals include it.
     pub(crate) fn end(&mut self) {
         if let Some(row) = self.joint.close() {
             let _ = self.writer.record(&row);
@@ -201,12 +187,12 @@ impl<'a> Recorder<'a> {
         self.writer.set_document(document)
     }
 
-    /// Brings everything to the disk.
+    /// Syncs everything to the disk.
     pub(crate) fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
         self.writer.finish(document)
     }
 
-    /// Whether anything was recorded.
+    /// Whether nothing was recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.windows == 0
     }
@@ -238,8 +224,7 @@ mod tests {
             self.0.push(format!("start {}", expected.kind.as_str()));
         }
         fn window(&mut self, interval: &IntervalRecord) {
-            self.0
-                .push(format!("{} {}", interval.phase.as_str(), interval.index));
+            self.0.push(format!("{} {}", interval.phase.as_str(), interval.index));
         }
         fn phase_ended(&mut self, phase: &PhaseRecord) {
             self.0.push(format!("end {}", phase.name.as_str()));
@@ -249,11 +234,7 @@ mod tests {
     fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            counts: WindowCounts {
-                succeeded: 3,
-                failed: 1,
-                ..WindowCounts::default()
-            },
+            counts: WindowCounts { succeeded: 3, failed: 1, ..WindowCounts::default() },
             ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
         }
     }
@@ -277,25 +258,14 @@ mod tests {
         };
         let expected = vec![expect(PhaseKind::Warmup, 1), expect(PhaseKind::Measure, 2)];
         recorder.begin(Some(workload), expected, None);
-        let windows = [
-            (PhaseKind::Warmup, 0, 0),
-            (PhaseKind::Measure, 0, 1),
-            (PhaseKind::Measure, 1, 2),
-        ];
+        let windows =
+            [(PhaseKind::Warmup, 0, 0), (PhaseKind::Measure, 0, 1), (PhaseKind::Measure, 1, 2)];
         for (kind, index, start_s) in windows {
-            recorder
-                .record(&interval(kind, index, start_s))
-                .expect("it can be written");
+            recorder.record(&interval(kind, index, start_s)).expect("it can be written");
         }
         recorder.end();
         assert!(!recorder.is_empty());
-        assert_eq!(
-            recorder.totals(PhaseKind::Measure),
-            Totals {
-                succeeded: 6,
-                failed: 2
-            }
-        );
+        assert_eq!(recorder.totals(PhaseKind::Measure), Totals { succeeded: 6, failed: 2 });
         assert_eq!(recorder.totals(PhaseKind::Load), Totals::default());
         recorder.save(&mut document).expect("it can be written");
         recorder.finish(&document).expect("it can be written");
@@ -313,23 +283,12 @@ mod tests {
                 "end measure"
             ]
         );
-        assert_eq!(
-            Run::open(folder.path())
-                .expect("it can be read")
-                .intervals
-                .len(),
-            3
-        );
+        assert_eq!(Run::open(folder.path()).expect("it can be read").intervals.len(), 3);
     }
 
     #[test]
     fn windows_are_joined_within_their_phase() {
-        let mut joint = Joint {
-            windows_per_row: 2,
-            windows: 0,
-            row: None,
-            index: 0,
-        };
+        let mut joint = Joint { windows_per_row: 2, windows: 0, row: None, index: 0 };
         let mut written = Vec::new();
         for (kind, start_s) in [
             (PhaseKind::Warmup, 0),
@@ -343,12 +302,7 @@ mod tests {
         let rows: Vec<(PhaseKind, u64, u64, u64)> = written
             .iter()
             .map(|row| {
-                (
-                    row.phase,
-                    row.index,
-                    row.duration_ns / 1_000_000_000,
-                    row.counts.succeeded,
-                )
+                (row.phase, row.index, row.duration_ns / 1_000_000_000, row.counts.succeeded)
             })
             .collect();
         assert_eq!(
@@ -362,15 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_failures_is_of_all_operations() {
-        assert_eq!(
-            Totals {
-                succeeded: 3,
-                failed: 1
-            }
-            .failed_ratio(),
-            0.25
-        );
+    fn failed_ratio_counts_all_operations() {
+        assert_eq!(Totals { succeeded: 3, failed: 1 }.failed_ratio(), 0.25);
         assert_eq!(Totals::default().failed_ratio(), 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a session leaves: the record while it goes on, and at its end with caveats and reports.
+//! Saves the record of a session: while it runs, and at its end with caveats and reports.
 
 use super::Session;
 use crate::error::Error;
@@ -52,9 +52,8 @@ impl Session<'_> {
             (Err(failure), None) => failure,
         };
         let place = self.directory.display();
-        self.context.note(format!(
-            "what was recorded is in `{place}`, `dyno report {place}` shows it"
-        ));
+        self.context
+            .note(format!("the record so far is in `{place}`; show it with `dyno report {place}`"));
         Err(failure)
     }
 
@@ -69,21 +68,13 @@ impl Session<'_> {
             instance.finish()?;
         }
         self.recorder.finish(&results.run.document)?;
-        Ok(Finished {
-            results,
-            totals,
-            interrupted,
-            fault,
-        })
+        Ok(Finished { results, totals, interrupted, fault })
     }
 
     fn write(&mut self) -> Result<AnalysedRun, Error> {
         for instance in &mut self.instances {
             instance.document.status = self.document.status;
-            instance
-                .document
-                .status_reason
-                .clone_from(&self.document.status_reason);
+            instance.document.status_reason.clone_from(&self.document.status_reason);
         }
         self.save_progress()?;
         if let (Some(source), Some(record)) = (self.context.source, &self.document.fleet) {

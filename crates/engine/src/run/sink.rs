@@ -1,4 +1,4 @@
-//! Takes the windows of phases: records them, and looks at disks, servers and clients meanwhile.
+//! Receives the windows of phases: records them, and checks disks, servers and clients.
 
 use super::guard::GuardCheck;
 use super::limits::LimitCheck;
@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Refused = Box<dyn std::error::Error + Send + Sync>;
 
-/// See the module. What it saw is there when the phases have ended.
+/// See the module. Its findings are complete when the phases have ended.
 pub(super) struct WindowSink<'a, 'r> {
     pub(super) recorder: &'a mut Recorder<'r>,
     pub(super) instances: &'a mut [InstanceRun],
     pub(super) targets: &'a [LoadTarget],
     pub(super) deployment: &'a mut DeploymentUnderTest,
-    /// Where the clients are to be, if that can be seen.
+    /// Planned places of the clients, if they can be checked.
     pub(super) placement: Option<&'a HostPlacement>,
     /// Worker threads of each client.
     pub(super) threads: usize,
@@ -31,13 +31,13 @@ pub(super) struct WindowSink<'a, 'r> {
     pub(super) limits: Option<LimitCheck>,
     pub(super) sampler: UsageSampler,
     pub(super) clock: Clock,
-    /// Set where the phases have to end early.
+    /// Set to end the phases early.
     pub(super) stop: Arc<AtomicBool>,
-    /// How the places of the clients differ from the plan, once they were seen.
+    /// Differences of the clients' places from the plan, once known.
     pub(super) clients: Option<Vec<Caveat>>,
-    /// What the guard or the limits found.
+    /// Fault found by the guard or the limits.
     pub(super) fault: Option<Error>,
-    /// Why what was measured is enough, if the limits found that.
+    /// Why the result is already certain, if the limits found that.
     pub(super) enough: Option<String>,
     /// Whether a server has ended.
     pub(super) ended: bool,
@@ -56,8 +56,8 @@ impl WindowSink<'_, '_> {
                 placement::client_deviations(placement, self.targets.len(), self.threads);
         }
         self.sample();
-        // A server of ours that has ended does not come back: no need to try for long. What the
-        // clients still see of its end belongs to the record.
+        // A started server that has ended does not come back, so stop soon. The errors that clients
+        // still see belong to the record.
         self.ended = self.ended || self.deployment.ended().is_some();
         if self.ended || self.fault.is_some() || self.enough.is_some() {
             self.stop.store(true, Ordering::Relaxed);
@@ -65,12 +65,12 @@ impl WindowSink<'_, '_> {
         Ok(())
     }
 
-    /// Reads what the processes used until now.
+    /// Reads the utilization of the processes until now.
     pub(super) fn sample(&mut self) {
         self.sampler.sample(self.clock.now_ns() as f64 / 1e9);
     }
 
-    /// Says that no windows follow.
+    /// Signals that no windows follow.
     pub(super) fn end(&mut self) {
         self.sample();
         self.recorder.end();
@@ -110,7 +110,7 @@ impl WindowSink<'_, '_> {
         if self.instances.is_empty() {
             return Ok(());
         }
-        // With one party the engine has nothing to tell apart.
+        // A single target has no separate windows.
         if let [(number, _)] = self.targets {
             return self.instances[*number].recorder.record(&window.merged);
         }

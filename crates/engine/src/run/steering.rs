@@ -1,6 +1,6 @@
-//! Receive packet steering for the time of a run: set before anything is started, and put back at its
-//! end, whatever that is. What was there before is kept in the journal of `dyno doctor`, so that
-//! `dyno doctor --revert` can put it back when this program was killed.
+//! Receive packet steering for the time of a run: set before anything is started, and restored at
+//! its end, however it ends. The journal of `dyno doctor` keeps the earlier values, so that `dyno
+//! doctor --revert` can restore them if this program was killed.
 
 use crate::doctor::changes::Changes;
 use crate::doctor::journal;
@@ -17,31 +17,28 @@ use dyno_servers::own_addresses;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// A network card whose packets go to other CPUs. They go where they went before when this is dropped.
+/// A network card with changed packet steering. Dropping this restores it.
 pub struct Steering<'a> {
-    /// What was set.
     pub record: SteeringRecord,
     queues: Changes<'a>,
 }
 
 impl<'a> Steering<'a> {
-    /// Sets what a plan asks for on this machine; `None` if it asks for nothing. What was there before is kept in the journal of
-    /// `state_dir`.
+    /// Sets the plan's packet steering on this machine; `None` if it has none. The journal of
+    /// `state_dir` keeps the earlier values.
     ///
     /// # Errors
-    /// No such card, and what the kernel refuses.
+    /// The card does not exist, or the kernel refuses the change.
     pub fn set(
         plan: &Plan,
         state_dir: Option<&Path>,
         observer: &'a dyn SharedObserver,
     ) -> Result<Option<Self>, Error> {
         let root = Path::new("/");
-        asked(plan)?
-            .map(|text| Steering::set_in(root, &text, state_dir, observer))
-            .transpose()
+        asked(plan)?.map(|text| Steering::set_in(root, &text, state_dir, observer)).transpose()
     }
 
-    /// Refuses what [`set`](Steering::set) would refuse, as far as that is known before anything is written.
+    /// Refuses plans that [`set`](Steering::set) would refuse, without writing anything.
     pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
         match asked(plan)? {
             Some(text) => steering::find(&text, Path::new("/"))
@@ -60,7 +57,7 @@ impl<'a> Steering<'a> {
         let found = steering::find(text, root).map_err(|error| failure(error, text))?;
         let folder = journal::folder(state_dir)?;
         let intent = || format!("cannot steer the packets of `{}`", found.interface);
-        let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
+        let hint = "run it as root with a writable `/sys`, which many containers lack";
         let queues = Changes::make(Some(folder), Ways::new(root, None), observer, || {
             let own = change::read_for_run(&found.actions, root);
             let own = own.map_err(|error| Error::from_cause(Kind::Environment, error))?;
@@ -73,24 +70,19 @@ impl<'a> Steering<'a> {
             queues: queues.steps.iter().map(queue_record).collect(),
         };
         if !queues.steps.iter().any(Step::is_needed) {
-            observer.note(&format!(
-                "the packets of `{}` went to these CPUs already",
-                found.interface
-            ));
+            observer
+                .note(&format!("the packets of `{}` already went to these CPUs", found.interface));
         }
         Ok(Steering { record, queues })
     }
 
-    /// What is there now, and a caveat if that is something else than was set.
+    /// Current values, and a caveat if they have changed.
     pub fn look(&self) -> (SteeringRecord, Option<Caveat>) {
         let mut record = self.record.clone();
         for (queue, now) in record.queues.iter_mut().zip(self.queues.now()) {
             queue.at_end = now;
         }
-        let other = record
-            .queues
-            .iter()
-            .find(|queue| queue.at_end.as_ref() != Some(&queue.set));
+        let other = record.queues.iter().find(|queue| queue.at_end.as_ref() != Some(&queue.set));
         let caveat = other.map(|queue| {
             let statement = match &queue.at_end {
                 Some(found) => statement!(
@@ -107,7 +99,7 @@ impl<'a> Steering<'a> {
     }
 }
 
-/// What a plan asks for, with the name of the card that its servers listen on in place of `auto`.
+/// The plan's packet steering, with the card of its listen address instead of `auto`.
 fn asked(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(text) = &plan.server.receive_packet_steering else {
         return Ok(None);
@@ -120,14 +112,16 @@ fn asked(plan: &Plan) -> Result<Option<String>, Error> {
         return Ok(Some(text.clone()));
     }
     if plan.server.kind == ServerKind::Uri {
-        let text = "`auto` is the card of servers that are started, and this one runs already";
+        let text = "`auto` needs a server that `dyno` starts, but this one is already running";
         return Err(
             Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
         );
     }
     let address = plan.server.listen_address();
     let own = interface_of(address).ok_or_else(|| {
-        let text = format!("no network card of this machine has the address `{address}`, on which the servers listen");
+        let text = format!(
+            "no network card of this machine has the listen address `{address}` of the servers"
+        );
         Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
     })?;
     Ok(Some(match cpus {
@@ -138,24 +132,21 @@ fn asked(plan: &Plan) -> Result<Option<String>, Error> {
 
 /// The network interface that has an address.
 fn interface_of(address: IpAddr) -> Option<String> {
-    let mut all = own_addresses().ok()?.into_iter();
-    all.find_map(|(interface, own)| (own == address).then_some(interface))
+    own_addresses()
+        .ok()?
+        .into_iter()
+        .find_map(|(interface, own)| (own == address).then_some(interface))
 }
 
 fn queue_record(step: &Step) -> SteeredQueue {
-    SteeredQueue {
-        file: step.target(),
-        before: step.before(),
-        set: step.value(),
-        at_end: None,
-    }
+    SteeredQueue { file: step.target(), before: step.before(), set: step.value(), at_end: None }
 }
 
 fn failure(error: SteeringError, text: &str) -> Error {
     let hint = error.hint();
     Error::from_cause(Kind::Environment, error)
         .with_optional_hint(hint)
-        .context(format!("cannot steer packets as `{text}` says"))
+        .context(format!("cannot steer packets as in `{text}`"))
 }
 
 #[cfg(test)]
@@ -179,9 +170,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            let bench = Bench {
-                folder: TempDir::new().unwrap(),
-            };
+            let bench = Bench { folder: TempDir::new().unwrap() };
             bench.write("sys/devices/system/cpu/online", "0-3\n");
             bench.write("proc/sys/kernel/random/boot_id", "one\n");
             bench.write(QUEUE, "0\n");
@@ -218,13 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_set_for_the_run_and_put_back_after_it() {
+    fn queues_are_set_for_the_run_and_restored_after_it() {
         let bench = Bench::new();
         let steering = bench.set("eth0").unwrap();
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("f".into(), "f".into())
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("f".into(), "f".into()));
         assert!(!bench.journal_is_empty());
         let (record, caveat) = steering.look();
         assert_eq!(record.interface, "eth0");
@@ -234,41 +220,32 @@ mod tests {
         assert_eq!(record.queues[0].at_end.as_deref(), Some("f"));
         assert_eq!(caveat, None);
         drop(steering);
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("0".into(), "1".into())
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
         assert!(bench.journal_is_empty());
     }
 
     #[test]
-    fn a_run_that_falls_over_puts_them_back_too() {
+    fn dropped_steering_restores_the_queues() {
         let bench = Bench::new();
         drop(bench.set("eth0=2").unwrap());
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("0".into(), "1".into())
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
         assert!(bench.journal_is_empty());
     }
 
     #[test]
-    fn after_a_sudden_end_the_doctor_puts_them_back() {
+    fn doctor_restores_the_queues_after_a_crash() {
         let bench = Bench::new();
         std::mem::forget(bench.set("eth0=1,3").unwrap());
         assert_eq!(bench.read(QUEUE), "a");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
         let outcome = journal.revert(&Unobserved).unwrap();
         assert_eq!((outcome.reverted.len(), outcome.refused), (2, 0));
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("0".into(), "1".into())
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
         assert!(bench.journal_is_empty());
     }
 
     #[test]
-    fn a_queue_that_is_as_wanted_is_not_touched() {
+    fn queue_with_the_wanted_value_is_not_touched() {
         let bench = Bench::new();
         let steering = bench.set("eth0=0").unwrap();
         let needed = steering.queues.steps.iter().filter(|step| step.is_needed());
@@ -277,32 +254,20 @@ mod tests {
         let (record, caveat) = steering.look();
         assert_eq!(record.queues[1].at_end.as_deref(), Some("3"));
         assert!(caveat.is_some_and(|caveat| {
-            caveat
-                .statement
-                .text("file")
-                .is_some_and(|file| file.contains("rx-1/rps_cpus"))
+            caveat.statement.text("file").is_some_and(|file| file.contains("rx-1/rps_cpus"))
         }));
         drop(steering);
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("0".into(), "3".into())
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "3".into()));
     }
 
     #[test]
-    fn values_set_by_others_meanwhile_are_left_alone() {
+    fn values_changed_by_others_are_left_unchanged() {
         let bench = Bench::new();
         let steering = bench.set("eth0").unwrap();
         bench.write(QUEUE, "8\n");
         drop(steering);
-        assert_eq!(
-            (bench.read(QUEUE), bench.read(OTHER)),
-            ("8".into(), "1".into())
-        );
-        assert!(
-            !bench.journal_is_empty(),
-            "the entry is kept for a decision"
-        );
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("8".into(), "1".into()));
+        assert!(!bench.journal_is_empty(), "the entry is kept for a decision");
     }
 
     #[test]
@@ -313,16 +278,11 @@ mod tests {
         bench.write(swappiness, "60\n");
         let undo = Undo {
             check: None,
-            action: Action::Write {
-                path: Path::new("/").join(swappiness),
-                value: "1".into(),
-            },
+            action: Action::Write { path: Path::new("/").join(swappiness), value: "1".into() },
             before: "60".into(),
         };
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
-        journal
-            .perform_all(&mut [undo.into()], &Unobserved)
-            .unwrap();
+        journal.perform_all(&mut [undo.into()], &Unobserved).unwrap();
         drop(journal);
         drop(steering);
         assert_eq!(bench.read(swappiness), "1");
@@ -333,19 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn when_one_queue_cannot_be_set_none_is() {
+    fn no_queue_is_set_when_one_cannot_be() {
         let bench = Bench::new();
         let mut actions = steering::find("eth0", &bench.root()).unwrap().actions;
-        // A folder in place of a file: it can be neither read nor written.
+        // A folder instead of a file: it can be neither read nor written.
         fs::remove_file(bench.root().join(OTHER)).unwrap();
         fs::create_dir(bench.root().join(OTHER)).unwrap();
-        let undo = |action: Action| {
-            Step::Kernel(Undo {
-                check: None,
-                action,
-                before: "0".into(),
-            })
-        };
+        let undo = |action: Action| Step::Kernel(Undo { check: None, action, before: "0".into() });
         let mut steps: Vec<Step> = actions.drain(..).map(undo).collect();
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
         assert!(journal.perform_all(&mut steps, &Unobserved).is_err());
@@ -366,10 +320,7 @@ mod tests {
             refused("eth1"),
             SteeringError::NoInterface { interface, .. } if interface == "eth1"
         ));
-        assert!(matches!(
-            refused("eth0=9"),
-            SteeringError::Offline { cpu: 9 }
-        ));
+        assert!(matches!(refused("eth0=9"), SteeringError::Offline { cpu: 9 }));
         let failure = Steering::set_in(&bench.root(), "eth0", None, &Unobserved);
         assert!(failure.map(drop).unwrap_err().hint.is_some());
         assert_eq!(bench.read(QUEUE), "0");

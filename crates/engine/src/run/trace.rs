@@ -1,5 +1,5 @@
-//! Windows of a run in which other programs watch: starts each at its time, asks it to end, and keeps
-//! what it wrote in the run directory.
+//! Runs watching programs in parts of a run: starts each at its time, asks it to end, and keeps its
+//! output in the run directory.
 
 mod check;
 mod group;
@@ -22,25 +22,25 @@ use std::time::{Duration, Instant};
 /// Folder of the traces in the run directory.
 const TRACES: &str = "traces";
 
-/// What became of a watching program.
+/// Result of a watching program.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) record: TraceRecord,
-    /// What went wrong, with what the program printed last; `None` if it did what it was for.
+    /// Failure with the program's last output; `None` if it succeeded.
     pub(crate) fault: Option<String>,
 }
 
-/// What the watching programs are told.
+/// Facts for watching programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// Run directory.
     pub(crate) run: PathBuf,
-    /// Process ids of the servers that were started for the run.
+    /// Process ids of the servers started for the run.
     pub(crate) servers: Vec<u32>,
     pub(crate) clock: Clock,
 }
 
-/// The programs of phases that run under one load.
+/// The watching programs of phases under one load.
 pub(crate) struct Watchers {
     threads: Vec<JoinHandle<Watched>>,
     /// The trace of file I/O, before and after its window is known.
@@ -57,7 +57,7 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// Waits until then, or until the phases have ended; whether they have.
+    /// Waits until the time or until the phases have ended. Returns whether they have.
     pub(super) fn wait_until(&self, due: Instant) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = due.saturating_duration_since(Instant::now());
@@ -75,17 +75,12 @@ impl Over {
 }
 
 impl Watchers {
-    /// None yet, and perhaps a trace of file I/O.
+    /// Creates watchers without programs, optionally with a trace of file I/O.
     pub(crate) fn new(attached: Option<io::Attached>) -> Self {
-        Watchers {
-            threads: Vec::new(),
-            attached,
-            traced: None,
-            over: Arc::default(),
-        }
+        Watchers { threads: Vec::new(), attached, traced: None, over: Arc::default() }
     }
 
-    /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
+    /// Starts programs for the upcoming phases, given by kind and start on the run's clock.
     pub(crate) fn start(
         &mut self,
         traces: &[TracePlan],
@@ -101,17 +96,17 @@ impl Watchers {
             let Some(window) = window else { continue };
             let (trace, subject) = (trace.clone(), subject.clone());
             let over = Arc::clone(&self.over);
-            self.threads.push(std::thread::spawn(move || {
-                watch(&trace, window, &subject, &over)
-            }));
+            self.threads.push(std::thread::spawn(move || watch(&trace, window, &subject, &over)));
         }
     }
 
-    /// Ends what still runs and returns what became of each, and the trace of file I/O, which is to be finished.
+    /// Ends all programs. Returns their results, and the unfinished trace of file I/O.
     pub(crate) fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
         self.over.end();
-        let ended = self.threads.into_iter().map(JoinHandle::join);
-        (ended.filter_map(Result::ok).collect(), self.traced)
+        (
+            self.threads.into_iter().map(JoinHandle::join).filter_map(Result::ok).collect(),
+            self.traced,
+        )
     }
 }
 
@@ -123,7 +118,7 @@ fn kind_of(phase: TracePhase) -> PhaseKind {
     }
 }
 
-/// When a program runs.
+/// Time range of a program.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: Instant,
@@ -132,8 +127,8 @@ struct Window {
 }
 
 impl Window {
-    /// That of a program which begins so long after the start of its phase; `None` if the phase is none of those that are
-    /// about to start.
+    /// Time range of a program that starts `from` after its phase; `None` if the phase is not one
+    /// of the upcoming ones.
     fn new(
         phase: TracePhase,
         from: Span,
@@ -157,7 +152,7 @@ impl Window {
     }
 }
 
-/// Waits for the window of a program and lets it run then.
+/// Waits for the window of a program, then runs it.
 fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> Watched {
     let directory = format!("{TRACES}/{}", trace.name);
     let mut record = TraceRecord {
@@ -182,7 +177,7 @@ fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> W
         let last = redact(&program::last_words(&folder.join(program::OUTPUT)));
         match last.as_str() {
             "" => record.outcome.clone(),
-            last => format!("{}; it printed at last: {last}", record.outcome),
+            last => format!("{}; last output: {last}", record.outcome),
         }
     });
     Watched { record, fault }
@@ -207,11 +202,7 @@ mod tests {
     }
 
     fn subject(run: &Path) -> Subject {
-        Subject {
-            run: run.to_owned(),
-            servers: vec![12, 34],
-            clock: Clock::start(),
-        }
+        Subject { run: run.to_owned(), servers: vec![12, 34], clock: Clock::start() }
     }
 
     #[test]
@@ -225,7 +216,7 @@ mod tests {
         assert!(watched.fault.is_none(), "{watched:?}");
         let record = watched.record;
         assert!(record.outcome.contains("signal: 2"), "{record:?}");
-        // It may start late on a busy machine, and its window ends at its time all the same.
+        // It may start late on a busy machine, but its window still ends in time.
         let (start_s, end_s) = (record.start_s.unwrap(), record.end_s.unwrap());
         assert!(start_s >= 0.1 && end_s >= 0.4, "{record:?}");
     }
@@ -262,8 +253,9 @@ mod tests {
         assert_eq!(watched[1].record.start_s, None);
         assert!(watched[1].fault.is_some());
     }
-    /// Runs a script until it has printed a whole line, and ends its window then; with what it printed. A window that ends by
-    /// the clock may end before a shell on a busy machine has set its traps.
+    /// Runs a script until it has printed a whole line, and then ends its window. Returns the
+    /// output. A window that ends by the clock may end before a shell on a busy machine has set its
+    /// traps.
     fn ended_once_ready(run: &Path, script: &str) -> (Watched, String) {
         let mut watchers = Watchers::new(None);
         let traces = [trace(&["sh", "-c", script], 0, None)];
@@ -287,13 +279,10 @@ mod tests {
         thread.join().expect("it does not panic")
     }
 
-    /// Whether a process is alive, and no zombie.
+    /// Whether a process is alive and not a zombie.
     fn is_alive(process: &str) -> bool {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let state = stat
-            .rsplit(") ")
-            .next()
-            .and_then(|rest| rest.chars().next());
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
         state.is_some_and(|state| !"ZX".contains(state))
     }
 
@@ -314,16 +303,13 @@ mod tests {
         let script = "echo mongodb://u:hunter2@h/ TOKEN=hunter2; exit 3";
         let watched = watched(run.path(), &["sh", "-c", script], 600_000);
         let fault = watched.fault.expect("it is one");
-        assert!(
-            fault.contains("@h/") && !fault.contains("hunter2"),
-            "{fault}"
-        );
+        assert!(fault.contains("@h/") && !fault.contains("hunter2"), "{fault}");
     }
 
     #[test]
     fn bad_status_at_window_end_is_a_fault_except_of_an_interrupt() {
         for (status, is_fault) in [(0, false), (1, true), (130, false)] {
-            // A new one each time: the output of the run before would look like that of one that is ready.
+            // A new one each time: earlier output would look like that of a ready script.
             let run = tempfile::tempdir().expect("a folder");
             let script = format!("trap 'exit {status}' INT; echo; while :; do sleep 0.01; done");
             let (watched, _) = ended_once_ready(run.path(), &script);

@@ -1,5 +1,6 @@
-//! The responder as a child process of our own program, so that its work is not counted as ours.
-//! It ends when its standard input is closed, which the kernel does for us however we end.
+//! The responder as a child process of this program, so that its work does not count as the
+//! client's. It ends when its standard input is closed, which the kernel does however this program
+//! ends.
 
 use crate::error::{Error, Kind, OrFault};
 use dyno_plan::uri::{self, Target};
@@ -8,14 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// Start of the line that says where it listens.
+/// Start of the line with its address.
 const LISTENING: &str = "listening on ";
 
 /// A running responder.
 #[derive(Debug)]
 pub(super) struct ResponderProcess {
     child: Child,
-    /// Open as long as the responder shall live.
+    /// Closing it ends the responder.
     input: Option<ChildStdin>,
     /// Where it listens.
     pub(super) target: Target,
@@ -28,12 +29,11 @@ impl ResponderProcess {
             .arg("responder")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A Ctrl-C on the terminal is for us; we end it in order.
+            // A Ctrl-C on the terminal must reach only this program, which ends the responder in
+            // order.
             .process_group(0)
             .spawn()
-            .or_fault(Kind::Environment, || {
-                format!("cannot run `{}`", executable.display())
-            })?;
+            .or_fault(Kind::Environment, || format!("cannot run `{}`", executable.display()))?;
         let input = child.stdin.take();
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
@@ -45,20 +45,13 @@ impl ResponderProcess {
             .map(|address| format!("mongodb://{address}/?directConnection=true"));
         let parsed = address.and_then(|address| uri::parse(&address).ok());
         let mut process = match parsed {
-            Some((target, _)) => ResponderProcess {
-                child,
-                input,
-                target,
-            },
+            Some((target, _)) => ResponderProcess { child, input, target },
             None => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(Error::new(
                     Kind::Internal,
-                    format!(
-                        "the responder did not say where it listens, but `{}`",
-                        line.trim_end()
-                    ),
+                    format!("cannot read the address of the responder from `{}`", line.trim_end()),
                 ));
             }
         };

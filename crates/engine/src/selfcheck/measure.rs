@@ -30,7 +30,7 @@ const RATES_PER_S: [f64; 3] = [1_000.0, 10_000.0, 20_000.0];
 /// Long enough for caches, branch predictors and the frequency of the core to settle.
 const WARMUP: Duration = Duration::from_millis(500);
 
-/// Does all measurements, each of the given length.
+/// Performs all measurements, each of the given length.
 ///
 /// # Errors
 /// The responder cannot be started or reads fail, and [`Kind::Interrupted`].
@@ -42,18 +42,10 @@ pub fn measure(
     cancel: &Cancel,
 ) -> Result<Selfcheck, Error> {
     let observer = Shared::new(observer);
-    let context = Context {
-        environment,
-        cancel,
-        observer: &observer,
-        source: None,
-    };
+    let context = Context { environment, cancel, observer: &observer, source: None };
     let executable = context.environment.executable.as_deref();
     let executable = executable.ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            "cannot find out the path of this program",
-        )
+        Error::new(Kind::Environment, "cannot determine the path of this program")
     })?;
     let measured_at = Timestamp::now();
     let before = other_load();
@@ -64,10 +56,7 @@ pub fn measure(
     let mut constant_rates = Vec::new();
     for rate_per_s in RATES_PER_S {
         context.note(format!("constant rate of {rate_per_s} operations/s"));
-        let schedule = Schedule::Constant {
-            rate_per_s,
-            max_start_delay: Span::from_secs(60),
-        };
+        let schedule = Schedule::Constant { rate_per_s, max_start_delay: Span::from_secs(60) };
         constant_rates.push(constant_rate(
             &drive(&responder, schedule, duration, clients, context)?,
             rate_per_s,
@@ -87,10 +76,12 @@ pub fn measure(
     })
 }
 
-/// What `dyno doctor` says of the work of others.
+/// The `dyno doctor` check for other load.
 fn other_load() -> Option<Verdict> {
-    let verdicts = examine(Subject::default()).doctor.into_iter();
-    let mut of_others = verdicts.filter(|verdict| verdict.check == CheckName::OtherLoad);
+    let mut of_others = examine(Subject::default())
+        .doctor
+        .into_iter()
+        .filter(|verdict| verdict.check == CheckName::OtherLoad);
     of_others.next()
 }
 
@@ -102,17 +93,13 @@ fn drive(
     context: Context<'_>,
 ) -> Result<PhaseRecord, Error> {
     let plan = dyno_plan::builtin::find("read")
-        .ok_or_else(|| Error::new(Kind::Internal, "there is no plan `read`"))?;
+        .ok_or_else(|| Error::new(Kind::Internal, "the plan `read` does not exist"))?;
     let offered = match schedule {
         Schedule::Constant { rate_per_s, .. } => Some(rate_per_s),
         _ => None,
     };
     let stop = context.cancel.phase_flag();
-    let phase = |kind, duration| PhaseSpec {
-        kind,
-        duration: Some(duration),
-        operations: None,
-    };
+    let phase = |kind, duration| PhaseSpec { kind, duration: Some(duration), operations: None };
     let pair = Pair {
         clients: clients as usize,
         threads: 1,
@@ -124,10 +111,7 @@ fn drive(
         )
     };
     let job = Job {
-        phases: vec![
-            phase(PhaseKind::Warmup, WARMUP),
-            phase(PhaseKind::Measure, duration),
-        ],
+        phases: vec![phase(PhaseKind::Warmup, WARMUP), phase(PhaseKind::Measure, duration)],
         schedule,
         stop,
         usage: Some(usage),
@@ -179,21 +163,15 @@ fn constant_rate(phase: &PhaseRecord, offered_rate_per_s: f64) -> Result<Constan
         achieved_rate_per_s: phase.achieved_rate_per_s,
         achieved_ratio: phase.achieved_rate_per_s / offered_rate_per_s,
         dropped_arrivals: phase.arrivals.map_or(0, |arrivals| arrivals.dropped),
-        start_delay_us: StartDelay {
-            p50: delay.p50,
-            p99: delay.p99,
-            max: delay.max,
-        },
+        start_delay_us: StartDelay { p50: delay.p50, p99: delay.p99, max: delay.max },
     })
 }
 
-/// A core that was not busy all the time could have done more: the rate is then what its CPU time
-/// per operation allows.
+/// A core that was not always busy could have done more: the rate is then what its CPU time per
+/// operation allows.
 fn max_rate_per_core(closed_loop: &ClosedLoop) -> f64 {
     if closed_loop.cpu_us_per_operation > 0.0 {
-        closed_loop
-            .rate_per_s
-            .max(1e6 / closed_loop.cpu_us_per_operation)
+        closed_loop.rate_per_s.max(1e6 / closed_loop.cpu_us_per_operation)
     } else {
         closed_loop.rate_per_s
     }

@@ -1,4 +1,4 @@
-//! Keeps the result of a selfcheck between runs, and takes it back for runs on the same machine.
+//! Keeps the result of a selfcheck for later runs on the same machine.
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
 use crate::environment::Environment;
@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";
 
-/// Keeps a result; `None` if it is doubtful and a better one is kept already.
+/// Writes a result; `None` if it is doubtful and a better one exists.
 pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Error> {
     std::fs::create_dir_all(folder)
-        .or_fault(Kind::Environment, || {
-            format!("cannot make the folder `{}`", folder.display())
-        })
+        .or_fault(Kind::Environment, || format!("cannot make the folder `{}`", folder.display()))
         .with_hint("choose another one with `--state-dir`, or pass `--no-save`")?;
     let path = folder.join(FILE);
     let kept = std::fs::read_to_string(&path).ok();
@@ -26,7 +24,7 @@ pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Er
     Ok(Some(path))
 }
 
-/// The result that was kept on this machine, as it goes into a run; `None` if there is none that can be used.
+/// The usable result from this machine in the form for a run, if there is one.
 pub fn for_run(
     environment: &Environment,
     observer: &dyn SharedObserver,
@@ -34,7 +32,7 @@ pub fn for_run(
     read(environment.state_dir.as_deref()?, observer)
 }
 
-/// The kept result as it goes into a run, if there is one and it is of this machine.
+/// The kept result from this machine in the form for a run, if there is one.
 pub fn read(folder: &Path, observer: &dyn SharedObserver) -> Option<serde_json::Value> {
     let path = folder.join(FILE);
     let text = match std::fs::read_to_string(&path) {
@@ -50,7 +48,7 @@ pub fn read(folder: &Path, observer: &dyn SharedObserver) -> Option<serde_json::
         Err(reason) => {
             let place = path.display();
             observer.warning(&format!(
-                "the selfcheck in `{place}` is not used: {reason}; `dyno selfcheck` makes a new one"
+                "cannot use the selfcheck in `{place}`: {reason}; repeat it with `dyno selfcheck`"
             ));
             None
         }
@@ -59,15 +57,15 @@ pub fn read(folder: &Path, observer: &dyn SharedObserver) -> Option<serde_json::
 
 fn usable(text: &str, machine: &Machine) -> Result<Selfcheck, String> {
     let selfcheck: Selfcheck =
-        serde_json::from_str(text).map_err(|error| format!("it cannot be understood ({error})"))?;
+        serde_json::from_str(text).map_err(|error| format!("it cannot be parsed ({error})"))?;
     if selfcheck.schema_version != SCHEMA_VERSION {
         return Err(format!(
-            "it has version {}, needed is {SCHEMA_VERSION}",
+            "it has version {}, but version {SCHEMA_VERSION} is needed",
             selfcheck.schema_version
         ));
     }
     if selfcheck.machine != *machine {
-        return Err("it is of another machine or kernel".into());
+        return Err("it belongs to another machine or kernel".into());
     }
     Ok(selfcheck)
 }
@@ -83,10 +81,7 @@ mod tests {
             schema_version: SCHEMA_VERSION,
             dyno_version: "0.1.0".into(),
             measured_at: "2026-08-22T10:15:00Z".into(),
-            machine: Machine {
-                hostname: Some("bench".into()),
-                ..Machine::default()
-            },
+            machine: Machine { hostname: Some("bench".into()), ..Machine::default() },
             max_rate_per_core_per_s: 100_000.0,
             closed_loop: ClosedLoop {
                 connections: 32,
@@ -103,18 +98,14 @@ mod tests {
                 achieved_rate_per_s: 1_000.0,
                 achieved_ratio: 1.0,
                 dropped_arrivals: 0,
-                start_delay_us: StartDelay {
-                    p50: 1.0,
-                    p99: 9.0,
-                    max: 50.0,
-                },
+                start_delay_us: StartDelay { p50: 1.0, p99: 9.0, max: 50.0 },
             }],
             other_load: None,
         }
     }
 
     #[test]
-    fn a_doubtful_result_replaces_no_better_one() {
+    fn doubtful_result_does_not_replace_a_better_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let doubtful = Selfcheck {
             other_load: Some(Verdict {
@@ -136,22 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_result_comes_back_on_the_same_machine_only() {
+    fn kept_result_is_used_only_on_the_same_machine() {
         let folder = tempfile::tempdir().expect("a folder");
         let path =
             write(&folder.path().join("new/state"), &selfcheck()).expect("it can be written");
         let path = path.expect("nothing was there");
         let text = std::fs::read_to_string(path).expect("it is there");
         assert_eq!(usable(&text, &selfcheck().machine), Ok(selfcheck()));
-        let other = Machine {
-            hostname: Some("laptop".into()),
-            ..Machine::default()
-        };
-        assert!(
-            usable(&text, &other)
-                .expect_err("another machine")
-                .contains("another machine")
-        );
+        let other = Machine { hostname: Some("laptop".into()), ..Machine::default() };
+        assert!(usable(&text, &other).expect_err("another machine").contains("another machine"));
     }
 
     #[test]
@@ -159,18 +143,14 @@ mod tests {
         let mut old = selfcheck();
         old.schema_version = 0;
         let text = serde_json::to_string(&old).expect("it is plain data");
-        assert!(
-            usable(&text, &old.machine)
-                .expect_err("too old")
-                .contains("version 0")
-        );
+        assert!(usable(&text, &old.machine).expect_err("too old").contains("version 0"));
         let parsed = serde_json::from_str::<Selfcheck>("{").expect_err("no document");
         let refused = usable("{", &old.machine).expect_err("no document");
         assert!(refused.contains(&parsed.to_string()), "{refused}");
     }
 
     #[test]
-    fn the_key_that_the_analysis_reads_is_there() {
+    fn result_has_the_key_that_the_analysis_reads() {
         let value = serde_json::to_value(selfcheck()).expect("it is plain data");
         assert_eq!(value["max_rate_per_core_per_s"], 100_000.0);
     }

@@ -1,4 +1,4 @@
-//! The thread that listens to the controller, keeps the lease of its agent, and follows the clocks.
+//! The thread that listens to the controller, renews the agent's lease, and tracks the clock offsets.
 
 use super::{AgentOptions, LOOK_EVERY, Shared, lock};
 use crate::clock::{Offset, OffsetEstimator, RoundTrip, monotonic_ns, realtime_ns};
@@ -17,17 +17,17 @@ use std::time::{Duration, Instant};
 /// Round trips at the beginning; later there is one per beat.
 const FIRST_TRIPS: usize = 16;
 
-/// Time from one sign of life to the next.
+/// Interval of lease renewals.
 pub(crate) fn beat(lease: Duration) -> Duration {
     (lease / 4).clamp(Duration::from_millis(100), Duration::from_secs(2))
 }
 
-/// How long keys stay when nobody touches them.
+/// Expiry of keys that are not renewed.
 pub(crate) fn keep(lease: Duration) -> Duration {
     (lease * 6).max(Duration::from_secs(60))
 }
 
-/// Both clocks of a host against that of Redis.
+/// Offsets of a host's two clocks from the clock of Redis.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
     monotonic: OffsetEstimator,
@@ -36,15 +36,11 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     pub(crate) fn monotonic(&self) -> Offset {
-        self.monotonic
-            .estimate()
-            .expect("the first round trips are in")
+        self.monotonic.estimate().expect("the first round trips are in")
     }
 
     pub(crate) fn realtime(&self) -> Offset {
-        self.realtime
-            .estimate()
-            .expect("the first round trips are in")
+        self.realtime.estimate().expect("the first round trips are in")
     }
 
     pub(crate) fn add(&mut self, trips: Trips) {
@@ -53,40 +49,32 @@ impl Clocks {
     }
 }
 
-/// One round trip on both clocks.
+/// One round trip, timed on both clocks.
 pub(crate) struct Trips {
     monotonic: RoundTrip,
     realtime: RoundTrip,
 }
 
 impl Trips {
-    /// The answer, in microseconds from 1970.
+    /// The answer, in microseconds since 1970.
     pub(crate) fn now_us(&self) -> i64 {
         self.monotonic.remote_ns / 1_000
     }
 }
 
-/// Asks Redis for the time.
+/// Asks Redis for its time.
 pub(crate) fn ask(connection: &mut Connection) -> Result<Trips, RedisError> {
     let (real_sent, sent_ns) = (realtime_ns(), monotonic_ns());
     let (seconds, micros): (i64, i64) = redis::cmd("TIME").query(connection)?;
     let (received_ns, real_received) = (monotonic_ns(), realtime_ns());
     let remote_ns = (seconds * 1_000_000 + micros) * 1_000;
     Ok(Trips {
-        monotonic: RoundTrip {
-            sent_ns,
-            remote_ns,
-            received_ns,
-        },
-        realtime: RoundTrip {
-            sent_ns: real_sent,
-            remote_ns,
-            received_ns: real_received,
-        },
+        monotonic: RoundTrip { sent_ns, remote_ns, received_ns },
+        realtime: RoundTrip { sent_ns: real_sent, remote_ns, received_ns: real_received },
     })
 }
 
-/// The first round trips.
+/// Measures the first round trips.
 pub(crate) fn measure(connection: &mut Connection) -> Result<Clocks, RedisError> {
     let mut clocks = Clocks::default();
     for _ in 0..FIRST_TRIPS {
@@ -95,7 +83,7 @@ pub(crate) fn measure(connection: &mut Connection) -> Result<Clocks, RedisError>
     Ok(clocks)
 }
 
-/// What the agent hears.
+/// Message to the agent.
 #[derive(Debug)]
 pub(super) enum Heard {
     Work(Work, Share),
@@ -109,9 +97,9 @@ pub(super) struct Listener {
     announcement: Announcement,
     shared: Arc<Shared>,
     heard: Sender<Heard>,
-    /// Last entry of the stream that was read.
+    /// Last stream entry that was read.
     position: String,
-    /// Number of the newest work: one that was sent again after a lost answer is not done twice.
+    /// Number of the newest work. Work that was sent again after a lost answer is not repeated.
     work: u32,
     controller_seen: Instant,
 }
@@ -164,7 +152,7 @@ impl Listener {
         self.shared.stop.load(Ordering::SeqCst) || self.shared.leaving.load(Ordering::SeqCst)
     }
 
-    /// Listens for a beat, and gives a sign of life.
+    /// Listens for one beat, and renews the lease.
     fn turn(&mut self, connection: &mut Connection, beat: Duration) -> Result<(), RedisError> {
         self.sign_of_life(connection)?;
         if self.is_over() {
@@ -182,7 +170,7 @@ impl Listener {
         for (_, entries) in reply.into_iter().flatten() {
             for (id, fields) in entries {
                 self.position = id;
-                // Field and value.
+                // An entry is one field with its value.
                 let text = fields.get(1).map_or(&[][..], Vec::as_slice);
                 self.take(connection, text)?;
             }
@@ -191,7 +179,7 @@ impl Listener {
     }
 
     fn sign_of_life(&mut self, connection: &mut Connection) -> Result<(), RedisError> {
-        // Without the lock: whoever wants the offset does not wait for Redis.
+        // Outside the lock: readers of the offset must not wait for Redis.
         let trips = ask(connection)?;
         let now_us = trips.now_us();
         lock(&self.shared.clocks).add(trips);
@@ -208,7 +196,7 @@ impl Listener {
         let found = controller.and_then(|text| decode::<Announcement>(&text, "").ok());
         match found {
             Some(found) if found.token == self.announcement.token => {
-                // The key lives for a lease from when the controller renewed it.
+                // The key expires one lease after the controller renewed it.
                 let left = Duration::from_millis(left_ms.max(0).unsigned_abs());
                 let ago = self.shared.lease.saturating_sub(left);
                 self.controller_seen = Instant::now().checked_sub(ago).unwrap_or_else(Instant::now);
@@ -217,7 +205,7 @@ impl Listener {
                 let reason = "another controller has taken the run".to_owned();
                 self.shared.end(FleetError::Aborted { reason });
             }
-            // Redis lost the key, which the controller takes again.
+            // Redis lost the key; the controller sets it again.
             None if self.controller_seen.elapsed() + beat(self.shared.lease)
                 < self.shared.lease => {}
             None => self.shared.end(FleetError::ControllerGone {
@@ -265,15 +253,13 @@ impl Listener {
     }
 
     fn share(&self, connection: &mut Connection) -> Result<Result<Share, FleetError>, RedisError> {
-        let text: Option<Vec<u8>> = redis::cmd("HGET")
-            .arg(self.run.shares())
-            .arg(self.index)
-            .query(connection)?;
+        let text: Option<Vec<u8>> =
+            redis::cmd("HGET").arg(self.run.shares()).arg(self.index).query(connection)?;
         Ok(match text {
             Some(text) => decode(&text, "the controller"),
             None => Err(FleetError::Message {
                 from: "the controller".into(),
-                reason: format!("there is no share for agent {}", self.index),
+                reason: format!("no share for agent {}", self.index),
             }),
         })
     }

@@ -1,5 +1,5 @@
-//! The thread that sends what an agent says, in order, and again after a lost connection: the controller leaves out what
-//! it has already, by the number of the message.
+//! The thread that sends an agent's messages in order, and again after a lost connection. The controller skips repeated messages by
+//! their number.
 
 use super::{AgentOptions, LOOK_EVERY, Shared};
 use crate::endpoint::Endpoint;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Messages that wait while Redis does not answer: some minutes of windows, as long as no lease is.
+/// Messages that wait while Redis does not answer: some minutes of windows, longer than any lease.
 const WAITING: usize = 256;
 /// A message on its way.
 pub(super) struct Outgoing {
@@ -18,12 +18,12 @@ pub(super) struct Outgoing {
     pub(super) blob: Vec<u8>,
 }
 
-/// The end of the queue that messages are put into.
+/// Sending end of the queue.
 #[derive(Debug)]
 pub(super) struct Sender(Option<SyncSender<Outgoing>>);
 
 impl Sender {
-    /// Whether there was room for the message.
+    /// Queues a message; `false` if the queue is full.
     pub(super) fn put(&self, message: Outgoing) -> bool {
         match self.0.as_ref().map(|queue| queue.try_send(message)) {
             Some(Ok(())) => true,
@@ -31,7 +31,7 @@ impl Sender {
         }
     }
 
-    /// No more comes: the thread ends when all is sent.
+    /// Closes the queue; the thread ends when everything is sent.
     pub(super) fn close(&mut self) {
         self.0 = None;
     }
@@ -72,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Sends until Redis has it; `false` if it is not wanted any more, or Redis has gone.
+    /// Sends until Redis has the message; `false` if the run was aborted or Redis has gone.
     fn send(&mut self, number: u64, message: &Outgoing) -> bool {
         let began = Instant::now();
         loop {
@@ -81,13 +81,11 @@ impl Queue {
                 Err(error) => {
                     self.connection = None;
                     if began.elapsed() > self.shared.lease {
-                        let gone = self
-                            .shared
-                            .redis_gone(format!("`{}`, {error}", self.endpoint));
+                        let gone = self.shared.redis_gone(format!("`{}`, {error}", self.endpoint));
                         self.shared.end(gone);
                         return false;
                     }
-                    // Aborted: what is still to say is not worth a wait.
+                    // After an abort, remaining messages are not worth a wait.
                     if self.shared.stop.load(Ordering::SeqCst) {
                         return false;
                     }
@@ -101,19 +99,14 @@ impl Queue {
         let connection = self.endpoint.kept(&mut self.connection, Duration::ZERO)?;
         let mut pipe = redis::pipe();
         let add = pipe.cmd("XADD").arg(&self.stream);
-        add.arg("MAXLEN")
-            .arg("~")
-            .arg(self.shared.unread.load(Ordering::SeqCst));
+        add.arg("MAXLEN").arg("~").arg(self.shared.unread.load(Ordering::SeqCst));
         add.arg("*").arg("i").arg(self.index).arg("n").arg(number);
         add.arg("j").arg(&message.text);
         if !message.blob.is_empty() {
             add.arg("h").arg(&message.blob);
         }
         add.ignore();
-        pipe.cmd("PEXPIRE")
-            .arg(&self.stream)
-            .arg(self.keep_ms)
-            .ignore();
+        pipe.cmd("PEXPIRE").arg(&self.stream).arg(self.keep_ms).ignore();
         pipe.query::<()>(connection)
     }
 }

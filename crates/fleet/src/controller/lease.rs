@@ -1,4 +1,4 @@
-//! The thread that renews the lease of the controller, whatever the controller itself waits for.
+//! The thread that renews the controller's lease while the controller waits for something else.
 
 use super::ControllerOptions;
 use crate::agent::{beat, keep};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Renews a key and its expiry unless it has another value. A key that expired or was lost is set again: neither a machine that
-/// stood still nor a Redis that forgot the key ends a run.
+/// Renews a key and its expiry unless it has another value. Sets a key that expired or was lost again, so that a stalled machine or
+/// a Redis that lost the key does not end a run.
 const RENEW: &str = "local held = redis.call('GET', KEYS[1]) \
                      if held and held ~= ARGV[1] then return 0 end \
                      redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
 
-/// Takes the run if nobody has it, and takes away what an earlier controller of the same name left: in one step, so that an agent that
-/// sees the run finds its own registration kept.
+/// Takes the run if it is free, and deletes what an earlier controller of the same name left. Both in one step, so that the
+/// registration of an agent that sees the run is kept.
 const TAKE: &str = "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end \
                     for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end return 1";
 
@@ -47,36 +47,25 @@ impl Lease {
             .query(connection)
             .map_err(failed)?;
         if !taken {
-            return Err(FleetError::RunTaken {
-                run: options.run.to_string(),
-            });
+            return Err(FleetError::RunTaken { run: options.run.to_string() });
         }
         let (end, ending) = channel();
         let lost = Arc::new(Mutex::new(None));
-        let keeper = Keeper {
-            options: options.clone(),
-            text,
-            ending,
-            lost: lost.clone(),
-        };
-        Ok(Lease {
-            end: Some(end),
-            thread: Some(thread::spawn(move || keeper.run())),
-            lost,
-        })
+        let keeper = Keeper { options: options.clone(), text, ending, lost: lost.clone() };
+        Ok(Lease { end: Some(end), thread: Some(thread::spawn(move || keeper.run())), lost })
     }
 
-    /// Whether the run is still ours.
+    /// Fails if another controller has taken the run.
     pub(super) fn check(&self) -> Result<(), FleetError> {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.clone().map_or(Ok(()), Err)
     }
 
-    /// Renews no more, from when this returns on.
+    /// Stops renewing before it returns.
     pub(super) fn end(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has ended too.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }
@@ -93,7 +82,7 @@ impl Keeper {
     fn run(self) {
         let beat = beat(self.options.lease);
         let mut connection: Option<Connection> = None;
-        // From the first failure on: a thread that stood still did not ask in between.
+        // Count from the first failure on: a stalled thread did not ask in between.
         let mut failing: Option<Instant> = None;
         // A dropped sender ends the wait at once.
         while self.ending.recv_timeout(beat) == Err(RecvTimeoutError::Timeout) {
@@ -103,7 +92,7 @@ impl Keeper {
                 Ok(true) => failing = None,
                 Ok(false) => {
                     self.lose(FleetError::Aborted {
-                        reason: "the lease of the run is lost: another controller has it".into(),
+                        reason: "the run's lease was lost: another controller has taken it".into(),
                     });
                     return;
                 }
@@ -114,7 +103,7 @@ impl Keeper {
                         self.lose(FleetError::RedisGone {
                             silent,
                             reason: error.to_string(),
-                            last: "renewing the lease of the run".into(),
+                            last: "renewing the run's lease".into(),
                         });
                         return;
                     }

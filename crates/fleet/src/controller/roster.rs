@@ -1,4 +1,4 @@
-//! Who is in the fleet, what each did last, and who has gone.
+//! The agents of a fleet: who has joined, each one's last action, and who has gone.
 
 use crate::error::FleetError;
 use crate::protocol::{Registration, Step, Up};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// Name of the host in the plan, until the agent tells its own.
+    /// Host name from the plan, until the agent reports its own.
     host: String,
     registration: Option<Registration>,
-    /// What it did last, in words.
+    /// Last action, for messages.
     last: String,
     ready: Option<(u32, Step)>,
     /// Number of the last message.
@@ -23,11 +23,7 @@ struct Entry {
 impl Entry {
     fn failed(&self, index: u32, reason: String) -> FleetError {
         let host = self.host.clone();
-        FleetError::Failed {
-            index,
-            host,
-            reason,
-        }
+        FleetError::Failed { index, host, reason }
     }
 }
 
@@ -54,7 +50,10 @@ impl Roster {
         let Some(entry) = self.0.get_mut(registration.index as usize) else {
             return Err(FleetError::Message {
                 from: registration.host.name,
-                reason: format!("it is agent {} of {agents}", registration.index),
+                reason: format!(
+                    "agent {} does not belong to a fleet of {agents}",
+                    registration.index
+                ),
             });
         };
         entry.host.clone_from(&registration.host.name);
@@ -64,9 +63,7 @@ impl Roster {
     }
 
     pub(super) fn registrations(&self) -> impl Iterator<Item = &Registration> {
-        self.0
-            .iter()
-            .filter_map(|entry| entry.registration.as_ref())
+        self.0.iter().filter_map(|entry| entry.registration.as_ref())
     }
 
     pub(super) fn name(&self, index: u32) -> String {
@@ -80,19 +77,17 @@ impl Roster {
         self.0.iter().filter(|entry| !entry.is_gone).count()
     }
 
-    /// Somebody who has gone: nobody can go on to another stage without it.
+    /// Error of an agent that has gone: no further stage can begin without it.
     pub(super) fn first_gone(&self) -> Option<FleetError> {
         let mut entries = (0_u32..).zip(&self.0);
         let (index, entry) = entries.find(|(_, entry)| entry.is_gone)?;
-        let reason = format!("it is gone; the last thing it did: {}", entry.last);
+        let reason = format!("it has gone; its last action: {}", entry.last);
         Some(entry.failed(index, reason))
     }
 
     fn describe(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<String> {
         let entries = (0_u32..).zip(&self.0).filter(|(_, entry)| chosen(entry));
-        entries
-            .map(|(index, entry)| format!("{} ({})", self.name(index), entry.last))
-            .collect()
+        entries.map(|(index, entry)| format!("{} ({})", self.name(index), entry.last)).collect()
     }
 
     pub(super) fn missing(&self) -> Vec<String> {
@@ -108,7 +103,7 @@ impl Roster {
         self.describe(|entry| !entry.is_gone && entry.ready != Some((work, step)))
     }
 
-    /// An agent that never came will not leave.
+    /// Whether all agents that joined have left.
     pub(super) fn all_left(&self) -> bool {
         let mut there = self.0.iter().filter(|entry| entry.registration.is_some());
         there.all(|entry| entry.has_left || entry.is_gone)
@@ -125,7 +120,7 @@ impl Roster {
         })
     }
 
-    /// Whether a message is new: `None` if not, else whether messages before it are missing.
+    /// Counts a message: `None` if it is a repetition, otherwise the error if earlier messages are missing.
     pub(super) fn number(&mut self, index: u32, message: u64) -> Option<Option<FleetError>> {
         let entry = self.0.get_mut(index as usize)?;
         if message <= entry.message {
@@ -133,15 +128,11 @@ impl Roster {
         }
         let count = message - entry.message - 1;
         entry.message = message;
-        let error = FleetError::MessagesLost {
-            index,
-            host: entry.host.clone(),
-            count,
-        };
+        let error = FleetError::MessagesLost { index, host: entry.host.clone(), count };
         Some((count > 0).then_some(error))
     }
 
-    /// Notes what an agent says; an error if it will not go on.
+    /// Records an agent's message; returns an error if the agent will not continue.
     pub(super) fn take(&mut self, index: u32, said: &Up) -> Option<FleetError> {
         let entry = self.0.get_mut(index as usize)?;
         entry.last = match said {
@@ -164,7 +155,7 @@ impl Roster {
             Up::Done { step, .. } => {
                 entry.is_measuring = false;
                 match step {
-                    // It has the servers up, and keeps them so.
+                    // The servers are up, and stay up.
                     Step::Serve | Step::Join | Step::Look => step.to_string(),
                     Step::Load | Step::Run => format!("ended {step}"),
                 }
@@ -178,7 +169,7 @@ impl Roster {
                 entry.has_left = true;
                 let was_measuring = std::mem::take(&mut entry.is_measuring);
                 let last = &entry.last;
-                let reason = format!("it left in the middle; the last thing it did: {last}");
+                let reason = format!("it left before the end; its last action: {last}");
                 let error = entry.failed(index, reason);
                 let is_first = !std::mem::replace(&mut entry.is_gone, true);
                 return (was_measuring && is_first).then_some(error);
@@ -187,17 +178,12 @@ impl Roster {
         None
     }
 
-    /// Takes an agent for lost; an error the first time.
+    /// Marks an agent as lost; returns an error the first time.
     pub(super) fn lose(&mut self, index: u32, silent: Duration) -> Option<FleetError> {
         let entry = self.0.get_mut(index as usize)?;
         if entry.has_left || std::mem::replace(&mut entry.is_gone, true) {
             return None;
         }
-        Some(FleetError::Lost {
-            index,
-            host: entry.host.clone(),
-            silent,
-            last: entry.last.clone(),
-        })
+        Some(FleetError::Lost { index, host: entry.host.clone(), silent, last: entry.last.clone() })
     }
 }

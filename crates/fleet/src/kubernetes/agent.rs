@@ -1,27 +1,20 @@
-//! What pods with an agent have in common: where Redis is, and who they are.
+//! Common parts of pods with an agent: Redis address and identity.
 
 use super::input::{RenderInput, SECRET};
 use serde_json::{Value, json};
 
 const FOLDER: &str = "/run/dyno";
 
-/// How an agent of a run begins its arguments.
+/// First arguments of a run's agent.
 pub(super) fn arguments(input: &RenderInput<'_>, run: &str) -> Vec<String> {
     let join_within = format!("{}ms", input.fleet.join_within.0.as_millis());
-    // Redis has a password, and is reached from within the cluster alone.
-    let fixed = [
-        "agent",
-        "--run",
-        run,
-        "--join-within",
-        &join_within,
-        "--insecure-redis",
-    ];
+    // Redis has a password, and is reachable only within the cluster.
+    let fixed = ["agent", "--run", run, "--join-within", &join_within, "--insecure-redis"];
     fixed.map(str::to_owned).into()
 }
 
-/// Number and host of an agent. `index` is the field of the pod that has its number; `host` may name `$(DYNO_NODE)`,
-/// `$(DYNO_AGENT_INDEX)`, and what comes before these in the environment.
+/// Environment with an agent's number and host. `index` is the pod field with its number; `host` may use `$(DYNO_NODE)`,
+/// `$(DYNO_AGENT_INDEX)`, and earlier variables.
 pub(super) fn environment(index: &str, host: &str) -> Vec<Value> {
     let of_field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     vec![
@@ -32,7 +25,7 @@ pub(super) fn environment(index: &str, host: &str) -> Vec<Value> {
     ]
 }
 
-/// The address of Redis with its password, for the user of the pod.
+/// The Redis address with its password, readable by the pod's user.
 pub(super) fn redis_volume() -> Value {
     json!({"name": "redis", "secret": {
         "secretName": SECRET,

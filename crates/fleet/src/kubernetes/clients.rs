@@ -1,37 +1,29 @@
-//! The clients: an Indexed Job, one agent for each pod, spread over the nodes and away from the servers.
+//! The clients: an Indexed Job with one agent for each pod, spread over the nodes and away from the servers.
 
 use super::agent;
 use super::input::{JOB, RenderInput, container_security, pod_security};
 use super::{pod_servers, secrets};
 use serde_json::{Value, json};
 
-/// User of the image.
+/// User ID of the image.
 const USER: u32 = 65_532;
 
 pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let kubernetes = input.kubernetes;
     let labels = input.labels("client");
-    // Pods with CPUs of their own are hosts of their own, whatever else is on the node.
-    let host = if kubernetes.pin_cpus {
-        "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)"
-    } else {
-        "$(DYNO_NODE)"
-    };
+    // A pod with exclusive CPUs counts as a separate host.
+    let host =
+        if kubernetes.pin_cpus { "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)" } else { "$(DYNO_NODE)" };
     let mut permits = input.permits.clone();
     if input.starts_servers() {
-        let servers = pod_servers(kubernetes, input.plan.server.pairs).into_iter();
-        permits.targets.extend(servers.map(|server| server.host));
+        permits.targets.extend(
+            pod_servers(kubernetes, input.plan.server.pairs).into_iter().map(|server| server.host),
+        );
     }
     let mut arguments = agent::arguments(input, input.run);
     arguments.extend(permits.words_of_client());
-    let mut mounts = vec![
-        agent::redis_mount(),
-        json!({"name": "work", "mountPath": "/work"}),
-    ];
-    let mut volumes = vec![
-        agent::redis_volume(),
-        json!({"name": "work", "emptyDir": {}}),
-    ];
+    let mut mounts = vec![agent::redis_mount(), json!({"name": "work", "mountPath": "/work"})];
+    let mut volumes = vec![agent::redis_volume(), json!({"name": "work", "emptyDir": {}})];
     if input.with_secrets {
         arguments.extend(["--secrets".to_owned(), secrets::agent_file()]);
         let (volume, mount) = secrets::of_agent();
@@ -42,7 +34,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let mut pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
-        // What an agent does when it is asked to end takes less than its lease.
+        // An agent needs less than its lease to end.
         "terminationGracePeriodSeconds": input.fleet.lease.0.as_secs() + 10,
         "securityContext": pod_security(USER),
         "topologySpreadConstraints": [{
@@ -77,7 +69,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
             "completionMode": "Indexed",
             "completions": pods,
             "parallelism": pods,
-            // A second agent with the same number would not know what the first one did.
+            // A second agent with the same number would not know the first one's progress.
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": 3600,
             "template": {"metadata": {"labels": labels}, "spec": pod},

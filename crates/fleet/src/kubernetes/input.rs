@@ -1,4 +1,4 @@
-//! What all manifests are rendered from, and what they have in common: names, labels, limits and rights.
+//! Input and common parts of all manifests: names, labels, limits and permissions.
 
 use crate::permits::Permits;
 use dyno_plan::Plan;
@@ -7,9 +7,9 @@ use dyno_plan::model::ServerKind;
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
 
-/// Name of the `Secret` that the address of Redis and the password are read from.
+/// Name of the `Secret` with the Redis address and password.
 pub const SECRET: &str = "dyno-redis";
-/// Name of the `Job` of the clients.
+/// Name of the clients' `Job`.
 pub const JOB: &str = "dyno-client";
 /// Name of the `Deployment` and the `Service` of Redis.
 pub const REDIS: &str = "dyno-redis";
@@ -17,30 +17,30 @@ pub const REDIS: &str = "dyno-redis";
 pub const SERVERS: &str = "dyno-server";
 /// Port of Redis.
 pub const REDIS_PORT: u16 = 6379;
-/// Port of the first `mongod` of a pod; the others have those that follow.
+/// Port of the first `mongod` of a pod; the others use the following ports.
 pub const SERVER_PORT: u16 = 27_017;
 
-/// What all parts are rendered from.
+/// Input of all parts.
 pub(super) struct RenderInput<'a> {
     pub(super) plan: &'a Plan,
     pub(super) fleet: &'a FleetPlan,
     pub(super) kubernetes: &'a KubernetesPlan,
-    /// What agents are permitted, besides the servers of the pods.
+    /// The agents' permits, in addition to the servers of the pods.
     pub(super) permits: &'a Permits,
-    /// Agents that load are given users or certificates.
+    /// Whether loading agents get users or certificates.
     pub(super) with_secrets: bool,
-    /// Name of the run, in the names of the keys in Redis.
+    /// Run name, part of the keys in Redis.
     pub(super) run: &'a str,
-    /// The same for the agents beside the servers.
+    /// Run name of the agents next to the servers.
     pub(super) watch_run: &'a str,
 }
 
-/// Whether an agent is beside the servers of each pod.
+/// Whether an agent runs next to the servers of each pod.
 pub fn watches_servers(plan: &Plan) -> bool {
     plan.server.kind != ServerKind::Uri && plan.observe.host
 }
 
-/// Servers of each pod of a plan that has `pairs` of them on a host: one for each disk at least.
+/// Servers of each pod for a plan with `pairs`: at least one for each disk.
 pub(crate) fn servers_of_pod(kubernetes: &KubernetesPlan, pairs: u32) -> u32 {
     kubernetes.disks.max(pairs).max(1)
 }
@@ -78,8 +78,8 @@ impl RenderInput<'_> {
         servers_of_pod(self.kubernetes, self.plan.server.pairs)
     }
 
-    /// What a pod gets. With CPUs of its own, limits equal requests in whole CPUs, also of memory: the pod is `Guaranteed`,
-    /// which the static policy needs.
+    /// Resources of a pod. With exclusive CPUs, limits equal requests in whole CPUs and memory: the pod is then `Guaranteed`, which
+    /// the static policy needs.
     pub(super) fn resources(&self, cpus: u32, memory: Bytes) -> Value {
         let amounts = json!({"cpu": cpus.to_string(), "memory": quantity(memory)});
         if self.kubernetes.pin_cpus {
@@ -88,7 +88,7 @@ impl RenderInput<'_> {
         json!({"requests": amounts, "limits": {"memory": quantity(memory)}})
     }
 
-    /// Network of a pod: of its own, or of its node.
+    /// Network of a pod: its own, or its node's.
     pub(super) fn add_network(&self, pod: &mut Value) {
         if self.kubernetes.host_network {
             pod["hostNetwork"] = true.into();
@@ -97,24 +97,20 @@ impl RenderInput<'_> {
     }
 }
 
-/// A value that a label can have.
+/// The text as a valid label value.
 fn label(text: &str) -> String {
     let text: String = text.chars().take(63).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric())
-        .to_owned()
+    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
-/// Bytes as a quantity: in the largest unit that leaves a whole number.
+/// Bytes as a quantity in the largest unit with a whole number.
 pub(super) fn quantity(Bytes(bytes): Bytes) -> String {
     let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
     let fits = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
-    fits.map_or_else(
-        || bytes.to_string(),
-        |(shift, unit)| format!("{}{unit}", bytes >> shift),
-    )
+    fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
-/// Nobody in the container is root, nothing can be gained, and the file system of the image cannot be written.
+/// Security context without root, without privilege escalation, and with a read-only root file system.
 pub(super) fn container_security() -> Value {
     json!({
         "allowPrivilegeEscalation": false,

@@ -1,10 +1,10 @@
-//! The meeting point: one Redis without a disk, with the password of its `Secret`.
+//! The meeting point: one Redis without a disk, with the password from its `Secret`.
 
 use super::input::{REDIS, RenderInput, SECRET, container_security, pod_security};
 use serde_json::{Value, json};
 
 pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
-    // The password is in the environment of the shell, and goes to Redis by its standard input, not by its arguments.
+    // The password goes from the shell's environment to Redis by standard input, not by arguments.
     let command = "printf 'requirepass %s\\nsave \"\"\\nappendonly no\\nmaxmemory 1gb\\nmaxmemory-policy noeviction\\ndir /tmp\\n' \
                    \"$DYNO_REDIS_PASSWORD\" | exec redis-server -";
     let selector = input.labels("redis");

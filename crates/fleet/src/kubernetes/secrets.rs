@@ -1,19 +1,19 @@
-//! Users and certificates as pods have them: in a `Secret` each for agents and servers, which is mounted where they read it. What is
-//! in them stands in no manifest: the controller makes them.
+//! Users and certificates of pods: one `Secret` for agents and one for servers, mounted where they are read. The manifests do not
+//! contain them; the controller creates them.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Name of the `Secret` of the agents that load.
+/// Name of the `Secret` of the loading agents.
 pub const AGENT_SECRET: &str = "dyno-agents";
-/// Its only key: what `--secrets` reads.
+/// Its only key, which `--secrets` reads.
 pub const AGENT_KEY: &str = "secrets";
 /// Name of the `Secret` of the servers.
 pub const SERVER_SECRET: &str = "dyno-servers";
-/// Its keys: the certificate of a server with its key, and that of the authority.
+/// Its keys: a server's certificate with its key, and the authority's certificate.
 pub const SERVER_KEYS: [&str; 2] = ["server.pem", "ca.pem"];
 
-/// Nobody but the user reads it. Its files belong to root, so that the node adds the right to read for the group of the pod.
+/// Readable only by the user. The files belong to root, so the node adds read permission for the pod's group.
 const MODE: u32 = 0o400;
 const AGENT_FOLDER: &str = "/run/dyno-agents";
 const SERVER_FOLDER: &str = "/run/dyno-servers";
@@ -28,7 +28,7 @@ pub(super) fn server_files() -> [PathBuf; 2] {
     SERVER_KEYS.map(|key| Path::new(SERVER_FOLDER).join(key))
 }
 
-/// The volume of one of them, and its mount.
+/// A volume of one of the `Secret`s, and its mount.
 fn mounted(name: &str, folder: &str) -> (Value, Value) {
     let volume = json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE}});
     let mount = json!({"name": name, "mountPath": folder, "readOnly": true});

@@ -1,5 +1,5 @@
-//! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk, or with several
-//! servers that share the volumes.
+//! The servers under test: a StatefulSet with each pod on a separate node. A pod has a server and a volume for each disk, or
+//! several servers that share volumes.
 
 use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
 use super::{agent, secrets};
@@ -9,9 +9,9 @@ use dyno_plan::units::Bytes;
 use dyno_servers::tls_arguments;
 use serde_json::{Value, json};
 
-/// User of the images of MongoDB.
+/// User ID of the MongoDB images.
 const USER: u32 = 999;
-/// What the agent beside the servers gets: no whole CPU, so that the static policy takes none from them.
+/// CPU of the agent next to the servers: not a whole one, so that the static policy takes none from them.
 const WATCHER_CPU: &str = "200m";
 const WATCHER_MEMORY: &str = "128Mi";
 
@@ -23,9 +23,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         .clone()
         .map(|number| json!({"name": port_name(number), "port": port(number), "targetPort": port_name(number)}))
         .collect();
-    let claims: Vec<Value> = (0..kubernetes.disks)
-        .map(|disk| claim(input, disk))
-        .collect();
+    let claims: Vec<Value> = (0..kubernetes.disks).map(|disk| claim(input, disk)).collect();
     let mut containers: Vec<Value> = servers.map(|number| server(input, number)).collect();
     let mut volumes =
         vec![json!({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}})];
@@ -43,7 +41,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let mut pod = json!({
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 60,
-        // The agent sees the processes of the servers.
+        // The agent must see the servers' processes.
         "shareProcessNamespace": input.watches_servers(),
         "securityContext": pod_security(USER),
         "affinity": apart(&selector),
@@ -59,7 +57,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
             "serviceName": SERVERS,
             "replicas": kubernetes.server_pods,
             "podManagementPolicy": "Parallel",
-            // Volumes go with the servers: a fleet leaves nothing.
+            // Delete volumes with the servers: a fleet leaves nothing behind.
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
             "selector": {"matchLabels": selector},
             "template": {"metadata": {"labels": selector}, "spec": pod},
@@ -86,7 +84,7 @@ fn volume(disk: u32) -> String {
     format!("disk-{disk}")
 }
 
-/// Where a server has its data: on the volume of its own, or in a folder of one that it shares with others.
+/// Mount of a server's data: its own volume, or a folder on a shared one.
 fn mount(input: &RenderInput<'_>, number: u32) -> Value {
     let (disk, folder) = place(input, number);
     let mut mount = json!({"name": volume(disk), "mountPath": mount_path(input, number)});
@@ -103,11 +101,11 @@ fn mount_path(input: &RenderInput<'_>, number: u32) -> String {
     }
 }
 
-/// Number of the volume of a server, and its folder there if it shares the volume.
+/// Number of a server's volume, and its folder there if the volume is shared.
 fn place(input: &RenderInput<'_>, number: u32) -> (u32, Option<String>) {
     let disks = input.kubernetes.disks;
     let is_shared = input.servers_of_pod() != disks;
-    // Without disks there is one volume, on the disk of the node.
+    // Without disks there is one volume, on the node's disk.
     let disk = number % disks.max(1);
     (disk, is_shared.then(|| format!("server-{number}")))
 }
@@ -116,16 +114,16 @@ fn port_name(number: u32) -> String {
     format!("mongodb-{number}")
 }
 
-/// Port of a server of a pod.
+/// Port of a server in a pod.
 pub(super) fn port(number: u32) -> u16 {
-    // There are 64 servers at most.
+    // There are at most 64 servers.
     SERVER_PORT + number as u16
 }
 
-/// What `numactl` is told for the memory of the servers of a plan, which may be nothing.
+/// Arguments of `numactl` for the memory of the plan's servers; may be empty.
 ///
 /// # Errors
-/// A placement that has to know the CPUs of a node before the pod is there.
+/// The placement needs the node's CPUs before the pod exists.
 pub(super) fn memory_policy(server: &ServerPlan) -> Result<Vec<String>, ()> {
     let Some(text) = &server.placement else {
         return Ok(Vec::new());
@@ -135,15 +133,14 @@ pub(super) fn memory_policy(server: &ServerPlan) -> Result<Vec<String>, ()> {
     match request.policy {
         Policy::None if is_free => Ok(Vec::new()),
         Policy::Interleave if is_free => Ok(vec!["--interleave=all".to_owned()]),
-        Policy::Node(node) if is_free => Ok(vec![
-            format!("--cpunodebind={node}"),
-            format!("--membind={node}"),
-        ]),
+        Policy::Node(node) if is_free => {
+            Ok(vec![format!("--cpunodebind={node}"), format!("--membind={node}")])
+        }
         _ => Err(()),
     }
 }
 
-/// A server of a pod.
+/// Container of a server.
 fn server(input: &RenderInput<'_>, number: u32) -> Value {
     let kubernetes = input.kubernetes;
     let mut command = vec!["mongod".to_owned()];
@@ -152,13 +149,10 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
     if !policy.is_empty() {
         command.insert(0, "numactl".to_owned());
         command.splice(1..1, policy);
-        // Runtimes of containers let only its holders set a memory policy.
+        // Container runtimes allow memory policies only with this capability.
         security["capabilities"]["add"] = json!(["SYS_NICE"]);
     }
-    let mut mounts = vec![
-        mount(input, number),
-        json!({"name": "tmp", "mountPath": "/tmp"}),
-    ];
+    let mut mounts = vec![mount(input, number), json!({"name": "tmp", "mountPath": "/tmp"})];
     if has_certificates(&input.plan.server) {
         mounts.push(secrets::of_server().1);
     }
@@ -175,8 +169,8 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
     })
 }
 
-/// The agent that reads the node and the servers of the pod. It has the user of the servers, whose processes it may look into,
-/// and leaves the exclusive CPUs to them.
+/// Container of the agent that reads the node and the pod's servers. It runs as the servers' user, to read their processes, and
+/// leaves them the exclusive CPUs.
 fn watcher(input: &RenderInput<'_>) -> Value {
     let servers = 0..input.servers_of_pod();
     let mounts = servers.clone().map(|number| {
@@ -211,13 +205,10 @@ fn watcher(input: &RenderInput<'_>) -> Value {
 fn arguments(input: &RenderInput<'_>, number: u32) -> Vec<String> {
     let server = &input.plan.server;
     let (port, path) = (port(number).to_string(), mount_path(input, number));
-    let mut arguments: Vec<String> = ["--bind_ip_all", "--port", &port, "--dbpath", &path]
-        .map(str::to_owned)
-        .into();
-    // Without it the server would take its share of the memory of the node, not of the pod.
-    let cache = server
-        .cache_bytes()
-        .unwrap_or(default_cache(input.kubernetes.server_memory));
+    let mut arguments: Vec<String> =
+        ["--bind_ip_all", "--port", &port, "--dbpath", &path].map(str::to_owned).into();
+    // The server's default would be a share of the node's memory, not of the pod's.
+    let cache = server.cache_bytes().unwrap_or(default_cache(input.kubernetes.server_memory));
     arguments.push("--wiredTigerCacheSizeGB".into());
     arguments.push(format!("{:.2}", cache.0 as f64 / f64::from(1 << 30)));
     if let Some(compressor) = &server.block_compressor {
@@ -234,8 +225,11 @@ fn arguments(input: &RenderInput<'_>, number: u32) -> Vec<String> {
     if has_certificates(server) {
         let [own, ca] = secrets::server_files();
         let is_mutual = server.encryption == Encryption::Mutual;
-        let more = tls_arguments(&own, &ca, is_mutual).into_iter();
-        arguments.extend(more.map(|word| word.to_string_lossy().into_owned()));
+        arguments.extend(
+            tls_arguments(&own, &ca, is_mutual)
+                .into_iter()
+                .map(|word| word.to_string_lossy().into_owned()),
+        );
     }
     for (name, value) in &server.parameters {
         arguments.push("--setParameter".into());
@@ -248,12 +242,12 @@ fn has_certificates(server: &ServerPlan) -> bool {
     server.encryption != Encryption::Off
 }
 
-/// What `mongod` takes by itself of so much memory, and at least its minimum.
+/// Default cache of `mongod` for this memory, and at least its minimum.
 fn default_cache(memory: Bytes) -> Bytes {
     Bytes((memory.0.saturating_sub(1 << 30) / 2).max(256 << 20))
 }
 
-/// No two pods on one node.
+/// Anti-affinity that keeps two pods off one node.
 fn apart(selector: &Value) -> Value {
     json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
         "labelSelector": {"matchLabels": selector},

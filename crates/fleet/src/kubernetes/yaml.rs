@@ -1,8 +1,8 @@
-//! Plain data as YAML: block form, keys in their order, every text in the quotes of JSON, which YAML reads as well.
+//! Writes plain data as YAML: block form, keys in order, every text in JSON quotes, which YAML accepts.
 
 use serde_json::Value;
 
-/// One document.
+/// One YAML document.
 pub(super) fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     block(value, 0, &mut text);
@@ -39,7 +39,7 @@ fn block(value: &Value, indent: usize, text: &mut String) {
     }
 }
 
-/// Writes a key and its value after the indent.
+/// Writes a key and its value after the indentation.
 fn entry(key: &str, value: &Value, indent: usize, text: &mut String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
     if key.chars().all(is_plain) {
@@ -62,7 +62,7 @@ fn entry(key: &str, value: &Value, indent: usize, text: &mut String) {
     }
 }
 
-/// What fits on a line: JSON, as it is.
+/// Writes a value that fits on a line, as JSON.
 fn line(value: &Value, text: &mut String) {
     text.push_str(&value.to_string());
     text.push('\n');

@@ -1,4 +1,4 @@
-//! What a fleet cannot do is refused before anything is started.
+//! Refuses plans that a fleet cannot perform, before anything is started.
 
 use dyno_engine::deployment::check_remote;
 use dyno_engine::deployment::expected::check_elsewhere;
@@ -14,13 +14,12 @@ use dyno_plan::topology::Topology;
 use dyno_record::document::variant_name;
 use std::path::Path;
 
-/// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
+/// Checks that all plans of an experiment have the first one's hosts, agents and kind of server.
 pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
     let Some((first, others)) = plans.split_first() else {
         return Ok(());
     };
-    let mut others = others.iter();
-    others.try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
+    others.iter().try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
 }
 
 pub(super) fn check_fits(
@@ -30,15 +29,16 @@ pub(super) fn check_fits(
 ) -> Result<(), Error> {
     let what = match (plan.fleet.as_ref() == fleet, plan.server.kind == kind) {
         (true, true) => return Ok(()),
-        (false, _) => "another table `[fleet]`",
+        (false, _) => "another `[fleet]` table",
         (true, false) => "another `server.kind`",
     };
-    let text = format!("a later plan has {what} than the first, whose hosts have been made ready");
+    let text =
+        format!("a later plan has {what} than the first plan, for which the hosts were prepared");
     Err(Error::new(Kind::BadInput, text)
-        .with_hint("make an experiment of each, and compare their runs with `dyno compare`"))
+        .with_hint("run one experiment for each, and compare their runs with `dyno compare`"))
 }
 
-/// What a fleet cannot do, or what cannot be done without one.
+/// Refuses plans that a fleet cannot perform, and plans without a fleet.
 pub(super) fn check<'a>(
     plan: &'a Plan,
     remote: Option<&Remote>,
@@ -46,16 +46,16 @@ pub(super) fn check<'a>(
 ) -> Result<&'a FleetPlan, Error> {
     let bad = |text: &str| Error::new(Kind::BadInput, text.to_owned());
     let Some(fleet) = &plan.fleet else {
-        return Err(bad("the plan has no table `[fleet]`")
-            .with_hint("see docs/fleet.md; `dyno run` needs none"));
+        return Err(bad("the plan has no `[fleet]` table")
+            .with_hint("see docs/fleet.md, or use `dyno run`"));
     };
     if fleet.clients.is_empty() && !in_cluster {
         return Err(bad("`fleet.clients` does not name a host"));
     }
     if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
         return Err(
-            bad("`fleet.servers` is empty, so that no server would be started").with_hint(
-                "name their hosts, or give the servers that run by `--uri` or `server.uri`",
+            bad("`fleet.servers` is empty, so no server would be started").with_hint(
+                "name server hosts, or set the connection string of running servers by `--uri` or `server.uri`",
             ),
         );
     }
@@ -64,7 +64,7 @@ pub(super) fn check<'a>(
         None => check_clients_alone(plan)?,
         Some(_) if plan.server.receive_packet_steering.is_some() => {
             return Err(bad(
-                "`server.receive_packet_steering` is set on the hosts of servers that are started, and these run already",
+                "`server.receive_packet_steering` applies only to servers that the run starts, but these are running already",
             ));
         }
         Some(_) => {}
@@ -76,23 +76,25 @@ pub(super) fn check<'a>(
     let mut of_hosts = of_hosts.into_iter().filter(|(_, is_given)| *is_given);
     match of_hosts.next().filter(|_| in_cluster) {
         None => Ok(fleet),
-        Some((key, _)) => Err(bad(&format!(
-            "`{key}` is about hosts, and `--kubernetes` has pods"
-        ))
-        .with_hint("`fleet.kubernetes.client_pods` says how many there are, each with one agent")),
+        Some((key, _)) => {
+            Err(bad(&format!("`{key}` applies to hosts, not to the pods of `--kubernetes`"))
+                .with_hint(
+                    "`fleet.kubernetes.client_pods` sets the number of pods, each with one agent",
+                ))
+        }
     }
 }
 
-/// What no plan of a fleet has. Agents ask it of their work again: whoever writes to Redis need not be a controller.
+/// Refuses plan keys that no fleet supports. Agents check their work again, because Redis does not prove who wrote it.
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), Error> {
     if let Some(key) = unsupported(plan) {
-        let text = format!("`{key}` applies to one machine, and cannot be part of a fleet");
+        let text = format!("`{key}` applies to one machine and is not supported in a fleet");
         return Err(Error::new(Kind::BadInput, text));
     }
     Ok(dyno_plan::task::check(plan)?)
 }
 
-/// A key of the plan that is about the machine of this program.
+/// The first plan key that concerns only this program's machine.
 fn unsupported(plan: &Plan) -> Option<&'static str> {
     let server = &plan.server;
     [
@@ -107,7 +109,7 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
     .find_map(|(key, is_given)| is_given.then_some(key))
 }
 
-/// A search for numbers of the whole fleet sets those of the plan.
+/// Refuses a search with amounts per agent or server: it sets numbers of the whole fleet.
 pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
     let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
     let Some(amounts) = amounts.filter(|amounts| *amounts != Amounts::InAll) else {
@@ -115,15 +117,15 @@ pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
     };
     let amounts = variant_name(&amounts);
     let text = format!(
-        "`fleet.amounts` is `{amounts}`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
+        "`fleet.amounts` is `{amounts}`, but `dyno fleet {verb}` searches for numbers of the whole fleet"
     );
     Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
 }
 
-/// How many independent deployments there are on so many hosts of servers, at least 1.
+/// Number of independent deployments on this many server hosts; at least 1.
 ///
 /// # Errors
-/// Hosts that would have nothing to do, or too few of them.
+/// Hosts without a task, or too few hosts.
 pub(super) fn deployments(plan: &Plan, fleet: &FleetPlan, hosts: u32) -> Result<u32, Error> {
     if fleet.mapping != Mapping::Deployment || hosts <= 1 {
         return Ok(hosts.max(1).saturating_mul(plan.server.pairs.max(1)));
@@ -133,23 +135,23 @@ pub(super) fn deployments(plan: &Plan, fleet: &FleetPlan, hosts: u32) -> Result<
         Ok(set @ Topology::ReplicaSet(_)) if set.instances() == hosts => return Ok(1),
         Ok(set @ Topology::ReplicaSet(_)) => (
             format!(
-                "`server.topology` is `{set}`, which has {} members, and {hosts} hosts are named for them",
+                "`server.topology` is `{set}`, which has {} members, but `fleet.servers` names {hosts} hosts",
                 set.instances()
             ),
-            "name a host for each member, or one for all of them",
+            "name one host for each member, or one host for all of them",
         ),
         _ => (
-            format!("`fleet.mapping` is `deployment`, and {hosts} hosts are named for its servers"),
+            format!("`fleet.mapping` is `deployment`, but `fleet.servers` names {hosts} hosts"),
             "name one host, map clients to independent servers by `pairs` or `all-to-all`, or start a replica set with a member on each host (`server.topology`)",
         ),
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// Refuses servers that no host could start, or not so many hosts, which are those of servers.
+/// Refuses servers that no host can start, or that do not match the number of server hosts.
 ///
 /// # Errors
-/// See above.
+/// Either of these.
 pub(super) fn check_servers(plan: &Plan, remote: Option<&Remote>, hosts: u32) -> Result<(), Error> {
     let Some(fleet) = plan.fleet.as_ref().filter(|_| remote.is_none()) else {
         return Ok(());
@@ -159,21 +161,17 @@ pub(super) fn check_servers(plan: &Plan, remote: Option<&Remote>, hosts: u32) ->
     check_elsewhere(plan, &paths(&Environment::default()), is_set)
 }
 
-/// Refuses a connection string that those who perform the operations cannot use. Nobody is asked.
+/// Refuses a connection string that the agents cannot use. No server is contacted.
 pub(super) fn check_running(plan: &Plan, remote: &Remote) -> Result<(), Error> {
     check_remote(plan, remote, &paths(&Environment::default()))
 }
 
-/// Nothing of this machine.
+/// Paths without anything of this machine.
 fn paths(environment: &Environment) -> ServerPaths<'_> {
-    ServerPaths {
-        environment,
-        embedded: None,
-        folder: Path::new(""),
-    }
+    ServerPaths { environment, embedded: None, folder: Path::new("") }
 }
 
-/// Whether the servers of all hosts are members of one replica set.
+/// Whether the servers of all hosts form one replica set.
 pub(super) fn is_set(plan: &Plan, hosts: usize) -> bool {
     let mapping = plan.fleet.as_ref().map(|fleet| fleet.mapping);
     hosts > 1 && mapping == Some(Mapping::Deployment)
@@ -185,23 +183,17 @@ mod tests {
     use crate::shares::{Share, shares};
 
     fn plan(fleet: FleetPlan) -> Plan {
-        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
-        plan.fleet = Some(FleetPlan {
-            clients: vec!["c".to_owned()],
-            ..fleet
-        });
+        let mut plan = dyno_plan::builtin::find("a").expect("built in");
+        plan.fleet = Some(FleetPlan { clients: vec!["c".to_owned()], ..fleet });
         plan
     }
 
     #[test]
-    fn a_replica_set_has_a_member_on_each_host() {
+    fn replica_set_has_one_member_on_each_host() {
         let count = |topology: Option<&str>, mapping, hosts| {
-            let mut plan = plan(FleetPlan {
-                mapping,
-                ..FleetPlan::default()
-            });
+            let mut plan = plan(FleetPlan { mapping, ..FleetPlan::default() });
             plan.server.topology = topology.map(str::to_owned);
-            let fleet = plan.fleet.clone().expect("it has one");
+            let fleet = plan.fleet.clone().expect("present");
             deployments(&plan, &fleet, hosts).map_err(|error| error.to_string())
         };
         let whole = Mapping::Deployment;
@@ -209,33 +201,29 @@ mod tests {
         assert_eq!(count(Some("replica-set=3"), whole, 1), Ok(1));
         assert_eq!(count(None, whole, 0), Ok(1));
         assert_eq!(count(Some("replica-set=3"), Mapping::Pairs, 2), Ok(2));
-        let few = count(Some("replica-set=3"), whole, 2).expect_err("one is missing");
+        let few = count(Some("replica-set=3"), whole, 2).expect_err("one host is missing");
         for part in ["`server.topology`", "3 members", "2 hosts"] {
             assert!(few.contains(part), "{few}");
         }
-        let none = count(None, whole, 2).expect_err("which of them?");
+        let none = count(None, whole, 2).expect_err("ambiguous");
         for part in ["`fleet.mapping`", "2 hosts"] {
             assert!(none.contains(part), "{none}");
         }
     }
 
     #[test]
-    fn every_agent_loads_all_servers_of_all_hosts() {
-        let mut plan = plan(FleetPlan {
-            mapping: Mapping::AllToAll,
-            ..FleetPlan::default()
-        });
+    fn each_agent_loads_all_servers_of_all_hosts() {
+        let mut plan = plan(FleetPlan { mapping: Mapping::AllToAll, ..FleetPlan::default() });
         plan.server.pairs = 2;
         plan.client.clients = 14;
         plan.data.records = 10;
-        let fleet = plan.fleet.clone().expect("it has one");
+        let fleet = plan.fleet.clone().expect("present");
         let servers = deployments(&plan, &fleet, 2).expect("two on each host");
-        let shares = shares(&plan, 3, servers).expect("everybody has something to do");
+        let shares = shares(&plan, 3, servers).expect("all have a task");
         let links = |share: &Share| -> Vec<(u32, u32)> {
-            let links = share.links.iter();
-            links.map(|link| (link.server, link.clients)).collect()
+            share.links.iter().map(|link| (link.server, link.clients)).collect()
         };
-        // The rest of each agent is on other servers.
+        // Each agent's remainder goes to other servers.
         assert_eq!(
             shares.iter().map(links).collect::<Vec<_>>(),
             [
@@ -244,24 +232,20 @@ mod tests {
                 [(0, 1), (1, 1), (2, 1), (3, 1)],
             ]
         );
-        // Together they load the documents of each server once.
+        // Together, the agents load each server's documents once.
         for server in 0..servers as usize {
             let own = shares.iter().map(|share| &share.links[server]);
-            let parts: Vec<_> = own
-                .map(|link| (link.load_first, link.load_count, link.insert_offset))
-                .collect();
+            let parts: Vec<_> =
+                own.map(|link| (link.load_first, link.load_count, link.insert_offset)).collect();
             assert_eq!(parts, [(0, 4, 0), (4, 3, 1), (7, 3, 2)]);
         }
     }
 
     #[test]
-    fn servers_run_already_or_their_hosts_are_named() {
+    fn servers_need_hosts_or_a_connection_string() {
         let none = plan(FleetPlan::default());
-        let some = plan(FleetPlan {
-            servers: vec!["s".to_owned()],
-            ..FleetPlan::default()
-        });
-        let remote = Remote::parse("mongodb://db").expect("it is one");
+        let some = plan(FleetPlan { servers: vec!["s".to_owned()], ..FleetPlan::default() });
+        let remote = Remote::parse("mongodb://db").expect("valid");
         let text = |plan: &Plan, remote: Option<&Remote>| {
             let checked = check(plan, remote, false);
             checked.err().map(|error| error.cause.to_string())
@@ -270,6 +254,6 @@ mod tests {
         assert_eq!(text(&some, None), None);
         let empty = text(&none, None).expect("no server would be started");
         assert!(empty.contains("`fleet.servers` is empty"), "{empty}");
-        assert_eq!(text(&some, Some(&remote)), None, "their machines are read");
+        assert_eq!(text(&some, Some(&remote)), None, "running servers are watched");
     }
 }

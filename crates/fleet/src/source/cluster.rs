@@ -1,5 +1,5 @@
-//! Pods in place of hosts, by `kubectl`: the manifests are applied part by part, Redis and servers are reached over forwarded
-//! ports, and everything is deleted again. The controller stays where it is, and so does the run directory.
+//! Pods instead of hosts, by `kubectl`: applies the manifests part by part, reaches Redis and servers over forwarded ports, and
+//! deletes everything at the end. Controller and run directory stay on this machine.
 
 use super::program::{self, Call};
 use super::secrets::FleetSecrets;
@@ -32,46 +32,46 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How to get `kubectl`.
-const HINT: &str = "see docs/fleet.md; `kubectl` must be there and set to the cluster";
-/// Longest time of one question or change.
+/// Hint for a missing or failing `kubectl`.
+const HINT: &str = "install `kubectl` and select the cluster; see docs/fleet.md";
+/// Longest time of one query or change.
 const WITHIN: Duration = Duration::from_secs(120);
-/// Longest time until pods are there: images may have to be fetched, and volumes to be made.
+/// Longest wait for pods, which may fetch images and create volumes.
 const READY_WITHIN: Duration = Duration::from_secs(600);
-/// Longest time until a port is forwarded.
+/// Longest wait for a forwarded port.
 const FORWARD_WITHIN: Duration = Duration::from_secs(30);
-/// Lines of the log of each pod that are kept.
+/// Log lines kept of each pod.
 const LOG_LINES: &str = "--tail=10000";
 
-/// A cluster with the parts of a run.
+/// A cluster with the objects of a run.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    /// Path of the programs.
+    /// `PATH` to look up programs.
     path: Option<OsString>,
-    /// Where the manifests are.
+    /// Folder of the manifests.
     folder: PathBuf,
     kubernetes: KubernetesPlan,
-    /// `server.pairs` of the plan whose servers run now.
+    /// `server.pairs` of the plan of the current servers.
     pairs: u32,
     permits: Permits,
-    /// Agents that load are given users or certificates.
+    /// Whether loading agents get users or certificates.
     with_secrets: bool,
     run: String,
-    /// The namespace was not there before.
+    /// Whether this run created the namespace.
     made_namespace: bool,
     redis: Option<Forward>,
     servers: Vec<Forward>,
-    /// How often servers have been started, or would be next.
+    /// Number of server starts so far.
     starts: u32,
-    /// Servers of ours are there, or some part of them.
+    /// Whether this run's servers, or some of their objects, exist.
     has_servers: bool,
 }
 
-/// A server for the controller, and for the pods.
+/// A server as the controller reaches it, and as the pods do.
 pub(super) type Seen = (Remote, String);
 
 impl Cluster {
-    /// Writes the manifests into a folder that only this person can read. Nothing is applied.
+    /// Writes the manifests into a folder that only this user can read; applies nothing.
     pub(super) fn new(
         plan: &Plan,
         (permits, with_secrets): (Permits, bool),
@@ -111,12 +111,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Client pods.
+    /// Number of client pods.
     pub(super) fn clients(&self) -> u32 {
         self.kubernetes.client_pods
     }
 
-    /// CPUs of a server on a node with so many, if that is known: without CPUs of its own it shares those of the node.
+    /// CPUs of a server on a node with `of_node` CPUs, if known. A server without exclusive CPUs shares the node's.
     pub(super) fn server_cpus(&self, server: &PodServer, of_node: Option<u32>) -> u32 {
         if self.kubernetes.pin_cpus {
             return self.kubernetes.server_cpus;
@@ -127,20 +127,20 @@ impl Cluster {
         })
     }
 
-    /// The servers that are started, in their order.
+    /// The servers that are started, in order.
     pub(super) fn server_pods(&self) -> Vec<PodServer> {
         pod_servers(&self.kubernetes, self.pairs)
     }
 
-    /// The agents beside the servers that run now: name of their run, and the pods. None where the plan wants no metrics of hosts.
+    /// Run name and pods of the agents next to the current servers. `None` if the plan wants no host metrics.
     pub(super) fn watchers(&self, plan: &Plan) -> Option<(String, Vec<String>)> {
         let pods = 0..self.kubernetes.server_pods;
         let pods = pods.map(|pod| format!("pod {}", server_pod(pod)));
         watches_servers(plan).then(|| (watch_run(&self.run, self.starts), pods.collect()))
     }
 
-    /// Makes the meeting point, and says where it is for this program. Its password is made here, and is in a `Secret` alone, as
-    /// are the secrets of the agents.
+    /// Creates the meeting point, and returns its address for this program. The password is generated here, and stored only in a
+    /// `Secret`, as are the agents' secrets.
     pub(super) fn meet(
         &mut self,
         secrets: &FleetSecrets,
@@ -149,14 +149,7 @@ impl Cluster {
         let namespace = self.kubernetes.namespace.clone();
         let by = Some(cancel);
         let found = self.kubectl(
-            &[
-                "get",
-                "namespace",
-                &namespace,
-                "--ignore-not-found",
-                "-o",
-                "name",
-            ],
+            &["get", "namespace", &namespace, "--ignore-not-found", "-o", "name"],
             "",
             by,
         )?;
@@ -168,16 +161,16 @@ impl Cluster {
             let other = self.kubectl(&["get", &job, "--ignore-not-found", "-o", "name"], "", by)?;
             if !other.trim().is_empty() {
                 let text = format!(
-                    "there is a `{JOB}` in the namespace `{namespace}`: another run uses it, or did not clean up"
+                    "the namespace `{namespace}` already contains a `{JOB}`: another run uses it, or did not clean up"
                 );
                 let hint = format!(
-                    "choose another `fleet.kubernetes.namespace`, or `kubectl --namespace {namespace} delete {job}`"
+                    "choose another `fleet.kubernetes.namespace`, or run `kubectl --namespace {namespace} delete {job}`"
                 );
                 return Err(Error::new(Kind::Environment, text).with_hint(hint));
             }
         }
-        let password =
-            dyno_servers::random_text().or_fault(Kind::Environment, || "cannot make a password")?;
+        let password = dyno_servers::random_text()
+            .or_fault(Kind::Environment, || "cannot create a password")?;
         let data = json!({
             "password": password,
             "url": format!("redis://:{password}@{REDIS}:{REDIS_PORT}"),
@@ -199,9 +192,8 @@ impl Cluster {
         Ok(Endpoint::find(Some(&text), None, None)?)
     }
 
-    /// Makes a `Secret`, or changes it, whoever made it. What is in it goes by standard input. The API of the cluster applies it:
-    /// otherwise `kubectl` would put a copy in clear text into the annotation `last-applied-configuration`, which `kubectl get`
-    /// and many tools show.
+    /// Creates or replaces a `Secret`. Its content is passed by standard input and applied on the server: a client-side apply would
+    /// copy it in clear text into the annotation `last-applied-configuration`, which `kubectl get` and many tools show.
     fn make_secret(&self, name: &str, data: &Value, cancel: &Cancel) -> Result<(), Error> {
         let secret = json!({
             "apiVersion": "v1",
@@ -210,17 +202,16 @@ impl Cluster {
             "stringData": data,
         });
         let words = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-        self.kubectl(&words, &secret.to_string(), Some(cancel))
-            .map(drop)
+        self.kubectl(&words, &secret.to_string(), Some(cancel)).map(drop)
     }
 
-    /// Starts the clients, whose controller is there.
+    /// Starts the clients; the controller must be ready.
     pub(super) fn start(&self, cancel: &Cancel) -> Result<(), Error> {
         self.apply("clients.yaml", Some(cancel))
     }
 
-    /// Writes what the plan says of servers, after those that run have been deleted with their volumes, and makes their
-    /// certificates for the names that the pods of the cluster know them by. This program comes to `127.0.0.1`.
+    /// Deletes running servers with their volumes, writes the plan's server manifests, and issues certificates for the pods' names
+    /// in the cluster and for `127.0.0.1`, where this program connects.
     pub(super) fn prepare_servers(
         &mut self,
         plan: &Plan,
@@ -245,7 +236,7 @@ impl Cluster {
         self.write(plan)
     }
 
-    /// Starts the servers that were prepared, and makes their users.
+    /// Starts the prepared servers, and creates their users.
     pub(super) fn serve(
         &mut self,
         plan: &Plan,
@@ -263,7 +254,7 @@ impl Cluster {
             let own = uri("127.0.0.1", forward.port, plan);
             let own = secrets.remote(&own, &plan.server)?;
             make_user(&own).map_err(|error| {
-                error.context(format!("cannot make the user of the server in `{pod}`"))
+                error.context(format!("cannot create the user of the server in `{pod}`"))
             })?;
             seen.push((own, uri(&server.host, server.port, plan)));
             self.servers.push(forward);
@@ -271,26 +262,20 @@ impl Cluster {
         Ok(seen)
     }
 
-    /// Last lines of the pods of a part, `client` or `server`, for an error.
+    /// Last log lines of the pods of a part, `client` or `server`, for an error.
     pub(super) fn last_words(&self, part: &str) -> Vec<String> {
         let component = format!("app.kubernetes.io/component={part}");
         let pods = self.kubectl(&["get", "pods", "--selector", &component], "", None);
-        let logs = [
-            "logs",
-            "--selector",
-            &component,
-            "--prefix",
-            "--all-containers",
-            "--tail=1",
-        ];
+        let logs = ["logs", "--selector", &component, "--prefix", "--all-containers", "--tail=1"];
         let logs = self.kubectl(&logs, "", None);
-        let both = pods.into_iter().chain(logs);
-        both.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        pods.into_iter()
+            .chain(logs)
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
             .take(12)
             .collect()
     }
 
-    /// Deletes everything, after its logs were kept where they are wanted. What could not be done is a warning.
+    /// Saves the logs if requested, then deletes everything. Failures are warnings.
     pub(super) fn end(&mut self, logs: Option<&Path>, context: Context<'_>) {
         let mut results = Vec::new();
         if let Some(folder) = logs {
@@ -298,13 +283,7 @@ impl Cluster {
         }
         self.servers.clear();
         self.redis = None;
-        for file in [
-            "clients.yaml",
-            "servers.yaml",
-            "redis.yaml",
-            "network.yaml",
-            "plan.yaml",
-        ] {
+        for file in ["clients.yaml", "servers.yaml", "redis.yaml", "network.yaml", "plan.yaml"] {
             if self.folder.join("base").join(file).exists() {
                 results.push(self.delete(file, None));
             }
@@ -323,14 +302,7 @@ impl Cluster {
     fn keep_logs(&self, part: &str, folder: &Path) -> Result<(), Error> {
         let component = format!("app.kubernetes.io/component={part}");
         let text = self.kubectl(
-            &[
-                "logs",
-                "--selector",
-                &component,
-                "--prefix",
-                "--all-containers",
-                LOG_LINES,
-            ],
+            &["logs", "--selector", &component, "--prefix", "--all-containers", LOG_LINES],
             "",
             None,
         )?;
@@ -350,7 +322,7 @@ impl Cluster {
             "-f",
             &path,
             "--ignore-not-found",
-            // With the pods and their volumes, and not only what made them.
+            // Also wait for the deletion of pods and volumes, not only of their owners.
             "--cascade=foreground",
             "--timeout=100s",
         ];
@@ -363,14 +335,9 @@ impl Cluster {
 
     fn rollout(&self, what: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
         let timeout = format!("--timeout={}s", READY_WITHIN.as_secs());
-        self.called(
-            &["rollout", "status", what, &timeout],
-            "",
-            READY_WITHIN + WITHIN,
-            cancel,
-        )
-        .map(drop)
-        .map_err(|error| error.context(format!("`{what}` is not ready")))
+        self.called(&["rollout", "status", what, &timeout], "", READY_WITHIN + WITHIN, cancel)
+            .map(drop)
+            .map_err(|error| error.context(format!("`{what}` is not ready")))
     }
 
     fn kubectl(
@@ -389,13 +356,7 @@ impl Cluster {
         within: Duration,
         cancel: Option<&Cancel>,
     ) -> Result<String, Error> {
-        let call = Call {
-            name: "kubectl",
-            within,
-            input,
-            cancel,
-            hint: HINT,
-        };
+        let call = Call { name: "kubectl", within, input, cancel, hint: HINT };
         let found = program::output(self.command(words), call)?;
         if found.status.success() {
             return Ok(String::from_utf8_lossy(&found.stdout).into_owned());
@@ -415,14 +376,10 @@ impl Cluster {
         command
     }
 
-    /// Makes a port of a pod one of this machine, as long as the value lives.
+    /// Forwards a pod's port to this machine until the value is dropped.
     fn forward(&self, what: &str, port: u16) -> Result<Forward, Error> {
         let mut command = self.command(&["port-forward", what, &format!(":{port}")]);
-        command
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         dyno_servers::set_death_signal(&mut command, nix::sys::signal::Signal::SIGTERM);
         let mut child = command
             .spawn()
@@ -435,7 +392,7 @@ impl Cluster {
                 let mut line = String::new();
                 let _ = reader.read_line(&mut line);
                 let _ = sender.send(line);
-                // It says something of each connection.
+                // Drain the messages about each connection.
                 let _ = reader.read_to_end(&mut Vec::new());
             });
         }
@@ -450,7 +407,7 @@ impl Cluster {
     }
 }
 
-/// A port of a pod that is one of this machine.
+/// A forwarded port of a pod.
 #[derive(Debug)]
 struct Forward {
     child: Child,
@@ -463,7 +420,7 @@ impl Drop for Forward {
     }
 }
 
-/// A server of a pod without its user and its files.
+/// Connection string of a pod's server, without user and files.
 fn uri(host: &str, port: u16, plan: &Plan) -> String {
     let tls = match plan.server.encryption {
         Encryption::Off => "",
@@ -472,52 +429,48 @@ fn uri(host: &str, port: u16, plan: &Plan) -> String {
     with_options(&format!("mongodb://{host}:{port}/{tls}"), plan)
 }
 
-/// Makes the user of a server that has none, if it is to have one. A forwarded port leads to loopback in the pod, from which a
-/// server takes its first user.
+/// Creates the first user of a server without one, if the plan wants it. A forwarded port leads to loopback in the pod, from which
+/// a server accepts its first user.
 fn make_user(remote: &Remote) -> Result<(), Error> {
     let Some(credentials) = &remote.credentials else {
         return Ok(());
     };
     let mut control = Connector::new(&remote.target, None)?.control()?;
     let made = control.run("admin", user_command(credentials));
-    made.map(drop)
-        .or_fault(Kind::Environment, || "the server does not take it")
+    made.map(drop).or_fault(Kind::Environment, || "the server refused the user")
 }
 
-/// Refuses a plan that pods cannot have, and returns what it says of them.
+/// Refuses plans that pods cannot perform, and returns the plan's fleet.
 pub(super) fn check<'a>(
     plan: &'a Plan,
     permits: &Permits,
     run: &str,
 ) -> Result<&'a KubernetesPlan, Error> {
     let bad = |text: String| Error::new(Kind::BadInput, text);
-    let fleet = plan
-        .fleet
-        .as_ref()
-        .ok_or_else(|| bad("the plan has no table `[fleet]`".into()))?;
+    let fleet = plan.fleet.as_ref().ok_or_else(|| bad("the plan has no `[fleet]` table".into()))?;
     let kubernetes = table(fleet)?;
     let starts_servers = plan.server.kind != ServerKind::Uri;
     let servers = pod_servers(kubernetes, plan.server.pairs).len();
     if starts_servers && fleet.mapping == Mapping::Deployment && servers > 1 {
         let text = format!(
-            "`fleet.mapping` is `deployment`, and `fleet.kubernetes` has {servers} servers"
+            "`fleet.mapping` is `deployment`, but `fleet.kubernetes` has {servers} servers"
         );
         return Err(
             bad(text).with_hint("map clients to independent servers by `pairs` or `all-to-all`")
         );
     }
-    // Nothing is written.
+    // Rendering finds unsupported keys; nothing is written.
     render(plan, &RenderOptions::of(plan, permits, run))?;
     Ok(kubernetes)
 }
 
-/// What the plan says of pods.
+/// The plan's Kubernetes settings.
 pub(super) fn table(fleet: &FleetPlan) -> Result<&KubernetesPlan, Error> {
     let found = fleet.kubernetes.as_ref();
     found.ok_or_else(|| RenderError::NoKubernetes.into())
 }
 
-/// The port in `Forwarding from 127.0.0.1:40123 -> 6379`.
+/// The local port in `Forwarding from 127.0.0.1:40123 -> 6379`.
 fn forwarded(line: &str) -> Option<u16> {
     let rest = line.strip_prefix("Forwarding from 127.0.0.1:")?;
     rest.split_whitespace().next()?.parse().ok()

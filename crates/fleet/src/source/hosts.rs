@@ -1,5 +1,5 @@
-//! Programs on hosts, by Ansible: placed and started before a run, ended and taken away after it. The playbooks are those of
-//! `deploy/ansible/`, which are part of the program.
+//! Programs on hosts, by Ansible: copied and started before a run, stopped and removed after it. The playbooks of `deploy/ansible/`
+//! are embedded in the program.
 
 use super::program::{self, Call};
 use crate::inventory::Inventory;
@@ -15,54 +15,53 @@ use std::time::Duration;
 
 const START: &str = include_str!("../../../../deploy/ansible/fleet-start.yml");
 const STOP: &str = include_str!("../../../../deploy/ansible/fleet-stop.yml");
-/// How to get Ansible.
+/// Hint for a missing or failing Ansible.
 const HINT: &str = "see docs/fleet.md; `scripts/python-tools.sh` installs it";
-/// A host that is cut off is given up after 15 s, also on a connection that is kept open from one task to the next.
+/// Gives up an unreachable host after 15 s, also on a connection that is reused between tasks.
 const SSH_ARGS: &str = "-o ControlMaster=auto -o ControlPersist=30s -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
-/// Longest time of a playbook: programs go over slow networks to many hosts.
+/// Longest time of a playbook: copying to many hosts over slow networks takes time.
 const WITHIN: Duration = Duration::from_secs(900);
-/// What begins an expression that Ansible evaluates, on the controller, or names other signs for that.
+/// Starts of expressions that Ansible evaluates on the controller, and the header that changes these markers.
 const EXPRESSIONS: [&str; 4] = ["{{", "{%", "{#", "#jinja2:"];
-/// Lines of Ansible that an error shows.
+/// Lines of Ansible output that an error shows.
 const TAIL_LINES: usize = 12;
 
-/// A program that is started on a host.
+/// A program to start on a host.
 #[derive(Clone, Debug)]
 pub(super) struct Started {
-    /// Names its log and the file of its number.
+    /// Name of its log and of its process ID file.
     pub(super) name: String,
     pub(super) host: String,
     /// Arguments of `dyno`.
     pub(super) words: Vec<String>,
 }
 
-/// The address of Redis with its password.
+/// The Redis address with its password.
 pub(super) enum RedisAddress {
-    /// In a file of this machine.
+    /// In a file on this machine.
     File(PathBuf),
-    /// As text. It reaches Ansible by the environment, so that nothing of it stays when this program is killed.
+    /// As text. It is passed to Ansible by the environment, so that nothing of it remains if this program is killed.
     Text(String),
 }
 
-/// Variable that the address of Redis has for Ansible.
+/// Environment variable that passes the Redis address to Ansible.
 const REDIS_VARIABLE: &str = "DYNO_FLEET_REDIS";
 
-/// What is to be on the hosts.
+/// Programs and files to deploy to the hosts.
 pub(super) struct Wanted<'a> {
     pub(super) run: &'a str,
     pub(super) programs: &'a [Started],
-    /// Program of the server, which is copied to the hosts of `servers`.
+    /// Server program to copy to the hosts of `servers`.
     pub(super) server_program: Option<PathBuf>,
     pub(super) servers: &'a [String],
-    /// Users and certificates of servers by the name of the program that they are for.
+    /// Users and certificates of servers, by the name of the program that gets them.
     pub(super) secrets: BTreeMap<String, String>,
-    /// Where Redis is.
     pub(super) redis: RedisAddress,
-    /// File with the certificates that Redis is trusted by.
+    /// File with the certificates to trust for Redis.
     pub(super) redis_ca: Option<PathBuf>,
-    /// Folder of the runs on each host.
+    /// Parent folder of the runs on each host.
     pub(super) base: &'a str,
-    /// This program.
+    /// This program's file.
     pub(super) program: PathBuf,
 }
 
@@ -70,14 +69,14 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug)]
 pub(super) struct Hosts {
     inventory: PathBuf,
-    /// Path of the programs.
+    /// `PATH` to look up programs.
     path: Option<std::ffi::OsString>,
-    /// Playbooks and variables, for the time of the run.
+    /// Temporary folder of playbooks and variables.
     folder: PathBuf,
 }
 
 impl Hosts {
-    /// Writes the playbooks into a folder that only this person can read.
+    /// Writes the playbooks into a folder that only this user can read.
     pub(super) fn new(
         inventory: &Path,
         path: Option<&OsStr>,
@@ -87,11 +86,7 @@ impl Hosts {
             Ok(absolute) if !is_list(inventory) => absolute,
             _ => inventory.into(),
         };
-        let hosts = Hosts {
-            inventory,
-            path: path.map(OsStr::to_owned),
-            folder,
-        };
+        let hosts = Hosts { inventory, path: path.map(OsStr::to_owned), folder };
         hosts.write("start.yml", START)?;
         hosts.write("stop.yml", STOP)?;
         Ok(hosts)
@@ -99,22 +94,18 @@ impl Hosts {
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.folder.join(name);
-        std::fs::write(&path, text).or_fault(Kind::Environment, || {
-            format!("cannot write `{}`", path.display())
-        })?;
+        std::fs::write(&path, text)
+            .or_fault(Kind::Environment, || format!("cannot write `{}`", path.display()))?;
         Ok(path)
     }
 
-    /// The hosts as Ansible knows them.
+    /// Reads the inventory through Ansible.
     pub(super) fn inventory(&self, cancel: &Cancel) -> Result<Inventory, Error> {
-        // Ansible takes a file that is not there for an empty inventory.
+        // Ansible treats a missing file as an empty inventory.
         if !is_list(&self.inventory) && !self.inventory.exists() {
-            let text = format!(
-                "the inventory `{}` does not exist",
-                self.inventory.display()
-            );
+            let text = format!("the inventory `{}` does not exist", self.inventory.display());
             return Err(Error::new(Kind::BadInput, text)
-                .with_hint("give `--inventory FILE`, as for `ansible-playbook`"));
+                .with_hint("set `--inventory FILE`, as for `ansible-playbook`"));
         }
         let list = ["--list".as_ref()];
         let output = self.run("ansible-inventory", &list, None, Some(cancel))?;
@@ -138,7 +129,7 @@ impl Hosts {
         Ok(inventory)
     }
 
-    /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
+    /// Copies and starts programs. A signal interrupts it; [`stop`](Self::stop) then stops what was started.
     pub(super) fn start(&self, wanted: &Wanted<'_>, cancel: &Cancel) -> Result<(), Error> {
         wanted.programs.iter().try_for_each(check_words)?;
         let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
@@ -148,8 +139,8 @@ impl Hosts {
             entry
                 .push(json!({"name": program.name, "words": program.words, "secret": has_secrets}));
         }
-        // Ansible reads it while this program lives, and nothing of it stays.
-        let secrets = serde_json::to_string(&wanted.secrets).expect("texts are plain data");
+        // Ansible reads the memory file while this program lives; nothing of it remains.
+        let secrets = serde_json::to_string(&wanted.secrets).expect("serializable");
         let secrets = MemoryFile::new(c"secrets", &secrets);
         let secrets = secrets.or_fault(Kind::Environment, || "cannot keep secrets in memory")?;
         let (file, text) = match &wanted.redis {
@@ -172,7 +163,7 @@ impl Hosts {
         self.play("start.yml", &variables, what, text, Some(cancel))
     }
 
-    /// Ends what is left of a run and takes it away. `logs` takes the logs.
+    /// Stops the remaining programs of a run and removes its files. `logs` receives the logs.
     pub(super) fn stop(
         &self,
         run: &str,
@@ -186,7 +177,7 @@ impl Hosts {
             "dyno_base": base,
             "dyno_logs": logs,
         });
-        let what = "not all hosts could be cleaned up";
+        let what = "cannot clean up all hosts";
         self.play("stop.yml", &variables, what, None, None)
     }
 
@@ -202,12 +193,8 @@ impl Hosts {
         let mut from = std::ffi::OsString::from("@");
         from.push(file);
         let book = self.folder.join(book);
-        let output = self.run(
-            "ansible-playbook",
-            &[book.as_os_str(), "-e".as_ref(), &from],
-            redis,
-            cancel,
-        )?;
+        let output =
+            self.run("ansible-playbook", &[book.as_os_str(), "-e".as_ref(), &from], redis, cancel)?;
         if !output.status.success() {
             return Err(failed(&output, what, Kind::Environment));
         }
@@ -231,30 +218,24 @@ impl Hosts {
         }
         command
             .env("ANSIBLE_NOCOLOR", "1")
-            // A source that cannot be parsed is an empty inventory otherwise.
+            // By default, a source that cannot be parsed is an empty inventory.
             .env("ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED", "1")
             .env("ANSIBLE_LOAD_CALLBACK_PLUGINS", "0")
             .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
             .env("ANSIBLE_PIPELINING", "1")
-            // Who keeps them has no pipelining.
+            // Users who keep remote files get no pipelining.
             .env("ANSIBLE_KEEP_REMOTE_FILES", "0")
             .env("ANSIBLE_SSH_ARGS", SSH_ARGS)
             .env("ANSIBLE_FORKS", "50")
             .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
             .env("ANSIBLE_LOCAL_TEMP", &self.folder);
-        let call = Call {
-            name: program,
-            within: WITHIN,
-            input: "",
-            cancel,
-            hint: HINT,
-        };
+        let call = Call { name: program, within: WITHIN, input: "", cancel, hint: HINT };
         program::output(command, call)
     }
 }
 
-/// Refuses words that Ansible would evaluate. The file of variables has no way to say that a text is none of its templates that all
-/// versions understand.
+/// Refuses arguments that Ansible would evaluate. The variables file has no marker for raw text that all Ansible versions
+/// understand.
 pub(super) fn check_words(program: &Started) -> Result<(), Error> {
     let is_expression = |word: &&String| EXPRESSIONS.iter().any(|start| word.contains(start));
     let Some(word) = program.words.iter().find(is_expression) else {
@@ -265,15 +246,16 @@ pub(super) fn check_words(program: &Started) -> Result<(), Error> {
         program.name, program.host
     );
     Err(Error::new(Kind::BadInput, text)
-        .with_hint("use no `{{`, `{%`, `{#` or `#jinja2:` in the plan"))
+        .with_hint("remove `{{`, `{%`, `{#` and `#jinja2:` from the plan"))
 }
 
-/// Whether an inventory is no file, but names of hosts: those have a comma, as Ansible wants it.
+/// Whether an inventory is a list of host names, which contains a comma, instead of a file.
 fn is_list(inventory: &Path) -> bool {
     inventory.to_string_lossy().contains(',')
 }
 
-/// Why Ansible cannot read an inventory, as each of its parsers says. One of them looks for a key that few inventories have.
+/// Error with each parser's reason why Ansible cannot read an inventory. Skips the parser that needs a key that few inventories
+/// have.
 fn unreadable(output: &Output) -> Error {
     let said = String::from_utf8_lossy(&output.stderr).replace("\r\n", "\n");
     let mut reasons: Vec<String> = said
@@ -284,14 +266,14 @@ fn unreadable(output: &Output) -> Error {
         .filter(|warning| warning.contains("arse") && !warning.contains("no root 'plugin' key"))
         .collect();
     reasons.dedup();
-    let what = "the inventory cannot be read";
+    let what = "cannot read the inventory";
     if reasons.is_empty() {
         return failed(output, what, Kind::BadInput);
     }
     Error::new(Kind::BadInput, reasons.join("; ")).context(what)
 }
 
-/// What Ansible says of hosts that failed or were not reached: each names its host.
+/// Error with Ansible's messages about failed or unreachable hosts; each names its host.
 fn failed(output: &Output, what: &str, kind: Kind) -> Error {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut reasons: Vec<String> = said.lines().filter_map(reason).collect();
@@ -308,7 +290,7 @@ fn failed(output: &Output, what: &str, kind: Kind) -> Error {
     Error::new(kind, reasons.join("; ")).context(what)
 }
 
-/// `fatal: [HOST]: UNREACHABLE! => {…}` as `HOST: what is in it`.
+/// Turns `fatal: [HOST]: UNREACHABLE! => {…}` into `HOST: MESSAGE`.
 fn reason(line: &str) -> Option<String> {
     let is_failure = line.starts_with("fatal: [") || line.starts_with("failed: [");
     let (_, rest) = line.split_once('[').filter(|_| is_failure)?;
@@ -332,16 +314,13 @@ mod tests {
     #[test]
     fn failing_hosts_are_named_with_their_error() {
         let line = r#"fatal: [client2]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect", "unreachable": true}"#;
-        assert_eq!(
-            reason(line).as_deref(),
-            Some("`client2`: Failed to connect")
-        );
+        assert_eq!(reason(line).as_deref(), Some("`client2`: Failed to connect"));
         let line = r#"failed: [db] (item={"a": 1}) => {"msg": "non-zero", "stderr": "no room\n"}"#;
         assert_eq!(reason(line).as_deref(), Some("`db`: no room"));
         assert_eq!(reason("ok: [db] => {}"), None);
     }
 
-    /// Starts one program with this word; without Ansible, which is looked for in `folder`.
+    /// Starts one program with this argument; Ansible is looked up in `folder`, and missing.
     fn start(folder: &Path, word: &str) -> Error {
         let hosts = Hosts::new(Path::new("h,"), Some(folder.as_os_str()), folder.to_owned());
         let program = Started {
@@ -360,20 +339,15 @@ mod tests {
             base: "/var/tmp",
             program: "/bin/true".into(),
         };
-        let started = hosts.expect("there is room").start(&wanted, &Cancel::new());
-        started.expect_err("there is no Ansible")
+        let started = hosts.expect("can write").start(&wanted, &Cancel::new());
+        started.expect_err("without Ansible")
     }
 
     #[test]
-    fn a_word_that_ansible_would_evaluate_is_not_given_to_it() {
-        let folder = tempfile::tempdir().expect("there is room");
+    fn ansible_expression_in_an_argument_is_refused() {
+        let folder = tempfile::tempdir().expect("can write");
         let variables = folder.path().join("start.yml.json");
-        for word in [
-            "7=/a/{{ lookup('pipe', 'x') }}",
-            "{% if x %}",
-            "a{#b",
-            "#jinja2:a:b",
-        ] {
+        for word in ["7=/a/{{ lookup('pipe', 'x') }}", "{% if x %}", "a{#b", "#jinja2:a:b"] {
             let error = start(folder.path(), word);
             assert_eq!(error.kind, Kind::BadInput);
             let text = error.to_string();
@@ -385,11 +359,11 @@ mod tests {
         assert!(variables.exists());
     }
 
-    /// A program for tests.
+    /// Writes a shell script for tests.
     fn script(path: &Path, text: &str) {
-        std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
+        std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("can write");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(path, mode).expect("it is ours");
+        std::fs::set_permissions(path, mode).expect("own file");
     }
 
     #[test]
@@ -400,35 +374,28 @@ mod tests {
         if or_skip(is_there.ok_or_else(skip)).is_none() {
             return;
         }
-        let folder = tempfile::tempdir().expect("there is room");
-        let own = std::env::var("PATH").expect("there is one");
-        let programs = ansible.parent().expect("it is in a folder");
+        let folder = tempfile::tempdir().expect("can write");
+        let own = std::env::var("PATH").expect("present");
+        let programs = ansible.parent().expect("has a parent");
         let path = format!("{}:{own}", programs.display());
         let read = |name: &str, text: &str| {
             let file = folder.path().join(name);
-            std::fs::write(&file, text).expect("there is room");
+            std::fs::write(&file, text).expect("can write");
             let hosts = Hosts::new(&file, Some(path.as_ref()), folder.path().to_owned());
-            hosts.expect("there is room").inventory(&Cancel::new())
+            hosts.expect("can write").inventory(&Cancel::new())
         };
         for (name, text, reason) in [
             ("bad.ini", "[clients]\nload1\n[servers\ndb1\n", "nventory"),
-            (
-                "num.yml",
-                "all:\n  hosts:\n    12: {}\n",
-                "must be a string",
-            ),
+            ("num.yml", "all:\n  hosts:\n    12: {}\n", "must be a string"),
             ("tab.yml", "all:\n  hosts:\n\ta: {}\n", "YAML"),
         ] {
             let error = read(name, text).expect_err(name);
             assert_eq!(error.kind, Kind::BadInput);
             let said = format!("{error:#}");
-            assert!(
-                said.contains("inventory") && said.contains(reason),
-                "{said}"
-            );
+            assert!(said.contains("inventory") && said.contains(reason), "{said}");
         }
         let text = "[clients]\nc[1:2]\n[clients:vars]\nnet=10.0.0\nansible_host={{ net }}.7\n[all_clients:children]\nclients\n";
-        let inventory = read("good", text).expect("it is one");
+        let inventory = read("good", text).expect("valid");
         let hosts = inventory.hosts(&["all_clients".to_owned()]).expect("there");
         assert_eq!(hosts, ["c1", "c2"]);
         assert_eq!(inventory.address("c2"), "10.0.0.7");
@@ -442,10 +409,10 @@ mod tests {
         if or_skip(is_there.ok_or_else(skip)).is_none() {
             return;
         }
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("can write");
         let at = |name: &str| folder.path().join(name);
         let (log, said, found) = (at("log"), at("said"), at("found"));
-        // This machine, with an Ansible that keeps all it says, and a program that starts nothing: it looks for its secret in files.
+        // This machine, with an Ansible that logs everything, and a program that fails after searching files for its secret.
         let playbook = format!(
             "export ANSIBLE_LOG_PATH={}\n{} \"$@\" >{said} 2>&1\ncode=$?\ncat {said}\nexit $code",
             log.display(),
@@ -465,15 +432,12 @@ mod tests {
             at("remote").display(),
             ansible.with_file_name("python3").display()
         );
-        std::fs::write(&inventory, host).expect("there is room");
-        let own = std::env::var("PATH").expect("there is one");
+        std::fs::write(&inventory, host).expect("can write");
+        let own = std::env::var("PATH").expect("present");
         let path = format!("{}:{own}", folder.path().display());
         let hosts = Hosts::new(&inventory, Some(path.as_ref()), folder.path().to_owned());
-        let program = Started {
-            name: "server-0".into(),
-            host: "db".into(),
-            words: vec!["--serve".into()],
-        };
+        let program =
+            Started { name: "server-0".into(), host: "db".into(), words: vec!["--serve".into()] };
         let secret = "a-secret-of-tests";
         let wanted = Wanted {
             run: "r",
@@ -486,16 +450,16 @@ mod tests {
             base: &folder.path().display().to_string(),
             program: "/bin/true".into(),
         };
-        let started = hosts.expect("there is room").start(&wanted, &Cancel::new());
-        let error = started.expect_err("it starts nothing");
+        let started = hosts.expect("can write").start(&wanted, &Cancel::new());
+        let error = started.expect_err("the program fails");
         let text = format!("{error:#}");
         for part in ["`db`", "`server-0`", "no such luck"] {
             assert!(text.contains(part), "{text} {:?}", error.log_tail);
         }
-        let files = std::fs::read_to_string(found).expect("it was asked to start one");
-        assert_eq!(files, "", "the secret is in files");
+        let files = std::fs::read_to_string(found).expect("the program ran");
+        assert_eq!(files, "", "the secret was written to files");
         for file in [log, said] {
-            let reported = std::fs::read_to_string(file).expect("Ansible said something");
+            let reported = std::fs::read_to_string(file).expect("Ansible printed something");
             assert!(reported.contains("no such luck"), "{reported}");
             assert!(!reported.contains(secret), "{reported}");
             assert!(!reported.contains("a-password-of-tests"), "{reported}");
@@ -503,34 +467,31 @@ mod tests {
     }
 
     #[test]
-    fn words_reach_a_program_as_they_are() {
-        // Ansible and `start-stop-daemon` take lists of words; the shell between them and the program is the one that could split them.
+    fn arguments_reach_a_program_unchanged() {
+        // Ansible and `start-stop-daemon` take lists of arguments; only the shell between them could split an argument.
         let script = START.lines().find_map(|line| {
             let line = line.trim_start().strip_prefix("- 'ulimit ")?;
             line.strip_suffix('\'')
         });
-        let script = format!("ulimit {}", script.expect("the playbook has it"));
+        let script = format!("ulimit {}", script.expect("in the playbook"));
         assert!(START.contains(r#"argv: "{{ dyno_daemon + dyno_words }}""#));
-        let words = [
-            "--watch",
-            "7=/a b/\"c\" 'd'\ne;f $(echo g) `echo h` $HOME * {{ 7 * 6 }}",
-        ];
-        let folder = tempfile::tempdir().expect("there is room");
+        let words = ["--watch", "7=/a b/\"c\" 'd'\ne;f $(echo g) `echo h` $HOME * {{ 7 * 6 }}"];
+        let folder = tempfile::tempdir().expect("can write");
         let log = folder.path().join("log of it");
         let run = |has_secrets: &str, program: &[&str]| {
-            let secrets = MemoryFile::new(c"secrets", "a secret").expect("there is room");
-            let secrets = std::fs::File::open(secrets.path()).expect("it is there");
+            let secrets = MemoryFile::new(c"secrets", "a secret").expect("can write");
+            let secrets = std::fs::File::open(secrets.path()).expect("present");
             let mut command = Command::new("/bin/sh");
             command.args(["-c", &script, "redis-url"]).arg(&log);
             let output = command.arg(has_secrets).args(program).stdin(secrets);
-            assert!(output.output().expect("there is a shell").stdout.is_empty());
-            let text = std::fs::read_to_string(&log).expect("it has a log");
-            std::fs::remove_file(&log).expect("it is there");
+            assert!(output.output().expect("can run sh").stdout.is_empty());
+            let text = std::fs::read_to_string(&log).expect("has a log");
+            std::fs::remove_file(&log).expect("present");
             text
         };
         let program = [&["printf", "%s|%s"], &words[..]].concat();
         assert_eq!(run("False", &program), words.join("|"));
-        // Secrets reach those that are given some, and a standard input of somebody else nobody.
+        // Secrets reach only the programs that need them, and no other program inherits a standard input.
         assert_eq!(run("True", &["cat", "/dev/stdin"]), "a secret");
         assert_eq!(run("False", &["cat", "/dev/stdin"]), "");
     }

@@ -1,4 +1,4 @@
-//! What the agents on the hosts of servers are there for: to start servers, or to read those that run already.
+//! The task of agents on server hosts: start servers, or read running ones.
 
 use super::watched::{RunningServer, on_hosts, running_servers};
 use crate::inventory::Inventory;
@@ -8,31 +8,28 @@ use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 
-/// What agents do on the hosts of servers, host by host.
+/// Task of the agents on server hosts, host by host.
 pub(super) enum OnServers {
-    /// They start one.
+    /// Each agent starts servers.
     Start {
-        /// Where it listens.
+        /// Address on which the servers of each host listen.
         addresses: Vec<String>,
-        /// Names and addresses of the host, which certificates are for.
+        /// Names and addresses of each host, for certificates.
         names: Vec<Vec<String>>,
     },
-    /// They read these, which run already, and their machine.
+    /// Each agent reads servers that run already, and their machine.
     Watch {
         /// The servers of each host.
         hosts: Vec<Vec<RunningServer>>,
-        /// There are no servers on other hosts.
+        /// Whether no server is on another host.
         is_whole: bool,
     },
 }
 
 impl Default for OnServers {
-    /// They do nothing.
+    /// No task.
     fn default() -> Self {
-        OnServers::Watch {
-            hosts: Vec::new(),
-            is_whole: false,
-        }
+        OnServers::Watch { hosts: Vec::new(), is_whole: false }
     }
 }
 
@@ -45,13 +42,10 @@ impl OnServers {
             names.extend(inventory.names(host).into_iter().map(str::to_owned));
             names
         });
-        Ok(OnServers::Start {
-            names: names.collect(),
-            addresses,
-        })
+        Ok(OnServers::Start { names: names.collect(), addresses })
     }
 
-    /// Names of each host that servers are started on.
+    /// Names of each host on which servers are started.
     pub(super) fn names(&self) -> &[Vec<String>] {
         match self {
             OnServers::Start { names, .. } => names,
@@ -59,7 +53,7 @@ impl OnServers {
         }
     }
 
-    /// Servers on other hosts are reported, and not read.
+    /// Finds the running servers of each host. Warns about servers on other hosts, which are not read.
     pub(super) fn watch(
         plan: &Plan,
         remote: &Remote,
@@ -67,7 +61,7 @@ impl OnServers {
         hosts: &[String],
         context: Context<'_>,
     ) -> Result<Self, Error> {
-        // One that does not let us in is told before anything is placed on a host.
+        // A refused login must be reported before anything is copied to a host.
         let running = running_servers(plan, remote, hosts, context)?;
         if hosts.is_empty() {
             return Ok(OnServers::default());
@@ -77,14 +71,14 @@ impl OnServers {
         if !is_whole {
             let others: Vec<String> = others.iter().map(RunningServer::address).collect();
             context.warning(format!(
-                "the machine of {} is not read: no host of `fleet.servers` has its address",
+                "cannot read the machine of {}: no host of `fleet.servers` has its address",
                 others.join(", ")
             ));
         }
         Ok(OnServers::Watch { hosts, is_whole })
     }
 
-    /// Arguments of the agent of each host.
+    /// Arguments of each host's agent.
     pub(super) fn words(&self, permits: &Permits) -> Vec<Vec<String>> {
         match self {
             OnServers::Start { addresses, .. } => {
@@ -104,13 +98,13 @@ impl OnServers {
         }
     }
 
-    /// How many servers there are, for people.
+    /// Summary of the servers for people.
     pub(super) fn describe(&self, hosts: usize, servers: u32) -> String {
         match self {
             OnServers::Watch { .. } if hosts > 0 => {
-                format!("servers are watched on {}", counted(hosts, "host"))
+                format!("watched servers on {}", counted(hosts, "host"))
             }
-            OnServers::Watch { .. } => "servers that run already".to_owned(),
+            OnServers::Watch { .. } => "running servers".to_owned(),
             OnServers::Start { .. } if servers as usize > hosts => {
                 format!("{servers} servers on {}", counted(hosts, "host"))
             }
@@ -125,19 +119,16 @@ fn counted(count: usize, name: &str) -> String {
     format!("{count} {name}{plural}")
 }
 
-/// Address of a host as a number, which servers can listen on.
+/// Numeric address of a host, for servers to listen on.
 fn address(inventory: &Inventory, host: &str) -> Result<String, Error> {
     use std::net::ToSocketAddrs;
     let name = inventory.address(host);
-    let found = (name, 0)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut all| all.next());
+    let found = (name, 0).to_socket_addrs().ok().and_then(|mut all| all.next());
     found.map(|found| found.ip().to_string()).ok_or_else(|| {
         Error::new(
             Kind::Environment,
-            format!("`{name}`, of the host `{host}`, has no address"),
+            format!("cannot resolve `{name}`, the address of the host `{host}`"),
         )
-        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
+        .with_hint("set `ansible_host` or `dyno_address` of the host in the inventory")
     })
 }

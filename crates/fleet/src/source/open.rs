@@ -1,4 +1,4 @@
-//! A fleet whose agents have come, and its servers.
+//! A fleet with joined agents and its servers.
 
 use super::checks::is_set;
 use super::cluster::{Cluster, Seen};
@@ -23,14 +23,14 @@ use dyno_servers::FolderWatchdog;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longest time of a look whether all have come.
+/// Interval of the checks whether all agents have joined.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Free disk that a host needs for its program and logs. Room for data is looked for where its folders are.
+/// Free disk that a host needs for program and logs. Space for data is checked separately, in the data folders.
 pub(super) const NEEDED_DISK_BYTES: u64 = 64 << 20;
-/// Longest time to start servers, as of a local one with its recovery.
+/// Longest time to start servers, the same as for a local one with recovery.
 const SERVE_WITHIN: Duration = Duration::from_secs(180);
 
-/// Takes a run that agents of the `hosts` come to.
+/// Opens a run for the agents of `hosts`.
 pub(super) fn open_controller(
     endpoint: &Endpoint,
     run: RunName,
@@ -50,9 +50,8 @@ pub(super) fn open_controller(
 
 /// Where the programs of a run are.
 pub(super) enum Places {
-    /// On hosts, with the names of all of them.
+    /// On hosts, with all host names.
     Hosts(Hosts, Vec<String>),
-    /// In pods.
     Cluster(Box<Cluster>),
 }
 
@@ -66,22 +65,22 @@ impl Places {
 pub(super) struct StartedServer {
     /// Number of the host.
     pub(super) host: usize,
-    /// Its connection string without credentials and files; of a member of a set over several hosts, where that is.
+    /// Connection string without credentials and files; for a member of a set over several hosts, its `HOST:PORT`.
     pub(super) place: String,
-    /// CPUs that those of its host have together, if they were placed on some.
+    /// CPUs that the servers of its host share, if they were placed.
     pub(super) cpus: Option<u32>,
-    /// Of the first one of a host, the places of all that are there.
+    /// Placement of all servers of a host; with its first server only.
     pub(super) placement: Option<PlacementRecord>,
-    /// Of the first one of a host, how packets are steered there.
+    /// Packet steering of a host; with its first server only.
     pub(super) packet_steering: Option<SteeringRecord>,
-    /// The storage of each of its data folders.
+    /// Storage of each of its data folders.
     pub(super) data_storage: Vec<StorageRecord>,
 }
 
-/// A fleet whose agents have come.
+/// A fleet with joined agents.
 pub(super) struct Open {
     pub(super) run: String,
-    /// What hosts and agents were made ready for.
+    /// Fleet settings that hosts and agents were prepared for.
     pub(super) plan: FleetPlan,
     pub(super) kind: ServerKind,
     pub(super) places: Places,
@@ -91,34 +90,34 @@ pub(super) struct Open {
     pub(super) agents: Vec<Registration>,
     pub(super) servers: Option<Controller>,
     pub(super) server_hosts: Vec<Registration>,
-    /// What the agents of the server hosts do there.
+    /// Task of the agents on the server hosts.
     pub(super) on_servers: OnServers,
     /// Users and certificates of the servers.
     pub(super) secrets: FleetSecrets,
-    /// Connection strings of the servers now, without credentials and files.
+    /// Connection strings of the current servers, without credentials and files.
     pub(super) uris: Vec<String>,
-    /// The servers that were started on hosts, in the order of their numbers.
+    /// Servers that were started on hosts, by number.
     pub(super) started: Vec<StartedServer>,
-    /// Of each host whose servers are only read, the storage of their data folders.
+    /// Storage of the data folders of each host with watched servers.
     pub(super) watched_storage: Vec<Vec<StorageRecord>>,
-    /// Where servers and settings are not as planned, since the servers have been started.
+    /// Deviations of servers and settings from the plan since the servers started.
     pub(super) misplaced: Vec<Caveat>,
-    /// What the newest run found changed on the hosts of servers at its end.
+    /// Settings that the newest run found changed on server hosts at its end.
     pub(super) changed: Vec<Caveat>,
-    /// Where all meet, and under which names.
+    /// Meeting point, and the run names used there.
     pub(super) endpoint: Endpoint,
     pub(super) keys: [RunName; 2],
 }
 
 impl Open {
-    /// Waits until all have come.
+    /// Waits until all agents have joined.
     pub(super) fn gather(&mut self, within: Duration, context: Context<'_>) -> Result<(), Error> {
         let until = Instant::now() + within;
         if let Some(servers) = &mut self.servers {
             self.server_hosts = gather(servers, within, until, context)?;
             for server in &self.server_hosts {
                 for text in &server.host.not_applied {
-                    context.warning(format!("on `{}`, {text}", server.host.name));
+                    context.warning(format!("on `{}`: {text}", server.host.name));
                 }
             }
         }
@@ -128,7 +127,7 @@ impl Open {
         Ok(())
     }
 
-    /// Starts servers as the plan says, on all their hosts, in place of those that run there.
+    /// Starts the plan's servers on all their hosts, replacing running ones.
     pub(super) fn serve(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
         if let Places::Cluster(_) = &self.places {
             return self.serve_in_pods(plan, context);
@@ -144,23 +143,19 @@ impl Open {
             self.misplaced.extend(one.caveats.into_iter().map(|caveat| {
                 let on_host = caveat.statement.number("instance").unwrap_or(0.0);
                 let number = Number::new(before as f64 + on_host, Unit::Exact);
-                Caveat {
-                    statement: caveat.statement.with("instance", number),
-                    ..caveat
-                }
+                Caveat { statement: caveat.statement.with("instance", number), ..caveat }
             }));
             let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
             let places = if is_set { &one.hosts } else { &one.uris };
             let mut storage = dealt(one.data_storage, places.len()).into_iter();
-            self.started
-                .extend(places.iter().map(|place| StartedServer {
-                    data_storage: storage.next().unwrap_or_default(),
-                    host,
-                    place: place.clone(),
-                    cpus: one.cpus,
-                    placement: placement.take(),
-                    packet_steering: packet_steering.take(),
-                }));
+            self.started.extend(places.iter().map(|place| StartedServer {
+                data_storage: storage.next().unwrap_or_default(),
+                host,
+                place: place.clone(),
+                cpus: one.cpus,
+                placement: placement.take(),
+                packet_steering: packet_steering.take(),
+            }));
             uris.extend(one.uris);
         }
         if is_set {
@@ -172,7 +167,7 @@ impl Open {
         uris.into_iter().map(seen).collect()
     }
 
-    /// Forgets what an earlier run on the same servers has read back.
+    /// Clears the settings that an earlier run on the same servers read back.
     pub(super) fn forget_looks(&mut self) {
         self.changed.clear();
         let steering = self.started.iter_mut();
@@ -182,21 +177,18 @@ impl Open {
         }
     }
 
-    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning, and so is one that
-    /// does not answer in time.
+    /// Reads back the settings of server hosts at the end of a run. A host that has gone or does not answer in time is a warning.
     pub(super) fn look(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
-        let mut started = self.started.iter();
-        let is_set = started.any(|server| server.packet_steering.is_some());
-        // One that has gone takes its settings back.
+        let is_set = self.started.iter().any(|server| server.packet_steering.is_some());
+        // A host that has gone reverts its settings itself.
         if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
             return Ok(());
         }
         let seen = match self.ask_servers(plan, Step::Look, context) {
             Err(error) if is_absence(&error) => {
-                context.warning(format!(
-                    "what was set on the hosts of servers is not read back: {error:#}"
-                ));
+                context
+                    .warning(format!("cannot read back the settings of server hosts: {error:#}"));
                 return Ok(());
             }
             seen => seen?,
@@ -205,19 +197,16 @@ impl Open {
         Ok(())
     }
 
-    /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
-    /// agent that is lost.
+    /// Lets agents read running servers as the plan says. Unreadable sources and lost agents are warnings.
     pub(super) fn watch(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
-        // The others go on as they were asked, once one was lost.
+        // After the loss of one agent, the others continue with their last task.
         if going < self.server_hosts.len() {
             return Ok(());
         }
         let started = match self.ask_servers(plan, Step::Serve, context) {
             Err(error) if is_absence(&error) => {
-                context.warning(format!(
-                    "the machines of the servers are not read: {error:#}"
-                ));
+                context.warning(format!("cannot read the machines of the servers: {error:#}"));
                 return Ok(());
             }
             started => started?,
@@ -229,13 +218,13 @@ impl Open {
                 continue;
             };
             for text in started.unread {
-                context.warning(format!("of `{}`, {text}", host.host.name));
+                context.warning(format!("on `{}`: {text}", host.host.name));
             }
         }
         Ok(())
     }
 
-    /// Takes where the data of a host is whose servers are only read. One that goes on as it was says nothing of it.
+    /// Stores the data storage of a watched host. An agent that continues unchanged reports none.
     fn keep_storage(&mut self, host: usize, storage: Vec<StorageRecord>) {
         let count = self.watched_storage.len().max(host + 1);
         self.watched_storage.resize(count, Vec::new());
@@ -244,7 +233,7 @@ impl Open {
         }
     }
 
-    /// Takes what the checks say of a host, now that its servers run. What could not be changed for them is a warning.
+    /// Stores the results of a host's checks after its servers started. Settings that could not be changed for them are warnings.
     fn check_host(&mut self, host: usize, started: &mut StartedServers, context: Context<'_>) {
         let Some(host) = self.server_hosts.get_mut(host) else {
             return;
@@ -256,12 +245,12 @@ impl Open {
         host.checked(std::mem::take(&mut started.doctor));
         let left = std::mem::take(&mut started.not_applied);
         for text in left.iter().filter(|text| !host.not_applied.contains(text)) {
-            context.warning(format!("on `{}`, {text}", host.name));
+            context.warning(format!("on `{}`: {text}", host.name));
         }
         host.not_applied = left;
     }
 
-    /// The same in a cluster, which starts them by itself. Agents beside them read their nodes.
+    /// Like [`serve`](Self::serve) in a cluster, which starts the servers itself. Agents next to them read their nodes.
     fn serve_in_pods(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
         let Places::Cluster(cluster) = &mut self.places else {
             return Ok(Vec::new());
@@ -269,7 +258,7 @@ impl Open {
         cluster.prepare_servers(plan, &self.secrets, context.cancel)?;
         self.server_hosts.clear();
         if let Some(before) = self.servers.take() {
-            // Their pods have gone.
+            // The pods of the previous servers have gone.
             before.finish(Duration::ZERO)?;
         }
         let watchers = cluster.watchers(plan);
@@ -286,12 +275,12 @@ impl Open {
         })?;
         match self.watch_nodes(plan, context) {
             Ok(()) => {}
-            // They read, and others work: a run does not end for the sake of them.
+            // These agents only read, so their absence does not end a run.
             Err(error) if is_absence(&error) => {
-                context.warning(format!("the nodes of the servers are not read: {error:#}"));
+                context.warning(format!("cannot read the nodes of the servers: {error:#}"));
                 self.server_hosts.clear();
                 if let Some(controller) = self.servers.take() {
-                    controller.abort("not all have come", Duration::ZERO)?;
+                    controller.abort("not all agents joined", Duration::ZERO)?;
                 }
             }
             Err(error) => return Err(error),
@@ -299,7 +288,7 @@ impl Open {
         Ok(seen)
     }
 
-    /// Waits for the agents beside the servers of a cluster, and lets them begin.
+    /// Waits for the agents next to a cluster's servers, and starts them.
     fn watch_nodes(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
@@ -320,7 +309,7 @@ impl Open {
         Ok(())
     }
 
-    /// Starts the agents of a cluster, once its servers have their nodes. On hosts they have come before.
+    /// Starts a cluster's client agents once its servers have their nodes. On hosts they have joined before.
     pub(super) fn start_clients(&mut self, context: Context<'_>) -> Result<(), Error> {
         let Places::Cluster(cluster) = &self.places else {
             return Ok(());
@@ -339,14 +328,14 @@ impl Open {
         Ok(())
     }
 
-    /// Lets the agents of the servers do what the plan says, and returns what each has started.
+    /// Sends the servers' agents the plan, and returns their reports.
     fn ask_servers(
         &mut self,
         plan: &Plan,
         step: Step,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
-        // A look starts nothing.
+        // Reading back starts no server.
         let starts_servers = self.starts_servers() && step != Step::Look;
         let is_set = starts_servers && is_set(plan, self.server_hosts.len());
         let Some(controller) = &mut self.servers else {
@@ -356,11 +345,9 @@ impl Open {
         let work = Work {
             plan: plan_text(plan),
             servers: match &self.on_servers {
-                OnServers::Start { .. } if step == Step::Join => self
-                    .started
-                    .iter()
-                    .map(|server| server.place.clone())
-                    .collect(),
+                OnServers::Start { .. } if step == Step::Join => {
+                    self.started.iter().map(|server| server.place.clone()).collect()
+                }
                 OnServers::Start { addresses, .. } => addresses.clone(),
                 OnServers::Watch { .. } => Vec::new(),
             },
@@ -398,7 +385,7 @@ impl Open {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Whether agents are started on hosts, several on each if the plan says so.
+    /// Whether agents run on hosts, where the plan may ask for several on each.
     pub(super) fn is_on_hosts(&self) -> bool {
         !self.places.is_cluster()
     }
@@ -408,7 +395,7 @@ impl Open {
         self.is_on_hosts() && matches!(self.on_servers, OnServers::Start { .. })
     }
 
-    /// A server host that has gone, or failed; where it only reads, the agent beside a server. It is looked for during `within`.
+    /// Error of a server host (or of an agent that watches one) that has gone or failed within `within`.
     pub(super) fn server_fault(&mut self, within: Duration) -> Result<Option<Error>, Error> {
         let is_cluster = self.places.is_cluster();
         let Some(controller) = &mut self.servers else {
@@ -420,12 +407,10 @@ impl Open {
             match controller.next(left.max(Duration::from_millis(1)))? {
                 Some(Event::Gone { error, .. }) => {
                     let what = match (&error, &self.on_servers) {
-                        _ if is_cluster => "the node of a server is not read any more",
-                        (_, OnServers::Watch { .. }) => {
-                            "the machine of a server is not read any more"
-                        }
-                        (FleetError::Lost { .. }, _) => "a server host is lost",
-                        _ => "the server of a host is lost",
+                        _ if is_cluster => "lost the reader of a server's node",
+                        (_, OnServers::Watch { .. }) => "lost the reader of a server's machine",
+                        (FleetError::Lost { .. }, _) => "lost a server host",
+                        _ => "lost the server of a host",
                     };
                     return Ok(Some(Error::from(error).context(what)));
                 }
@@ -436,8 +421,8 @@ impl Open {
     }
 }
 
-/// The storage of each of so many servers of a host. One for each is its own; servers of one deployment have all of it together, at
-/// the first place.
+/// Divides a host's storage among its servers. With one entry for each server, each gets its own; a deployment with several servers
+/// gets all of it, in the first place.
 pub(super) fn dealt(all: Vec<StorageRecord>, servers: usize) -> Vec<Vec<StorageRecord>> {
     match all.len() == servers {
         true => all.into_iter().map(|one| vec![one]).collect(),
@@ -445,12 +430,12 @@ pub(super) fn dealt(all: Vec<StorageRecord>, servers: usize) -> Vec<Vec<StorageR
     }
 }
 
-/// Takes what each host of servers reads back at the end of a run, in place of what it said before.
+/// Replaces the earlier reports of each server host by the settings read back at the end of a run.
 fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: &mut Vec<Caveat>) {
     changed.clear();
     for (host, one) in seen.into_iter().enumerate() {
         let mut of_host = started.iter_mut().filter(|one| one.host == host);
-        // It is with the first server of the host.
+        // The steering is recorded with the host's first server.
         if let (Some(first), Some(steering)) = (of_host.next(), one.packet_steering) {
             first.packet_steering = Some(steering);
         }
@@ -458,18 +443,18 @@ fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: 
     }
 }
 
-/// A warning that an agent that only reads is lost: the others read on.
+/// Warning about the loss of an agent that only reads; the others continue.
 ///
 /// # Errors
-/// It was to start servers.
+/// The agent was to start servers.
 fn loss(error: FleetError, starts_servers: bool) -> Result<String, Error> {
     match starts_servers {
         true => Err(Error::from(error).context("cannot start the servers")),
-        false => Ok(format!("the machine of a server is not read: {error}")),
+        false => Ok(format!("cannot read the machine of a server: {error}")),
     }
 }
 
-/// Whether somebody has not come, or did not stay.
+/// Whether an agent did not join, or did not stay.
 fn is_absence(error: &Error) -> bool {
     let error = error.cause.downcast_ref::<FleetError>();
     error.is_some_and(|error| {
@@ -480,7 +465,7 @@ fn is_absence(error: &Error) -> bool {
     })
 }
 
-/// Waits until the agents of a controller have come.
+/// Waits until a controller's agents have joined.
 fn gather(
     controller: &mut Controller,
     within: Duration,
@@ -492,12 +477,7 @@ fn gather(
         match controller.gather(LOOK_EVERY) {
             Ok(all) => return Ok(all),
             Err(FleetError::Late { step, waiting, .. }) if Instant::now() >= until => {
-                return Err(FleetError::Late {
-                    step,
-                    within,
-                    waiting,
-                }
-                .into());
+                return Err(FleetError::Late { step, within, waiting }.into());
             }
             Err(FleetError::Late { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -505,10 +485,10 @@ fn gather(
     }
 }
 
-/// A folder that goes away with this value or with this program, and that nobody else can read.
+/// A private folder that is deleted with this value or with this program.
 pub(super) struct PrivateFolder {
     pub(super) path: PathBuf,
-    /// Dropped after the folder is gone.
+    /// Dropped after the folder is deleted.
     _watchdog: FolderWatchdog,
 }
 
@@ -522,18 +502,13 @@ impl PrivateFolder {
         );
         let path = std::env::temp_dir().join(name);
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.or_fault(Kind::Environment, || {
-            format!("cannot make `{}`", path.display())
-        })?;
+        made.or_fault(Kind::Environment, || format!("cannot create `{}`", path.display()))?;
         let watchdog = FolderWatchdog::start(&path);
         let watchdog = watchdog.or_fault(Kind::Environment, || {
             let _ = std::fs::remove_dir(&path);
             format!("cannot watch over `{}`", path.display())
         })?;
-        Ok(PrivateFolder {
-            path,
-            _watchdog: watchdog,
-        })
+        Ok(PrivateFolder { path, _watchdog: watchdog })
     }
 }
 
@@ -551,11 +526,8 @@ mod tests {
 
     #[test]
     fn value_read_back_replaces_the_hosts_earlier_report() {
-        let steering = |cpu| SteeringRecord {
-            interface: "eth0".into(),
-            cpus: vec![cpu],
-            queues: Vec::new(),
-        };
+        let steering =
+            |cpu| SteeringRecord { interface: "eth0".into(), cpus: vec![cpu], queues: Vec::new() };
         let server = |host, cpu| StartedServer {
             host,
             place: "db:27017".into(),
@@ -577,29 +549,22 @@ mod tests {
         let mut changed = Vec::new();
         for run in 1..=3 {
             read_back(looks().into(), &mut started, &mut changed);
-            assert_eq!(
-                changed,
-                std::slice::from_ref(&caveat),
-                "run {run} on the same servers"
-            );
+            assert_eq!(changed, std::slice::from_ref(&caveat), "run {run} on the same servers");
         }
         let cpus = started.map(|server| server.packet_steering.map(|one| one.cpus[0]));
         assert_eq!(cpus, [Some(1), None, Some(2)]);
     }
 
     #[test]
-    fn a_lost_agent_ends_a_run_only_if_it_was_to_start_servers() {
+    fn lost_agent_ends_a_run_only_if_it_starts_servers() {
         let lost = || FleetError::Lost {
             index: 1,
             host: "db".into(),
             silent: Duration::from_secs(10),
             last: "joined".into(),
         };
-        let warning = loss(lost(), false).expect("the run goes on");
-        assert!(
-            warning.contains("`db`") && !warning.contains("start"),
-            "{warning}"
-        );
+        let warning = loss(lost(), false).expect("the run continues");
+        assert!(warning.contains("`db`") && !warning.contains("start"), "{warning}");
         let error = loss(lost(), true).expect_err("no server");
         assert!(error.to_string().contains("start"), "{error}");
         assert_eq!(error.kind, Kind::Environment);

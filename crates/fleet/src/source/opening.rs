@@ -1,4 +1,4 @@
-//! From nothing to a fleet whose agents have come, on hosts or in pods.
+//! Opens a fleet: deploys and starts agents, on hosts or in pods, until all have joined.
 
 use super::Fleet;
 use super::checks::is_set;
@@ -26,7 +26,7 @@ use dyno_plan::uri::redact;
 use std::path::Path;
 
 impl Fleet<'_> {
-    /// Brings agents to all hosts.
+    /// Starts agents on all hosts.
     pub(super) fn open(
         &self,
         plan: &Plan,
@@ -38,14 +38,7 @@ impl Fleet<'_> {
         let ready = self.ready(plan, remote, embedded, context)?;
         self.check_shares(&[(plan, remote)], context)?;
         let found_servers = ready.found.count(plan, remote)?;
-        let Ready {
-            endpoint,
-            found,
-            run,
-            keys,
-            secrets,
-            ..
-        } = ready;
+        let Ready { endpoint, found, run, keys, secrets, .. } = ready;
         let agent_hosts = found.agent_hosts(fleet);
         let on_servers = match (ready.on_servers, remote) {
             (None, Some(remote)) => {
@@ -53,15 +46,13 @@ impl Fleet<'_> {
             }
             (on_servers, _) => on_servers.unwrap_or_default(),
         };
-        let Found {
-            clients, servers, ..
-        } = found;
+        let Found { clients, servers, .. } = found;
         let is_set = is_set(plan, servers.len());
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         warn_of_strangers(plan, &on_servers, context);
         let needed = match on_servers {
             OnServers::Start { .. } => NEEDED_DISK_BYTES,
-            // What is free is told of the disks of servers, which are no business of ours.
+            // The watched servers' disks are checked elsewhere.
             OnServers::Watch { .. } => 0,
         };
         let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
@@ -122,7 +113,7 @@ impl Fleet<'_> {
         Ok(open)
     }
 
-    /// The same with pods of a cluster, where agents come after the servers: these have nodes of their own, which must be free.
+    /// Like [`open`](Self::open) with pods of a cluster. Agents join after the servers, whose nodes must be free of them.
     pub(super) fn open_cluster(
         &self,
         plan: &Plan,
@@ -134,7 +125,7 @@ impl Fleet<'_> {
         let (run, [client_run, server_run]) = self.check_cluster(plan)?;
         self.check_shares(&[(plan, remote)], context)?;
         if let Some(remote) = remote {
-            // One that does not let us in is told before there is a pod.
+            // A refused login must be reported before pods are created.
             running_servers(plan, remote, &[], context)?;
         }
         let folder = PrivateFolder::create()?;
@@ -169,10 +160,7 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: None,
             server_hosts: Vec::new(),
-            on_servers: OnServers::Start {
-                addresses: Vec::new(),
-                names: Vec::new(),
-            },
+            on_servers: OnServers::Start { addresses: Vec::new(), names: Vec::new() },
             secrets,
             uris: Vec::new(),
             started: Vec::new(),
@@ -184,7 +172,7 @@ impl Fleet<'_> {
         })
     }
 
-    /// The address of Redis for the hosts.
+    /// The Redis address for the hosts.
     fn redis(&self) -> RedisAddress {
         let redis = &self.options.redis;
         match redis.address() {
@@ -197,23 +185,18 @@ impl Fleet<'_> {
     }
 }
 
-/// Tells that servers are started where others reach them without a password.
+/// Warns about servers that others can reach without a password.
 fn warn_of_strangers(plan: &Plan, on_servers: &OnServers, context: Context<'_>) {
     if let OnServers::Start { addresses, .. } = on_servers {
         let warnings = addresses.iter().filter_map(|address| {
-            strangers::warning(&ServerPlan {
-                listen: Some(address.clone()),
-                ..plan.server.clone()
-            })
+            strangers::warning(&ServerPlan { listen: Some(address.clone()), ..plan.server.clone() })
         });
-        // The others are as open as the first one.
-        warnings
-            .take(1)
-            .for_each(|warning| context.warning(warning));
+        // The other servers have the same settings as the first one.
+        warnings.take(1).for_each(|warning| context.warning(warning));
     }
 }
 
-/// What those said last in their logs that somebody waited for in vain.
+/// Last log lines of the agents that did not join in time.
 fn missing_words(failure: &Error, words: Vec<(String, String)>) -> Vec<String> {
     let Some(FleetError::Late { waiting, .. }) = failure.cause.downcast_ref::<FleetError>() else {
         return Vec::new();
@@ -226,7 +209,5 @@ fn missing_words(failure: &Error, words: Vec<(String, String)>) -> Vec<String> {
     });
     let names: Vec<String> = names.flatten().collect();
     let wanted = words.into_iter().filter(|(name, _)| names.contains(name));
-    wanted
-        .map(|(name, line)| format!("{name}: {}", redact(&line)))
-        .collect()
+    wanted.map(|(name, line)| format!("{name}: {}", redact(&line))).collect()
 }

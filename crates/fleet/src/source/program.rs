@@ -1,4 +1,4 @@
-//! Programs of others, such as Ansible and `kubectl`: none is waited for without an end, and a signal ends it.
+//! Runs external programs such as Ansible and `kubectl`. Each has a deadline, and a signal ends it.
 
 use dyno_engine::Cancel;
 use dyno_engine::{Error, Kind, OrFault};
@@ -11,42 +11,40 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether it has ended.
+/// Interval of the checks whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Time to clean up after a signal.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// How a program is called.
+/// How to run a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    /// What it is called in messages.
+    /// Name in messages.
     pub(super) name: &'a str,
-    /// Longest time.
+    /// Deadline.
     pub(super) within: Duration,
-    /// What it reads.
+    /// Standard input.
     pub(super) input: &'a str,
-    /// Who may ask to end it; nobody where it cleans up.
+    /// Signal that may end the program; `None` during cleanup.
     pub(super) cancel: Option<&'a Cancel>,
-    /// Where it may be missing, and how to get it.
+    /// How to install the program if it is missing.
     pub(super) hint: &'a str,
 }
 
 /// Runs a program to its end.
 pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Error> {
     command
-        // Ctrl-C is for this program, which then ends the other one and cleans up.
+        // Ctrl-C goes to this program, which then ends the other one and cleans up.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command
         .spawn()
-        .or_fault(Kind::Environment, || {
-            format!("cannot start `{}`", call.name)
-        })
+        .or_fault(Kind::Environment, || format!("cannot start `{}`", call.name))
         .with_hint(call.hint)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ends without reading tells why by itself.
+        // A program that ends without reading reports its own error.
         let _ = stdin.write_all(call.input.as_bytes());
     }
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
@@ -63,22 +61,14 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Err
         }
         if Instant::now() >= until {
             end(&mut child);
-            let text = format!(
-                "`{}` did not end within {} s",
-                call.name,
-                call.within.as_secs()
-            );
+            let text = format!("`{}` did not end within {} s", call.name, call.within.as_secs());
             return Err(Error::new(Kind::Environment, text));
         }
         thread::sleep(LOOK_EVERY);
     };
-    // What it left in the background may hold its outputs open.
+    // Background processes may keep the outputs open.
     let rest = |bytes: Receiver<Vec<u8>>| bytes.recv_timeout(END_WITHIN).unwrap_or_default();
-    Ok(Output {
-        status,
-        stdout: rest(stdout),
-        stderr: rest(stderr),
-    })
+    Ok(Output { status, stdout: rest(stdout), stderr: rest(stderr) })
 }
 
 fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
@@ -86,7 +76,7 @@ fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     thread::spawn(move || {
         let mut all = Vec::new();
         if let Some(mut stream) = stream {
-            // What came until an error is all that there is.
+            // Keep what was read before an error.
             let _ = stream.read_to_end(&mut all);
         }
         let _ = sender.send(all);
@@ -94,7 +84,7 @@ fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     bytes
 }
 
-/// Ends a program with all that it started: it is a group of its own.
+/// Ends a program with its process group.
 pub(super) fn end(child: &mut Child) {
     let group = Pid::from_raw(child.id() as i32);
     let _ = killpg(group, Signal::SIGINT);
@@ -113,18 +103,12 @@ mod tests {
     fn shell(script: &str, within: Duration, input: &str) -> Result<Output, Error> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let call = Call {
-            name: "sh",
-            within,
-            input,
-            cancel: None,
-            hint: "",
-        };
+        let call = Call { name: "sh", within, input, cancel: None, hint: "" };
         output(command, call)
     }
 
     #[test]
-    fn a_program_gets_its_input_and_is_heard() {
+    fn program_gets_its_input_and_its_output_is_read() {
         let found = shell("cat; echo no >&2; exit 3", END_WITHIN, "text").expect("it ends");
         assert_eq!(found.stdout, b"text");
         assert_eq!(found.stderr, b"no\n");
@@ -135,7 +119,7 @@ mod tests {
     fn program_that_does_not_end_is_killed_with_its_children() {
         let began = Instant::now();
         let ended = shell("sleep 120 & wait", Duration::from_millis(100), "");
-        let error = ended.expect_err("it is too long");
+        let error = ended.expect_err("it exceeds the limit");
         assert_eq!(error.kind, Kind::Environment);
         assert!(error.to_string().contains("`sh`"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! What agents read of their hosts, as sources of the run.
+//! Agents' host readings as sources of the run.
 
 use super::server_use::{ServerUse, server_use};
 use crate::clock::monotonic_ns;
@@ -8,25 +8,25 @@ use dyno_observe::watch::{Description, ReadingStatus, RemoteSource};
 use dyno_record::model::{FleetRecord, PhaseKind, ReportedBy, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a source has no readings.
+/// Health of a source without readings.
 const SILENT: &str = "no reading came from the agent";
 
-/// An agent, and whether it is on the host of a server: those have numbers of their own.
+/// An agent's number, and whether it is on a server host; both kinds are numbered from 0.
 pub(super) type Who = (bool, u32);
 
-/// The sources of one run.
+/// The host sources of one run.
 pub(super) struct HostSources {
     readings: Readings,
     relays: BTreeMap<Who, RemoteSource>,
-    /// Of hosts of servers, by the numbers of their agents, with the names of their sources.
+    /// Use of server hosts by their agent's number, with the name of their source.
     busy: BTreeMap<u32, (String, ServerUse)>,
     names: BTreeSet<String>,
-    /// Until when readings were fetched, in seconds of the run.
+    /// Time up to which readings were fetched, in seconds of the run.
     heard_s: f64,
 }
 
 impl HostSources {
-    /// No hosts yet.
+    /// Starts without hosts.
     pub(super) fn new(readings: Readings) -> Self {
         HostSources {
             readings,
@@ -37,7 +37,7 @@ impl HostSources {
         }
     }
 
-    /// A host whose agent reads it.
+    /// Adds a host that an agent reads.
     pub(super) fn expect(&mut self, who: Who, host: &str) {
         if self.relays.contains_key(&who) {
             return;
@@ -58,14 +58,10 @@ impl HostSources {
         }
     }
 
-    /// A name of a source, which is one of a file.
+    /// Unique source name that is a valid file name.
     fn name_of(&mut self, (is_server, agent): Who, host: &str) -> String {
         let allowed = |c: char| {
-            if c.is_ascii_alphanumeric() || "._-".contains(c) {
-                c
-            } else {
-                '_'
-            }
+            if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }
         };
         let plain: String = host.chars().map(allowed).take(40).collect();
         let mut name = format!("host-{plain}");
@@ -76,7 +72,7 @@ impl HostSources {
         name
     }
 
-    /// Takes a reading at an instant of the monotonic clock of this host. One from before the run is of another.
+    /// Takes a reading at an instant of this host's monotonic clock. Readings from before the run are dropped.
     pub(super) fn take(&mut self, is_server: bool, local_ns: i64, reading: HostReading) {
         let at_ns = self.readings.clock.now_ns() as i64 + (local_ns - monotonic_ns());
         let relay = self.relays.get_mut(&(is_server, reading.agent));
@@ -90,7 +86,7 @@ impl HostSources {
         }
     }
 
-    /// How busy the servers were in a phase, which have so many CPUs, and their disks, as far as they were read.
+    /// Utilization of all servers with `cpus` CPUs in a phase, and of their disks, if they were read.
     pub(super) fn server_use(
         &self,
         cpus: u64,
@@ -102,7 +98,8 @@ impl HostSources {
         server_use(hosts, cpus, phase, start_s, end_s)
     }
 
-    /// The same machine by machine, of servers of one deployment: each has work of its own. What one machine lacks is told of none.
+    /// Utilization by machine, for servers of one deployment, which have different work. A figure missing on one machine is omitted
+    /// on all.
     pub(super) fn use_of_machines(
         &self,
         record: &FleetRecord,
@@ -111,37 +108,25 @@ impl HostSources {
         end_s: f64,
     ) -> Vec<ResourceUse> {
         let machines = self.busy.iter().map(|(agent, (source, busy))| {
-            let mut servers = record.servers.iter();
-            let server = servers.find(|server| server.number == u64::from(*agent));
+            let server = record.servers.iter().find(|server| server.number == u64::from(*agent));
             let cpus = server.map_or(0, |server| server.cpus);
-            let reported = ReportedBy {
-                source: source.clone(),
-                machine: busy.host().to_owned(),
-            };
+            let reported = ReportedBy { source: source.clone(), machine: busy.host().to_owned() };
             let uses = server_use([busy], cpus, phase, start_s, end_s).into_iter();
-            let uses = uses.map(|one| ResourceUse {
-                reported: Some(reported.clone()),
-                ..one
-            });
+            let uses = uses.map(|one| ResourceUse { reported: Some(reported.clone()), ..one });
             uses.collect::<Vec<_>>()
         });
         let machines: Vec<Vec<ResourceUse>> = machines.collect();
         let has = |uses: &Vec<ResourceUse>, kind| uses.iter().any(|one| one.resource == kind);
         let is_on_all = |one: &&ResourceUse| machines.iter().all(|uses| has(uses, one.resource));
-        machines
-            .iter()
-            .flatten()
-            .filter(is_on_all)
-            .cloned()
-            .collect()
+        machines.iter().flatten().filter(is_on_all).cloned().collect()
     }
 
-    /// All readings until now have been fetched.
+    /// Records that all readings up to now have been fetched.
     pub(super) fn heard(&mut self) {
         self.heard_s = self.readings.clock.now_ns() as f64 / 1e9;
     }
 
-    /// Writes what is left, and says which hosts fell silent.
+    /// Writes the rest, and reports hosts that fell silent.
     pub(super) fn end(self) {
         for relay in self.relays.into_values() {
             relay.end(self.heard_s, SILENT);
@@ -185,14 +170,14 @@ mod tests {
 
     #[test]
     fn figures_missing_on_one_machine_are_reported_for_none() {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("can write");
         let mut sources = sources(&folder, &Board::default());
         let cpu = MetricId::of_instance("process", "server-0", "cpu_ratio");
         let disk = MetricId::of_instance("disk", "vda", "utilization_ratio");
         let place = MetricId::of_instance("storage", "vda", "free_bytes");
         for (number, host, busy) in [(0, "a", 1.0), (1, "b", 0.5)] {
             sources.expect((true, number), host);
-            let (_, used) = sources.busy.get_mut(&number).expect("it is expected");
+            let (_, used) = sources.busy.get_mut(&number).expect("expected host");
             for second in 0..=8 {
                 let mut values = vec![(cpu.clone(), busy)];
                 if number == 0 {
@@ -201,20 +186,15 @@ mod tests {
                 used.take(f64::from(second), &values);
             }
         }
-        let server = |number, cpus| FleetServerRecord {
-            number,
-            cpus,
-            ..FleetServerRecord::default()
-        };
-        let record = FleetRecord {
-            servers: vec![server(0, 4), server(1, 8)],
-            ..FleetRecord::default()
-        };
+        let server =
+            |number, cpus| FleetServerRecord { number, cpus, ..FleetServerRecord::default() };
+        let record =
+            FleetRecord { servers: vec![server(0, 4), server(1, 8)], ..FleetRecord::default() };
         let found = sources.use_of_machines(&record, PhaseKind::Measure, 2.0, 6.0);
         let found: Vec<_> = found
             .into_iter()
             .map(|one| {
-                let by = one.reported.expect("it is said by whom");
+                let by = one.reported.expect("it names its source");
                 (one.resource, by.source, by.machine, one.units, one.busy_s)
             })
             .collect();
@@ -222,14 +202,14 @@ mod tests {
             let kind = ResourceKind::ServerCpu;
             (kind, source.to_owned(), machine.to_owned(), units, busy_s)
         };
-        // The disk of the other one is not known.
+        // The disk of the second host is unknown.
         let expected = [cpu("host-a", "a", 4, 4.0), cpu("host-b", "b", 8, 2.0)];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn each_host_is_a_source_and_foreign_readings_are_dropped() {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("can write");
         let board = Board::default();
         let mut sources = sources(&folder, &board);
         for who in [(false, 0), (false, 2), (true, 0), (false, 0)] {

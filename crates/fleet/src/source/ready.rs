@@ -1,4 +1,4 @@
-//! What is known of the hosts of a plan before anything is placed on one: a run goes on from here, and a dry run ends here.
+//! Checks and facts about a plan's hosts before anything is copied to them; a dry run ends here.
 
 use super::checks::{check_servers, deployments, is_set};
 use super::hosts::{Hosts, Started, check_words};
@@ -22,17 +22,17 @@ use dyno_servers::locate_embedded;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Longest name of a run: those of its servers have up to 14 characters more, and names in Redis end at 64.
+/// Longest run name: server suffixes add up to 14 characters, and names in Redis end at 64.
 const MOST_CHARACTERS: usize = 50;
 
-/// Refuses a name of a run that leaves no room for those of its servers.
+/// Refuses a run name that leaves no room for the suffixes of its servers.
 ///
 /// # Errors
 /// The name is longer than 50 characters.
 pub fn check_run_name(given: &str) -> Result<(), Error> {
     if given.len() > MOST_CHARACTERS {
         let text = format!(
-            "the name `{given}` of the run has {} characters, and may have {MOST_CHARACTERS}",
+            "the run name `{given}` has {} characters; the maximum is {MOST_CHARACTERS}",
             given.len()
         );
         return Err(Error::new(Kind::BadInput, text).with_hint("shorten `--fleet-run`"));
@@ -40,25 +40,24 @@ pub fn check_run_name(given: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The hosts of a plan that can have it, as far as that is known here.
+/// Checked facts about a plan's hosts.
 pub(super) struct Ready {
-    /// Where all meet.
     pub(super) endpoint: Endpoint,
     pub(super) found: Found,
-    /// Name of the run, and under which all meet.
+    /// Run name on the hosts, and the run names in Redis.
     pub(super) run: String,
     pub(super) keys: [RunName; 2],
-    /// What is done on the hosts of servers; where these run already, they have to be asked.
+    /// Task of the server hosts; `None` until running servers have been asked.
     pub(super) on_servers: Option<OnServers>,
     pub(super) secrets: FleetSecrets,
-    /// Program of the server, if it is copied to its hosts.
+    /// Server program, if it is copied to the server hosts.
     pub(super) server_program: Option<PathBuf>,
-    /// This program.
+    /// This program's file.
     pub(super) program: PathBuf,
 }
 
 impl Fleet<'_> {
-    /// Refuses plans that the hosts could not do. All of them have the hosts of the first one.
+    /// Refuses plans that the hosts could not perform. All plans use the first one's hosts.
     pub(super) fn check_all(
         &self,
         plans: &[(&Plan, Option<&Remote>)],
@@ -72,19 +71,17 @@ impl Fleet<'_> {
             return Ok(());
         };
         if self.options.kubernetes {
-            let mut plans = plans.iter();
-            return plans.try_for_each(|(plan, _)| self.check_cluster(plan).map(drop));
+            return plans.iter().try_for_each(|(plan, _)| self.check_cluster(plan).map(drop));
         }
         let ready = self.ready(plan, *remote, embedded, context)?;
         let hosts = ready.found.servers.len() as u32;
-        let mut others = others.iter();
-        others.try_for_each(|(plan, remote)| check_servers(plan, *remote, hosts))
+        others.iter().try_for_each(|(plan, remote)| check_servers(plan, *remote, hosts))
     }
 
-    /// Finds the hosts of a plan, and everything that they are to have. Nothing is done with them.
+    /// Looks up a plan's hosts, and collects their programs. Changes nothing on them.
     ///
     /// # Errors
-    /// What a run on them would end by.
+    /// Anything that would make a run on them fail.
     pub(super) fn ready(
         &self,
         plan: &Plan,
@@ -96,8 +93,9 @@ impl Fleet<'_> {
         let fleet = plan.fleet.clone().unwrap_or_default();
         let found = self.found(&fleet, context)?;
         if !self.options.apply.is_empty() && found.servers.is_empty() {
-            let text = "`--apply` is for the hosts of servers, and `fleet.servers` is empty";
-            return Err(Error::new(Kind::BadInput, text).with_hint("name the hosts of the servers"));
+            let text = "`--apply` needs server hosts, but `fleet.servers` is empty";
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("name the server hosts in `fleet.servers`"));
         }
         check_servers(plan, remote, found.servers.len() as u32)?;
         let on_servers = match remote {
@@ -125,14 +123,14 @@ impl Fleet<'_> {
         })
     }
 
-    /// The same of pods: their manifests can be written. Returns the name of the run, and under which all meet.
+    /// Checks that pod manifests can be rendered. Returns the run name and the run names in Redis.
     pub(super) fn check_cluster(&self, plan: &Plan) -> Result<(String, [RunName; 2]), Error> {
         let named = self.run_of(plan)?;
         cluster::check(plan, &self.permits.borrow(), &named.0)?;
         Ok(named)
     }
 
-    /// Name of the run, and under which all meet.
+    /// The run name, and the run names in Redis.
     fn run_of(&self, plan: &Plan) -> Result<(String, [RunName; 2]), Error> {
         let run = match &self.options.run {
             Some(given) => {
@@ -150,7 +148,7 @@ impl Fleet<'_> {
         Ok((run, keys))
     }
 
-    /// Looks up the hosts of a plan, which servers are started on or run already. The inventory is asked once.
+    /// Looks up a plan's client and server hosts. Reads the inventory once.
     pub(super) fn found(&self, fleet: &FleetPlan, context: Context<'_>) -> Result<Found, Error> {
         if let Some((known, found)) = &*self.found.borrow()
             && known == fleet
@@ -160,24 +158,20 @@ impl Fleet<'_> {
         let folder = PrivateFolder::create()?;
         let inventory = self.hosts(&folder, context)?.inventory(context.cancel)?;
         let bad =
-            |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
+            |error| Error::from_cause(Kind::BadInput, error).with_hint("check `fleet` in the plan");
         let mut clients = inventory.hosts(&fleet.clients).map_err(bad)?;
         if let Some(wanted) = fleet.client_hosts {
             let found = clients.len();
             if wanted as usize > found {
                 let text = format!(
-                    "`fleet.client_hosts` is {wanted}, and `fleet.clients` has {found} hosts"
+                    "`fleet.client_hosts` is {wanted}, but `fleet.clients` has {found} hosts"
                 );
                 return Err(Error::new(Kind::BadInput, text));
             }
             clients.truncate(wanted as usize);
         }
         let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        let found = Found {
-            inventory,
-            clients,
-            servers,
-        };
+        let found = Found { inventory, clients, servers };
         self.found.replace(Some((fleet.clone(), found.clone())));
         Ok(found)
     }
@@ -193,7 +187,7 @@ impl Fleet<'_> {
         Hosts::new(file.unwrap_or(Path::new("")), path, folder.path.clone())
     }
 
-    /// What is started where, and what it is permitted to do.
+    /// The programs of each host, with their permits.
     pub(super) fn programs(
         &self,
         run: &str,
@@ -204,7 +198,7 @@ impl Fleet<'_> {
     ) -> Vec<Started> {
         let mut permits = self.permits.borrow().clone();
         if let OnServers::Start { addresses, .. } = on_servers {
-            // Without a server of the plan's own they load these.
+            // Agents load the started servers if the plan names none.
             permits.targets.extend(addresses.iter().cloned());
             if is_set {
                 permits.members.extend(addresses.iter().cloned());
@@ -225,12 +219,7 @@ impl Fleet<'_> {
             host: host.clone(),
             words: words(index, permits.words_of_client()),
         });
-        let checks: Vec<&str> = self
-            .options
-            .apply
-            .iter()
-            .map(|check| check.as_str())
-            .collect();
+        let checks: Vec<&str> = self.options.apply.iter().map(|check| check.as_str()).collect();
         let apply = match checks.is_empty() {
             true => Vec::new(),
             false => vec!["--apply".to_owned(), checks.join(",")],
@@ -245,7 +234,7 @@ impl Fleet<'_> {
     }
 }
 
-/// The files of secrets by the names of the programs that they are for.
+/// Secret files, by the name of the program that gets them.
 pub(super) fn secret_files(
     secrets: &FleetSecrets,
     agents: usize,
@@ -272,10 +261,10 @@ fn server_name(index: usize) -> String {
 
 fn own_program(environment: &Environment) -> Result<PathBuf, Error> {
     let own = environment.executable.clone();
-    own.ok_or_else(|| Error::new(Kind::Environment, "the path of this program is not known"))
+    own.ok_or_else(|| Error::new(Kind::Environment, "cannot find the path of this program"))
 }
 
-/// The embedded server is copied; `mongod` must be on the hosts.
+/// The embedded server, which is copied; `mongod` must be installed on the hosts.
 fn server_program(
     plan: &Plan,
     servers: &[String],
@@ -289,7 +278,7 @@ fn server_program(
     Ok(Some(absolute(&found)))
 }
 
-/// The hosts of clients and of servers that a plan names.
+/// The client and server hosts of a plan.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) inventory: Inventory,
@@ -298,7 +287,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Servers that are loaded: each host has as many as the plan says; those that run already are one deployment.
+    /// Number of servers to load: as planned for each host, or one deployment of running servers.
     pub(super) fn count(&self, plan: &Plan, remote: Option<&Remote>) -> Result<u32, Error> {
         match (remote, &plan.fleet) {
             (None, Some(fleet)) => deployments(plan, fleet, self.servers.len() as u32),
@@ -310,12 +299,9 @@ impl Found {
         self.clients.len() as u32 * fleet.agents_per_host
     }
 
-    /// The host of each agent; agents of a host follow each other.
+    /// The host of each agent; agents of one host are adjacent.
     pub(super) fn agent_hosts(&self, fleet: &FleetPlan) -> Vec<String> {
         let per_host = fleet.agents_per_host as usize;
-        let hosts = self.clients.iter();
-        hosts
-            .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
-            .collect()
+        self.clients.iter().flat_map(|host| std::iter::repeat_n(host.clone(), per_host)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What a run directory holds of a fleet.
+//! The part of the run directory about the fleet.
 
 use super::on_servers::OnServers;
 use super::open::{Open, Places, dealt};
@@ -17,12 +17,12 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds of nanoseconds.
+/// Nanoseconds as seconds.
 fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// How an agent has ended a stage.
+/// An agent's end of a stage.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) summary: StepSummary,
@@ -31,7 +31,7 @@ pub(super) struct Ended {
 
 pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
     if let Places::Cluster(cluster) = &open.places {
-        // Servers that run already are in no pod of the run.
+        // Running servers are not in pods of the run.
         let pods = match open.kind {
             ServerKind::Uri => Vec::new(),
             _ => cluster.server_pods(),
@@ -47,14 +47,12 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             .map(|(number, (server, uri))| {
                 let node = open.server_hosts.get(server.pod as usize);
                 let node = node.map(|node| &node.host);
-                // The servers of a pod are on the same node.
+                // All servers of a pod are on the same node.
                 let finder = node.filter(|_| server.number == 0);
                 FleetServerRecord {
                     number,
                     host: node.map_or_else(|| server_pod(server.pod), |node| node.name.clone()),
-                    cpus: cluster
-                        .server_cpus(server, node.map(|node| node.cpus))
-                        .into(),
+                    cpus: cluster.server_cpus(server, node.map(|node| node.cpus)).into(),
                     address: uri.clone(),
                     placement: None,
                     packet_steering: None,
@@ -68,10 +66,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
     }
     let placed: Vec<(usize, String)> = match &open.on_servers {
         OnServers::Start { .. } => {
-            let started = open.started.iter();
-            started
-                .map(|server| (server.host, server.place.clone()))
-                .collect()
+            open.started.iter().map(|server| (server.host, server.place.clone())).collect()
         }
         OnServers::Watch { hosts, .. } => {
             let addresses = hosts.iter().map(|servers| addresses(servers));
@@ -90,7 +85,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             *before += 1;
             let placed_on = started(number).and_then(|server| server.cpus);
             let cpus = placed_on.unwrap_or(host.cpus);
-            // What was found of the machine is with the first of its servers.
+            // Facts about the machine are recorded with its first server.
             let is_first = turn == 0;
             Some(FleetServerRecord {
                 number,
@@ -101,11 +96,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
                 data_storage: match started(number) {
                     Some(server) => server.data_storage.clone(),
-                    None => open
-                        .watched_storage
-                        .get(*index)
-                        .cloned()
-                        .unwrap_or_default(),
+                    None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
                 },
                 environment: host.environment.clone().filter(|_| is_first),
                 findings: match is_first {
@@ -121,13 +112,13 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
         .collect()
 }
 
-/// Where the servers of a host are.
+/// Addresses of the servers of a host.
 fn addresses(servers: &[RunningServer]) -> String {
     let all: Vec<String> = servers.iter().map(RunningServer::address).collect();
     all.join(", ")
 }
 
-/// Adds what a stage has brought. Loading comes first, and is a part of what an agent did.
+/// Adds a stage's results. The load phase comes first, and is only a part of an agent's work.
 pub(super) fn extend(
     record: &mut FleetRecord,
     open: &Open,
@@ -153,8 +144,7 @@ pub(super) fn extend(
         record.common_first_interval = common.first_interval;
         record.common_last_interval = (common.intervals > 0).then_some(common.last_interval);
         record.common_rate_per_s = (common.intervals > 0).then_some(common.rate_per_s);
-        let mut agents = outcome.agents.iter();
-        let has_begun = agents.any(|agent| agent.start_late_ns.is_some());
+        let has_begun = outcome.agents.iter().any(|agent| agent.start_late_ns.is_some());
         let known = |ns: u64| has_begun.then(|| seconds(ns as i64));
         record.start_skew_s = known(outcome.start_skew_ns);
         record.start_skew_uncertainty_s = known(outcome.start_skew_uncertainty_ns);
@@ -166,7 +156,7 @@ pub(super) fn extend(
         agent.number = registration.index.into();
         agent.host.clone_from(&registration.host.name);
         agent.cpus = registration.host.cpus.into();
-        // Several agents of a host found the same there.
+        // Several agents of a host report the same findings.
         if hosts.insert(registration.host.name.as_str()) {
             agent.findings.clone_from(&registration.host.findings);
             let environment = &registration.host.environment;
@@ -180,7 +170,7 @@ pub(super) fn extend(
             agent.threads = agent.threads.max(summary.threads);
             agent.phases.extend(summary.phases);
             agent.resources.extend(summary.resources);
-            // The load phase has the same places, which nobody looks at.
+            // The load phase has the same placement, which is not checked there.
             agent.placement = summary.placement;
             agent.placed_otherwise = summary.placed_otherwise;
             agent.stopped_s = summary.stopped_s;
@@ -197,29 +187,23 @@ pub(super) fn extend(
     }
 }
 
-/// Agents of a kind that are named one by one.
+/// Largest number of agents with the same caveat that are named one by one.
 const MOST_NAMED: usize = 5;
 
-/// Reasons to doubt the figures of a fleet.
+/// Caveats about the figures of a fleet.
 pub(super) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
     let mut said = agent_caveats(&record.agents);
     if record.missing_windows > 0 {
-        said.push(statement!(
-            "agent-messages-missing",
-            messages = record.missing_windows
-        ));
+        said.push(statement!("agent-messages-missing", messages = record.missing_windows));
     }
     if record.late_windows > 0 {
-        said.push(statement!(
-            "agent-windows-late",
-            windows = record.late_windows
-        ));
+        said.push(statement!("agent-windows-late", windows = record.late_windows));
     }
     let has_measured = record.agents.iter().any(|agent| agent.succeeded > 0);
     if has_measured && record.common_intervals == 0 {
         said.push(statement!("no-common-interval"));
     }
-    // The last interval is usually not a whole one.
+    // The last interval is usually incomplete.
     if record.common_intervals > 0 && record.common_intervals + 1 < record.measured_intervals {
         said.push(statement!(
             "few-common-intervals",
@@ -231,7 +215,7 @@ pub(super) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
     said.into_iter().map(caveat).collect()
 }
 
-/// Why the figures of agents may be off: one for each, or one about many of a kind.
+/// Caveats about agents: one for each agent, or one for many agents of a kind.
 fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<Statement> {
     let is_lost = |agent: &&FleetAgentRecord| agent.lost.is_some();
     let is_late = |agent: &&FleetAgentRecord| agent.lost.is_none() && agent.late_intervals > 0;
@@ -300,16 +284,10 @@ fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<Statement> {
         statement!(code, stopped = stopped)
     };
     report(
-        agents
-            .iter()
-            .filter(|agent| agent.stopped_s > 0.0)
-            .collect(),
+        agents.iter().filter(|agent| agent.stopped_s > 0.0).collect(),
         &|agent| stood_still(agent.stopped_s, "agent-stood-still"),
         &|found| {
-            let longest_s = found
-                .iter()
-                .map(|agent| agent.stopped_s)
-                .fold(0.0, f64::max);
+            let longest_s = found.iter().map(|agent| agent.stopped_s).fold(0.0, f64::max);
             stood_still(longest_s, "agents-stood-still")
         },
     );
@@ -340,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn few_agents_are_named_one_by_one_and_many_in_one_sentence() {
+    fn few_agents_get_a_caveat_each_and_many_share_one() {
         assert_eq!(agent_caveats(&agents(100, |_| {})), Vec::new());
         let lost = |agent: &mut FleetAgentRecord| {
             agent.lost = Some("silent".to_owned());
@@ -373,9 +351,6 @@ mod tests {
         let counts = ["agents", "all", "intervals", "more"].map(|name| many[0].number(name));
         assert_eq!(counts, [Some(30.0), Some(30.0), Some(3.0), Some(25.0)]);
         let named = many[0].values["named"].to_string();
-        assert!(
-            named.starts_with("[agent (agent: 0, host: h0), agent (agent: 1,"),
-            "{named}"
-        );
+        assert!(named.starts_with("[agent (agent: 0, host: h0), agent (agent: 1,"), "{named}");
     }
 }

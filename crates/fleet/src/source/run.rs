@@ -1,4 +1,4 @@
-//! Phases on a whole fleet, from shares to merged windows.
+//! Performs phases on a whole fleet, from shares to merged windows.
 
 use super::open::Open;
 use super::readings::HostSources;
@@ -24,18 +24,18 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a message at a time.
+/// Longest single wait for a message.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Time from one look at the servers, and at those who lag, to the next.
+/// Interval of the checks of servers and lagging agents.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Without a window for this time an agent is named.
+/// An agent without a window for this time is named in a warning.
 const LAGGING: Duration = Duration::from_secs(5);
-/// Without a window for this time, besides `client.give_up`, the run is given up.
+/// The run ends if an agent sends no window for this time plus `client.give_up`.
 const HANGING: Duration = Duration::from_secs(60);
 /// Longest time to make all connections.
 const CONNECT_WITHIN: Duration = Duration::from_secs(120);
 
-/// Performs phases on all hosts, and writes down what became of everybody, also after a fault.
+/// Performs phases on all hosts, and records each agent's outcome even after a fault.
 pub(super) fn perform(
     open: &mut Open,
     phases: &Phases<'_>,
@@ -46,36 +46,29 @@ pub(super) fn perform(
 ) -> Result<(), Error> {
     let fleet = phases.plan.fleet.as_ref();
     let fleet =
-        fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
+        fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no `[fleet]` table"))?;
     let step = Step::from(phases.group);
     open.forget_looks();
     let shares = stage_shares(open, phases)?;
     let works = |link: &&Link| step != Step::Load || link.load_count > 0;
-    let servers = shares.iter().map(|share| {
-        let links = share.links.iter().filter(works);
-        links.map(|link| link.server).collect()
-    });
+    let servers = shares
+        .iter()
+        .map(|share| share.links.iter().filter(works).map(|link| link.server).collect());
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
         offered_rate_per_s,
         servers: servers.collect(),
     });
-    // One server has no record of its own.
+    // A single server has no record of its own.
     let targets: Vec<u32> = match (open.uris.len(), phases.group) {
         (0 | 1, _) => Vec::new(),
-        (_, load_source::PhaseGroup::Load) => phases
-            .servers
-            .iter()
-            .map(|(number, _)| *number as u32)
-            .collect(),
+        (_, load_source::PhaseGroup::Load) => {
+            phases.servers.iter().map(|(number, _)| *number as u32).collect()
+        }
         (count, load_source::PhaseGroup::Run) => (0..count as u32).collect(),
     };
-    let agents_per_host = if open.is_on_hosts() {
-        fleet.agents_per_host
-    } else {
-        1
-    };
+    let agents_per_host = if open.is_on_hosts() { fleet.agents_per_host } else { 1 };
     if let Some(sources) = readings.borrow_mut().as_mut() {
         expect_hosts(open, agents_per_host, sources);
     }
@@ -116,7 +109,7 @@ pub(super) fn perform(
     if result.is_ok() {
         run.collect();
     }
-    // What was set for the run, before its end takes it back.
+    // Read back the settings of the run before its end reverts them.
     let looked = match step {
         Step::Run => run.open.look(phases.plan, context),
         _ => Ok(()),
@@ -128,10 +121,10 @@ pub(super) fn perform(
 
 fn clients(open: &mut Open) -> Result<&mut Controller, Error> {
     let clients = open.clients.as_mut();
-    clients.ok_or_else(|| Error::new(Kind::Internal, "the fleet is closed"))
+    clients.ok_or_else(|| Error::new(Kind::Internal, "the fleet was closed"))
 }
 
-/// The first agent of each host reads it, and that of a server reads its own.
+/// Expects readings of the first agent of each host, and of each server's agent.
 fn expect_hosts(open: &Open, agents_per_host: u32, sources: &mut HostSources) {
     for agent in open.agents.iter().step_by(agents_per_host.max(1) as usize) {
         sources.expect((false, agent.index), &agent.host.name);
@@ -141,7 +134,7 @@ fn expect_hosts(open: &Open, agents_per_host: u32, sources: &mut HostSources) {
     }
 }
 
-/// Shares of all agents; of loading those of servers that lack documents.
+/// Shares of all agents. Only servers that lack documents are loaded.
 fn stage_shares(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Error> {
     let (agents, servers) = (open.agents.len() as u32, open.uris.len() as u32);
     let mut all = shares(phases.plan, agents, servers)
@@ -156,7 +149,7 @@ fn stage_shares(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Error> {
     Ok(all)
 }
 
-/// Phases under way on all hosts.
+/// Running phases on all hosts.
 struct FleetRun<'a, 'b> {
     open: &'a mut Open,
     phases: &'a Phases<'b>,
@@ -166,17 +159,17 @@ struct FleetRun<'a, 'b> {
     fleet: &'a FleetPlan,
     context: Context<'a>,
     merger: Merger,
-    /// The servers that have a record of their own in this stage.
+    /// Servers with their own record in this stage.
     targets: Vec<u32>,
-    /// The common instant on the clock of the run.
+    /// The common instant on the run's clock.
     base_ns: u64,
     ended: Vec<Option<Ended>>,
     gone: Vec<bool>,
     begun: Vec<bool>,
-    /// When all must have begun, and when a run of known length must be over.
+    /// Deadline by which all must have begun, and the end of a run of known length.
     begun_by: Option<Instant>,
     done_by: Option<Instant>,
-    /// Agents that were named because they lag.
+    /// Agents that were named as lagging.
     named: BTreeSet<String>,
     losses: Vec<FleetError>,
 }
@@ -202,11 +195,11 @@ impl FleetRun<'_, '_> {
         let mut checked = Instant::now();
         while !self.is_over() {
             if self.is_stopped() {
-                return self.cancel("the controller was asked to end");
+                return self.cancel("the controller was interrupted");
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 let waiting = self.waiting();
-                self.cancel("the time is over")?;
+                self.cancel("the time limit has passed")?;
                 return Err(FleetError::Late {
                     step: "done with loading".into(),
                     within: self.fleet.load_within.0,
@@ -226,12 +219,12 @@ impl FleetRun<'_, '_> {
         self.judge()
     }
 
-    /// Waits until all are ready; `false` if the run was stopped meanwhile.
+    /// Waits until all agents are ready; `false` if the run was stopped.
     fn barrier(&mut self) -> Result<bool, Error> {
         let until = Instant::now() + CONNECT_WITHIN + self.fleet.lease.0;
         loop {
             if self.is_stopped() {
-                self.cancel("the controller was asked to end")?;
+                self.cancel("the controller was interrupted")?;
                 return Ok(false);
             }
             match clients(self.open)?.barrier(self.step, LOOK_EVERY) {
@@ -260,17 +253,16 @@ impl FleetRun<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        let mut all = self.ended.iter().zip(&self.gone);
-        all.all(|(ended, gone)| ended.is_some() || *gone)
+        self.ended.iter().zip(&self.gone).all(|(ended, gone)| ended.is_some() || *gone)
     }
 
-    /// Who has not ended, for messages.
+    /// Agents that have not ended, for messages.
     fn waiting(&self) -> Vec<String> {
         let ended: Vec<bool> = self.ended.iter().map(Option::is_some).collect();
         self.without(&ended)
     }
 
-    /// Who has not gone and has not done something, for messages.
+    /// Agents that are still there and not in `done`, for messages.
     fn without(&self, done: &[bool]) -> Vec<String> {
         let open = (0_u32..).zip(done.iter().zip(&self.gone));
         let open = open.filter(|(_, (done, gone))| !**done && !**gone);
@@ -293,21 +285,11 @@ impl FleetRun<'_, '_> {
                 }
                 self.merger.begun(agent, began);
             }
-            Event::Window {
-                agent,
-                server,
-                window,
-            } => {
-                self.merger
-                    .add(agent, server, window)
-                    .map_err(out_of_bounds)?;
+            Event::Window { agent, server, window } => {
+                self.merger.add(agent, server, window).map_err(out_of_bounds)?;
             }
             Event::ServerDone { agent, server } => self.merger.server_done(agent, server),
-            Event::Done {
-                agent,
-                summary,
-                realtime,
-            } => {
+            Event::Done { agent, summary, realtime } => {
                 let summary: StepSummary = serde_json::from_value(summary)
                     .map_err(|error| Error::from_cause(Kind::Internal, error))?;
                 self.merger.ended(agent);
@@ -329,7 +311,7 @@ impl FleetRun<'_, '_> {
         Ok(())
     }
 
-    /// An agent will not go on: loading is given up, a run goes on without it.
+    /// Handles the loss of an agent: loading ends, a run continues without it.
     fn lose(&mut self, agent: u32, error: FleetError) -> Result<(), Error> {
         self.merger.lost(agent, &error.to_string());
         if let Some(gone) = self.gone.get_mut(agent as usize) {
@@ -341,7 +323,7 @@ impl FleetRun<'_, '_> {
         }
         if self.step == Step::Load {
             let error = self.cause(Error::from(error))?;
-            self.cancel("an agent is lost")?;
+            self.cancel("lost an agent")?;
             return Err(error);
         }
         self.context.warning(error.to_string());
@@ -349,14 +331,14 @@ impl FleetRun<'_, '_> {
         Ok(())
     }
 
-    /// Looks after servers, and names who lags.
+    /// Checks the servers, and warns about lagging agents.
     fn check(&mut self) -> Result<(), Error> {
         match self.open.server_fault(Duration::from_millis(1))? {
             Some(error) if self.open.starts_servers() => {
-                self.cancel("a server host is lost")?;
+                self.cancel("lost a server host")?;
                 return Err(error);
             }
-            // Only what reads the machine is known to be lost: clients say whether the server is.
+            // Only the reader of the machine is lost; clients notice if the server is.
             Some(error) => self.context.warning(format!("{error:#}")),
             None => {}
         }
@@ -365,7 +347,7 @@ impl FleetRun<'_, '_> {
         let controller = clients(self.open)?;
         let hanging = controller.lagging(HANGING + self.phases.plan.client.give_up.0);
         for agent in controller.lagging(LAGGING) {
-            // What it did last changes; who it is does not.
+            // The part in parentheses changes with the agent's last action.
             let who = agent.split(" (").next().unwrap_or_default().to_owned();
             if self.named.insert(who) {
                 self.context.warning(format!("no window came from {agent}"));
@@ -373,26 +355,21 @@ impl FleetRun<'_, '_> {
         }
         if !hanging.is_empty() {
             self.cancel("an agent hangs")?;
-            let text = format!(
-                "no window has come for a long time from {}",
-                hanging.join(", ")
-            );
+            let text = format!("no window from {} for a long time", hanging.join(", "));
             return Err(Error::new(Kind::Environment, text));
         }
         Ok(())
     }
 
-    /// Fetches what agents have read of their hosts. A run does not end for the sake of it: if Redis has gone, the next word to
-    /// the agents says so.
+    /// Fetches the agents' host readings. A failure does not end the run: if Redis has gone, the next message to the agents fails.
     fn collect(&mut self) {
         let mut sources = self.readings.borrow_mut();
         let Some(sources) = sources.as_mut() else {
             return;
         };
-        for (is_server, controller) in [
-            (false, &mut self.open.clients),
-            (true, &mut self.open.servers),
-        ] {
+        for (is_server, controller) in
+            [(false, &mut self.open.clients), (true, &mut self.open.servers)]
+        {
             let Some(controller) = controller else {
                 continue;
             };
@@ -402,9 +379,9 @@ impl FleetRun<'_, '_> {
                         sources.take(is_server, controller.local_ns(reading.at_ns), reading);
                     }
                 }
-                // The other controller would wait for it once more.
+                // The other controller would wait for the same reading again.
                 Err(error) => {
-                    let text = format!("readings of hosts are missing: {error}");
+                    let text = format!("cannot fetch readings of hosts: {error}");
                     self.context.warning(text);
                     return;
                 }
@@ -413,14 +390,16 @@ impl FleetRun<'_, '_> {
         sources.heard();
     }
 
-    /// Nobody is waited for without an end.
+    /// Ends the run if a deadline has passed.
     fn check_limits(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         let is_over = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
         let (step, waiting, within) = if is_over(self.begun_by) {
             self.begun_by = None;
-            let all = self.begun.iter().zip(&self.ended);
-            let begun: Vec<bool> = all
+            let begun: Vec<bool> = self
+                .begun
+                .iter()
+                .zip(&self.ended)
                 .map(|(begun, ended)| *begun || ended.is_some())
                 .collect();
             ("begun", self.without(&begun), self.fleet.lease.0 + LAGGING)
@@ -434,16 +413,11 @@ impl FleetRun<'_, '_> {
         if waiting.is_empty() {
             return Ok(());
         }
-        self.cancel("agents are late")?;
-        Err(FleetError::Late {
-            step: step.into(),
-            within,
-            waiting,
-        }
-        .into())
+        self.cancel("agents missed a deadline")?;
+        Err(FleetError::Late { step: step.into(), within, waiting }.into())
     }
 
-    /// A server host that has gone is why its clients fail; it takes a lease until that is known.
+    /// Replaces a client's error by the loss of a server host that caused it; this takes up to a lease to detect.
     fn cause(&mut self, error: Error) -> Result<Error, Error> {
         let patience = self.fleet.lease.0 * 3 / 2;
         let is_of_client = error
@@ -456,7 +430,7 @@ impl FleetRun<'_, '_> {
         Ok(error)
     }
 
-    /// The end of a run that has lost agents.
+    /// Judges the end of a run that has lost agents.
     fn judge(&mut self) -> Result<(), Error> {
         let Some(first) = self.losses.first().cloned() else {
             return Ok(());
@@ -464,46 +438,28 @@ impl FleetRun<'_, '_> {
         let lost = self.losses.len();
         let error = self.cause(Error::from(first))?;
         let of = self.gone.len();
-        Err(error.context(format!(
-            "{lost} of {of} agents were lost; the others went on"
-        )))
+        Err(error.context(format!("{lost} of {of} agents were lost; the others continued")))
     }
 
-    /// Closes what is open, and writes down what became of everybody.
+    /// Closes what is open, and records each agent's outcome.
     fn finish(self, sink: Sink<'_>) -> Result<(), Error> {
-        let FleetRun {
-            open,
-            phases,
-            shares,
-            merger,
-            ended,
-            base_ns,
-            targets,
-            ..
-        } = self;
+        let FleetRun { open, phases, shares, merger, ended, base_ns, targets, .. } = self;
         let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(out_of_bounds)?;
         for merged in last {
             pass(merged, &targets, base_ns, sink)?;
         }
-        record::extend(
-            &mut phases.record.borrow_mut(),
-            open,
-            phases,
-            &shares,
-            outcome,
-            ended,
-        );
+        record::extend(&mut phases.record.borrow_mut(), open, phases, &shares, outcome, ended);
         Ok(())
     }
 }
 
-/// Hands on a window, which counts from the common instant, with those of the single servers.
+/// Passes on a window, shifted from the common instant to the run's clock, with the windows of single servers.
 fn pass(merged: Merged, targets: &[u32], base_ns: u64, sink: Sink<'_>) -> Result<(), Error> {
     let (mut window, mut servers) = (merged.window, merged.servers);
     window.start_ns = window.start_ns.saturating_add(base_ns);
     let of_server = |server: &u32| {
         let own = servers.remove(server);
-        // After the load phase rates of servers add up to that of all.
+        // Only after the load phase do servers' rates have to add up to the total.
         let is_load = window.phase == PhaseKind::Load;
         let mut own = match own {
             None if is_load => return None,
@@ -516,9 +472,6 @@ fn pass(merged: Merged, targets: &[u32], base_ns: u64, sink: Sink<'_>) -> Result
         }
         Some(own)
     };
-    let window = Window {
-        pairs: targets.iter().map(of_server).collect(),
-        merged: window,
-    };
+    let window = Window { pairs: targets.iter().map(of_server).collect(), merged: window };
     sink(window).map_err(|error| dyno_load::LoadError::Sink(error).into())
 }

@@ -1,5 +1,5 @@
-//! The secrets of a fleet, as its controller has them: made here, given to agents beside the address of Redis, and kept in
-//! memory alone, so that nothing of them is left when this program is killed.
+//! The controller's secrets of a fleet: generated here, passed to agents with the Redis address, and kept only in memory, so that
+//! nothing remains if this program is killed.
 
 use crate::secrets::{Bundle, OwnSecrets, RunningSecrets, Secrets, ServerSecrets, is_secured};
 use dyno_engine::{Error, Kind, OrFault};
@@ -8,7 +8,7 @@ use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::task::Remote;
 use dyno_servers::{Authority, MemberKey, random_credentials};
 
-/// What the plans so far need.
+/// Secrets that the plans so far need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
     own: bool,
@@ -16,7 +16,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds what a plan needs.
+    /// Adds the needs of a plan.
     ///
     /// # Errors
     /// A file of its connection string cannot be read.
@@ -29,7 +29,7 @@ impl Needs {
     }
 }
 
-/// See the module.
+/// Secrets of a fleet's own and running servers.
 #[derive(Debug, Default)]
 pub(super) struct FleetSecrets {
     running: Vec<RunningSecrets>,
@@ -41,17 +41,17 @@ pub(super) struct FleetSecrets {
 struct Own {
     authority: Authority,
     key: MemberKey,
-    /// What clients are given.
+    /// The clients' secrets.
     bundle: Bundle,
-    /// The same for this program.
+    /// The secrets for this program.
     secrets: Secrets,
 }
 
 impl FleetSecrets {
-    /// Makes what is needed.
+    /// Generates the needed secrets.
     ///
     /// # Errors
-    /// There are no random numbers, or no memory.
+    /// Random numbers or memory are unavailable.
     pub(super) fn new(needs: &Needs) -> Result<Self, Error> {
         Ok(FleetSecrets {
             running: needs.running.clone(),
@@ -59,20 +59,17 @@ impl FleetSecrets {
         })
     }
 
-    /// The file of an agent that loads; `None` if it needs none.
+    /// Secrets file of a loading agent; `None` if it needs none.
     pub(super) fn of_client(&self) -> Option<String> {
         let own = self.own.as_ref().and_then(|own| own.bundle.own.clone());
-        let bundle = Bundle {
-            own,
-            running: self.running.clone(),
-        };
+        let bundle = Bundle { own, running: self.running.clone() };
         (!bundle.is_empty()).then(|| bundle.to_text())
     }
 
-    /// The file of an agent that starts servers on a host with these names and addresses; `None` if it needs none.
+    /// Secrets file of an agent that starts servers on a host with these names and addresses; `None` if it needs none.
     ///
     /// # Errors
-    /// A name that cannot be part of a certificate.
+    /// A name is not valid in a certificate.
     pub(super) fn of_server(&self, names: &[String]) -> Result<Option<String>, Error> {
         let Some(own) = &self.own else {
             return Ok(None);
@@ -88,11 +85,11 @@ impl FleetSecrets {
         Ok(Some(bundle.to_text()))
     }
 
-    /// Certificate of the authority, and certificate and key in one text of a server with these names; `None` if the plan asks for
-    /// no certificates.
+    /// The authority's certificate, and a server's certificate with its key in one text, for these names; `None` if the plan asks
+    /// for no certificates.
     ///
     /// # Errors
-    /// A name that cannot be part of a certificate, and a plan that nobody was made ready for.
+    /// A name is not valid in a certificate, or no secrets were generated for the plan.
     pub(super) fn of_pods(
         &self,
         server: &ServerPlan,
@@ -107,10 +104,10 @@ impl FleetSecrets {
         }
     }
 
-    /// A server that the fleet has started, as this program reaches it.
+    /// Adds the secrets to the connection string of a server that the fleet started.
     ///
     /// # Errors
-    /// A connection string that is not valid, and a plan that nobody was made ready for.
+    /// The connection string is not valid, or no secrets were generated for the plan.
     pub(super) fn remote(&self, uri: &str, server: &ServerPlan) -> Result<Remote, Error> {
         let remote = Remote::parse(uri)?;
         match self.own(server)? {
@@ -123,9 +120,9 @@ impl FleetSecrets {
         match &self.own {
             None if is_secured(server) => Err(Error::new(
                 Kind::BadInput,
-                "a later plan asks for users or certificates, and the hosts were made ready for one that does not",
+                "a later plan needs users or certificates, but the hosts were prepared for a plan without them",
             )
-            .with_hint("ask for them in the first plan, too, or make a run of each")),
+            .with_hint("enable them in the first plan as well, or start a separate run for each")),
             own => Ok(own.as_ref()),
         }
     }
@@ -133,7 +130,7 @@ impl FleetSecrets {
 
 impl Own {
     fn new() -> Result<Self, Error> {
-        let random = || "the system gives no random numbers";
+        let random = || "cannot get random numbers from the system";
         let credentials = random_credentials().or_fault(Kind::Environment, random)?;
         let key = MemberKey::random().or_fault(Kind::Environment, random)?;
         let authority = Authority::new()?;
@@ -148,12 +145,7 @@ impl Own {
             }),
             running: Vec::new(),
         };
-        Ok(Own {
-            authority,
-            key,
-            secrets: Secrets::new(bundle.clone())?,
-            bundle,
-        })
+        Ok(Own { authority, key, secrets: Secrets::new(bundle.clone())?, bundle })
     }
 }
 
@@ -164,7 +156,7 @@ mod tests {
 
     #[test]
     fn clients_get_no_server_secrets_and_each_host_a_certificate() {
-        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        let mut plan = dyno_plan::builtin::find("a").expect("built in");
         plan.server.kind = ServerKind::Mongod;
         let mut needs = Needs::default();
         needs.add(&plan, None).expect("nothing");
@@ -172,21 +164,16 @@ mod tests {
         assert_eq!(none.of_client(), None);
         assert_eq!(none.of_server(&[]).expect("nothing"), None);
         plan.server.encryption = Encryption::Server;
-        let error = none
-            .remote("mongodb://h/", &plan.server)
-            .expect_err("not made ready");
+        let error = none.remote("mongodb://h/", &plan.server).expect_err("not prepared");
         assert_eq!(error.kind, Kind::BadInput);
         assert!(error.to_string().contains("later plan"), "{error}");
         needs.add(&plan, None).expect("certificates");
-        let secrets = FleetSecrets::new(&needs).expect("they are made");
+        let secrets = FleetSecrets::new(&needs).expect("generated");
         let client = secrets.of_client().expect("needed");
         assert!(!client.contains("member_key"), "{client}");
         let host = |name: &str| secrets.of_server(&[name.to_owned()]).expect("a name");
         assert_ne!(host("db1").expect("needed"), host("db2").expect("needed"));
         let shown = format!("{secrets:?}");
-        assert!(
-            !shown.contains("PRIVATE") && !shown.contains("password"),
-            "{shown}"
-        );
+        assert!(!shown.contains("PRIVATE") && !shown.contains("password"), "{shown}");
     }
 }

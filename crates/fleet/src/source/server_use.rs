@@ -1,4 +1,4 @@
-//! How busy the servers of a fleet and their disks were, by what the agents of their hosts read.
+//! Utilization of a fleet's servers and their disks, from readings of the agents on their hosts.
 
 use dyno_observe::busy::{Busy, OF_DISK};
 use dyno_observe::usage::busy_between;
@@ -8,31 +8,31 @@ use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use dyno_record::names::{self, process, storage};
 use std::collections::BTreeMap;
 
-/// Beats that one figure can stand for: readings may be lost, and a figure missing.
+/// Beats that one reading can cover, because readings may be lost.
 const MOST_BEATS: f64 = 3.5;
 
-/// What kept the servers of one host busy.
+/// Utilization of the servers of one host.
 #[derive(Debug)]
 pub(super) struct ServerUse {
     host: String,
     beat_s: f64,
     cpu: Busy,
-    /// Most processes of servers that were read at once.
+    /// Largest number of server processes in one reading.
     processes: usize,
-    /// The devices that hold data, by their names.
+    /// Devices with data, by name.
     disks: BTreeMap<String, Disk>,
 }
 
-/// What a device did.
+/// Readings of a device.
 #[derive(Debug, Default)]
 struct Disk {
-    /// Requests that it serves at once, if requests end there and its host tells.
+    /// Requests that it serves at once, if requests end at this device and the host reports it.
     serves: Option<f64>,
     values: [Busy; OF_DISK.len()],
 }
 
 impl ServerUse {
-    /// Nothing yet of a host that is to be read every `beat_s`.
+    /// Starts for a host that is read every `beat_s` seconds.
     pub(super) fn new(host: &str, beat_s: f64) -> Self {
         ServerUse {
             host: host.to_owned(),
@@ -47,24 +47,25 @@ impl ServerUse {
         &self.host
     }
 
-    /// A reading.
+    /// Adds a reading.
     pub(super) fn take(&mut self, at_s: f64, values: &[(MetricId, f64)]) {
         let of_server = values
             .iter()
             .filter(|(id, _)| process::CPU_RATIO.is(id) && id.instance() != Some(names::CLIENT));
         let busy: Vec<f64> = of_server.map(|(_, value)| *value).collect();
         self.processes = self.processes.max(busy.len());
-        // Without one of several servers the rest is no figure of all.
+        // Without one of the servers, a sum would be incomplete.
         let is_whole = !busy.is_empty() && busy.len() == self.processes;
         let longest_s = self.beat_s * MOST_BEATS;
         let cpus = is_whole.then(|| busy.iter().sum());
         self.cpu.take(at_s, cpus, longest_s);
-        // All devices that lie on each other have the same requests: of them, those at which requests end, if the host tells which
-        // these are, else the one of the file system.
+        // Stacked devices see the same requests. Use the devices where requests end if the host reports them, otherwise the file
+        // system's device.
         let is_reported =
             |(id, _): &&(MetricId, f64)| storage::FREE_BYTES.is(id) || storage::SERVES_COUNT.is(id);
-        let reported = values.iter().filter(is_reported);
-        let devices: BTreeMap<&str, Option<f64>> = reported
+        let devices: BTreeMap<&str, Option<f64>> = values
+            .iter()
+            .filter(is_reported)
             .map(|(id, value)| {
                 let serves = storage::SERVES_COUNT.is(id).then_some(*value);
                 (id.instance().unwrap_or_default(), serves)
@@ -85,7 +86,7 @@ impl ServerUse {
         }
     }
 
-    /// What the disks did; `None` without any, and if one was not read.
+    /// Use of the disks; `None` without disks, or if one was not read.
     fn disk_use(&self, start_s: f64, end_s: f64) -> Option<Vec<DiskUse>> {
         let has_ends = self.disks.values().any(|disk| disk.serves.is_some());
         let those = self.disks.iter();
@@ -103,8 +104,8 @@ impl ServerUse {
     }
 }
 
-/// The servers of all hosts in a phase as one resource with their `cpus`, and their disks as another. Each is there only if it
-/// was read on all hosts.
+/// Servers of all hosts in a phase as one resource with their `cpus`, and their disks as another. Each is present only if it was
+/// read on all hosts.
 pub(super) fn server_use<'a>(
     hosts: impl IntoIterator<Item = &'a ServerUse>,
     cpus: u64,
@@ -145,7 +146,7 @@ pub(super) fn server_use<'a>(
 mod tests {
     use super::*;
 
-    /// Readings from second 1 on, each about the second before it: CPUs, and how busy the disk was.
+    /// Readings from second 1 on, each about the previous second: CPUs in use, and the busy share of the disk.
     fn host(busy: &[f64], disk: Option<&[f64]>) -> ServerUse {
         let mut host = ServerUse::new("db", 1.0);
         let place = MetricId::of_instance("storage", "vda1", "free_bytes");
@@ -154,11 +155,7 @@ mod tests {
         host.take(1.0, &first);
         for (second, busy) in busy.iter().enumerate() {
             let id = |process| MetricId::of_instance("process", process, "cpu_ratio");
-            let mut all = vec![
-                (id("0"), busy / 2.0),
-                (id("1"), busy / 2.0),
-                (id("client"), 9.0),
-            ];
+            let mut all = vec![(id("0"), busy / 2.0), (id("1"), busy / 2.0), (id("client"), 9.0)];
             all.extend(storage.clone());
             for device in ["vda", "vda1"] {
                 let id = MetricId::of_instance("disk", device, "utilization_ratio");
@@ -174,21 +171,16 @@ mod tests {
         let duration_s = end_s - start_s;
         assert!(found.iter().all(|one| one.duration_s == duration_s));
         let rounded = |busy_s: f64| (busy_s * 1e6).round() / 1e6;
-        found
-            .into_iter()
-            .map(|one| (one.resource, one.units, rounded(one.busy_s)))
-            .collect()
+        found.into_iter().map(|one| (one.resource, one.units, rounded(one.busy_s))).collect()
     }
 
     #[test]
     fn busy_time_covers_all_servers_in_the_phase() {
         let disk = [1.0, 0.0, 0.5, 0.5, 0.0, 0.5];
-        let hosts = [
-            host(&[4.0, 1.0, 1.0, 1.0, 1.0, 4.0], Some(&disk)),
-            host(&[2.0; 6], Some(&[0.25; 6])),
-        ];
-        // Half a second of 4 CPUs, four seconds of one; and two CPUs all the time. The disks: half a second, and one of four;
-        // and a quarter of the time.
+        let hosts =
+            [host(&[4.0, 1.0, 1.0, 1.0, 1.0, 4.0], Some(&disk)), host(&[2.0; 6], Some(&[0.25; 6]))];
+        // CPUs: half a second of 4 CPUs and four seconds of one; two CPUs all the time. Disks: half a second and one of four; a
+        // quarter of the time.
         let expected = [
             (ResourceKind::ServerCpu, 8, 2.0 + 4.0 + 9.0),
             (ResourceKind::Disk, 2, 0.5 + 1.0 + 4.5 / 4.0),
@@ -259,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_servers_that_is_not_read_leaves_a_hole() {
+    fn unread_server_of_several_leaves_a_gap() {
         let mut host = ServerUse::new("db", 1.0);
         let id = |process| MetricId::of_instance("process", process, "cpu_ratio");
         host.take(0.0, &[]);

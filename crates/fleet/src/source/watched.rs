@@ -1,4 +1,4 @@
-//! Servers that run already, on hosts whose machines agents read: which server is on which host.
+//! Finds which running server is on which host with an agent.
 
 use crate::inventory::Inventory;
 use dyno_engine::context::Context;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 
-/// What a server calls the folder of its data.
+/// Setting in which a server reports its data folder.
 const DATA_FOLDER_SETTING: &str = "storage.dbPath";
 
 /// A server that runs already.
@@ -20,12 +20,12 @@ const DATA_FOLDER_SETTING: &str = "storage.dbPath";
 pub(super) struct RunningServer {
     host: String,
     port: u16,
-    /// The folder of its data, if it reports one: not to be trusted.
+    /// Data folder as reported by the server; untrusted.
     folder: Option<String>,
 }
 
 impl RunningServer {
-    /// As `HOST:PORT`.
+    /// `HOST:PORT`.
     pub(super) fn address(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -33,8 +33,8 @@ impl RunningServer {
         }
     }
 
-    /// What the agent on its host is started with. A folder with other characters than usual is left out: a server may report
-    /// anything, and the word passes through Ansible. The agent then looks at the command line of the process.
+    /// Value of `--watch` for the agent. Omits folders with unusual characters: a server may report anything, and Ansible processes
+    /// the value. The agent then reads the command line of the process.
     pub(super) fn watch_word(&self) -> String {
         match self.folder.as_deref().filter(|folder| is_plain(folder)) {
             Some(folder) => format!("{}={folder}", self.port),
@@ -43,27 +43,24 @@ impl RunningServer {
     }
 }
 
-/// Whether a folder is absolute, and without characters that mean something to Ansible or to a shell.
+/// Whether a folder is absolute and free of characters that Ansible or a shell interpret.
 fn is_plain(folder: &str) -> bool {
     let is_usual = |c: char| c.is_ascii_alphanumeric() || "/._+@:=-".contains(c);
     folder.starts_with('/') && folder.chars().all(is_usual)
 }
 
-/// The servers that hold the data of a deployment that runs, for those who look at their `hosts`.
+/// The data-bearing servers of a running deployment. Its `hosts` are the hosts to watch.
 ///
 /// # Errors
-/// They cannot be reached, or are behind routers, which are not they.
+/// The servers cannot be reached, or are behind routers that hide them.
 pub(super) fn running_servers(
     plan: &Plan,
     remote: &Remote,
     hosts: &[String],
     context: Context<'_>,
 ) -> Result<Vec<RunningServer>, Error> {
-    let paths = ServerPaths {
-        environment: context.environment,
-        embedded: None,
-        folder: Path::new(""),
-    };
+    let paths =
+        ServerPaths { environment: context.environment, embedded: None, folder: Path::new("") };
     let mut server = ServerUnderTest::running(plan, remote.clone(), &paths)?;
     server.set_cancel_check(context.cancel.patience());
     let is_mongos = server.control()?.hello().is_mongos;
@@ -71,9 +68,9 @@ pub(super) fn running_servers(
         return Ok(Vec::new());
     }
     if is_mongos {
-        let text = "`fleet.servers` names hosts, and the connection string leads to a `mongos`, which does not say where the data is";
+        let text = "`fleet.servers` names hosts, but the connection string leads to a `mongos`, which does not report where the data is";
         return Err(Error::new(Kind::BadInput, text).with_hint(
-            "leave `fleet.servers` out, and name exporters of the shards in `observe.exporters`",
+            "remove `fleet.servers`, and add exporters of the shards to `observe.exporters`",
         ));
     }
     let found = server.hosts()?.into_iter().filter_map(|host| match &host {
@@ -82,20 +79,20 @@ pub(super) fn running_servers(
             port: *port,
             folder: data_folder(&server, host.clone()),
         }),
-        // It is on each client, and on no host that has a name.
+        // A socket is on each client, not on a named host.
         Host::Unix(_) => None,
     });
     Ok(found.collect())
 }
 
-/// The folder of a server's data; `None` if it does not report one, or cannot be asked now.
+/// A server's data folder; `None` if it does not report one or cannot be asked.
 fn data_folder(server: &ServerUnderTest, host: Host) -> Option<String> {
     let mut control = server.connector_to(host).ok()?.control().ok()?;
     let facts = server_facts(&mut control).ok()?;
     facts.settings.get(DATA_FOLDER_SETTING).cloned()
 }
 
-/// Where something is reached: all its names and addresses.
+/// All names and addresses of a host.
 #[derive(Clone, Debug, Default)]
 struct Place {
     names: BTreeSet<String>,
@@ -122,7 +119,7 @@ impl Place {
     }
 }
 
-/// The servers of each of these hosts, and those that are on none of them.
+/// The servers on each of these hosts, and those on no host.
 ///
 /// # Errors
 /// A host without a server.
@@ -132,21 +129,16 @@ pub(super) fn on_hosts(
     servers: Vec<RunningServer>,
 ) -> Result<(Vec<Vec<RunningServer>>, Vec<RunningServer>), Error> {
     let named: Vec<String> = servers.iter().map(RunningServer::address).collect();
-    let places: Vec<Place> = hosts
-        .iter()
-        .map(|host| Place::of(inventory.names(host)))
-        .collect();
+    let places: Vec<Place> = hosts.iter().map(|host| Place::of(inventory.names(host))).collect();
     let mut all: Vec<Vec<RunningServer>> = hosts.iter().map(|_| Vec::new()).collect();
     let mut left = Vec::new();
     for server in servers {
         let is_called = |host: &String| {
             let names = [host.as_str(), inventory.address(host)];
-            names
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(&server.host))
+            names.iter().any(|name| name.eq_ignore_ascii_case(&server.host))
         };
         let place = Place::of([server.host.as_str()]);
-        // Several hosts may have one address, such as that of a tunnel.
+        // Several hosts may share an address, such as a tunnel's.
         let by_name = hosts.iter().position(is_called);
         let by_place = || places.iter().position(|own| place.is_that_of(own));
         match by_name.or_else(by_place) {
@@ -156,12 +148,12 @@ pub(super) fn on_hosts(
     }
     if let Some(host) = all.iter().position(Vec::is_empty) {
         let text = format!(
-            "`fleet.servers` names the host `{}`, and no server of the connection string is there: they are {}",
+            "`fleet.servers` names the host `{}`, but no server of the connection string is there: they are {}",
             hosts[host],
             named.join(", ")
         );
         return Err(Error::new(Kind::BadInput, text).with_hint(
-            "give the host the address of its server as `dyno_address` in the inventory, or leave it out",
+            "set the host's `dyno_address` in the inventory to its server's address, or remove the host",
         ));
     }
     Ok((all, left))
@@ -180,19 +172,15 @@ mod tests {
     }}, "servers": {"hosts": ["db1", "db2", "here", "tunnel1", "tunnel2"]}}"#;
 
     fn server(host: &str, port: u16) -> RunningServer {
-        RunningServer {
-            host: host.to_owned(),
-            port,
-            folder: None,
-        }
+        RunningServer { host: host.to_owned(), port, folder: None }
     }
 
-    /// The servers of each host, and those on none.
+    /// The servers on each host, and those on no host.
     fn found(
         hosts: &[&str],
         servers: &[(&str, u16)],
     ) -> Result<(Vec<Vec<String>>, Vec<String>), Error> {
-        let inventory = Inventory::parse(LIST).expect("it is one");
+        let inventory = Inventory::parse(LIST).expect("valid");
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let servers = servers.iter().map(|(host, port)| server(host, *port));
         let texts =
@@ -202,38 +190,27 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_on_the_host_that_has_its_name_or_its_address() {
-        let set = [
-            ("10.0.0.2", 1),
-            ("192.168.0.1", 2),
-            ("DB1", 3),
-            ("fd00::9", 4),
-        ];
-        let (of_hosts, left) = found(&["db1", "db2"], &set).expect("both have one");
-        assert_eq!(
-            of_hosts,
-            [vec!["192.168.0.1:2", "DB1:3"], vec!["10.0.0.2:1"]]
-        );
+    fn server_is_matched_to_a_host_by_name_or_address() {
+        let set = [("10.0.0.2", 1), ("192.168.0.1", 2), ("DB1", 3), ("fd00::9", 4)];
+        let (of_hosts, left) = found(&["db1", "db2"], &set).expect("both have a server");
+        assert_eq!(of_hosts, [vec!["192.168.0.1:2", "DB1:3"], vec!["10.0.0.2:1"]]);
         assert_eq!(left, ["[fd00::9]:4"]);
         let (of_hosts, _) = found(&["here"], &[("127.0.0.1", 1), ("::1", 2)]).expect("it has");
         assert_eq!(of_hosts, [["127.0.0.1:1", "[::1]:2"]]);
     }
 
     #[test]
-    fn a_host_without_a_server_is_named_with_the_servers() {
+    fn host_without_a_server_is_named_with_the_servers() {
         let error = found(&["db1", "db2"], &[("10.0.0.1", 27017)]).expect_err("nothing on db2");
         assert_eq!(error.kind, Kind::BadInput);
         let text = error.to_string();
-        assert!(
-            text.contains("`db2`") && text.contains("10.0.0.1:27017"),
-            "{text}"
-        );
-        // Two names of one machine: it would count twice.
+        assert!(text.contains("`db2`") && text.contains("10.0.0.1:27017"), "{text}");
+        // Two names of one machine, which would count twice.
         assert!(found(&["db1", "db1"], &[("10.0.0.1", 1)]).is_err());
     }
 
     #[test]
-    fn a_name_comes_before_an_address_that_several_hosts_have() {
+    fn name_takes_precedence_over_a_shared_address() {
         let hosts = ["tunnel1", "tunnel2"];
         let (of_hosts, left) = found(&hosts, &[("127.0.0.2", 2), ("localhost", 1)]).expect("both");
         assert_eq!(of_hosts, [["localhost:1"], ["127.0.0.2:2"]]);

@@ -1,4 +1,4 @@
-//! Whether the disks of a host have room for the data of all its servers, which may share a file system.
+//! Checks that a host's disks have room for the data of all its servers. Several servers may share a file system.
 
 use dyno_engine::run::collection::planned_bytes;
 use dyno_engine::{Error, Kind};
@@ -10,15 +10,15 @@ use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What is set aside for the journal of a `mongod`: the file that it writes, and two that it allocates ahead. Source: `du` of the
-/// journal of 6.0.5 after its start, 301 MiB.
+/// Space reserved for a `mongod` journal: the current file and two preallocated ones. Source: `du` of the journal of 6.0.5 after
+/// its start, 301 MiB.
 const JOURNAL_BYTES: u64 = 3 * (100 << 20);
 
-/// Refuses servers whose data does not fit where their folders are. In a folder that holds something the data may be already.
-/// `are_running` are those that have their journals.
+/// Refuses servers whose data does not fit into their data folders. With `are_running`, journals exist already; otherwise a folder
+/// that is not empty is skipped, because it may already hold the data.
 ///
 /// # Errors
-/// The folder that has no room, and what is needed there.
+/// Names the folder without room, and the space that it needs.
 pub(super) fn check(plan: &Plan, folders: &[PathBuf], are_running: bool) -> Result<(), Error> {
     let data = data_bytes(plan);
     let each = match plan.server.kind {
@@ -37,7 +37,7 @@ pub(super) fn check(plan: &Plan, folders: &[PathBuf], are_running: bool) -> Resu
     }
 }
 
-/// Documents of one server with data; 0 if their size is not known. Shards have a part of them each.
+/// Planned data bytes of one server; 0 if the document size is unknown. Each shard has an equal part.
 fn data_bytes(plan: &Plan) -> u64 {
     let all = planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
     match plan.server.topology() {
@@ -50,8 +50,8 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).map_or(true, |mut all| all.next().is_none())
 }
 
-/// What the first file system lacks that has less room than all its folders need together. `space` tells the number of the file system
-/// of a folder, and what is free there.
+/// Describes the first file system with less free space than its folders need together. `space` returns a folder's file system
+/// number and free bytes.
 fn lacking(
     folders: &[&PathBuf],
     each: u64,
@@ -59,24 +59,20 @@ fn lacking(
 ) -> Option<String> {
     let mut of_disks: BTreeMap<u64, (u64, &Path, u64)> = BTreeMap::new();
     for folder in folders {
-        // Where nothing is known nothing is refused.
+        // Unknown space refuses nothing.
         let Some((disk, free)) = space(folder) else {
             continue;
         };
-        of_disks
-            .entry(disk)
-            .or_insert((free, folder.as_path(), 0))
-            .2 += 1;
+        of_disks.entry(disk).or_insert((free, folder.as_path(), 0)).2 += 1;
     }
-    let mut disks = of_disks.into_values();
     let (free, folder, servers) =
-        disks.find(|(free, _, servers)| each.saturating_mul(*servers) > *free)?;
+        of_disks.into_values().find(|(free, _, servers)| each.saturating_mul(*servers) > *free)?;
     let whom = match servers {
         1 => "its server needs".to_owned(),
         several => format!("{several} servers with data there need"),
     };
     Some(format!(
-        "the file system of `{}` has {} of free disk, and {whom} {}",
+        "the file system of `{}` has {} free, but {whom} {}",
         folder.display(),
         Quantity::bytes(free),
         Quantity::bytes(each.saturating_mul(servers))
@@ -87,13 +83,10 @@ fn lacking(
 mod tests {
     use super::*;
 
-    /// `/a` and what is below is one file system with 100 bytes, `/b` another with 1000.
+    /// `/a` and its subfolders are one file system with 100 free bytes, `/b` is another with 1000.
     fn space(folder: &Path) -> Option<(u64, u64)> {
         let disks = [("/a", (1, 100)), ("/b", (2, 1000))];
-        let mut disks = disks.into_iter();
-        disks
-            .find(|(root, _)| folder.starts_with(root))
-            .map(|(_, space)| space)
+        disks.into_iter().find(|(root, _)| folder.starts_with(root)).map(|(_, space)| space)
     }
 
     fn lack(folders: &[&str], each: u64) -> Option<String> {
@@ -112,28 +105,24 @@ mod tests {
         }
         let one = lack(&["/b/0", "/a/1"], 101).expect("101 of 100 bytes");
         assert!(one.contains("`/a/1`") && one.contains("101 B"), "{one}");
-        assert_eq!(
-            lack(&["/elsewhere"], 1 << 40),
-            None,
-            "nothing is known of it"
-        );
+        assert_eq!(lack(&["/elsewhere"], 1 << 40), None, "the file system is unknown");
     }
 
     #[test]
-    fn space_is_needed_for_new_journals_and_for_data_that_may_grow() {
-        let folder = tempfile::tempdir().expect("there is room");
+    fn required_space_includes_new_journals_and_growing_data() {
+        let folder = tempfile::tempdir().expect("can write");
         let own = folder.path().join("data");
-        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        let mut plan = dyno_plan::builtin::find("a").expect("built in");
         plan.data.records = 1;
         let fits = |plan: &Plan, are_running| check(plan, std::slice::from_ref(&own), are_running);
         assert!(fits(&plan, false).is_ok());
         plan.data.records = u64::MAX;
-        let error = fits(&plan, false).expect_err("no disk is so large");
+        let error = fits(&plan, false).expect_err("larger than any disk");
         assert_eq!(error.kind, Kind::Environment);
         assert!(fits(&plan, true).is_err());
-        std::fs::create_dir(&own).expect("there is room");
+        std::fs::create_dir(&own).expect("can write");
         assert!(fits(&plan, false).is_err());
-        std::fs::write(own.join("WiredTiger"), "").expect("there is room");
-        assert!(fits(&plan, false).is_ok(), "it may be there already");
+        std::fs::write(own.join("WiredTiger"), "").expect("can write");
+        assert!(fits(&plan, false).is_ok(), "the data may be there already");
     }
 }

@@ -1,5 +1,5 @@
-//! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
-//! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
+//! `dyno agent --serve`: starts the plan's servers on this host, keeps them for the run, and removes them, even if the controller
+//! has gone. With `--watch`, the agent only reads the host of servers that are already running.
 
 use super::settings::HostSettings;
 use super::watch::HostWatch;
@@ -23,12 +23,12 @@ use dyno_plan::task::Remote;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often it is looked whether servers and controller are there.
+/// Interval of the checks that servers and controller are alive.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Longest time until a server of somebody else listens.
+/// Longest wait until a watched server listens.
 const LISTENING_WITHIN: Duration = Duration::from_secs(10);
 
-/// Serves until the controller has no more work, and takes everything away.
+/// Serves until the controller has no more work, then removes everything.
 pub(super) fn serve(
     agent: Agent,
     options: &WorkerOptions,
@@ -58,17 +58,17 @@ struct ServerHost<'a> {
     options: &'a WorkerOptions,
     secrets: &'a Secrets,
     context: Context<'a>,
-    /// Go back to what they were when this value goes.
+    /// Restores the host's settings when dropped.
     settings: HostSettings<'a>,
     deployment: Option<DeploymentUnderTest>,
-    /// Packets of a network card go to other CPUs as long as the servers run.
+    /// Steers packets of a network card to other CPUs while the servers run.
     steering: Option<Steering<'a>>,
     watch: Option<HostWatch>,
-    /// What it cannot read.
+    /// Sources that the last attempt could not read.
     unread: Vec<String>,
 }
 
-/// A connection string for other hosts, which have files of their own.
+/// The connection string without file paths: other hosts have their own files.
 fn without_files(uri: &str) -> Result<String, Error> {
     let target = Remote::parse(uri)?.target;
     Ok(target.with_files(None, None).to_string())
@@ -101,12 +101,12 @@ impl ServerHost<'_> {
             self.watch = HostWatch::start(&plan, subject, self.agent.readings());
             started
         };
-        let summary = serde_json::to_value(started).expect("texts are plain data");
+        let summary = serde_json::to_value(started).expect("serializable");
         self.agent.done(work.number, step, summary)?;
         Ok(())
     }
 
-    /// What became of what was set on this host.
+    /// Reads back the settings that were changed on this host.
     fn look_at_settings(&self) -> StartedServers {
         let (packet_steering, caveat) = self.steering.as_ref().map(Steering::look).unzip();
         StartedServers {
@@ -116,12 +116,15 @@ impl ServerHost<'_> {
         }
     }
 
-    /// Makes the member of this host one of a set with those of the others.
+    /// Joins this host's member to the replica set of all hosts.
     fn join(&mut self, work: &Work, plan: &Plan) -> Result<StartedServers, Error> {
         self.agent.doing("joining the replica set")?;
         self.options.permits.check_members(&work.servers)?;
         let Some(deployment) = &mut self.deployment else {
-            return Err(Error::new(Kind::Internal, "no member was started here"));
+            return Err(Error::new(
+                Kind::Internal,
+                "no replica set member was started on this host",
+            ));
         };
         deployment.join(&work.servers, self.context)?;
         let uris = deployment.started_uris().into_iter();
@@ -133,8 +136,8 @@ impl ServerHost<'_> {
         })
     }
 
-    /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read,
-    /// which is looked for again before the next run, and what the checks say with servers that may not have listened before.
+    /// Reads running servers, which may be restarted at any time. An unchanged watch continues from run to run. Returns unreadable
+    /// sources, which are retried before the next run, and the host checks, as servers may not have listened before.
     fn watch_servers(&mut self, plan: &Plan) -> StartedServers {
         let fits = self.watch.as_ref().is_some_and(|watch| watch.fits(plan));
         if fits && self.unread.is_empty() {
@@ -144,7 +147,7 @@ impl ServerHost<'_> {
         if !plan.observe.host {
             return StartedServers::default();
         }
-        // A server that did not listen in all that time before is not waited for again.
+        // Do not wait again for a server that did not listen within the limit.
         let within = match self.unread.is_empty() {
             true => LISTENING_WITHIN,
             false => Duration::ZERO,
@@ -154,7 +157,7 @@ impl ServerHost<'_> {
         let folders = subject.data_folders.clone();
         self.watch = HostWatch::start(plan, subject, self.agent.readings());
         self.unread.clone_from(&unread);
-        // Of servers of others nobody knows what they are to hold.
+        // The data size of a deployment from outside is unknown.
         let room = match plan.server.kind {
             ServerKind::Uri => Ok(()),
             _ => room::check(plan, &folders, true),
@@ -169,7 +172,7 @@ impl ServerHost<'_> {
         }
     }
 
-    /// The servers, and what there is to read of them.
+    /// Starts the servers, and returns what there is to read of them.
     fn start_servers(
         &mut self,
         work: &Work,
@@ -178,9 +181,7 @@ impl ServerHost<'_> {
         self.agent.doing("starting servers")?;
         plan.server.listen = work.servers.get(self.options.index as usize).cloned();
         let options = self.options;
-        options
-            .permits
-            .check_server(&plan.server, &options.folder)?;
+        options.permits.check_server(&plan.server, &options.folder)?;
         let state = settings::state_folder(&options.folder);
         self.steering = Steering::set(&plan, Some(&state), self.context.observer)?;
         let paths = ServerPaths {
@@ -192,7 +193,7 @@ impl ServerHost<'_> {
         let secrets = secrets.as_ref();
         let mut alone = plan.clone();
         if work.is_set {
-            // The member of this host has the machine for itself.
+            // This host's member does not share the machine with other members.
             alone.server.topology = None;
         }
         let placement = HostPlacement::of_servers_alone(&alone)?;
@@ -200,11 +201,10 @@ impl ServerHost<'_> {
         let context = self.context;
         let folders = expected::folders(&plan, &paths, work.is_set.then_some(index))?;
         room::check(&plan, &folders, false)?;
-        // Servers take the settings of the machine that they find when they start.
+        // Servers read some machine settings only at their start.
         let mut facts = expected::servers(&alone, &paths, place)?;
         let disks = planned_folders(&plan, &paths);
-        self.settings
-            .apply(&settings::subjects(Some(&facts), &disks))?;
+        self.settings.apply(&settings::subjects(Some(&facts), &disks))?;
         let deployment = match work.is_set {
             true => {
                 DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context)
@@ -242,7 +242,7 @@ impl ServerHost<'_> {
         Ok((started, subject))
     }
 
-    /// A server that has ended by itself ends the run.
+    /// Fails if a server has ended by itself.
     fn look(&mut self) -> Result<(), Error> {
         let deployment = self.deployment.as_mut();
         let Some((_, ended)) = deployment.and_then(DeploymentUnderTest::ended) else {
@@ -250,16 +250,13 @@ impl ServerHost<'_> {
         };
         let mut error = Error::new(
             Kind::Environment,
-            format!(
-                "the server `{}` ended by itself ({})",
-                ended.name, ended.status
-            ),
+            format!("the server `{}` ended by itself ({})", ended.name, ended.status),
         );
         error.log_tail = ended.log_tail;
         Err(error)
     }
 
-    /// The servers first: what reads the host may wait for Redis.
+    /// Stops the servers before the host reader, which may wait for Redis.
     fn stop(&mut self) -> Result<(), Error> {
         let deployment = self.deployment.take();
         let context = self.context;

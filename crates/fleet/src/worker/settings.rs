@@ -1,5 +1,6 @@
-//! Settings of the host of a server that `dyno doctor` advises against, changed for the time of a run. What was there before is in a
-//! journal in the folder of the run, which is not removed before it is empty: whoever ends a killed agent takes the changes back.
+//! Changes settings of a server host that `dyno doctor` advises against, for the time of the run. A journal in the run's folder
+//! holds the previous values, and the folder is kept until the journal is empty, so that the changes can be reverted after an agent
+//! was killed.
 
 use crate::options::WorkerOptions;
 use dyno_engine::Error;
@@ -9,43 +10,39 @@ use dyno_observe::doctor::{ServerFacts, Subject, examine, observe};
 use dyno_record::verdict::{CheckName, Level, Verdict};
 use std::path::{Path, PathBuf};
 
-/// Folder of the journal in that of the run.
+/// Folder of the journal, below the run's folder.
 const STATE: &str = "state";
-/// The journal itself.
+/// File name of the journal.
 const JOURNAL: &str = "doctor-undo.json";
 
-/// Where an agent keeps what it has changed of its host.
+/// Folder in which an agent records its changes to the host.
 pub(super) fn state_folder(folder: &Path) -> PathBuf {
     folder.join(STATE)
 }
 
-/// Whether changes have not been taken back.
+/// Whether changes are still to be reverted.
 pub(super) fn are_changed(folder: &Path) -> bool {
     state_folder(folder).join(JOURNAL).exists()
 }
 
-/// Changes of this host, which are taken back when this is dropped.
+/// Changes of this host's settings; reverted on drop.
 pub(super) struct HostSettings<'a> {
     options: &'a WorkerOptions,
     pub(super) context: Context<'a>,
-    /// What could not be changed, in words.
+    /// Settings that could not be changed, as texts.
     pub(super) not_applied: Vec<String>,
 }
 
 impl<'a> HostSettings<'a> {
-    /// Nothing is changed yet.
+    /// Starts without any change.
     pub(super) fn new(options: &'a WorkerOptions, context: Context<'a>) -> Self {
-        HostSettings {
-            options,
-            context,
-            not_applied: Vec::new(),
-        }
+        HostSettings { options, context, not_applied: Vec::new() }
     }
 
-    /// Makes the changes that the agent was started for, as its servers and their folders need them. What was changed before stays.
+    /// Applies the requested changes (`--apply`) for these servers and folders. Earlier changes stay.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses a change.
     pub(super) fn apply(&mut self, subjects: &[Subject]) -> Result<(), Error> {
         self.not_applied.clear();
         let wanted = &self.options.apply;
@@ -59,7 +56,7 @@ impl<'a> HostSettings<'a> {
             let is_new = |check: &CheckName| number == 0 || is_about_folder(*check);
             let own: Vec<CheckName> = wanted.iter().copied().filter(is_new).collect();
             journal.apply(&verdicts, &own, self.context.observer)?;
-            // Who asks for all of them asks for what can be changed.
+            // `--apply` of all checks covers only the changeable ones.
             let is_all = wanted.len() == CheckName::ALL.len();
             let is_left = |verdict: &&Verdict| {
                 own.contains(&verdict.check)
@@ -67,7 +64,7 @@ impl<'a> HostSettings<'a> {
                     && (!is_all || verdict.change.is_some())
             };
             for left in verdicts.iter().filter(is_left).filter_map(not_applied) {
-                // Folders of one disk have the same.
+                // Folders on one disk have the same settings.
                 if !self.not_applied.contains(&left) {
                     self.not_applied.push(left);
                 }
@@ -77,7 +74,7 @@ impl<'a> HostSettings<'a> {
     }
 }
 
-/// What is checked of servers that are alike, once for each of their folders.
+/// Subjects to check for servers that are alike: one for each of their folders.
 pub(super) fn subjects(server: Option<&ServerFacts>, folders: &[PathBuf]) -> Vec<Subject> {
     let subject = |folder: Option<&PathBuf>| Subject {
         data_dir: folder.cloned(),
@@ -90,11 +87,9 @@ pub(super) fn subjects(server: Option<&ServerFacts>, folders: &[PathBuf]) -> Vec
     }
 }
 
-/// What the checks say of this host now: of several folders the worst.
+/// Verdicts of the host checks; over several folders, the worst.
 pub(super) fn verdicts(subjects: &[Subject]) -> Vec<Verdict> {
-    let mut all = subjects
-        .iter()
-        .map(|subject| examine(&observe(Path::new("/"), subject)));
+    let mut all = subjects.iter().map(|subject| examine(&observe(Path::new("/"), subject)));
     let mut worst = all.next().unwrap_or_default();
     for verdicts in all {
         for (known, other) in worst.iter_mut().zip(verdicts) {
@@ -106,7 +101,7 @@ pub(super) fn verdicts(subjects: &[Subject]) -> Vec<Verdict> {
     worst
 }
 
-/// Checks whose result depends on the folder of the data.
+/// Whether the result of a check depends on the data folder.
 fn is_about_folder(check: CheckName) -> bool {
     matches!(
         check,
@@ -116,7 +111,7 @@ fn is_about_folder(check: CheckName) -> bool {
 
 impl Drop for HostSettings<'_> {
     fn drop(&mut self) {
-        // Another agent may have its folder here, and change nothing.
+        // Another agent may use this folder without changing settings.
         let is_own = self.options.is_of_server() || !self.options.apply.is_empty();
         if !is_own || !are_changed(&self.options.folder) {
             return;
@@ -130,7 +125,7 @@ impl Drop for HostSettings<'_> {
         }
         if are_changed(&self.options.folder) {
             self.context.warning(format!(
-                "settings of this host are not as before; `dyno doctor --revert --state-dir {}` tries again",
+                "settings of this host are not restored; run `dyno doctor --revert --state-dir {}` to try again",
                 state.display()
             ));
         }
@@ -150,10 +145,8 @@ mod tests {
         assert!(both.iter().all(|one| one.server.as_ref() == Some(&server)));
         let level = |subjects: &[Subject]| {
             let all = verdicts(subjects);
-            let mut own = all
-                .into_iter()
-                .filter(|one| one.check == CheckName::FreeDisk);
-            own.next().expect("there is one").level
+            let mut own = all.into_iter().filter(|one| one.check == CheckName::FreeDisk);
+            own.next().expect("present").level
         };
         let each = both.iter().map(|one| level(std::slice::from_ref(one)));
         assert_eq!(Some(level(&both)), each.max());

@@ -1,4 +1,4 @@
-//! A stage on one client host: the jobs, one for each server, on their way from ready to done.
+//! A stage on one client host: one job for each server, from ready to done.
 
 use super::watch::HostWatch;
 use crate::agent::{Agent, Start};
@@ -22,16 +22,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest wait for a word. The lease says much earlier whether the controller is there.
+/// Longest wait for a message. The lease detects much earlier that the controller has gone.
 pub(super) const FOREVER: Duration = Duration::from_secs(366 * 86_400);
-/// How often it is looked whether to go on.
+/// Interval of the checks for cancellation and messages.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How busy a host was in less time than this is not known from samples of each second.
+/// Shortest phase for which utilization is reported: usage is sampled once per second.
 const SHORTEST_S: f64 = 1.0;
-/// A local merger waits for all of its windows.
+/// Lag of the local merger: it waits for all windows.
 const NO_LAG: u64 = u64::MAX;
 
-/// Of the windows of all servers of this agent, which count as agents here.
+/// Merges the windows of all servers of this agent; each server counts as an agent here.
 pub(super) fn merger(links: usize) -> Merger {
     Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
@@ -41,15 +41,15 @@ pub(super) fn merger(links: usize) -> Merger {
     })
 }
 
-/// From the thread of a job.
+/// Message from a job's thread.
 pub(super) enum Report {
-    /// All connections are made; it waits for the start.
+    /// All connections are made, and the job waits for the start.
     Ready(SyncSender<Option<u64>>),
-    /// All of its workers are there.
+    /// All of its workers have started.
     Begun {
-        /// Start that its windows count from, on the clock.
+        /// Start that its windows count from, on the run's clock.
         planned_ns: u64,
-        /// When the last worker was there.
+        /// Start of the last worker.
         awake_ns: u64,
     },
     Window(Box<IntervalRecord>),
@@ -64,7 +64,7 @@ pub(super) struct Outlet {
 
 impl Outlet {
     pub(super) fn send(&self, report: Report) {
-        // Nobody listens any more once the stage is given up.
+        // An abandoned stage has no receiver.
         let _ = self.reports.send((self.link, report));
     }
 }
@@ -79,35 +79,35 @@ pub(super) fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
     })
 }
 
-/// A stage on its way.
+/// A running stage.
 pub(super) struct StepRun<'a> {
     pub(super) agent: &'a mut Agent,
-    /// What reads this host, if this agent does.
+    /// Reader of this host, if this agent has one.
     pub(super) watch: Option<&'a HostWatch>,
     pub(super) work: &'a Work,
     pub(super) step: Step,
     pub(super) clock: Clock,
     pub(super) stop: &'a AtomicBool,
     pub(super) threads: u64,
-    /// Number and address of the server of each job.
+    /// Server number and address of each job.
     pub(super) servers: Vec<(u32, String)>,
-    /// Where the clients go, if the plan says it.
+    /// Planned placement of the clients, if the plan has one.
     pub(super) placed: Option<&'a ClientsAlone>,
-    /// Where they were when they had begun, and each difference.
+    /// Placement after the clients started, and its deviations from the plan.
     pub(super) achieved: Option<(PlacementRecord, Vec<String>)>,
     pub(super) phases: Vec<PhaseAccumulator>,
-    /// Windows of several servers become one.
+    /// Merges the windows of several servers.
     pub(super) merger: Merger,
     pub(super) sampler: UsageSampler,
-    /// Absent if the machine allows no more threads: then the load is measured all the same.
+    /// Absent if the system allows no more threads; the load is measured all the same.
     pub(super) standstill: Option<StandstillWatch>,
-    /// The common instant, and the same on the clock.
+    /// The common instant, and the same instant on the run's clock.
     pub(super) start: Option<(Start, u64)>,
-    /// Planned and real start of each job that has begun.
+    /// Planned and actual start of each job that has begun.
     pub(super) begun: Vec<(u64, u64)>,
-    /// What this process had used at the last window of the first server.
+    /// Usage of this process at the last window of the first server.
     pub(super) usage: ProcessUsage,
-    /// User and system time of the threads of the other servers since then, in nanoseconds.
+    /// User and system time of the other servers' threads since then, in nanoseconds.
     pub(super) of_threads: (u64, u64),
 }
 
@@ -129,7 +129,7 @@ impl StepRun<'_> {
                 return Ok(false);
             }
             match inbox.recv_timeout(LOOK_EVERY) {
-                // One that is ready after another has failed must not wait for a start that never comes.
+                // A job that is ready after another has failed must not wait for a start that never comes.
                 Ok((_, Report::Ready(answer))) if fault.is_some() => drop(answer),
                 Ok((_, Report::Ready(answer))) => {
                     waiting.push(answer);
@@ -137,13 +137,7 @@ impl StepRun<'_> {
                         return Ok(false);
                     }
                 }
-                Ok((
-                    _,
-                    Report::Begun {
-                        planned_ns,
-                        awake_ns,
-                    },
-                )) => {
+                Ok((_, Report::Begun { planned_ns, awake_ns })) => {
                     self.begun.push((planned_ns, awake_ns));
                     if self.begun.len() as u32 == links {
                         self.report_begin()?;
@@ -153,7 +147,7 @@ impl StepRun<'_> {
                 Ok((link, Report::Ended(result))) => {
                     going -= 1;
                     self.merger.ended(link);
-                    // The others need not wait for its windows.
+                    // The controller need not wait for more windows of this server.
                     if let (Some((server, _)), Ok(())) = (self.servers.get(link as usize), &result)
                     {
                         self.agent.server_done(self.work.number, *server)?;
@@ -162,7 +156,7 @@ impl StepRun<'_> {
                     if let Err(error) = result {
                         self.stop.store(true, Ordering::Relaxed);
                         fault.get_or_insert((link, error));
-                        // Those that still wait for the start would wait for ever.
+                        // Jobs that still wait for the start would wait forever.
                         waiting.clear();
                     }
                 }
@@ -180,12 +174,12 @@ impl StepRun<'_> {
         if let Some(watch) = &self.watch {
             watch.read_now();
         }
-        let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
+        let summary = serde_json::to_value(self.summary()).expect("serializable");
         self.agent.done(self.work.number, self.step, summary)?;
         Ok(true)
     }
 
-    /// Waits for the common instant and gives it to all; `false` if the work is not wanted any more.
+    /// Waits for the common instant and passes it to all jobs; `false` if the work was cancelled.
     fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Error> {
         let agent = &self.agent;
         let Some(start) = agent.wait_start(self.work.number, self.step, FOREVER)? else {
@@ -194,7 +188,7 @@ impl StepRun<'_> {
         let ahead_ns = (start.local_ns - monotonic_ns()).max(0) as u64;
         let start_ns = self.clock.now_ns() + ahead_ns;
         self.start = Some((start, start_ns));
-        // What it took to connect is no load.
+        // CPU time of connecting does not count as load.
         (self.usage, self.of_threads) = (usage(), (0, 0));
         self.sample();
         for answer in waiting.drain(..) {
@@ -203,7 +197,7 @@ impl StepRun<'_> {
         Ok(true)
     }
 
-    /// The agent has begun once all of its jobs have.
+    /// Reports the beginning once all jobs have begun.
     fn report_begin(&mut self) -> Result<(), Error> {
         let Some((start, start_ns)) = &self.start else {
             return Ok(());
@@ -214,14 +208,14 @@ impl StepRun<'_> {
         let began_ns = start.local_ns + after_ns(awake_ns);
         let windows_from_ns = after_ns(planned_ns);
         self.agent.begun(start, began_ns, windows_from_ns)?;
-        // Now all workers are there. Those that load may end at once, and have the same places.
+        // All workers exist now. Workers of the load phase may end at once, and have the same placement.
         if self.step == Step::Run {
             self.achieved = self.placed.and_then(ClientsAlone::verify);
         }
         Ok(())
     }
 
-    /// Sends a window, which counts from the common instant. The own record is of all servers together.
+    /// Sends a window, counted from the common instant. The agent's own record covers all servers together.
     fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Error> {
         let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
         window.start_ns = window.start_ns.saturating_sub(start_ns);
@@ -233,8 +227,8 @@ impl StepRun<'_> {
         self.merge()
     }
 
-    /// A window has the time of the threads that load its server. What the process used besides counts with the first server, as
-    /// long as that is loaded.
+    /// Gives a window the CPU time of the threads that load its server. The first server's window also gets the rest of the
+    /// process, as long as that server is loaded.
     fn share_usage(&mut self, link: u32, counts: &mut WindowCounts) {
         let (user_ns, system_ns) = &mut self.of_threads;
         if link > 0 {
@@ -267,22 +261,18 @@ impl StepRun<'_> {
         Ok(())
     }
 
-    /// Time of samples is that of windows.
+    /// Samples usage on the time axis of the windows.
     fn sample(&mut self) {
         let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
         let at_ns = self.clock.now_ns().saturating_sub(start_ns);
         self.sampler.sample(at_ns as f64 / 1e9);
     }
 
-    /// Time in which no thread of this process ran, from the common instant on.
+    /// Seconds in which no thread of this process ran, from the common instant on.
     fn stopped_s(&mut self) -> f64 {
         let events = self.standstill.take().map(StandstillWatch::end);
-        let start_s = self
-            .start
-            .as_ref()
-            .map_or(0.0, |(_, start_ns)| *start_ns as f64 / 1e9);
-        let events = events.into_iter().flatten();
-        let lengths = events.filter_map(|event| match event.event {
+        let start_s = self.start.as_ref().map_or(0.0, |(_, start_ns)| *start_ns as f64 / 1e9);
+        let lengths = events.into_iter().flatten().filter_map(|event| match event.event {
             Event::ClientStopped { length_s } => {
                 Some((event.at_s + length_s - event.at_s.max(start_s)).max(0.0))
             }
@@ -294,11 +284,8 @@ impl StepRun<'_> {
     fn summary(&mut self) -> StepSummary {
         self.sample();
         let stopped_s = self.stopped_s();
-        let phases: Vec<PhaseRecord> = self
-            .phases
-            .iter()
-            .map(PhaseAccumulator::to_record)
-            .collect();
+        let phases: Vec<PhaseRecord> =
+            self.phases.iter().map(PhaseAccumulator::to_record).collect();
         let is_long = |phase: &&PhaseRecord| phase.duration_s >= SHORTEST_S;
         let used = |phase: &PhaseRecord| {
             let end_s = phase.start_s + phase.duration_s;

@@ -1,4 +1,4 @@
-//! Reads the machine of an agent while it works, and sends what it read to the controller.
+//! Reads an agent's host in the background, and sends the readings to the controller.
 
 use crate::agent::Readings;
 use crate::clock::monotonic_ns;
@@ -9,19 +9,19 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel, sync_channe
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long somebody waits for a reading: for the last one of a stage, or at the end for one that is under way.
+/// Longest wait for a reading: the last one of a stage, or one in progress at the end.
 const READING_LIMIT: Duration = Duration::from_secs(1);
 
-/// A thread that reads this machine until this value is dropped.
+/// A thread that reads this host until the value is dropped.
 pub(super) struct HostWatch {
     interval: Duration,
-    /// Asks for a reading now, and says where to tell that it is on its way; closed, it ends the thread.
+    /// Requests a reading now, with the channel to answer on; closing it ends the thread.
     ask: Option<Sender<SyncSender<()>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl HostWatch {
-    /// As the plan wants it: nothing if it wants no metrics of hosts, or if the system has no thread left.
+    /// Starts reading as the plan says; `None` if it wants no host metrics, or if the thread cannot be started.
     pub(super) fn start(plan: &Plan, subject: HostSubject, readings: Readings) -> Option<Self> {
         if !plan.observe.host {
             return None;
@@ -31,15 +31,11 @@ impl HostWatch {
         let source = Host::new(Path::new("/"), subject);
         let thread = std::thread::Builder::new().name("observer".to_owned());
         let thread = thread.spawn(move || {
-            let mut reader = Reader {
-                source: Box::new(source),
-                readings,
-                start: Instant::now(),
-            };
+            let mut reader = Reader { source: Box::new(source), readings, start: Instant::now() };
             let mut beat = 0;
             reader.read();
             loop {
-                // After a reading that took long, or that Redis did not take at once, the beat goes on as it was.
+                // After a slow reading, or one that Redis took late, keep the original beat.
                 let passed = reader.start.elapsed().as_nanos() / interval.as_nanos();
                 let passed = u32::try_from(passed).unwrap_or(u32::MAX);
                 let next = reader.start + interval * (passed.max(beat) + 1);
@@ -52,38 +48,31 @@ impl HostWatch {
                     }
                     Ok(answer) => {
                         reader.read();
-                        // Nobody waits any more for what took too long.
+                        // The requester gives up when a reading takes too long.
                         let _ = answer.try_send(());
                     }
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });
-        Some(HostWatch {
-            interval,
-            ask: Some(ask),
-            thread: Some(thread.ok()?),
-        })
+        Some(HostWatch { interval, ask: Some(ask), thread: Some(thread.ok()?) })
     }
 
-    /// Reads now, besides the beat: the last reading of a stage is about its end.
+    /// Takes a reading outside the beat, such as the last one of a stage.
     pub(super) fn read_now(&self) {
         let (answer, answered) = sync_channel(1);
-        let is_asked = self
-            .ask
-            .as_ref()
-            .is_some_and(|ask| ask.send(answer).is_ok());
+        let is_asked = self.ask.as_ref().is_some_and(|ask| ask.send(answer).is_ok());
         if is_asked {
             let _ = answered.recv_timeout(READING_LIMIT);
         }
     }
 
-    /// Ends it without a wait: nobody is there whom a late reading could disturb.
+    /// Ends the thread without waiting, where a late reading disturbs nothing.
     pub(super) fn abandon(mut self) {
         self.thread = None;
     }
 
-    /// Whether it does what the plan wants.
+    /// Whether it reads as the plan wants.
     pub(super) fn fits(&self, plan: &Plan) -> bool {
         plan.observe.host && plan.observe.interval.0 == self.interval
     }
@@ -94,7 +83,7 @@ impl Drop for HostWatch {
         self.ask = None;
         let deadline = Instant::now() + READING_LIMIT;
         if let Some(thread) = self.thread.take() {
-            // One that hangs is left behind.
+            // Leave a hanging thread behind.
             while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -117,8 +106,8 @@ impl Reader {
         let lasted_s = self.start.elapsed().as_secs_f64();
         let reading = self.source.read(lasted_s);
         let (values, account) = ReadingStatus::split(reading, thread_cpu_s(), lasted_s);
-        let account = serde_json::to_value(account).expect("figures and texts are plain data");
-        // The next one goes again; the controller counts those that it lacks.
+        let account = serde_json::to_value(account).expect("serializable");
+        // The next reading is sent again; the controller counts the missing ones.
         let _ = self.readings.send(read_ns, &values, account);
     }
 }

@@ -1,4 +1,4 @@
-//! Servers of somebody else on this machine: the process of each, and the folder of its data.
+//! Watched servers on this machine, which the agent did not start: process and data folder of each.
 
 use super::settings;
 use crate::options::WatchedServer;
@@ -13,22 +13,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether somebody listens.
+/// Interval of the checks whether a server listens.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// The program that is asked about its command line, and where it keeps data if nobody said another place.
+/// Program with a known command line, and with a default data folder.
 const MONGOD: &str = "mongod";
 const DEFAULT_FOLDER: &str = "/data/db";
 
-/// What is read of this machine and its servers, and in words what is not. A server that does not listen yet is waited for.
+/// Returns what to read of this machine and its servers, and texts for what cannot be read. Waits for servers that do not listen
+/// yet.
 pub(super) fn subject(
     root: &Path,
     watched: &[WatchedServer],
     within: Duration,
 ) -> (HostSubject, Vec<String>) {
-    let mut subject = HostSubject {
-        of_server: true,
-        ..HostSubject::default()
-    };
+    let mut subject = HostSubject { of_server: true, ..HostSubject::default() };
     let mut unread = Vec::new();
     let mut say = |what: &str, health: &Health| {
         unread.push(format!("{what}: {}", health.reason().unwrap_or_default()));
@@ -40,20 +38,20 @@ pub(super) fn subject(
         match data_folder(root, server, process.as_ref().ok().copied()) {
             Ok(folder) => subject.data_folders.push(folder),
             Err(health) => {
-                say("its disk is not known", &health);
+                say("unknown disk", &health);
                 subject.unknown_folder = Some(health);
             }
         }
         match process {
             Ok(process) => subject.processes.push((name.clone(), process)),
             Err(health) => {
-                say("the server's process is not read", &health);
+                say("cannot read the server process", &health);
                 subject.unknown_process = Some(health);
             }
         }
         subject.ports.push((name, server.port));
     }
-    // Figures of some would pass for those of all.
+    // Totals of some servers would pass for totals of all.
     if subject.unknown_process.is_some() {
         subject.processes.clear();
     }
@@ -63,23 +61,19 @@ pub(super) fn subject(
     (subject, unread)
 }
 
-/// What is checked of this machine for its servers: they are asked what they are.
+/// Subjects to check on this machine; asks the servers for their version.
 pub(super) fn subjects(root: &Path, watched: &[WatchedServer]) -> Vec<Subject> {
     let mut asked = watched.iter().map(|server| of_port(server.port, root));
     let facts = asked.next().map(|first| {
         let instances = watched.len() as u64;
-        // Servers of two versions want different things.
+        // Different versions need different settings.
         let are_alike = asked.all(|other| other.version == first.version);
-        ServerFacts {
-            version: first.version.clone().filter(|_| are_alike),
-            instances,
-            ..first
-        }
+        ServerFacts { version: first.version.clone().filter(|_| are_alike), instances, ..first }
     });
     settings::subjects(facts.as_ref(), &folders(root, watched))
 }
 
-/// Folders of the servers' data, as far as they are known now.
+/// Data folders of the servers that are known now.
 pub(super) fn folders(root: &Path, watched: &[WatchedServer]) -> Vec<PathBuf> {
     let folder = |server: &WatchedServer| {
         let process = network::listener_pid(root, server.port).ok();
@@ -88,13 +82,13 @@ pub(super) fn folders(root: &Path, watched: &[WatchedServer]) -> Vec<PathBuf> {
     watched.iter().filter_map(folder).collect()
 }
 
-/// The storage of all these folders; none where one of them is not known.
+/// The storage of all these folders; empty if one is unknown.
 pub(super) fn storage(folders: &[PathBuf]) -> Vec<StorageRecord> {
     let all: Option<Vec<StorageRecord>> = folders.iter().map(|one| storage_of(one)).collect();
     all.unwrap_or_default()
 }
 
-/// The process that listens on a port. It may be about to start.
+/// The process that listens on a port, which may be about to start.
 fn listener(root: &Path, port: u16, until: Instant) -> Reading<u32> {
     while network::listening(root, port).is_err() && Instant::now() < until {
         std::thread::sleep(LOOK_EVERY);
@@ -110,7 +104,7 @@ fn listener(root: &Path, port: u16, until: Instant) -> Reading<u32> {
     })
 }
 
-/// Somebody asked for it, so that it is a fault where it is not.
+/// Reading was requested, so `Unsupported` becomes a fault.
 fn degraded(health: Health) -> Health {
     match health {
         Health::Unsupported { reason } => Health::Degraded { reason },
@@ -118,16 +112,13 @@ fn degraded(health: Health) -> Health {
     }
 }
 
-/// The folder of a server's data: the one that was named, or else that of its command line.
+/// A server's data folder: the configured one, otherwise the one from its command line.
 fn data_folder(root: &Path, server: &WatchedServer, process: Option<u32>) -> Reading<PathBuf> {
     let unknown = |reason: String| Health::Degraded { reason };
     let process = process.map(|process| root.join(format!("proc/{process}")));
     let own = || process.as_deref().and_then(of_command_line);
     let named = server.folder.clone().or_else(own).ok_or_else(|| {
-        unknown(format!(
-            "nobody names the data folder of the server on port {}",
-            server.port
-        ))
+        unknown(format!("unknown data folder of the server on port {}", server.port))
     })?;
     let Some(process) = process else {
         return Ok(named);
@@ -144,7 +135,7 @@ fn data_folder(root: &Path, server: &WatchedServer, process: Option<u32>) -> Rea
     let seen_by_it = identity(&process.join("root").join(below));
     if seen_by_it.is_some() && seen_by_it != identity(&folder) {
         return Err(unknown(format!(
-            "`{}` is a folder of the container that the server on port {} runs in",
+            "`{}` is a folder inside the container of the server on port {}",
             folder.display(),
             server.port
         )));
@@ -152,7 +143,7 @@ fn data_folder(root: &Path, server: &WatchedServer, process: Option<u32>) -> Rea
     Ok(folder)
 }
 
-/// The folder that a `mongod` was told on its command line, or would take without a word.
+/// The `dbPath` from a `mongod` command line, or the default.
 fn of_command_line(process: &Path) -> Option<PathBuf> {
     let name = fs::read_to_string(process.join("comm")).ok()?;
     if name.trim_end() != MONGOD {
@@ -170,7 +161,7 @@ fn of_command_line(process: &Path) -> Option<PathBuf> {
     });
     match reported {
         Some(Some(folder)) => Some(folder.into()),
-        // It is the next word.
+        // The value is the next argument.
         Some(None) => words.next().map(Into::into),
         None if has_file => None,
         None => Some(DEFAULT_FOLDER.into()),
@@ -184,24 +175,21 @@ mod tests {
 
     const PROCESS: u32 = 7;
 
-    /// A machine with one process, whose working folder is `work`, and whose root is that of the machine.
+    /// A machine with one process, with working folder `work` and the machine's root.
     fn machine(name: &str, line: &[&str]) -> tempfile::TempDir {
-        let machine = tempfile::tempdir().expect("there is room");
+        let machine = tempfile::tempdir().expect("can write");
         let process = machine.path().join(format!("proc/{PROCESS}"));
-        fs::create_dir_all(&process).expect("there is room");
-        fs::create_dir_all(machine.path().join("work/data")).expect("there is room");
-        fs::write(process.join("comm"), format!("{name}\n")).expect("there is room");
-        fs::write(process.join("cmdline"), line.join("\0")).expect("there is room");
-        symlink(machine.path().join("work"), process.join("cwd")).expect("there is room");
-        symlink("/", process.join("root")).expect("there is room");
+        fs::create_dir_all(&process).expect("can write");
+        fs::create_dir_all(machine.path().join("work/data")).expect("can write");
+        fs::write(process.join("comm"), format!("{name}\n")).expect("can write");
+        fs::write(process.join("cmdline"), line.join("\0")).expect("can write");
+        symlink(machine.path().join("work"), process.join("cwd")).expect("can write");
+        symlink("/", process.join("root")).expect("can write");
         machine
     }
 
     fn folder_of(machine: &Path, given: Option<&str>, process: Option<u32>) -> Reading<PathBuf> {
-        let server = WatchedServer {
-            port: 27017,
-            folder: given.map(Into::into),
-        };
+        let server = WatchedServer { port: 27017, folder: given.map(Into::into) };
         data_folder(machine, &server, process)
     }
 
@@ -221,16 +209,12 @@ mod tests {
         assert_eq!(
             of("mongod", &one_word, None),
             some("work/data"),
-            "below its working folder"
+            "relative to its working folder"
         );
         assert_eq!(of("mongod", &["mongod"], None), some(DEFAULT_FOLDER));
         let by_file = ["mongod", "--config", "/etc/mongod.conf"];
         assert_eq!(of("mongod", &by_file, None), None);
-        assert_eq!(
-            of("secantusd-rs", &reported, None),
-            None,
-            "it has other options"
-        );
+        assert_eq!(of("secantusd-rs", &reported, None), None, "the default folder");
         let hidden = folder_of(Path::new("/no-such"), Some("/var/db"), None);
         assert_eq!(hidden, Ok("/var/db".into()), "a process of another user");
     }
@@ -240,43 +224,41 @@ mod tests {
         let machine = machine("mongod", &["mongod"]);
         let container = machine.path().join("container");
         let own = container.join("data/db");
-        fs::create_dir_all(&own).expect("there is room");
+        fs::create_dir_all(&own).expect("can write");
         let root = machine.path().join(format!("proc/{PROCESS}/root"));
-        fs::remove_file(&root).expect("it is a link");
-        symlink(&container, &root).expect("there is room");
-        let found = folder_of(machine.path(), None, Some(PROCESS)).expect_err("it is in there");
+        fs::remove_file(&root).expect("a link");
+        symlink(&container, &root).expect("can write");
+        let found = folder_of(machine.path(), None, Some(PROCESS))
+            .expect_err("the folder is in a container");
         let reason = found.reason().unwrap_or_default();
         for part in ["`/data/db`", "container", "27017"] {
             assert!(reason.contains(part), "{reason}");
         }
     }
 
-    /// Ports that are open on a machine, by the numbers of their sockets.
+    /// Opens ports on a machine, each with its socket number.
     fn open_ports(machine: &Path, ports: &[(u16, u32)]) {
         let net = machine.join("proc/net");
-        fs::create_dir_all(&net).expect("there is room");
+        fs::create_dir_all(&net).expect("can write");
         let line = |(port, socket): &(u16, u32)| {
             format!("0: 00000000:{port:04X} 00000000:0000 0A 0:0 00:0 0 999 0 {socket}\n")
         };
         let lines: String = ports.iter().map(line).collect();
-        fs::write(net.join("tcp"), format!("head\n{lines}")).expect("there is room");
+        fs::write(net.join("tcp"), format!("head\n{lines}")).expect("can write");
     }
 
     #[test]
     fn one_unknown_server_is_reported_and_totals_are_withheld() {
         let watched = |ports: &[u16]| -> Vec<WatchedServer> {
-            let server = |port: &u16| WatchedServer {
-                port: *port,
-                folder: None,
-            };
+            let server = |port: &u16| WatchedServer { port: *port, folder: None };
             ports.iter().map(server).collect()
         };
         let machine = machine("mongod", &["mongod"]);
-        // Who holds socket 56 cannot be looked into.
+        // The holder of socket 56 is unknown.
         open_ports(machine.path(), &[(27017, 55), (27018, 56)]);
         let files = machine.path().join(format!("proc/{PROCESS}/fd"));
-        fs::create_dir_all(&files).expect("there is room");
-        symlink("socket:[55]", files.join("3")).expect("there is room");
+        fs::create_dir_all(&files).expect("can write");
+        symlink("socket:[55]", files.join("3")).expect("can write");
 
         let (known, unread) = subject(machine.path(), &watched(&[27017]), Duration::ZERO);
         assert_eq!(known.processes, [("server-0".to_owned(), PROCESS)]);
@@ -287,10 +269,7 @@ mod tests {
 
         let all = watched(&[27017, 27018, 27019]);
         let (in_part, unread) = subject(machine.path(), &all, Duration::ZERO);
-        assert_eq!(
-            (in_part.processes.len(), in_part.data_folders.len()),
-            (0, 0)
-        );
+        assert_eq!((in_part.processes.len(), in_part.data_folders.len()), (0, 0));
         assert_eq!(unread.len(), 4, "{unread:?}");
         assert!(unread[1].contains("as root"), "{unread:?}");
         assert!(unread[3].contains("27019"), "{unread:?}");

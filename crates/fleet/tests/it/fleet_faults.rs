@@ -1,4 +1,4 @@
-//! Whoever goes: the others say who it was and what it did last, and end within their bounds.
+//! Failures of agents, controller and Redis: the others name the lost one and its last action, and end within their limits.
 use crate::common::{
     LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, wait_for, window,
 };
@@ -19,7 +19,7 @@ fn shares_of(agents: u32) -> Vec<dyno_fleet::shares::Share> {
     shares(&plan, agents, 1).unwrap()
 }
 
-/// A process of its own, which can be killed: one of the tests below that are ignored.
+/// Runs one of the ignored tests below in a process that can be killed.
 fn child(redis: &RedisServer, role: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", role])
@@ -48,10 +48,7 @@ fn child_controller() {
 fn child_agent() {
     let mut agent = Agent::join(agent_options(endpoint_of_child(), 1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
-    let start = agent
-        .wait_start(work.number, Step::Run, SOON)
-        .unwrap()
-        .unwrap();
+    let start = agent.wait_start(work.number, Step::Run, SOON).unwrap().unwrap();
     agent.begun(&start, start.local_ns, 0).unwrap();
     for index in 0..3 {
         agent.window(work.number, 0, &window(1, index, 3)).unwrap();
@@ -60,7 +57,7 @@ fn child_agent() {
 }
 
 #[test]
-fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
+fn killed_agent_is_reported_lost_by_name() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -75,9 +72,7 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
         (agent, start)
     });
     controller.barrier(Step::Run, SOON).unwrap();
-    controller
-        .start(Step::Run, Duration::from_millis(200))
-        .unwrap();
+    controller.start(Step::Run, Duration::from_millis(200)).unwrap();
     let (mut agent, start) = waiting.join().unwrap();
     let start = start.expect("the stage begins");
     agent.begun(&start, start.local_ns, 0).unwrap();
@@ -91,19 +86,16 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
     let killed = Instant::now();
     let mut index = 0;
     let error = loop {
-        // The other one goes on.
+        // The other agent continues.
         agent.window(1, 0, &window(0, index, 1)).unwrap();
         index += 1;
         match controller.next(Duration::from_millis(100)).unwrap() {
             Some(Event::Gone { agent: 1, error }) => break error,
-            Some(Event::Gone { .. }) => panic!("the other one is there"),
+            Some(Event::Gone { .. }) => panic!("the other agent is alive"),
             _ => assert!(killed.elapsed() < SOON),
         }
     };
-    let FleetError::Lost {
-        index, host, last, ..
-    } = &error
-    else {
+    let FleetError::Lost { index, host, last, .. } = &error else {
         panic!("{error}");
     };
     assert_eq!((*index, host.as_str()), (1, "host-1"));
@@ -111,11 +103,7 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
         assert!(last.contains(part), "{last}");
     }
     agent.check().unwrap();
-    assert_eq!(
-        controller.lagging(Duration::ZERO).len(),
-        1,
-        "the gone one is not lagging"
-    );
+    assert_eq!(controller.lagging(Duration::ZERO).len(), 1, "a lost agent is not lagging");
 }
 
 #[test]
@@ -126,7 +114,7 @@ fn agents_end_when_the_controller_is_killed() {
     let mut other = child(&redis, "fleet_faults::child_controller");
     let agents: Vec<Agent> = (0..2).map(|index| join(&redis, index).unwrap()).collect();
     for agent in &agents {
-        agent.next_work(SOON).unwrap().expect("there is work");
+        agent.next_work(SOON).unwrap().expect("some work");
     }
     other.kill().unwrap();
     other.wait().unwrap();
@@ -147,7 +135,7 @@ fn agents_end_when_the_controller_is_killed() {
 }
 
 #[test]
-fn agents_and_the_controller_end_when_redis_has_gone() {
+fn agents_and_controller_end_when_redis_has_gone() {
     let Some(mut redis) = RedisServer::start() else {
         return;
     };
@@ -171,18 +159,16 @@ fn agents_and_the_controller_end_when_redis_has_gone() {
     };
     assert!(matches!(error, FleetError::RedisGone { .. }), "{error}");
     assert!(!error.to_string().contains("password"), "{error}");
-    // Nobody is there to hear it, and nobody waits for long.
+    // Nothing receives the message, and leaving does not wait for long.
     let leaving = Instant::now();
     agent.leave();
     assert!(leaving.elapsed() < LEASE + Duration::from_secs(5));
 }
 
-/// The agents that were not there in time.
+/// Agents that did not join in time.
 fn late(error: FleetError, expected: Duration) -> Vec<String> {
     match error {
-        FleetError::Late {
-            within, waiting, ..
-        } => {
+        FleetError::Late { within, waiting, .. } => {
             assert_eq!(within, expected);
             waiting
         }
@@ -227,7 +213,7 @@ fn agent_late_at_the_barrier_is_named_with_its_last_step() {
 }
 
 #[test]
-fn an_agent_that_fails_ends_the_barrier_at_once() {
+fn failing_agent_ends_the_barrier_at_once() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -238,12 +224,7 @@ fn an_agent_that_fails_ends_the_barrier_at_once() {
     let _stays = agents.next();
     agents.next().unwrap().fail("`/data` is full");
     let error = controller.barrier(Step::Load, SOON).unwrap_err();
-    let FleetError::Failed {
-        index,
-        host,
-        reason,
-    } = &error
-    else {
+    let FleetError::Failed { index, host, reason } = &error else {
         panic!("{error}");
     };
     let found = (*index, host.as_str(), reason.as_str());
@@ -251,7 +232,7 @@ fn an_agent_that_fails_ends_the_barrier_at_once() {
 }
 
 #[test]
-fn abort_reaches_all_agents_and_leaves_nothing_behind() {
+fn abort_reaches_all_agents_and_leaves_nothing() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -269,10 +250,7 @@ fn abort_reaches_all_agents_and_leaves_nothing_behind() {
             })
         })
         .collect();
-    assert_eq!(
-        controller.abort("interrupted", SOON).unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(controller.abort("interrupted", SOON).unwrap(), Vec::<String>::new());
     for agent in leaving {
         let error = agent.join().unwrap();
         assert!(
@@ -284,7 +262,7 @@ fn abort_reaches_all_agents_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_controller_that_is_dropped_ends_the_agents() {
+fn dropped_controller_ends_its_agents() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -296,7 +274,7 @@ fn a_controller_that_is_dropped_ends_the_agents() {
 }
 
 #[test]
-fn a_cancelled_work_is_followed_by_another() {
+fn cancelled_work_can_be_followed_by_another() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -320,14 +298,11 @@ fn a_cancelled_work_is_followed_by_another() {
 }
 
 #[test]
-fn a_lease_that_redis_lost_is_taken_again() {
+fn controller_renews_a_lease_that_redis_lost() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
-    let options = ControllerOptions {
-        lease: LEASE * 3,
-        ..controller_options(redis.endpoint(), 1)
-    };
+    let options = ControllerOptions { lease: LEASE * 3, ..controller_options(redis.endpoint(), 1) };
     let mut controller = Controller::open(options).unwrap();
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
@@ -336,18 +311,14 @@ fn a_lease_that_redis_lost_is_taken_again() {
     for _ in 0..2 {
         redis::cmd("DEL").arg(&key).exec(&mut connection).unwrap();
         wait_for("the key", || redis.keys().contains(&key));
-        // Long enough for the agent to have seen that it was gone.
+        // Long enough for the agent to notice the lost key.
         let until = Instant::now() + LEASE;
         while Instant::now() < until {
             controller.next(Duration::from_millis(50)).unwrap();
         }
         agent.check().unwrap();
     }
-    redis::cmd("SET")
-        .arg(&key)
-        .arg("another")
-        .exec(&mut connection)
-        .unwrap();
+    redis::cmd("SET").arg(&key).arg("another").exec(&mut connection).unwrap();
     let mut lost = Ok(None);
     wait_for("the loss", || {
         lost = controller.next(Duration::from_millis(50));

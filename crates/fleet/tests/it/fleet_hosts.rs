@@ -1,4 +1,4 @@
-//! Hosts made of namespaces, with an sshd each: real SSH and real Ansible, from nothing to nothing. Needs root.
+//! Hosts made of namespaces, with an sshd each: real SSH and real Ansible, from setup to removal. Needs root.
 use dyno_testkit::{Skip, embedded_program, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-/// Hosts that go away with this value.
+/// Hosts that are removed on drop.
 struct Hosts(PathBuf);
 
 impl Hosts {
@@ -25,35 +25,25 @@ impl Hosts {
 
     fn ssh(&self, host: &str, command: &str) -> Output {
         let mut ssh = Command::new("ssh");
-        ssh.arg("-F")
-            .arg(self.0.join("ssh_config"))
-            .args([host, command]);
+        ssh.arg("-F").arg(self.0.join("ssh_config")).args([host, command]);
         ssh.output().unwrap()
     }
 
-    /// Plays a book, and says how many hosts changed, failed or could not be reached.
+    /// Runs a playbook, and returns the number of changed, failed or unreachable hosts.
     fn play(&self, book: &str, more: &[&str]) -> (usize, String) {
         let folder = project().join("deploy/ansible");
         let mut command = Command::new(project().join(".cache/python/bin/ansible-playbook"));
-        command
-            .arg("-i")
-            .arg(self.0.join("inventory.yml"))
-            .arg(book)
-            .args(more);
-        command
-            .arg("-e")
-            .arg(format!("@{}", self.0.join("vars.yml").display()));
-        command
-            .current_dir(&folder)
-            .env("ANSIBLE_CONFIG", folder.join("ansible.cfg"));
-        command
-            .env("ANSIBLE_NOCOLOR", "1")
-            .env("ANSIBLE_HOME", self.0.join("ansible"));
+        command.arg("-i").arg(self.0.join("inventory.yml")).arg(book).args(more);
+        command.arg("-e").arg(format!("@{}", self.0.join("vars.yml").display()));
+        command.current_dir(&folder).env("ANSIBLE_CONFIG", folder.join("ansible.cfg"));
+        command.env("ANSIBLE_NOCOLOR", "1").env("ANSIBLE_HOME", self.0.join("ansible"));
         let output = command.output().unwrap();
         let said = text(&output);
         assert!(output.status.success(), "{said}");
-        let recap = said.split("PLAY RECAP").nth(1).unwrap();
-        let changed = recap
+        let changed = said
+            .split("PLAY RECAP")
+            .nth(1)
+            .unwrap()
             .lines()
             .filter(|line| line.contains("changed=") && !line.contains("changed=0 "));
         (changed.count(), said.clone())
@@ -68,20 +58,13 @@ impl Drop for Hosts {
 
 fn hosts() -> Option<(Hosts, PathBuf)> {
     let is_root = nix::unistd::Uid::effective().is_root();
-    or_skip(
-        is_root
-            .then_some(())
-            .ok_or_else(|| Skip::new("no root", "run as root")),
-    )?;
-    let ansible = project()
-        .join(".cache/python/bin/ansible-playbook")
-        .exists();
+    or_skip(is_root.then_some(()).ok_or_else(|| Skip::new("no root", "run as root")))?;
+    let ansible = project().join(".cache/python/bin/ansible-playbook").exists();
     let has = ["/usr/sbin/sshd", "/usr/bin/promtool"].map(|path| Path::new(path).exists());
     let has = ansible && has == [true; 2];
     let remedy = "run `scripts/setup.sh test`";
     or_skip(
-        has.then_some(())
-            .ok_or_else(|| Skip::new("no Ansible, no sshd or no promtool", remedy)),
+        has.then_some(()).ok_or_else(|| Skip::new("no Ansible, no sshd or no promtool", remedy)),
     )?;
     let server = or_skip(embedded_program())?;
     let folder = std::env::temp_dir().join(format!("dyno-hosts-{}", std::process::id()));
@@ -91,7 +74,7 @@ fn hosts() -> Option<(Hosts, PathBuf)> {
     Some((hosts, server))
 }
 
-/// Starts the agents, which may load one server of the inventory and no others.
+/// Checks that started agents may load one server of the inventory and no others.
 fn assert_agents_may_load(hosts: &Hosts, server: &str) {
     let redis = hosts.0.join("redis-url");
     fs::write(&redis, "redis://127.0.0.1").unwrap();
@@ -105,7 +88,7 @@ fn assert_agents_may_load(hosts: &Hosts, server: &str) {
     assert_eq!(words.matches("--target").count(), 1, "{words}");
 }
 
-/// The Prometheus of the observer reads runs that are started there, and the machines of clients and servers.
+/// Checks that the observer's Prometheus scrapes runs started there, and the machines of clients and servers.
 fn assert_all_is_scraped(hosts: &Hosts) {
     let settings = "/etc/prometheus/prometheus.yml";
     let checked = hosts.ssh("observer1", &format!("promtool check config {settings}"));
@@ -115,23 +98,19 @@ fn assert_all_is_scraped(hosts: &Hosts) {
         let address = fs::read_to_string(hosts.0.join(name).join("address")).unwrap();
         format!("{}:9100", address.trim())
     };
-    for target in [
-        "127.0.0.1:9464".into(),
-        machine("client1"),
-        machine("server1"),
-    ] {
+    for target in ["127.0.0.1:9464".into(), machine("client1"), machine("server1")] {
         let target = format!("- targets: [\"{target}\"]");
         assert!(written.contains(&target), "{target}: {written}");
     }
 }
 
 #[test]
-fn hosts_are_made_ready_used_and_taken_away() {
+fn hosts_are_prepared_used_and_cleaned_up() {
     let Some((hosts, server)) = hosts() else {
         return;
     };
     fs::write(hosts.0.join("empty.toml"), "").unwrap();
-    // Tells what it is started with.
+    // Prints its arguments.
     fs::write(hosts.0.join("dyno"), "#!/bin/sh\necho \"$@\"\n").unwrap();
     let variables = format!(
         "dyno_program: {}/dyno\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
@@ -142,7 +121,7 @@ fn hosts_are_made_ready_used_and_taken_away() {
         hosts.0.display()
     );
     fs::write(hosts.0.join("vars.yml"), variables).unwrap();
-    // Asking changes nothing, and tells what would be started, also where packages are still to be installed.
+    // Check mode changes nothing, and prints the programs to start, even before packages are installed.
     let packages = ["--check", "-e", "{dyno_node_packages: [no-such-package]}"];
     let (changed, said) = hosts.play("site.yml", &packages);
     assert_eq!(changed, 3, "{said}");
@@ -153,10 +132,7 @@ fn hosts_are_made_ready_used_and_taken_away() {
     assert_eq!(hosts.play("site.yml", &[]).0, 3);
     let (changed, said) = hosts.play("site.yml", &[]);
     assert_eq!(changed, 0, "{said}");
-    let place = hosts.ssh(
-        "server1",
-        "taskset -p $(cat /var/lib/dyno/server/server.pid)",
-    );
+    let place = hosts.ssh("server1", "taskset -p $(cat /var/lib/dyno/server/server.pid)");
     assert!(text(&place).trim().ends_with("mask: 1"), "{}", text(&place));
     assert_agents_may_load(&hosts, "server1");
     assert_all_is_scraped(&hosts);
@@ -167,35 +143,25 @@ fn hosts_are_made_ready_used_and_taken_away() {
     let cut = hosts.ssh("server1", "true");
     assert_eq!(cut.status.code(), Some(255), "{}", text(&cut));
     assert!(hosts.run("mend", &["server1"]).status.success());
-    // The server of one host, and the address of Redis of the other.
+    // The server of one host, and the Redis address of the other.
     assert_eq!(hosts.play("stop.yml", &[]).0, 2);
     assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
-    // After a new start of the machine the number in the file may be that of another program.
+    // After a reboot, the recorded process ID may belong to another program.
     let other = "(sleep 617 >/dev/null 2>&1 & echo $! >/var/lib/dyno/server/server.pid)";
     assert!(hosts.ssh("server1", other).status.success());
     hosts.play("site.yml", &["--limit", "server1"]);
     assert!(hosts.ssh("server1", "pgrep secantusd-rs").status.success());
-    assert!(
-        hosts.ssh("server1", "pgrep sleep").status.success(),
-        "it is not ours"
-    );
+    assert!(hosts.ssh("server1", "pgrep sleep").status.success(), "not our process");
     assert_eq!(hosts.play("stop.yml", &[]).0, 1);
     assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
     let left = hosts.ssh("server1", "find /var/lib/dyno -type f");
-    assert_eq!(
-        text(&left).trim(),
-        "/var/lib/dyno/server/server.log",
-        "the log stays"
-    );
+    assert_eq!(text(&left).trim(), "/var/lib/dyno/server/server.log", "the log stays");
     let folder = hosts.0.clone();
     drop(hosts);
     assert!(!folder.exists());
     let named = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
     let folder = folder.display().to_string();
-    let processes = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(Result::ok)
-        .map(named);
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(named);
     let ours = processes.filter(|line| String::from_utf8_lossy(line).contains(&folder));
     assert_eq!(ours.count(), 0, "processes are left");
 }

@@ -1,5 +1,5 @@
-//! Manifests are valid for the last four versions of Kubernetes, and Ansible understands its files. Both by programs that
-//! `scripts/python-tools.sh` installs.
+//! Checks that manifests are valid for the last four versions of Kubernetes, and that Ansible understands its files. Uses programs
+//! that `scripts/python-tools.sh` installs.
 use dyno_fleet::kubernetes::{RenderOptions, render};
 use dyno_fleet::permits::Permits;
 use dyno_plan::Plan;
@@ -11,13 +11,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Versions whose schemas the validator has; the newest four.
+/// The newest four versions with schemas in the validator.
 const VERSIONS: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
 fn in_project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
 /// A program of the virtual environment.
@@ -31,7 +29,7 @@ fn plan(text: &str) -> Plan {
     dyno_plan::file::parse(text, "t").unwrap()
 }
 
-/// The options that change what the manifests hold.
+/// Plans whose options change the manifests.
 fn plans() -> Vec<(&'static str, Plan)> {
     let mongod = "base = \"a\"\n[server]\nkind = \"mongod\"\n";
     vec![
@@ -104,7 +102,7 @@ fn manifests_are_valid_in_the_last_four_versions() {
     };
     for (name, plan) in plans() {
         let folder = tempfile::tempdir().unwrap();
-        // Kustomizations are no objects of a cluster.
+        // Kustomizations are not objects of a cluster.
         let mut files = written(folder.path(), &plan);
         files.retain(|path| !path.ends_with("kustomization.yaml"));
         assert!(files.len() >= 4);
@@ -115,11 +113,7 @@ fn manifests_are_valid_in_the_last_four_versions() {
                 .args(&files)
                 .output()
                 .unwrap();
-            assert!(
-                output.status.success(),
-                "{name}, {version}: {}",
-                text(&output)
-            );
+            assert!(output.status.success(), "{name}, {version}: {}", text(&output));
         }
     }
 }
@@ -131,15 +125,9 @@ fn validation_finds_wrong_manifests() {
     };
     let folder = tempfile::tempdir().unwrap();
     let files = written(folder.path(), &plans()[0].1);
-    let clients = files
-        .iter()
-        .find(|path| path.ends_with("base/clients.yaml"))
-        .unwrap();
+    let clients = files.iter().find(|path| path.ends_with("base/clients.yaml")).unwrap();
     let good = fs::read_to_string(clients).unwrap();
-    for (from, to) in [
-        ("completions: 3", "completions: \"3\""),
-        ("maxSkew", "maxSkewness"),
-    ] {
+    for (from, to) in [("completions: 3", "completions: \"3\""), ("maxSkew", "maxSkewness")] {
         assert!(good.contains(from), "{good}");
         fs::write(clients, good.replace(from, to)).unwrap();
         let output = Command::new(&validate)
@@ -151,21 +139,17 @@ fn validation_finds_wrong_manifests() {
 }
 
 #[test]
-fn every_resource_of_the_kustomization_is_a_file_that_is_there() {
+fn kustomization_resources_exist_as_files() {
     for (name, plan) in plans() {
         let folder = tempfile::tempdir().unwrap();
         let files = written(folder.path(), &plan);
         let base = fs::read_to_string(folder.path().join("base/kustomization.yaml")).unwrap();
-        let named = base
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
-        let mut named: Vec<PathBuf> = named
-            .map(|file| folder.path().join("base").join(file))
-            .collect();
-        let mut there: Vec<PathBuf> = files
-            .into_iter()
-            .filter(|path| !path.ends_with("kustomization.yaml"))
-            .collect();
+        let named =
+            base.lines().filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
+        let mut named: Vec<PathBuf> =
+            named.map(|file| folder.path().join("base").join(file)).collect();
+        let mut there: Vec<PathBuf> =
+            files.into_iter().filter(|path| !path.ends_with("kustomization.yaml")).collect();
         named.sort();
         there.sort();
         assert_eq!(named, there, "{name}");
@@ -186,16 +170,12 @@ fn playbooks_are_understood() {
             .env("ANSIBLE_LOCAL_TEMP", std::env::temp_dir());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{name}: {}", text(&output));
-        assert!(
-            !text(&output).contains("WARNING"),
-            "{name}: {}",
-            text(&output)
-        );
+        assert!(!text(&output).contains("WARNING"), "{name}: {}", text(&output));
     }
 }
 
 #[test]
-fn the_inventory_of_the_example_has_the_groups_of_a_plan() {
+fn example_inventory_has_the_groups_of_a_plan() {
     let Some(inventory) = tool("ansible-inventory") else {
         return;
     };
@@ -212,21 +192,16 @@ fn the_inventory_of_the_example_has_the_groups_of_a_plan() {
     let clients = inventory.hosts(&["clients".to_owned()]).unwrap();
     assert_eq!(clients, ["client1", "client2"]);
     assert_eq!(inventory.address("client1"), "10.0.0.11");
-    assert_eq!(
-        inventory.hosts(&["servers".to_owned()]).unwrap(),
-        ["server1"]
-    );
+    assert_eq!(inventory.hosts(&["servers".to_owned()]).unwrap(), ["server1"]);
 }
 
-/// Whether `kubectl` is installed. No script does it: that of Debian 12 has a Kustomize that takes no folders.
+/// Whether `kubectl` is installed. No script installs it: the Kustomize of Debian 12 does not accept folders.
 fn has_kubectl() -> bool {
-    let version = Command::new("kubectl")
-        .args(["version", "--client"])
-        .output();
+    let version = Command::new("kubectl").args(["version", "--client"]).output();
     version.is_ok_and(|output| output.status.success())
 }
 
-/// What a cluster answers when it is asked which kinds it has, by path. It has no object.
+/// A cluster's answer about its kinds, by path. It contains no objects.
 fn answer(path: &str) -> Option<Value> {
     let group = |name: &str| {
         let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
@@ -248,29 +223,20 @@ fn answer(path: &str) -> Option<Value> {
         }
         "/api/v1" => kinds(
             "v1",
-            &[
-                ("namespaces", "Namespace"),
-                ("services", "Service"),
-                ("configmaps", "ConfigMap"),
-            ],
+            &[("namespaces", "Namespace"), ("services", "Service"), ("configmaps", "ConfigMap")],
         ),
-        "/apis/apps/v1" => kinds(
-            "apps/v1",
-            &[
-                ("deployments", "Deployment"),
-                ("statefulsets", "StatefulSet"),
-            ],
-        ),
+        "/apis/apps/v1" => {
+            kinds("apps/v1", &[("deployments", "Deployment"), ("statefulsets", "StatefulSet")])
+        }
         "/apis/batch/v1" => kinds("batch/v1", &[("jobs", "Job")]),
-        "/apis/networking.k8s.io/v1" => kinds(
-            "networking.k8s.io/v1",
-            &[("networkpolicies", "NetworkPolicy")],
-        ),
+        "/apis/networking.k8s.io/v1" => {
+            kinds("networking.k8s.io/v1", &[("networkpolicies", "NetworkPolicy")])
+        }
         _ => return None,
     })
 }
 
-/// Stands in for the API of an empty cluster, as long as this process lives. Its address.
+/// Serves the API of an empty cluster while this process lives; returns its address.
 fn cluster() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -286,10 +252,7 @@ fn cluster() -> String {
 fn answer_all(connection: &TcpStream) {
     let mut lines = BufReader::new(connection).lines();
     while let Some(Ok(request)) = lines.next() {
-        while lines
-            .next()
-            .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-        {}
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
         let path = request.split([' ', '?']).nth(1).unwrap_or_default();
         let missing = || json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
         let (status, body) = match answer(path) {
@@ -309,7 +272,7 @@ fn answer_all(connection: &TcpStream) {
 }
 
 #[test]
-fn a_dry_run_of_kubectl_takes_every_object() {
+fn kubectl_dry_run_accepts_every_object() {
     if !has_kubectl() {
         return;
     }
@@ -317,10 +280,8 @@ fn a_dry_run_of_kubectl_takes_every_object() {
     let home = tempfile::tempdir().unwrap();
     let dry_run = |files: &[PathBuf]| {
         let mut kubectl = Command::new("kubectl");
-        kubectl
-            .env("HOME", home.path())
-            .env("KUBECONFIG", "/dev/null");
-        // Schemas are checked above: the stand-in has none.
+        kubectl.env("HOME", home.path()).env("KUBECONFIG", "/dev/null");
+        // Schemas are checked above; this API has none.
         let fixed = ["apply", "--dry-run=client", "--validate=false"];
         kubectl.args(["--server", &address]).args(fixed);
         for file in files {
@@ -337,19 +298,10 @@ fn a_dry_run_of_kubectl_takes_every_object() {
         assert!(output.status.success(), "{name}: {said}");
         let texts = files.iter().map(|file| fs::read_to_string(file).unwrap());
         let objects: usize = texts.map(|text| text.split("---\n").count()).sum();
-        assert_eq!(
-            said.matches("created (dry run)").count(),
-            objects,
-            "{name}: {said}"
-        );
-        // And it does not take what no cluster has.
-        let clients = files
-            .iter()
-            .find(|path| path.ends_with("clients.yaml"))
-            .unwrap();
-        let wrong = fs::read_to_string(clients)
-            .unwrap()
-            .replace("\"Job\"", "\"Jobs\"");
+        assert_eq!(said.matches("created (dry run)").count(), objects, "{name}: {said}");
+        // Unknown kinds must be refused.
+        let clients = files.iter().find(|path| path.ends_with("clients.yaml")).unwrap();
+        let wrong = fs::read_to_string(clients).unwrap().replace("\"Job\"", "\"Jobs\"");
         fs::write(clients, wrong).unwrap();
         let output = dry_run(&files);
         assert!(
@@ -361,7 +313,7 @@ fn a_dry_run_of_kubectl_takes_every_object() {
 }
 
 #[test]
-fn kustomize_builds_the_overlay_with_everything_in_it_once() {
+fn kustomize_overlay_contains_every_object_once() {
     if !has_kubectl() {
         return;
     }
@@ -380,8 +332,9 @@ fn kustomize_builds_the_overlay_with_everything_in_it_once() {
             kinds
         };
         let is_object = |path: &&PathBuf| !path.ends_with("kustomization.yaml");
-        let texts = files.iter().filter(is_object);
-        let all: String = texts
+        let all: String = files
+            .iter()
+            .filter(is_object)
             .map(|path| fs::read_to_string(path).unwrap() + "\n")
             .collect();
         assert_eq!(kinds_of(&built), kinds_of(&all), "{name}");

@@ -1,4 +1,4 @@
-//! Work that comes over Redis and asks for more than an agent was started for: a real agent refuses it before it does anything.
+//! Work over Redis that exceeds an agent's options: a real agent refuses it before doing anything.
 use crate::common::{RedisServer, SOON, controller_options};
 use dyno_engine::context::Context;
 use dyno_engine::environment::Environment;
@@ -55,20 +55,14 @@ fn options(redis: &RedisServer, folder: &Path) -> WorkerOptions {
     }
 }
 
-/// That of the only agent.
+/// The share of the only agent.
 fn one_share(plan: &Plan) -> Vec<Share> {
-    let fleet = FleetPlan {
-        clients: vec!["c".into()],
-        ..FleetPlan::default()
-    };
-    let with_fleet = Plan {
-        fleet: Some(fleet),
-        ..plan.clone()
-    };
+    let fleet = FleetPlan { clients: vec!["c".into()], ..FleetPlan::default() };
+    let with_fleet = Plan { fleet: Some(fleet), ..plan.clone() };
     shares(&with_fleet, 1, 1).unwrap()
 }
 
-/// An agent as a thread.
+/// Runs an agent in a thread.
 fn agent(options: WorkerOptions) -> JoinHandle<Result<(), Error>> {
     thread::spawn(move || {
         let context = Context {
@@ -81,19 +75,13 @@ fn agent(options: WorkerOptions) -> JoinHandle<Result<(), Error>> {
     })
 }
 
-/// How an agent ends that gets a plan with the address of a server: for its clients, or for itself to listen on.
+/// Error of an agent that gets a plan with a server address to load, or to listen on.
 fn answer(redis: &RedisServer, serve: bool, plan: &Plan, server: &str) -> Error {
-    let run = if serve {
-        RunName::for_servers("test").unwrap()
-    } else {
-        RunName::new("test").unwrap()
-    };
+    let run =
+        if serve { RunName::for_servers("test").unwrap() } else { RunName::new("test").unwrap() };
     let mut controller = controller(redis, run);
     let folder = tempfile::tempdir().unwrap();
-    let agent = agent(WorkerOptions {
-        serve,
-        ..options(redis, folder.path())
-    });
+    let agent = agent(WorkerOptions { serve, ..options(redis, folder.path()) });
     controller.gather(SOON).unwrap();
     let work = Work {
         plan: dyno_plan::file::to_toml(plan),
@@ -140,17 +128,11 @@ fn unreadable_sources_are_checked_and_reported_before_every_run() {
         return;
     };
     let mut controller = controller(&redis, RunName::for_servers("test").unwrap());
-    // This test is no `mongod`, whose command line names a folder.
+    // This test process is not a `mongod` with a data folder on its command line.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = tempfile::tempdir().unwrap();
-    let watched = WatchedServer {
-        port: server.local_addr().unwrap().port(),
-        folder: None,
-    };
-    let agent = agent(WorkerOptions {
-        watch: vec![watched],
-        ..options(&redis, own.path())
-    });
+    let watched = WatchedServer { port: server.local_addr().unwrap().port(), folder: None };
+    let agent = agent(WorkerOptions { watch: vec![watched], ..options(&redis, own.path()) });
     controller.gather(SOON).unwrap();
     let plan = plan();
     for _ in 0..2 {
@@ -179,17 +161,14 @@ fn watch_only_agent_starts_nothing_whatever_the_work_asks() {
         return;
     };
     let mut controller = controller(&redis, RunName::for_servers("test").unwrap());
-    // The server of somebody else is this test.
+    // This test process is the watched server.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let (own, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let watched = WatchedServer {
         port: server.local_addr().unwrap().port(),
         folder: Some(data.path().to_owned()),
     };
-    let agent = agent(WorkerOptions {
-        watch: vec![watched],
-        ..options(&redis, own.path())
-    });
+    let agent = agent(WorkerOptions { watch: vec![watched], ..options(&redis, own.path()) });
     controller.gather(SOON).unwrap();
     let mut plan = plan();
     let trap = own.path().join("started");
@@ -211,7 +190,7 @@ fn watch_only_agent_starts_nothing_whatever_the_work_asks() {
                 break summary;
             }
         };
-        // It has found what it was started for.
+        // It reports the source that it was started for.
         assert_eq!(summary["uris"], serde_json::json!([]), "{summary}");
         assert_eq!(summary["unread"], serde_json::json!([]), "{summary}");
     }

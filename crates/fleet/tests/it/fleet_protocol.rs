@@ -1,4 +1,4 @@
-//! Agents and a controller meet at a real Redis, do everything in order, and leave nothing.
+//! Agents and a controller meet at a real Redis, perform a whole run, and leave nothing behind.
 use crate::common::{
     LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, window,
 };
@@ -29,7 +29,7 @@ fn plan() -> dyno_plan::Plan {
     plan
 }
 
-/// What `dyno agent` does, with an engine that measures nothing. Returns the operations that it did.
+/// Acts as `dyno agent` with an engine that measures nothing. Returns the number of operations.
 fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
     let mut did = 0;
     while let Some((work, share)) = agent.next_work(SOON)? {
@@ -41,8 +41,8 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
             let Some(start) = agent.wait_start(work.number, step, SOON)? else {
                 break;
             };
-            // An engine tells when its threads were there; this one has none, and is always in time. Later round trips may show
-            // that the instant was early by its uncertainty, so only after that is no beginning early.
+            // A real engine reports when its threads started; this one is always in time. Later round trips may show that the
+            // instant was early by its uncertainty, so add it to avoid an early beginning.
             let begins_ns = start.local_ns + start.uncertainty_ns as i64;
             agent.check()?;
             let left_ns = begins_ns - monotonic_ns();
@@ -64,32 +64,23 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
     Ok(did)
 }
 
-/// What `dyno fleet run` does: one stage after the other, and the windows into a merger.
+/// Acts as `dyno fleet run`: performs one stage and merges its windows.
 fn step(controller: &mut Controller, step: Step, merger: &mut Merger, agents: usize) -> u64 {
     controller.barrier(step, SOON).unwrap();
     controller.start(step, Duration::from_millis(300)).unwrap();
     let (mut done, mut reported, mut without_server) = (0, 0, 0);
     while done < agents {
-        match controller.next(SOON).unwrap().expect("agents go on") {
+        match controller.next(SOON).unwrap().expect("agents continue") {
             Event::Begun { agent, began } => {
-                assert!(
-                    began.late_ns + began.uncertainty_ns as i64 >= 0,
-                    "{began:?}"
-                );
+                assert!(began.late_ns + began.uncertainty_ns as i64 >= 0, "{began:?}");
                 merger.begun(agent, began);
             }
-            Event::Window {
-                agent,
-                server,
-                window,
-            } => merger.add(agent, server, window).unwrap(),
+            Event::Window { agent, server, window } => merger.add(agent, server, window).unwrap(),
             Event::ServerDone { agent, server } => {
                 merger.server_done(agent, server);
                 without_server += 1;
             }
-            Event::Done {
-                summary, realtime, ..
-            } => {
+            Event::Done { summary, realtime, .. } => {
                 // Redis is on this machine.
                 assert!(realtime.offset_ns.abs() < 50_000_000, "{realtime:?}");
                 reported += summary["succeeded"].as_u64().unwrap();
@@ -118,7 +109,7 @@ fn two_fleet_runs_join_measure_and_leave_nothing_behind() {
         return;
     };
     let endpoint = redis.endpoint();
-    // Agents may come first: they wait for the controller.
+    // Agents that come first wait for the controller.
     let agents: Vec<_> = (0..3)
         .map(|index| {
             let options = agent_options(endpoint.clone(), index);
@@ -156,10 +147,7 @@ fn two_fleet_runs_join_measure_and_leave_nothing_behind() {
         }
         let read = &outcome.phases[0].operations["read"];
         assert_eq!(read.count, expected.len());
-        assert_eq!(
-            read.response_time_us.p99,
-            expected.value_at_quantile(0.99) as f64 / 1e3
-        );
+        assert_eq!(read.response_time_us.p99, expected.value_at_quantile(0.99) as f64 / 1e3);
         assert_eq!(outcome.common.intervals, WINDOWS);
         assert_eq!((outcome.missing_windows, outcome.late_windows), (0, 0));
         for agent in &outcome.agents {
@@ -169,10 +157,7 @@ fn two_fleet_runs_join_measure_and_leave_nothing_behind() {
         all += expected.len();
     }
     assert_eq!(controller.finish(SOON).unwrap(), Vec::<String>::new());
-    let did: u64 = agents
-        .into_iter()
-        .map(|agent| agent.join().unwrap().unwrap())
-        .sum();
+    let did: u64 = agents.into_iter().map(|agent| agent.join().unwrap().unwrap()).sum();
     assert_eq!(did, all);
     assert_eq!(redis.keys(), Vec::<String>::new());
 }
@@ -189,7 +174,7 @@ fn host_readings_arrive_complete_and_leave_nothing_behind() {
     let value = |name: &str, value: f64| (MetricId::of("a", name), value);
     let account = |number: u64| serde_json::json!({ "number": number });
     let mut sent = Vec::new();
-    // A metric that comes later, one that is missing for a time, and so many that names are not with each.
+    // A metric that appears later, one that is missing for a time, and readings without names.
     for number in 0..300_u64 {
         let (index, shown) = ((number % 2) as usize, number as f64);
         let values = match number {
@@ -199,9 +184,7 @@ fn host_readings_arrive_complete_and_leave_nothing_behind() {
             _ => vec![value("x", shown), value("y", -shown), value("z", 0.5)],
         };
         let at_ns = monotonic_ns();
-        senders[index]
-            .send(at_ns, &values, account(number))
-            .unwrap();
+        senders[index].send(at_ns, &values, account(number)).unwrap();
         sent.push((index as u32, at_ns, values));
     }
     let found = controller.readings().unwrap();
@@ -220,11 +203,8 @@ fn host_readings_arrive_complete_and_leave_nothing_behind() {
     }
     assert_eq!(controller.readings().unwrap(), []);
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
-    let left: u64 = redis::cmd("XLEN")
-        .arg("dyno:test:readings")
-        .query(&mut connection)
-        .unwrap();
-    assert!(left <= 1, "{left} readings take memory");
+    let left: u64 = redis::cmd("XLEN").arg("dyno:test:readings").query(&mut connection).unwrap();
+    assert!(left <= 1, "{left} readings are left");
     drop(senders);
     let leaving = thread::spawn(move || agents.into_iter().for_each(Agent::leave));
     assert_eq!(controller.finish(SOON).unwrap(), Vec::<String>::new());
@@ -247,7 +227,7 @@ fn unread_readings_are_bounded_and_delay_nothing() {
         readings.send(monotonic_ns(), &values, account).unwrap();
     }
     let found = controller.readings().unwrap();
-    // Names went with one of thirty, so that few of the oldest that are left cannot be read.
+    // Names are sent with one reading in thirty, so a few of the oldest remaining ones cannot be read.
     assert!((1_900..2_300).contains(&found.len()), "{}", found.len());
     assert_eq!(found.last().unwrap().values[0].1, 4_999.0);
 }
@@ -260,16 +240,11 @@ fn every_key_of_a_run_has_an_expiry() {
     let mut controller = controller(&redis, 1);
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller
-        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
-        .unwrap();
+    controller.give(Work::default(), &shares(&plan(), 1, 1).unwrap()).unwrap();
     agent.doing("something").unwrap();
     let values = [(MetricId::of("a", "x"), 1.0)];
     let account = serde_json::Value::Null;
-    agent
-        .readings()
-        .send(monotonic_ns(), &values, account)
-        .unwrap();
+    agent.readings().send(monotonic_ns(), &values, account).unwrap();
     crate::common::wait_for("all keys", || redis.keys().len() == 7);
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     for key in redis.keys() {
@@ -280,25 +255,23 @@ fn every_key_of_a_run_has_an_expiry() {
 }
 
 #[test]
-fn no_stage_begins_without_an_agent_that_has_gone() {
+fn no_stage_begins_after_an_agent_has_gone() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
     let mut controller = controller(&redis, 2);
     let (first, second) = (join(&redis, 0).unwrap(), join(&redis, 1).unwrap());
     controller.gather(SOON).unwrap();
-    // It goes in order, when nobody waits for it.
+    // It leaves in order while the controller does not wait for it.
     first.leave();
-    controller
-        .give(Work::default(), &shares(&plan(), 2, 1).unwrap())
-        .unwrap();
+    controller.give(Work::default(), &shares(&plan(), 2, 1).unwrap()).unwrap();
     let (taken, has_taken) = channel();
     let waiting = thread::spawn(move || {
         let (work, _) = second.next_work(SOON).unwrap().unwrap();
         taken.send(()).unwrap();
         let _ = second.wait_start(work.number, Step::Run, SOON);
     });
-    // The controller, which ends below, would take the work back.
+    // Wait for the agent: the end of the controller below would withdraw the work.
     has_taken.recv_timeout(SOON).unwrap();
     let error = controller.barrier(Step::Run, SOON).unwrap_err();
     assert!(
@@ -310,7 +283,7 @@ fn no_stage_begins_without_an_agent_that_has_gone() {
 }
 
 #[test]
-fn connection_lost_while_idle_is_made_again() {
+fn connection_lost_while_idle_is_replaced() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -328,12 +301,7 @@ fn connection_lost_while_idle_is_made_again() {
         .arg("yes")
         .query::<i64>(&mut other)
         .unwrap();
-    assert!(
-        controller
-            .next(Duration::from_millis(300))
-            .unwrap()
-            .is_none()
-    );
+    assert!(controller.next(Duration::from_millis(300)).unwrap().is_none());
 }
 
 #[test]
@@ -344,17 +312,9 @@ fn different_versions_do_not_work_together() {
     let mut controller = controller(&redis, 1);
     let mut options = agent_options(redis.endpoint(), 0);
     options.version = Version::of("0.9");
-    // Both sides say so.
-    for error in [
-        Agent::join(options).unwrap_err(),
-        controller.gather(SOON).unwrap_err(),
-    ] {
-        let FleetError::Version {
-            host,
-            found,
-            expected,
-        } = &error
-        else {
+    // Both sides report it.
+    for error in [Agent::join(options).unwrap_err(), controller.gather(SOON).unwrap_err()] {
+        let FleetError::Version { host, found, expected } = &error else {
             panic!("{error}");
         };
         assert_eq!(host, "host-0");
@@ -364,16 +324,13 @@ fn different_versions_do_not_work_together() {
 }
 
 #[test]
-fn a_run_has_one_controller_and_one_agent_of_each_number() {
+fn run_has_one_controller_and_unique_agent_numbers() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
     let _first = controller(&redis, 1);
     let second = Controller::open(controller_options(redis.endpoint(), 1));
-    assert!(
-        matches!(second, Err(FleetError::RunTaken { .. })),
-        "{second:?}"
-    );
+    assert!(matches!(second, Err(FleetError::RunTaken { .. })), "{second:?}");
     let _agent = join(&redis, 0).unwrap();
     let error = join(&redis, 0).unwrap_err();
     let FleetError::IndexTaken { run, index, host } = &error else {
@@ -384,7 +341,7 @@ fn a_run_has_one_controller_and_one_agent_of_each_number() {
 }
 
 #[test]
-fn a_host_without_room_is_named() {
+fn host_without_disk_space_is_named() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -397,12 +354,7 @@ fn a_host_without_room_is_named() {
     options.host.free_disk_bytes = 10_500_000;
     let _agent = Agent::join(options).unwrap();
     let error = controller.gather(SOON).unwrap_err();
-    let FleetError::Disk {
-        host,
-        free_bytes,
-        needed_bytes,
-    } = &error
-    else {
+    let FleetError::Disk { host, free_bytes, needed_bytes } = &error else {
         panic!("{error}");
     };
     let found = (host.as_str(), *free_bytes, *needed_bytes);
@@ -421,28 +373,20 @@ fn lost_connections_neither_lose_nor_repeat_messages() {
     let mut controller = controller(&redis, 1);
     let mut agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller
-        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
-        .unwrap();
-    let (work, _) = agent.next_work(SOON).unwrap().expect("there is work");
+    controller.give(Work::default(), &shares(&plan(), 1, 1).unwrap()).unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().expect("some work");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     let mut seen = Vec::new();
     for index in 0..30 {
         agent.window(work.number, 0, &window(0, index, 3)).unwrap();
         if index % 5 == 0 {
             let mut kill = redis::cmd("CLIENT");
-            kill.arg("KILL")
-                .arg("TYPE")
-                .arg("normal")
-                .arg("SKIPME")
-                .arg("yes");
+            kill.arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes");
             let killed: u64 = kill.query(&mut connection).unwrap();
             assert!(killed > 0);
         }
         while let Some(event) = controller.next(Duration::from_millis(20)).unwrap() {
-            let Event::Window { window, .. } = event else {
-                panic!("{event:?}")
-            };
+            let Event::Window { window, .. } = event else { panic!("{event:?}") };
             seen.push(window.index);
         }
     }
@@ -457,7 +401,7 @@ fn lost_connections_neither_lose_nor_repeat_messages() {
     agent.check().unwrap();
 }
 
-/// What a controller misses that reads none of 2,600 messages of an agent, which loads so many servers, until it has left.
+/// Messages missed by a controller that reads none of an agent's 2,600 messages about `servers` servers until it has left.
 fn missed(redis: &RedisServer, servers: u32) -> Option<u64> {
     let mut controller = controller(redis, 1);
     let agent = join(redis, 0).unwrap();
@@ -465,29 +409,22 @@ fn missed(redis: &RedisServer, servers: u32) -> Option<u64> {
     let mut share = shares(&plan(), 1, 1).unwrap();
     share[0].links = vec![share[0].links[0].clone(); servers as usize];
     controller.give(Work::default(), &share).unwrap();
-    agent.next_work(SOON).unwrap().expect("there is some");
+    agent.next_work(SOON).unwrap().expect("some work");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     // Number of the newest message that has arrived.
     let mut arrived = || -> u64 {
         let mut newest = redis::cmd("XREVRANGE");
-        newest
-            .arg("dyno:test:up")
-            .arg("+")
-            .arg("-")
-            .arg("COUNT")
-            .arg(1);
+        newest.arg("dyno:test:up").arg("+").arg("-").arg("COUNT").arg(1);
         let entries: Vec<(String, Vec<String>)> = newest.query(&mut connection).unwrap();
         let fields = entries.first().map(|(_, fields)| fields.as_slice());
         let mut pairs = fields.unwrap_or_default().chunks_exact(2);
-        let number = pairs
-            .find(|pair| pair[0] == "n")
-            .map(|pair| pair[1].parse());
+        let number = pairs.find(|pair| pair[0] == "n").map(|pair| pair[1].parse());
         number.map_or(0, Result::unwrap)
     };
-    // Far more than stay unread.
+    // Far more than Redis keeps unread.
     for number in 0..2_600_u64 {
         agent.doing(&format!("step {number}")).unwrap();
-        // Not more than wait in the agent: the thread that sends may be kept waiting by others on the machine.
+        // No more than the agent queues: other processes may delay the sending thread.
         let deadline = Instant::now() + SOON;
         while number % 100 == 0 && arrived() + 50 < number {
             assert!(Instant::now() < deadline, "they do not arrive");
@@ -499,10 +436,9 @@ fn missed(redis: &RedisServer, servers: u32) -> Option<u64> {
     controller.finish(SOON).unwrap();
     match event {
         None => None,
-        Some(Event::Missing {
-            agent: 0,
-            error: FleetError::MessagesLost { count, .. },
-        }) => Some(count),
+        Some(Event::Missing { agent: 0, error: FleetError::MessagesLost { count, .. } }) => {
+            Some(count)
+        }
         Some(other) => panic!("{other:?}"),
     }
 }
@@ -523,17 +459,10 @@ fn tls_is_checked_against_the_given_authority() {
     for name in ["redis", "other"] {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         std::fs::write(folder.path().join(format!("{name}.crt")), made.cert.pem()).unwrap();
-        std::fs::write(
-            folder.path().join(format!("{name}.key")),
-            made.signing_key.serialize_pem(),
-        )
-        .unwrap();
+        std::fs::write(folder.path().join(format!("{name}.key")), made.signing_key.serialize_pem())
+            .unwrap();
     }
-    std::fs::copy(
-        folder.path().join("redis.crt"),
-        folder.path().join("ca.crt"),
-    )
-    .unwrap();
+    std::fs::copy(folder.path().join("redis.crt"), folder.path().join("ca.crt")).unwrap();
     let Some(redis) = RedisServer::start_tls(folder.path()) else {
         return;
     };
@@ -544,10 +473,7 @@ fn tls_is_checked_against_the_given_authority() {
     let mut connection = by("redis.crt").connect(Duration::ZERO).unwrap();
     let answer: String = redis::cmd("PING").query(&mut connection).unwrap();
     assert_eq!(answer, "PONG");
-    let error = by("other.crt")
-        .connect(Duration::ZERO)
-        .map(|_| ())
-        .unwrap_err();
+    let error = by("other.crt").connect(Duration::ZERO).map(|_| ()).unwrap_err();
     assert!(matches!(error, FleetError::Redis { .. }), "{error}");
     assert!(!error.to_string().contains("password"), "{error}");
     let open = redis.endpoint().connect(Duration::ZERO).map(|_| ());

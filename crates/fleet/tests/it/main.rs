@@ -1,9 +1,6 @@
-//! The protocol of a fleet over a real Redis, its faults, its hosts and its manifests.
+//! Tests of the fleet protocol over a real Redis, its faults, hosts and manifests.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 mod common;
 mod fleet_faults;

@@ -1,63 +1,58 @@
-//! One collection: what it is, its documents in batches, and the commands on it.
+//! One collection: its shape, its documents in batches, and the commands on it.
 
 use crate::layout::LayoutError;
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_load::connect::{Control, ControlError};
 use dyno_load::prepare::CollectionForm;
 
-/// Documents that are read at once.
+/// Documents of a read batch.
 const READ_BATCH: i32 = 1_000;
-/// Server code of a command that it does not have.
+/// Server code for an unknown command.
 const COMMAND_NOT_FOUND: i32 = 59;
-/// Server code of a command that this kind of server does not take.
+/// Server code for a command that this kind of server does not support.
 const NOT_SUPPORTED: i32 = 115;
-/// Server code of dropping a collection that is not there.
+/// Server code for dropping a missing collection.
 const NAMESPACE_NOT_FOUND: i32 = 26;
-/// Server code of dropping an index that is not there.
+/// Server code for dropping a missing index.
 const INDEX_NOT_FOUND: i32 = 27;
 
 /// A collection by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// Database.
     pub database: String,
     /// Name within the database.
     pub name: String,
 }
 
-/// What a collection is, besides its documents.
+/// A collection's properties without its documents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shape {
-    /// Options that it was made with.
+    /// Creation options.
     pub options: Document,
-    /// Its indexes but the one on `_id`, as they are created.
+    /// Indexes except the one on `_id`, as creation arguments.
     pub indexes: Vec<Document>,
 }
 
-/// How much of a collection a server holds.
+/// The amount of a collection's data on a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Documents.
     pub documents: u64,
-    /// Their size as BSON, in bytes.
+    /// Size as BSON, in bytes.
     pub bytes: u64,
 }
 
 fn refused(intent: impl Into<String>) -> impl FnOnce(ControlError) -> LayoutError {
     let intent = intent.into();
-    move |source| LayoutError::Command {
-        intent,
-        source: Box::new(source),
-    }
+    move |source| LayoutError::Command { intent, source: Box::new(source) }
 }
 
-/// Whether an error says that a command is not known.
+/// Whether an error says that a command is unknown.
 fn is_unknown(error: &ControlError) -> bool {
     matches!(error.code(), Some(COMMAND_NOT_FOUND | NOT_SUPPORTED))
 }
 
 impl Shape {
-    /// Whether both are the same but for the order of the indexes.
+    /// Whether both are the same except for the order of indexes.
     pub(crate) fn is_like(&self, other: &Shape) -> bool {
         let sorted = |shape: &Shape| {
             let mut indexes = shape.indexes.clone();
@@ -71,10 +66,7 @@ impl Shape {
 impl Collection {
     /// A collection of this name.
     pub fn new(database: impl Into<String>, name: impl Into<String>) -> Collection {
-        Collection {
-            database: database.into(),
-            name: name.into(),
-        }
+        Collection { database: database.into(), name: name.into() }
     }
 
     /// `database.collection`.
@@ -82,12 +74,12 @@ impl Collection {
         format!("{}.{}", self.database, self.name)
     }
 
-    /// Another one of the same database.
+    /// Another collection of the same database.
     pub(crate) fn sibling(&self, name: String) -> Collection {
         Collection::new(self.database.clone(), name)
     }
 
-    /// One of the same database whose name begins so, if there is any.
+    /// A collection of the same database with this name prefix, if any.
     pub(crate) fn sibling_with(
         &self,
         control: &mut Control,
@@ -117,18 +109,16 @@ impl Collection {
             .map_err(refused(format!("{intent} `{}`", self.namespace())))
     }
 
-    /// Its options and indexes; `None` if it is not there.
+    /// Options and indexes; `None` if the collection does not exist.
     ///
     /// # Errors
-    /// [`LayoutError::NotOrdinary`] for views and the like, or what a command failed with.
+    /// [`LayoutError::NotOrdinary`] for views and similar, or a command failed.
     pub fn shape(&self, control: &mut Control) -> Result<Option<Shape>, LayoutError> {
         let command = doc! { "listCollections": 1, "filter": { "name": &self.name } };
         let answer = self.run(control, command, "look for")?;
         let batch = first_batch(&answer, "listCollections")?;
         // Not every server filters.
-        let found = batch
-            .into_iter()
-            .find(|entry| entry.get_str("name").ok() == Some(&self.name));
+        let found = batch.into_iter().find(|entry| entry.get_str("name").ok() == Some(&self.name));
         let Some(entry) = found else {
             return Ok(None);
         };
@@ -140,17 +130,14 @@ impl Collection {
         }
         let mut options = entry.get_document("options").cloned().unwrap_or_default();
         options.remove("uuid");
-        Ok(Some(Shape {
-            options,
-            indexes: self.indexes(control)?,
-        }))
+        Ok(Some(Shape { options, indexes: self.indexes(control)? }))
     }
 
     fn indexes(&self, control: &mut Control) -> Result<Vec<Document>, LayoutError> {
         let command = doc! { "listIndexes": &self.name };
         let answer = match control.run(&self.database, command) {
             Err(error) if error.code() == Some(NAMESPACE_NOT_FOUND) => return Ok(Vec::new()),
-            other => other.map_err(refused("ask for the indexes"))?,
+            other => other.map_err(refused("list the indexes"))?,
         };
         let mut indexes = first_batch(&answer, "listIndexes")?;
         indexes.retain(|index| index.get_str("name").ok() != Some("_id_"));
@@ -160,17 +147,17 @@ impl Collection {
         Ok(indexes)
     }
 
-    /// Makes it.
+    /// Creates the collection.
     pub(crate) fn create(&self, control: &mut Control, shape: &Shape) -> Result<(), LayoutError> {
         let mut command = doc! { "create": &self.name };
         command.extend(shape.options.clone());
         self.run(control, command, "create").map(drop)
     }
 
-    /// Builds indexes on it.
+    /// Builds indexes.
     ///
     /// # Errors
-    /// What the command failed with.
+    /// The command failed.
     pub fn create_indexes(
         &self,
         control: &mut Control,
@@ -183,33 +170,29 @@ impl Collection {
         self.run(control, command, "build an index on").map(drop)
     }
 
-    /// Drops one of its indexes; one that is not there is fine.
+    /// Drops an index, if it exists.
     ///
     /// # Errors
-    /// What the command failed with.
+    /// The command failed.
     pub fn drop_index(&self, control: &mut Control, index: &str) -> Result<(), LayoutError> {
         let command = doc! { "dropIndexes": &self.name, "index": index };
         match control.run(&self.database, command) {
             Err(error) if matches!(error.code(), Some(INDEX_NOT_FOUND | NAMESPACE_NOT_FOUND)) => {
                 Ok(())
             }
-            other => other
-                .map(drop)
-                .map_err(refused(format!("drop the index `{index}`"))),
+            other => other.map(drop).map_err(refused(format!("drop the index `{index}`"))),
         }
     }
 
-    /// Drops it with all its documents; one that is not there is fine.
+    /// Drops the collection with all its documents, if it exists.
     pub(crate) fn drop_it(&self, control: &mut Control) -> Result<(), LayoutError> {
         match control.run(&self.database, doc! { "drop": &self.name }) {
             Err(error) if error.code() == Some(NAMESPACE_NOT_FOUND) => Ok(()),
-            other => other
-                .map(drop)
-                .map_err(refused(format!("drop `{}`", self.namespace()))),
+            other => other.map(drop).map_err(refused(format!("drop `{}`", self.namespace()))),
         }
     }
 
-    /// Gives it the name of another one, which is dropped: one step for everybody who looks.
+    /// Renames this collection to another one, which is dropped, in one atomic step.
     pub(crate) fn replace(
         &self,
         control: &mut Control,
@@ -220,38 +203,29 @@ impl Collection {
             "to": other.namespace(),
             "dropTarget": true,
         };
-        control
-            .run("admin", command)
-            .map(drop)
-            .map_err(refused(format!(
-                "give `{}` the name `{}`",
-                self.namespace(),
-                other.namespace()
-            )))
+        control.run("admin", command).map(drop).map_err(refused(format!(
+            "rename `{}` to `{}`",
+            self.namespace(),
+            other.namespace()
+        )))
     }
 
-    /// Has the server compact it in its place.
+    /// Lets the server compact the collection in place.
     pub(crate) fn compact(&self, control: &mut Control) -> Result<(), LayoutError> {
         match control.run(&self.database, doc! { "compact": &self.name }) {
             Err(error) if is_unknown(&error) => {
                 Err(LayoutError::Unsupported { command: "compact" })
             }
-            other => other
-                .map(drop)
-                .map_err(refused(format!("compact `{}`", self.namespace()))),
+            other => other.map(drop).map_err(refused(format!("compact `{}`", self.namespace()))),
         }
     }
 
-    /// Exact number of its documents.
+    /// Exact number of documents.
     ///
     /// # Errors
-    /// What the command failed with.
+    /// The command failed.
     pub fn count(&self, control: &mut Control) -> Result<u64, LayoutError> {
-        let answer = self.run(
-            control,
-            doc! { "count": &self.name },
-            "count the documents of",
-        )?;
+        let answer = self.run(control, doc! { "count": &self.name }, "count the documents of")?;
         let count = answer.get("n").and_then(whole);
         count.ok_or_else(|| LayoutError::Answer {
             command: "count",
@@ -259,13 +233,13 @@ impl Collection {
         })
     }
 
-    /// How much of it the server that is asked holds itself, by its own count: any member of a set, or of a shard.
+    /// Amount of data on the queried server by its own count: any member of a set or of a shard.
     ///
     /// # Errors
-    /// What the command failed with.
+    /// The command failed.
     pub fn held(&self, control: &mut Control) -> Result<Held, LayoutError> {
         let command = doc! { "collStats": &self.name };
-        let answer = self.run(control, command, "ask for the size of")?;
+        let answer = self.run(control, command, "get the size of")?;
         let number = |name: &str| {
             let number = answer.get(name).and_then(whole);
             number.ok_or_else(|| LayoutError::Answer {
@@ -273,13 +247,10 @@ impl Collection {
                 reason: format!("`{name}` is not a whole number"),
             })
         };
-        Ok(Held {
-            documents: number("count")?,
-            bytes: number("size")?,
-        })
+        Ok(Held { documents: number("count")?, bytes: number("size")? })
     }
 
-    /// Hands over all documents byte by byte as they are, batch by batch; sorted, or as the server gives them.
+    /// Passes all documents on batch by batch as stored bytes; sorted, or in the server's order.
     pub(crate) fn read(
         &self,
         control: &mut Control,
@@ -293,7 +264,7 @@ impl Collection {
             let is_by_id = order.get("_id").is_ok_and(|found| found.is_some());
             command.append(cstr!("sort"), order);
             if is_by_id {
-                // Without it a server may sort in memory.
+                // Without the hint, a server may sort in memory.
                 command.append(cstr!("hint"), rawdoc! { "_id": 1 });
             }
         }
@@ -313,7 +284,7 @@ impl Collection {
         taken
     }
 
-    /// Number of the cursor, and what came with it.
+    /// Cursor number and documents of a batch.
     fn batch(
         &self,
         control: &mut Control,
@@ -322,10 +293,7 @@ impl Collection {
     ) -> Result<(i64, Vec<RawDocumentBuf>), LayoutError> {
         let answer = control
             .run_raw(&self.database, command)
-            .map_err(refused(format!(
-                "read the documents of `{}`",
-                self.namespace()
-            )))?;
+            .map_err(refused(format!("read the documents of `{}`", self.namespace())))?;
         let wrong = |error: bson::error::Error| LayoutError::Answer {
             command: "find",
             reason: error.to_string(),
@@ -337,7 +305,7 @@ impl Collection {
             _ => {
                 return Err(LayoutError::Answer {
                     command: "find",
-                    reason: "the cursor has no number".into(),
+                    reason: "a cursor without an ID".into(),
                 });
             }
         };
@@ -348,7 +316,7 @@ impl Collection {
                 _ => {
                     return Err(LayoutError::Answer {
                         command: "find",
-                        reason: "the cursor holds something that is not a document".into(),
+                        reason: "a value in the cursor's batch is not a document".into(),
                     });
                 }
             }
@@ -356,7 +324,7 @@ impl Collection {
         Ok((id, documents))
     }
 
-    /// Inserts documents in their order.
+    /// Inserts documents in order.
     pub(crate) fn insert(
         &self,
         control: &mut Control,
@@ -369,8 +337,7 @@ impl Collection {
         self.run(control, command, "insert into").map(drop)
     }
 
-    /// Inserts documents in their order, byte by byte as they are, and whatever a validator says: they were in the
-    /// collection that this is a copy of.
+    /// Inserts documents in order as stored bytes, ignoring validators: the documents were in the original collection.
     pub(crate) fn insert_copies(
         &self,
         control: &mut Control,
@@ -391,7 +358,7 @@ impl Collection {
             .map_err(refused(intent))
     }
 
-    /// Puts documents in the place of those with the same `_id`.
+    /// Replaces the documents with the same `_id`.
     pub(crate) fn put(
         &self,
         control: &mut Control,
@@ -411,12 +378,10 @@ impl Collection {
         self.run(control, command, "update").map(drop)
     }
 
-    /// Deletes the documents with these values of `_id`.
+    /// Deletes the documents with these `_id` values.
     pub(crate) fn delete(&self, control: &mut Control, ids: &[i64]) -> Result<(), LayoutError> {
-        let deletes: Vec<Document> = ids
-            .iter()
-            .map(|id| doc! { "q": { "_id": *id }, "limit": 1 })
-            .collect();
+        let deletes: Vec<Document> =
+            ids.iter().map(|id| doc! { "q": { "_id": *id }, "limit": 1 }).collect();
         if deletes.is_empty() {
             return Ok(());
         }
@@ -429,34 +394,29 @@ fn first_batch(answer: &Document, command: &'static str) -> Result<Vec<Document>
     cursor(answer.clone(), command, "firstBatch").map(|(_, batch)| batch)
 }
 
-/// Number of a cursor and what came with it.
+/// Number of a cursor, and the documents of its batch.
 fn cursor(
     mut answer: Document,
     command: &'static str,
     list: &str,
 ) -> Result<(i64, Vec<Document>), LayoutError> {
-    let wrong = |reason: &str| LayoutError::Answer {
-        command,
-        reason: reason.to_owned(),
-    };
+    let wrong = |reason: &str| LayoutError::Answer { command, reason: reason.to_owned() };
     let Some(Bson::Document(mut cursor)) = answer.remove("cursor") else {
-        return Err(wrong("there is no cursor"));
+        return Err(wrong("no cursor"));
     };
-    let id = cursor
-        .get("id")
-        .and_then(Bson::as_i64)
-        .ok_or_else(|| wrong("the cursor has no number"))?;
+    let id =
+        cursor.get("id").and_then(Bson::as_i64).ok_or_else(|| wrong("a cursor without an ID"))?;
     let Some(Bson::Array(items)) = cursor.remove(list) else {
-        return Err(wrong("the cursor has no documents"));
+        return Err(wrong("a cursor without documents"));
     };
     let documents = items.into_iter().map(|item| match item {
         Bson::Document(document) => Ok(document),
-        _ => Err(wrong("something in it is no document")),
+        _ => Err(wrong("a value in its batch is not a document")),
     });
     Ok((id, documents.collect::<Result<_, _>>()?))
 }
 
-/// A count, of whichever type of number it is.
+/// A count of any numeric type.
 fn whole(value: &Bson) -> Option<u64> {
     match value {
         Bson::Int32(number) => u64::try_from(*number).ok(),

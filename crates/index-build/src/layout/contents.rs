@@ -1,18 +1,17 @@
-//! What a collection holds, in a form that can be compared: number, size and hash of its documents, whatever their
-//! order.
+//! Contents of a collection for comparison: number, size and hash of its documents, independent of order.
 
 use crate::layout::collection::{Collection, Held};
 use crate::layout::{Access, LayoutError};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Sum of the SHA-256 hashes of documents as numbers of 256 bits: the same for the same documents in any order,
-/// with repetitions counted. It finds mistakes; it is no proof against somebody who looks for a collision.
+/// Sum of the documents' SHA-256 hashes as 256-bit numbers: independent of order, and sensitive to repetitions. It detects
+/// mistakes, not deliberate collisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentHash([u64; 4]);
 
 impl ContentHash {
-    /// Adds a document, as BSON.
+    /// Adds a BSON document.
     pub fn add(&mut self, document: &[u8]) {
         let hash = Sha256::digest(document);
         let mut words = [0; 4];
@@ -22,7 +21,7 @@ impl ContentHash {
         self.join(ContentHash(words));
     }
 
-    /// Adds the documents of another hash.
+    /// Adds another hash.
     fn join(&mut self, other: ContentHash) {
         let mut carry = 0u128;
         for (sum, word) in self.0.iter_mut().zip(other.0) {
@@ -35,41 +34,34 @@ impl ContentHash {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .rev()
-            .try_for_each(|word| write!(formatter, "{word:016x}"))
+        self.0.iter().rev().try_for_each(|word| write!(formatter, "{word:016x}"))
     }
 }
 
-/// What a collection holds.
+/// Contents of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Documents.
     pub documents: u64,
-    /// Their size as BSON, in bytes.
+    /// Size as BSON, in bytes.
     pub bytes: u64,
-    /// Hash of all of them, whatever their order.
+    /// Hash of all documents, independent of order.
     pub hash: ContentHash,
 }
 
 impl Contents {
-    /// How much it is.
+    /// The amount of data.
     pub(crate) fn size(&self) -> Held {
-        Held {
-            documents: self.documents,
-            bytes: self.bytes,
-        }
+        Held { documents: self.documents, bytes: self.bytes }
     }
 
-    /// Counts one more document, as it is stored.
+    /// Adds a document, as stored.
     pub(crate) fn add(&mut self, document: &[u8]) {
         self.documents += 1;
         self.bytes += document.len() as u64;
         self.hash.add(document);
     }
 
-    /// Adds what another server holds of the same collection.
+    /// Adds the contents of the same collection on another server.
     #[must_use]
     pub fn with(mut self, other: Contents) -> Contents {
         self.documents += other.documents;
@@ -78,23 +70,20 @@ impl Contents {
         self
     }
 
-    /// What differs, in words; `None` if nothing does.
+    /// Describes the difference; `None` if both are equal.
     pub fn difference(&self, other: &Contents) -> Option<String> {
         if self.documents != other.documents {
-            return Some(format!(
-                "{} documents and {}",
-                self.documents, other.documents
-            ));
+            return Some(format!("{} documents and {}", self.documents, other.documents));
         }
         (self.hash != other.hash)
             .then(|| format!("the content of the {} documents differs", self.documents))
     }
 }
 
-/// Reads all documents of a collection and says what they are.
+/// Reads all documents of a collection, and returns its contents.
 ///
 /// # Errors
-/// [`LayoutError::Interrupted`], or what a command failed with.
+/// [`LayoutError::Interrupted`], or a command failed.
 pub fn contents(
     access: &Access<'_>,
     collection: &Collection,
@@ -122,13 +111,13 @@ mod tests {
     fn of(documents: &[Document]) -> Contents {
         let mut contents = Contents::default();
         for document in documents {
-            contents.add(&document.to_vec().expect("it is BSON"));
+            contents.add(&document.to_vec().expect("valid BSON"));
         }
         contents
     }
 
     #[test]
-    fn order_does_not_matter_and_everything_else_does() {
+    fn hash_ignores_only_the_order_of_documents() {
         let (a, b) = (doc! { "_id": 1, "x": "a" }, doc! { "_id": 2, "x": "b" });
         let both = of(&[a.clone(), b.clone()]);
         assert_eq!(both, of(&[b.clone(), a.clone()]));
@@ -136,25 +125,20 @@ mod tests {
         let changed = of(&[a.clone(), doc! { "_id": 2, "x": "c" }]);
         let words = both.difference(&changed).expect("they differ");
         assert!(words.contains("content"), "{words}");
-        // Exchanged values.
+        // Swapped values.
         let crossed = of(&[doc! { "_id": 1, "x": "b" }, doc! { "_id": 2, "x": "a" }]);
         assert!(both.difference(&crossed).is_some());
-        // The type of a number.
-        assert_ne!(
-            of(&[doc! { "_id": 1_i32 }]).hash,
-            of(&[doc! { "_id": 1_i64 }]).hash
-        );
-        let fewer = both
-            .difference(&of(std::slice::from_ref(&a)))
-            .expect("they differ");
+        // Another numeric type.
+        assert_ne!(of(&[doc! { "_id": 1_i32 }]).hash, of(&[doc! { "_id": 1_i64 }]).hash);
+        let fewer = both.difference(&of(std::slice::from_ref(&a))).expect("they differ");
         assert_eq!(fewer, "2 documents and 1");
-        // Twice is not once, and not none.
+        // Two copies differ from one, and from none.
         assert_ne!(of(&[a.clone(), a.clone()]).hash, of(&[b.clone(), b]).hash);
         assert_ne!(of(&[a.clone(), a]).hash, Contents::default().hash);
     }
 
     #[test]
-    fn documents_on_several_servers_are_those_of_one() {
+    fn contents_of_several_servers_add_up() {
         let documents = [doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3 }];
         let parts = of(&documents[1..]).with(of(&documents[..1]));
         assert_eq!(parts, of(&documents));
@@ -162,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_printed_with_all_its_digits() {
+    fn hash_is_printed_with_all_digits() {
         let text = of(&[doc! { "_id": 1 }]).hash.to_string();
         assert_eq!(text.len(), 64);
         assert!(text.chars().all(|c| c.is_ascii_hexdigit()));

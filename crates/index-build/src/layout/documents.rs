@@ -9,10 +9,10 @@ const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 /// Dates are in the ten years from 2010-01-01, in milliseconds since 1970.
 const FIRST_DATE_MS: i64 = 1_262_304_000_000;
 const DATES_MS: i64 = 3_652 * 86_400_000;
-/// A document that has yet to grow has a string of each of its own of this share of the length.
+/// Divisor of the string lengths of a document before it grows.
 const SHORT_PART: u32 = 8;
 
-/// Makes documents from their numbers: the same seed and number give the same document.
+/// Generates documents from their numbers: equal seed and number give equal documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
     seed: u64,
@@ -21,21 +21,17 @@ pub struct Units {
 }
 
 impl Units {
-    /// Lengths of strings are uniform from `shortest` to `longest` bytes; `shortest` is at most `longest`.
+    /// String lengths are uniform from `shortest` to `longest` bytes; `shortest` is at most `longest`.
     pub fn new(seed: u64, shortest: u32, longest: u32) -> Units {
-        Units {
-            seed,
-            shortest,
-            longest,
-        }
+        Units { seed, shortest, longest }
     }
 
-    /// The document of this number.
+    /// The document with this number.
     pub fn unit(&self, number: u64) -> Document {
         self.unit_with(number, |length| length)
     }
 
-    /// The document of this number before its strings have grown: an eighth as long, at least one byte.
+    /// The document before its strings have grown: an eighth as long, at least one byte.
     pub fn short_unit(&self, number: u64) -> Document {
         self.unit_with(number, |length| (length / SHORT_PART).max(1))
     }
@@ -47,7 +43,7 @@ impl Units {
         let mut string = || {
             let full = rng.random_range(self.shortest..=self.longest);
             let mut text = String::with_capacity(full as usize);
-            // The draws are those of the full length, so that a short document has the values of the long one.
+            // Draw as for the full length, so that the short document has the same values.
             for place in 0..full {
                 let letter = LETTERS[rng.random_range(0..LETTERS.len())];
                 if place < length(full) {
@@ -79,19 +75,15 @@ impl Units {
 mod tests {
     use super::*;
 
-    /// Four strings and a half of 341 to 1024 bytes.
-    const USUAL: Units = Units {
-        seed: 42,
-        shortest: 341,
-        longest: 1024,
-    };
+    /// Four and a half strings of 341 to 1024 bytes.
+    const USUAL: Units = Units { seed: 42, shortest: 341, longest: 1024 };
 
     fn bytes(document: &Document) -> usize {
-        document.to_vec().expect("it is BSON").len()
+        document.to_vec().expect("valid BSON").len()
     }
 
     #[test]
-    fn documents_have_one_to_six_kilobytes_and_three_in_the_mean() {
+    fn documents_average_three_kilobytes_from_one_to_six() {
         let sizes: Vec<usize> = (0..2_000).map(|n| bytes(&USUAL.unit(n))).collect();
         let mean = sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;
         assert!((2_900.0..3_400.0).contains(&mean), "{mean}");
@@ -104,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_document_and_a_seed_changes_all() {
+    fn number_determines_the_document_and_seed_changes_all() {
         assert_eq!(USUAL.unit(7), USUAL.unit(7));
         assert_ne!(USUAL.unit(7), USUAL.unit(8));
         assert_ne!(Units { seed: 1, ..USUAL }.unit(7), USUAL.unit(7));

@@ -1,4 +1,4 @@
-//! Loads the documents in the order that a layout has.
+//! Loads the documents in the order of a layout.
 
 use crate::layout::collection::{Collection, Shape};
 use crate::layout::documents::Units;
@@ -11,40 +11,33 @@ use dyno_plan::index_build::Layout;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Documents of a command. With the largest usual documents a command stays below a megabyte.
+/// Documents of a command. With the largest usual documents, a command stays below a megabyte.
 const BATCH: u64 = 100;
-/// Connections of the layout that loads with several at once.
+/// Connections of the layout that loads in parallel.
 const CONNECTIONS: u64 = 16;
-/// Of so many documents of a churned collection one more is loaded and deleted again.
+/// A churned collection gets one extra document, deleted again, for each of this many.
 const DELETED_OF: u64 = 10;
-/// Chunks that move to a server, and as many from it.
+/// Chunks that move to a server; the same number moves away.
 const CHUNKS: usize = 32;
 
-/// What is loaded.
+/// Documents to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// In which order.
     pub layout: Layout,
-    /// The documents.
     pub units: Units,
-    /// How many of them there are on all servers: those with an `_id` below it.
+    /// Documents on all servers: those with an `_id` below it.
     pub count: u64,
-    /// Those of this server.
+    /// Documents of this server.
     pub share: Share,
 }
 
-/// Makes the collection and loads documents into it; nothing for [`Layout::Existing`].
+/// Creates the collection and loads documents into it; does nothing for [`Layout::Existing`].
 ///
 /// # Errors
-/// [`LayoutError::NotEmpty`] if it has documents already; then, and only then, nothing was changed. After every other
-/// error a part of the documents may be there.
+/// [`LayoutError::NotEmpty`] if it already contains documents; only then nothing was changed. After any other error, some documents
+/// may be loaded.
 pub fn load(access: &Access<'_>, collection: &Collection, load: Load) -> Result<(), LayoutError> {
-    let Load {
-        layout,
-        units,
-        count,
-        share,
-    } = load;
+    let Load { layout, units, count, share } = load;
     if layout == Layout::Existing {
         return Ok(());
     }
@@ -52,22 +45,13 @@ pub fn load(access: &Access<'_>, collection: &Collection, load: Load) -> Result<
     if collection.shape(&mut control)?.is_some() {
         let documents = collection.count(&mut control)?;
         if documents > 0 {
-            return Err(LayoutError::NotEmpty {
-                namespace: collection.namespace(),
-                documents,
-            });
+            return Err(LayoutError::NotEmpty { namespace: collection.namespace(), documents });
         }
     } else {
         collection.create(&mut control, &Shape::default())?;
     }
-    let loading = Loading {
-        access,
-        collection,
-        units,
-        count,
-        share,
-        order: Permutation::new(count.max(1)),
-    };
+    let loading =
+        Loading { access, collection, units, count, share, order: Permutation::new(count.max(1)) };
     match layout {
         Layout::Existing | Layout::Ordered => loading.insert(&mut control, |n| n)?,
         Layout::Shuffled => loading.insert(&mut control, |n| loading.order.at(n))?,
@@ -77,11 +61,7 @@ pub fn load(access: &Access<'_>, collection: &Collection, load: Load) -> Result<
     }
     let found = collection.count(&mut control)?;
     let expected = share.of(count);
-    if found == expected {
-        Ok(())
-    } else {
-        Err(LayoutError::WrongCount { found, expected })
-    }
+    if found == expected { Ok(()) } else { Err(LayoutError::WrongCount { found, expected }) }
 }
 
 struct Loading<'a> {
@@ -99,12 +79,12 @@ impl Loading<'_> {
         (self.access.progress)(what, done, self.count);
     }
 
-    /// The places `0..count` in pieces of which each holds about as many documents of this server as a command takes.
+    /// Ranges of `0..count` that each contain about as many documents of this server as a command takes.
     fn batches(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         batches(self.count, BATCH * self.share.servers())
     }
 
-    /// Those of these documents that are on this server.
+    /// The documents of these that belong to this server.
     fn own(&self, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
         let own = numbers.filter(|number| self.share.has(*number as i64));
         own.collect()
@@ -115,7 +95,7 @@ impl Loading<'_> {
         units.collect()
     }
 
-    /// Inserts the documents in the order in which `number_at` gives their numbers for `0..count`.
+    /// Inserts the documents in the order of the numbers from `number_at` for `0..count`.
     fn insert(
         &self,
         control: &mut Control,
@@ -131,7 +111,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Each connection inserts every so-manieth batch of the shuffled order.
+    /// Inserts in parallel: each connection takes every n-th batch of the shuffled order.
     fn insert_at_once(&self) -> Result<(), LayoutError> {
         let pieces: Vec<Range<u64>> = self.batches().collect();
         let next = AtomicUsize::new(0);
@@ -155,14 +135,12 @@ impl Loading<'_> {
                 .collect();
             let workers = workers.map_err(LayoutError::Thread)?;
             workers.into_iter().try_for_each(|worker| {
-                worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })
         })
     }
 
-    /// Loads short documents and some that go away again, in order, and lets the short ones grow in shuffled order.
+    /// Loads short documents and extra ones in order, deletes the extra ones, and grows the others in shuffled order.
     fn churn(&self, control: &mut Control) -> Result<(), LayoutError> {
         for batch in self.batches() {
             self.access.check()?;
@@ -188,27 +166,24 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Loads half of the documents and as many that belong elsewhere, in order. Then chunk by chunk the other half arrives,
-    /// and what belongs elsewhere is deleted.
+    /// Loads half of the documents and as many foreign ones, in order. Then, chunk by chunk, the other half arrives, and foreign
+    /// ones are deleted.
     ///
-    /// That is what moves of chunks do on a shard that gives as many as it gets. The giver sends the documents of a chunk in
-    /// the order of its records (`_cloneRecordIds` in MongoDB's `migration_chunk_cloner_source.cpp` is sorted), and deletes
-    /// them in the order of the shard key, which is that of the hashes.
+    /// This is the effect of chunk migrations on a shard that gives as many as it gets. The giver sends a chunk's documents in
+    /// record order (`_cloneRecordIds` in MongoDB's `migration_chunk_cloner_source.cpp` is sorted), and deletes them in the order
+    /// of the shard key, the hash.
     fn migrate(&self, control: &mut Control) -> Result<(), LayoutError> {
         let mut chunks: Vec<Vec<u64>> = vec![Vec::new(); CHUNKS];
         for batch in self.batches() {
             self.access.check()?;
             let end = batch.end;
-            let documents = self
-                .own(batch)
-                .into_iter()
-                .map(|number| match chunk_of(number) {
-                    None => self.units.unit(number),
-                    Some(chunk) => {
-                        chunks[chunk].push(number);
-                        self.units.unit(self.extra(number))
-                    }
-                });
+            let documents = self.own(batch).into_iter().map(|number| match chunk_of(number) {
+                None => self.units.unit(number),
+                Some(chunk) => {
+                    chunks[chunk].push(number);
+                    self.units.unit(self.extra(number))
+                }
+            });
             let documents = documents.collect();
             self.collection.insert(control, documents)?;
             self.tell("loading", end);
@@ -223,8 +198,7 @@ impl Loading<'_> {
             for batch in chunk.chunks(BATCH as usize) {
                 self.access.check()?;
                 let deleted = batch.iter().map(|number| self.extra(*number) as i64);
-                self.collection
-                    .delete(control, &deleted.collect::<Vec<_>>())?;
+                self.collection.delete(control, &deleted.collect::<Vec<_>>())?;
             }
             moved += chunk.len() as u64;
             self.tell("moving", moved * self.share.servers());
@@ -232,20 +206,20 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Number of the document that is loaded with another one and deleted again.
+    /// Number of the extra document that is loaded with another one and deleted again.
     fn extra(&self, number: u64) -> u64 {
         self.count + number
     }
 }
 
-/// The chunk in which a document arrives; `None` of the half that is there from the start. Other digits of the hash decide
-/// on the server.
+/// The chunk in which a document arrives; `None` for the half that exists from the start. Other digits of the hash select the
+/// server.
 fn chunk_of(number: u64) -> Option<usize> {
     let hash = hash_of(number as i64) as u64;
     (hash & 1 == 1).then_some((hash >> 1) as usize % CHUNKS)
 }
 
-/// The numbers `0..count` in pieces of this size.
+/// Ranges of `0..count` of this size.
 fn batches(count: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
     (0..count.div_ceil(size)).map(move |batch| batch * size..((batch + 1) * size).min(count))
 }
@@ -255,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_documents_of_every_server_arrive_in_chunks() {
+    fn half_of_each_servers_documents_arrive_in_chunks() {
         for share in [Share::ALL, Share::new(0, 2), Share::new(3, 4)] {
             let own: Vec<u64> = (0..64_000).filter(|n| share.has(*n as i64)).collect();
             let mut counts = [0u64; CHUNKS];
@@ -263,10 +237,7 @@ mod tests {
                 counts[chunk] += 1;
             }
             let moved: u64 = counts.iter().sum();
-            assert!(
-                (2 * moved).abs_diff(own.len() as u64) * 20 < own.len() as u64,
-                "{moved}"
-            );
+            assert!((2 * moved).abs_diff(own.len() as u64) * 20 < own.len() as u64, "{moved}");
             let mean = moved / CHUNKS as u64;
             let is_fair = |count: &u64| count.abs_diff(mean) * 2 < mean;
             assert!(counts.iter().all(is_fair), "{counts:?}");

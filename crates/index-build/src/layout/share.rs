@@ -1,13 +1,13 @@
-//! Which server gets a document where several hold a collection without a router.
+//! Divides documents among several servers that hold a collection without a router.
 
 use md5::{Digest, Md5};
 
-/// Type of numbers in the order of types, which goes into the hash: `canonicalizeBSONType` of MongoDB.
+/// Canonical type of numbers, part of the hash: `canonicalizeBSONType` of MongoDB.
 const NUMBER: i32 = 10;
 /// Seed of hashed indexes.
 const SEED: i32 = 0;
 
-/// The documents that one of several servers holds.
+/// The documents of one of several servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     server: u32,
@@ -15,18 +15,15 @@ pub struct Share {
 }
 
 impl Share {
-    /// All documents, of a server that stands alone.
-    pub const ALL: Share = Share {
-        server: 0,
-        servers: 1,
-    };
+    /// All documents, for a standalone server.
+    pub const ALL: Share = Share { server: 0, servers: 1 };
 
-    /// Those of server `server`, counted from 0, of `servers`.
+    /// Documents of server `server`, from 0, of `servers`.
     pub fn new(server: u32, servers: u32) -> Share {
         Share { server, servers }
     }
 
-    /// How many servers there are, at least 1.
+    /// Number of servers, at least 1.
     pub(crate) fn servers(self) -> u64 {
         u64::from(self.servers)
     }
@@ -36,7 +33,7 @@ impl Share {
         self.servers == 1 || server_of(id, self.servers) == self.server
     }
 
-    /// How many of the documents with an `_id` below `count` it holds.
+    /// Number of its documents with an `_id` below `count`.
     pub fn of(self, count: u64) -> u64 {
         match self.servers {
             1 => count,
@@ -45,15 +42,14 @@ impl Share {
     }
 }
 
-/// Hashes are divided into ranges of the same size, one for each server, as hashed sharding divides an empty collection.
+/// Divides hashes into ranges of equal size, one for each server, as hashed sharding does for an empty collection.
 fn server_of(id: i64, servers: u32) -> u32 {
     let place = (i128::from(hash_of(id)) - i128::from(i64::MIN)) as u128;
     ((place * u128::from(servers)) >> 64) as u32
 }
 
-/// The hash of an `_id` by which MongoDB shards.
-/// Source: MongoDB, `src/mongo/db/hasher.cpp`: the first eight bytes of the MD5 of seed, type and value, each as
-/// little-endian; numbers of all types are hashed as integers of 64 bits.
+/// Hash of an `_id` in hashed sharding. Source: MongoDB, `src/mongo/db/hasher.cpp`: the first eight bytes of the MD5 of seed, type
+/// and value, each as little-endian; numbers of all types are hashed as 64-bit integers.
 pub(crate) fn hash_of(id: i64) -> i64 {
     let mut hasher = Md5::new();
     hasher.update(SEED.to_le_bytes());
@@ -74,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_dealt_evenly_and_each_to_one_server() {
+    fn documents_are_divided_evenly_among_servers() {
         for servers in [1, 2, 3, 4, 64] {
             let shares: Vec<Share> = (0..servers).map(|n| Share::new(n, servers)).collect();
             for id in 0..1_000 {

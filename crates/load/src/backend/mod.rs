@@ -1,5 +1,5 @@
-//! The two ways to perform operations: our own protocol path and the official driver. Both are
-//! driven by the same core and record in the same way.
+//! The two ways to perform operations: dyno's own protocol implementation and the official driver. The same core drives
+//! both, and they record in the same way.
 
 pub mod driver;
 pub(crate) mod poller;
@@ -8,9 +8,9 @@ pub(crate) mod wire;
 
 use crate::connect::Connector;
 
-/// What performs the operations, and on which deployment.
+/// Backend with its deployment.
 pub enum Backend {
-    /// Our own protocol path.
+    /// dyno's own protocol implementation.
     Wire(Connector),
     /// The official driver.
     Driver(Box<driver::DriverTarget>),

@@ -1,8 +1,8 @@
-//! Waiting for sockets with a resolution below a millisecond.
+//! Waits for sockets with a resolution below a millisecond.
 //!
-//! A thin, safe cover over `epoll_pwait2`. The usual event libraries wait in whole milliseconds,
-//! which would be visible in every start delay (`docs/decisions/002-own-poller.md`). Readiness is
-//! level-triggered: what was left unread is reported again.
+//! A thin, safe wrapper around `epoll_pwait2`. The usual event libraries wait for whole milliseconds, which would show
+//! in every start delay (`docs/decisions/002-own-poller.md`). Readiness is level-triggered: unread data is reported
+//! again.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -15,7 +15,7 @@ const EVENTS_PER_WAIT: usize = 256;
 /// Token of the [`Waker`].
 pub(crate) const WAKER_TOKEN: u64 = u64::MAX;
 
-/// What a socket is ready for.
+/// Readiness of a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) token: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Event {
     pub(crate) writable: bool,
 }
 
-/// An epoll instance with room for its events.
+/// An epoll instance with a buffer for its events.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
@@ -40,22 +40,18 @@ pub(crate) struct Waker {
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no pointers are passed.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         // SAFETY: no pointers are passed.
         let event = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let event = unsafe { OwnedFd::from_raw_fd(event) };
         let poller = Poller {
             epoll,
@@ -69,9 +65,7 @@ impl Poller {
     }
 
     pub(crate) fn waker(&self) -> Waker {
-        Waker {
-            event: Arc::clone(&self.waker),
-        }
+        Waker { event: Arc::clone(&self.waker) }
     }
 
     /// Watches a descriptor for input.
@@ -79,7 +73,7 @@ impl Poller {
         self.control(libc::EPOLL_CTL_ADD, descriptor, token, false)
     }
 
-    /// Watches for output as well, or no longer.
+    /// Starts or stops watching for output as well.
     pub(crate) fn set_writable(
         &self,
         descriptor: RawFd,
@@ -89,7 +83,7 @@ impl Poller {
         self.control(libc::EPOLL_CTL_MOD, descriptor, token, writable)
     }
 
-    /// Stops watching. To be called before the descriptor is closed.
+    /// Stops watching. Call it before the descriptor is closed.
     pub(crate) fn remove(&self, descriptor: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, descriptor, 0, false)
     }
@@ -102,10 +96,7 @@ impl Poller {
         writable: bool,
     ) -> io::Result<()> {
         let output = if writable { libc::EPOLLOUT } else { 0 };
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | output) as u32,
-            u64: token,
-        };
+        let mut event = libc::epoll_event { events: (libc::EPOLLIN | output) as u32, u64: token };
         // SAFETY: `event` is valid for the call; the kernel copies it.
         check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), how, descriptor, &mut event) })?;
         Ok(())
@@ -114,11 +105,8 @@ impl Poller {
     /// Waits at most `timeout` and returns the number of events, to be read with [`event`](Self::event).
     /// An interruption by a signal counts as no event.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
-        let result = if self.milliseconds_only {
-            self.wait_ms(timeout)
-        } else {
-            self.wait_ns(timeout)
-        };
+        let result =
+            if self.milliseconds_only { self.wait_ms(timeout) } else { self.wait_ns(timeout) };
         self.ready = match result {
             Ok(count) => count as usize,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
@@ -136,8 +124,8 @@ impl Poller {
             tv_sec: timeout.as_secs() as libc::time_t,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };
-        // By number: glibc has a name for it from 2.35 on, musl none.
-        // SAFETY: the buffer holds EVENTS_PER_WAIT events, `timeout` lives through the call, no signal mask.
+        // Called by number, because glibc has no wrapper before 2.35, and musl has none. SAFETY: the buffer has room
+        // for EVENTS_PER_WAIT events, `timeout` outlives the call, and there is no signal mask.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -152,7 +140,7 @@ impl Poller {
         check(result as libc::c_int)
     }
 
-    /// Rounds down, so that the caller's spinning makes up for the rest instead of starting late.
+    /// Rounds down, so that the caller spins for the rest instead of starting late.
     fn wait_ms(&mut self, timeout: Duration) -> io::Result<libc::c_int> {
         let milliseconds = timeout.as_millis().min(60_000) as libc::c_int;
         // SAFETY: the buffer holds EVENTS_PER_WAIT events.
@@ -179,17 +167,11 @@ impl Poller {
         }
     }
 
-    /// Makes the waker quiet again after its event.
+    /// Resets the waker after its event.
     pub(crate) fn clear_waker(&self) {
         let mut count = [0u8; 8];
         // SAFETY: the buffer has the eight bytes that an eventfd writes. Failing means that it is quiet already.
-        unsafe {
-            libc::read(
-                self.waker.as_raw_fd(),
-                count.as_mut_ptr().cast(),
-                count.len(),
-            )
-        };
+        unsafe { libc::read(self.waker.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 }
 

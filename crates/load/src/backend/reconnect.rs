@@ -1,7 +1,7 @@
-//! Replaces broken connections beside the worker loop.
+//! Replaces broken connections in the background.
 //!
-//! Connecting, TLS and authentication are blocking and may take long, so a few threads do them and
-//! hand the result to the worker that asked. A client's attempts are spaced by a growing delay.
+//! Connecting, TLS and authentication block and may take long, so a few threads do them and pass the result to the
+//! requesting worker. A client's attempts are spaced by an increasing delay.
 
 use super::poller::Waker;
 use crate::connect::{ConnectError, Connected, Connector};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Threads that connect. More would only help when connecting is slow and many connections break at once.
+/// Number of connecting threads. More would only help if connecting is slow and many connections break at once.
 const THREADS: usize = 4;
 /// Delay before the second attempt in a row; the first is immediate.
 const FIRST_DELAY: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ struct Request {
     waker: Waker,
 }
 
-// The heap gives the largest element, so the earliest request compares as the largest.
+// The heap returns the largest element, so the earliest request compares as the largest.
 impl Ord for Request {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.due.cmp(&self.due)
@@ -68,8 +68,8 @@ impl Shared {
     }
 }
 
-/// The threads; dropping it tells them to end. Nobody waits for them: a thread may be in the middle of
-/// connecting to a server that does not answer, and nothing depends on it any more.
+/// The threads; dropping the pool asks them to end, but does not wait: a thread may be connecting to a server that does
+/// not answer, and its result is not needed.
 pub(crate) struct ReconnectPool {
     shared: Arc<Shared>,
 }
@@ -85,9 +85,7 @@ pub(crate) struct Reconnector {
 impl ReconnectPool {
     pub(crate) fn start(connector: &Connector) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let pool = ReconnectPool {
-            shared: Arc::clone(&shared),
-        };
+        let pool = ReconnectPool { shared: Arc::clone(&shared) };
         for _ in 0..THREADS {
             let (shared, connector) = (Arc::clone(&shared), connector.clone());
             std::thread::Builder::new()
@@ -100,12 +98,7 @@ impl ReconnectPool {
 
     pub(crate) fn reconnector(&self, waker: Waker) -> Reconnector {
         let (reply, replacements) = channel();
-        Reconnector {
-            shared: Arc::clone(&self.shared),
-            reply,
-            replacements,
-            waker,
-        }
+        Reconnector { shared: Arc::clone(&self.shared), reply, replacements, waker }
     }
 }
 
@@ -144,9 +137,7 @@ impl Reconnector {
 fn delay(attempts: u32) -> Duration {
     match attempts {
         0 => Duration::ZERO,
-        attempts => FIRST_DELAY
-            .saturating_mul(1 << (attempts - 1).min(10))
-            .min(LONGEST_DELAY),
+        attempts => FIRST_DELAY.saturating_mul(1 << (attempts - 1).min(10)).min(LONGEST_DELAY),
     }
 }
 
@@ -154,11 +145,8 @@ fn serve(shared: &Shared, connector: &Connector) {
     while let Some(request) = next_due(shared) {
         match connector.connect() {
             Ok(connected) => {
-                // The worker may have ended meanwhile; the connection is closed by dropping it.
-                let _ = request.reply.send(Replacement {
-                    client: request.client,
-                    connected,
-                });
+                // The worker may have ended; dropping the connection closes it.
+                let _ = request.reply.send(Replacement { client: request.client, connected });
                 request.waker.wake();
             }
             Err(error) => {
@@ -175,7 +163,7 @@ fn serve(shared: &Shared, connector: &Connector) {
     }
 }
 
-/// Waits for the earliest request to become due; `None` when the pool is closed.
+/// Waits until the earliest request is due; `None` when the pool is closed.
 fn next_due(shared: &Shared) -> Option<Request> {
     let mut state = shared.lock();
     loop {
@@ -183,23 +171,13 @@ fn next_due(shared: &Shared) -> Option<Request> {
             return None;
         }
         let now = Instant::now();
-        let wait = state
-            .requests
-            .peek()
-            .map(|request| request.due.saturating_duration_since(now));
+        let wait = state.requests.peek().map(|request| request.due.saturating_duration_since(now));
         state = match wait {
             Some(Duration::ZERO) => return state.requests.pop(),
             Some(wait) => {
-                shared
-                    .changed
-                    .wait_timeout(state, wait)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
+                shared.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
             }
-            None => shared
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner),
+            None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
         };
     }
 }

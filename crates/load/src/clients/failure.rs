@@ -1,11 +1,11 @@
-//! Failed commands of a client: their texts, and which are sent once more.
+//! Failed commands of a client: messages, and commands that are sent again.
 
 use super::Clients;
 use crate::operation::{OperationError, OperationKind};
 use dyno_record::error_example::ErrorExample;
 
 impl Clients {
-    /// Keeps the text of the failure of the command in flight, if it is the first of its kind.
+    /// Keeps the message of the failed command in flight, if it is the first of its kind.
     #[cold]
     pub(crate) fn note_example(
         &mut self,
@@ -24,7 +24,8 @@ impl Clients {
         self.core.note_example(kind, error, now_ns, example);
     }
 
-    /// Lets the command in flight be sent once more after `delay_ns`, unless it has been already or its time is over.
+    /// Schedules the command in flight to be sent again after `delay_ns`, unless this is the second attempt or its time
+    /// is over.
     #[must_use]
     pub(crate) fn resend(
         &mut self,
@@ -49,7 +50,7 @@ impl Clients {
         may_be_sent
     }
 
-    /// The failure after which the command in flight was sent once more.
+    /// The failure after which the command in flight was sent again.
     #[inline]
     pub(crate) fn resent_after(&self, client: usize) -> Option<OperationError> {
         self.clients[client].in_flight.as_ref()?.resent

@@ -1,4 +1,4 @@
-//! The clients with a clock of their own.
+//! The clients with a simulated clock.
 
 use super::*;
 use crate::core::{CoreOptions, Handover, PhaseWindow};
@@ -21,29 +21,13 @@ struct Bench {
 /// `count` connected clients that perform one kind of operation in a closed loop.
 fn bench(kind: OperationKind, count: usize, operations: u64, retry: RetryRule) -> Bench {
     let phase = window(PhaseKind::Measure, 0, u64::MAX, operations);
-    bench_of(
-        kind,
-        count,
-        vec![phase],
-        retry,
-        Schedule::Closed {},
-        NO_THINKING,
-    )
+    bench_of(kind, count, vec![phase], retry, Schedule::Closed {}, NO_THINKING)
 }
 
-const NO_THINKING: Think = Think {
-    mean_ns: 0,
-    distribution: ThinkTime::Constant,
-};
+const NO_THINKING: Think = Think { mean_ns: 0, distribution: ThinkTime::Constant };
 
 fn window(kind: PhaseKind, start_ns: u64, end_ns: u64, operations: u64) -> PhaseWindow {
-    PhaseWindow {
-        kind,
-        start_ns,
-        end_ns,
-        operations,
-        numbers: Arc::new(AtomicU64::new(0)),
-    }
+    PhaseWindow { kind, start_ns, end_ns, operations, numbers: Arc::new(AtomicU64::new(0)) }
 }
 
 fn bench_of(
@@ -59,12 +43,7 @@ fn bench_of(
     plan.operations.read = f64::from(kind == OperationKind::Read);
     plan.operations.read_modify_write = f64::from(kind == OperationKind::ReadModifyWrite);
     let workload = if kind == OperationKind::Insert {
-        let task = LoadTask {
-            first: 0,
-            count: 100,
-            batch: 1,
-            keep_existing: false,
-        };
+        let task = LoadTask { first: 0, count: 100, batch: 1, keep_existing: false };
         Workload::load(&plan, task, &Concerns::default()).unwrap()
     } else {
         Workload::mix(&plan, &Concerns::default()).unwrap()
@@ -75,11 +54,7 @@ fn bench_of(
     let core = Core::new(CoreOptions {
         phases,
         schedule,
-        share: Share {
-            worker: 0,
-            worker_count: 1,
-            offset_ns: 0,
-        },
+        share: Share { worker: 0, worker_count: 1, offset_ns: 0 },
         worker: 0,
         seed: 1,
         window_ns: SECOND_NS,
@@ -106,36 +81,19 @@ fn bench_of(
     Bench { clients, handovers }
 }
 
-/// Clients that read from 0 on and think in between.
+/// Clients that read from time 0 on, with think time.
 fn thinking(count: usize, distribution: ThinkTime) -> Bench {
     let phases = vec![window(PhaseKind::Measure, 0, u64::MAX, u64::MAX)];
-    let think = Think {
-        mean_ns: 5 * MS,
-        distribution,
-    };
+    let think = Think { mean_ns: 5 * MS, distribution };
     let retry = RetryRule::default();
-    bench_of(
-        OperationKind::Read,
-        count,
-        phases,
-        retry,
-        Schedule::Closed {},
-        think,
-    )
+    bench_of(OperationKind::Read, count, phases, retry, Schedule::Closed {}, think)
 }
 
 /// Clients that read at a target rate.
 fn throttled(count: usize, rate_per_s: f64, phases: Vec<PhaseWindow>) -> Bench {
     let schedule = Schedule::Throttled { rate_per_s };
     let retry = RetryRule::default();
-    bench_of(
-        OperationKind::Read,
-        count,
-        phases,
-        retry,
-        schedule,
-        NO_THINKING,
-    )
+    bench_of(OperationKind::Read, count, phases, retry, schedule, NO_THINKING)
 }
 
 impl Bench {
@@ -144,11 +102,11 @@ impl Bench {
         self.clients.sent(client, now_ns);
     }
 
-    /// Time until which nobody has anything to send.
+    /// Time until which no client has anything to send.
     fn next_turn(&mut self, now_ns: u64) -> u64 {
         match self.clients.start_next(now_ns) {
             Start::At(at_ns) => at_ns,
-            Start::Send(client) => panic!("client {client} has its turn at {now_ns}"),
+            Start::Send(client) => panic!("client {client} has a turn at {now_ns}"),
         }
     }
 
@@ -158,7 +116,7 @@ impl Bench {
         self.clients.ended(client, Ok(1), end_ns)
     }
 
-    /// What was recorded of the measure phase, as one window.
+    /// The recorded measure phase as one window.
     fn recorded(self, now_ns: u64) -> IntervalRecord {
         self.clients.finish(now_ns).unwrap();
         let mut all = IntervalRecord::empty(PhaseKind::Measure, 0, 0);
@@ -173,8 +131,7 @@ impl Bench {
     /// Operations that succeeded and failed, by kind.
     fn finish(self, now_ns: u64) -> Vec<(&'static str, u64, u64)> {
         self.clients.finish(now_ns).unwrap();
-        let handover = self.handovers.iter().last().unwrap();
-        let part = handover.part.unwrap();
+        let part = self.handovers.iter().last().unwrap().part.unwrap();
         let mut interval = part.window();
         part.add_to(&mut interval);
         interval
@@ -209,11 +166,7 @@ fn read_modify_write_counts_as_read_update_and_itself() {
     assert!(!bench.clients.ended(0, Ok(1), 3 * MS));
     assert_eq!(
         bench.finish(4 * MS),
-        [
-            ("read", 1, 0),
-            ("update", 1, 0),
-            ("read_modify_write", 1, 0)
-        ]
+        [("read", 1, 0), ("update", 1, 0), ("read_modify_write", 1, 0)]
     );
 }
 
@@ -221,15 +174,10 @@ fn read_modify_write_counts_as_read_update_and_itself() {
 fn read_modify_write_stops_when_its_connection_is_lost() {
     let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
     bench.send(0, MS);
-    bench
-        .clients
-        .disconnected(0, OperationError::Disconnected, 2 * MS);
+    bench.clients.disconnected(0, OperationError::Disconnected, 2 * MS);
     assert!(bench.clients.operation(0).is_none());
     assert!(bench.clients.are_all_disconnected());
-    assert_eq!(
-        bench.finish(4 * MS),
-        [("read", 0, 1), ("read_modify_write", 0, 1)]
-    );
+    assert_eq!(bench.finish(4 * MS), [("read", 0, 1), ("read_modify_write", 0, 1)]);
 }
 
 #[test]
@@ -239,18 +187,12 @@ fn update_is_not_counted_when_its_read_is_refused() {
     let stepped_down = OperationError::Server(10_107);
     bench.clients.disconnected(0, stepped_down, 2 * MS);
     assert!(bench.clients.operation(0).is_none());
-    assert_eq!(
-        bench.finish(4 * MS),
-        [("read", 0, 1), ("read_modify_write", 0, 1)]
-    );
+    assert_eq!(bench.finish(4 * MS), [("read", 0, 1), ("read_modify_write", 0, 1)]);
 }
 
 #[test]
-fn a_failed_operation_is_sent_again_as_often_as_the_rule_says() {
-    let retry = RetryRule {
-        limit: 1,
-        interval_ns: 10 * MS,
-    };
+fn a_failed_operation_is_retried_as_often_as_the_rule_allows() {
+    let retry = RetryRule { limit: 1, interval_ns: 10 * MS };
     let mut bench = bench(OperationKind::Insert, 1, 1, retry);
     bench.send(0, MS);
     assert!(!bench.clients.ended(0, Err(OperationError::Timeout), 2 * MS));
@@ -260,16 +202,12 @@ fn a_failed_operation_is_sent_again_as_often_as_the_rule_says() {
     assert!(bench.clients.operation(0).unwrap().may_exist);
     bench.clients.sent(0, 20 * MS);
     assert_eq!(bench.clients.due(0, 121 * MS), Some(Due::TimedOut));
-    assert!(
-        !bench
-            .clients
-            .ended(0, Err(OperationError::Timeout), 121 * MS)
-    );
+    assert!(!bench.clients.ended(0, Err(OperationError::Timeout), 121 * MS));
     assert_eq!(bench.finish(130 * MS), [("insert", 0, 1)]);
 }
 
 #[test]
-fn a_server_that_does_not_answer_for_too_long_ends_the_run() {
+fn a_server_without_answers_ends_the_run() {
     let mut bench = bench(OperationKind::Read, 1, 1, RetryRule::default());
     bench.clients.check_reachable(false, MS, || None);
     bench.clients.check_reachable(false, 1000 * MS, || None);
@@ -297,7 +235,7 @@ fn a_client_thinks_between_its_answer_and_its_next_operation() {
     assert_eq!(read.response_sum_ns, u128::from(3 * MS + 30_000));
     assert_eq!(read.service_sum_ns, u128::from(3 * MS));
     assert_eq!(read.start_delay_sum_ns, 30_000);
-    // Until the first send, between both, and after the last answer.
+    // The waits before the first send, between the operations, and after the last answer.
     let waited_ns = first_ns + 5 * MS + 30_000 + MS;
     assert_eq!(recorded.counts.thinking_ns, u128::from(waited_ns));
 }
@@ -315,12 +253,12 @@ fn clients_start_in_the_order_of_their_turns() {
                 assert!(!bench.clients.ended(client, Ok(1), now_ns));
             }
             Start::At(at_ns) => {
-                assert!(at_ns > now_ns, "somebody was due before");
+                assert!(at_ns > now_ns, "a client was due before");
                 now_ns = at_ns;
             }
         }
     }
-    // Nobody is left behind: with 50 thinking times each, all have had about as many.
+    // All clients progress: after 50 think times each, they have about the same number of operations.
     let of_client = |client| starts.iter().filter(|(_, other)| *other == client).count();
     assert!((0..20).all(|client| (20..100).contains(&of_client(client))));
     let recorded = bench.recorded(now_ns);
@@ -333,17 +271,15 @@ fn a_client_without_a_connection_does_not_think() {
     let mut bench = thinking(1, ThinkTime::Constant);
     let first_ns = bench.next_turn(0);
     assert!(!bench.perform(0, first_ns, first_ns));
-    // One of the five milliseconds has passed.
+    // The client waited for one of the five milliseconds.
     let lost_ns = first_ns + MS;
-    bench
-        .clients
-        .disconnected(0, OperationError::Disconnected, lost_ns);
+    bench.clients.disconnected(0, OperationError::Disconnected, lost_ns);
     assert_eq!(bench.next_turn(lost_ns), u64::MAX);
     assert!(!bench.clients.reconnected(0, lost_ns + 2 * MS));
     assert_eq!(bench.next_turn(lost_ns + 2 * MS), first_ns + 5 * MS);
     let end_ns = first_ns + 5 * MS;
     assert!(!bench.perform(0, end_ns, end_ns));
-    // Two of the five milliseconds nobody was there.
+    // The client was disconnected for two of the five milliseconds.
     let waited_ns = u128::from(first_ns + 3 * MS);
     assert_eq!(bench.recorded(end_ns).counts.thinking_ns, waited_ns);
 }
@@ -369,7 +305,7 @@ fn a_late_throttled_client_catches_up_and_then_waits() {
     assert_eq!(read.response_sum_ns, u128::from(36 * MS));
     assert_eq!(read.start_delay_sum_ns, u128::from(13 * MS));
     assert_eq!(read.service_sum_ns, u128::from(23 * MS));
-    // It waited for its first slot alone.
+    // It waited only for its first slot.
     assert_eq!(recorded.counts.thinking_ns, u128::from(first_ns));
     assert_eq!(recorded.counts.arrivals.due, 0);
 }

@@ -14,7 +14,7 @@ const STEP: &str = "authenticating";
 /// First wire version whose servers have SCRAM-SHA-256 (MongoDB 4.0).
 const SHA_256_WIRE_VERSION: i32 = 7;
 
-/// The database that holds the user.
+/// The database of the user.
 pub(super) fn source(credentials: &Credentials) -> &str {
     credentials.source.as_deref().unwrap_or("admin")
 }
@@ -27,11 +27,7 @@ pub(super) fn authenticate(
     cache: &SaltedPasswords,
     deadline: Deadline,
 ) -> Result<(), ConnectError> {
-    let mut exchange = Exchange {
-        session,
-        credentials,
-        deadline,
-    };
+    let mut exchange = Exchange { session, credentials, deadline };
     match mechanism(credentials, hello) {
         Some(mechanism) => by_password(exchange, mechanism, cache),
         None => {
@@ -63,9 +59,7 @@ fn by_password(
     let server_final = exchange.step("saslContinue", |out, id| {
         write_sasl_continue(out, id, &database, conversation, last.as_bytes());
     })?;
-    client
-        .server_final(&server_final.payload)
-        .map_err(|error| exchange.failed(error))?;
+    client.server_final(&server_final.payload).map_err(|error| exchange.failed(error))?;
     if server_final.done {
         return Ok(());
     }
@@ -73,14 +67,10 @@ fn by_password(
     let end = exchange.step("saslContinue", |out, id| {
         write_sasl_continue(out, id, &database, conversation, b"");
     })?;
-    if end.done {
-        Ok(())
-    } else {
-        Err(exchange.failed("the server does not end the exchange"))
-    }
+    if end.done { Ok(()) } else { Err(exchange.failed("the server did not end the exchange")) }
 }
 
-/// The mechanism given, else the best that the server has for the user; `None` where the certificate names the user.
+/// The given mechanism, or the best one that the server has for the user; `None` if the certificate names the user.
 fn mechanism(credentials: &Credentials, hello: &Hello) -> Option<Mechanism> {
     match credentials.mechanism {
         Some(uri::Mechanism::ScramSha1) => return Some(Mechanism::ScramSha1),
@@ -89,17 +79,11 @@ fn mechanism(credentials: &Credentials, hello: &Hello) -> Option<Mechanism> {
         None => {}
     }
     let has_sha_256 = match &hello.mechanisms {
-        Some(names) => names
-            .iter()
-            .any(|name| name == Mechanism::ScramSha256.name()),
-        // The server does not know the user, or does not tell: this will fail with its reason.
+        Some(names) => names.iter().any(|name| name == Mechanism::ScramSha256.name()),
+        // The server does not know or report the user: authentication will fail with the server's reason.
         None => hello.max_wire_version >= SHA_256_WIRE_VERSION,
     };
-    Some(if has_sha_256 {
-        Mechanism::ScramSha256
-    } else {
-        Mechanism::ScramSha1
-    })
+    Some(if has_sha_256 { Mechanism::ScramSha256 } else { Mechanism::ScramSha1 })
 }
 
 struct Exchange<'a> {
@@ -202,10 +186,7 @@ mod tests {
     fn the_best_mechanism_of_the_user_is_taken_unless_one_is_given() {
         let mut credentials = Credentials::new("me".into(), "secret".into(), None);
         for (hello, expected) in [
-            (
-                hello(21, Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"])),
-                Mechanism::ScramSha256,
-            ),
+            (hello(21, Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"])), Mechanism::ScramSha256),
             (hello(21, Some(&["SCRAM-SHA-1"])), Mechanism::ScramSha1),
             (hello(21, None), Mechanism::ScramSha256),
             (hello(6, None), Mechanism::ScramSha1),

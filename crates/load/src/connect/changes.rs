@@ -1,4 +1,4 @@
-//! Changes of the servers that a connector meets: another primary, and connections that cannot be made.
+//! Changes of the servers that a connector notices: a new primary, and failed connection attempts.
 
 use super::discover::{Topology, TopologyKind};
 use super::error::ConnectError;
@@ -6,7 +6,7 @@ use dyno_record::model::Event;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A deployment that changes all the time must not fill the memory.
+/// Limits memory if a deployment changes all the time.
 const MOST_CHANGES: usize = 1_000;
 
 /// See the module.
@@ -18,7 +18,7 @@ pub(super) struct Changes {
 #[derive(Default)]
 struct State {
     primary: Option<String>,
-    /// Whether the last attempt to connect failed: further failures are no change.
+    /// Whether the last attempt to connect failed: further failures do not count as changes.
     is_unreachable: bool,
     changes: Vec<(Instant, Event)>,
 }
@@ -28,7 +28,7 @@ impl Changes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The servers were found.
+    /// Records discovered servers.
     pub(super) fn found(&self, topology: &Topology) {
         let (TopologyKind::ReplicaSet { .. }, [primary]) =
             (&topology.kind, topology.endpoints.as_slice())
@@ -43,7 +43,7 @@ impl Changes {
         }
     }
 
-    /// A connection for operations was made, or could not be made.
+    /// Records an attempt to make a connection for operations.
     pub(super) fn tried(&self, error: Option<&ConnectError>) {
         if matches!(error, Some(ConnectError::Interrupted)) {
             return;
@@ -59,7 +59,7 @@ impl Changes {
         }
     }
 
-    /// Those that are not taken yet.
+    /// Changes since the last call.
     pub(super) fn take(&self) -> Vec<(Instant, Event)> {
         std::mem::take(&mut self.lock().changes)
     }
@@ -80,39 +80,30 @@ mod tests {
     use dyno_plan::uri::Host;
 
     fn set(port: u16) -> Topology {
-        let host = Host::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port,
-        };
+        let host = Host::Tcp { host: "127.0.0.1".to_owned(), port };
         Topology {
-            kind: TopologyKind::ReplicaSet {
-                name: "rs0".to_owned(),
-            },
+            kind: TopologyKind::ReplicaSet { name: "rs0".to_owned() },
             endpoints: vec![Endpoint::resolve(&host).expect("it is an address")],
         }
     }
 
     #[test]
-    fn another_primary_is_a_change_and_the_same_is_not() {
+    fn only_a_different_primary_is_a_change() {
         let changes = Changes::default();
         changes.found(&set(1));
         changes.found(&set(1));
         assert_eq!(changes.take(), []);
         changes.found(&set(2));
         let found: Vec<Event> = changes.take().into_iter().map(|(_, event)| event).collect();
-        let expected = Event::PrimaryChanged {
-            from: "127.0.0.1:1".to_owned(),
-            to: "127.0.0.1:2".to_owned(),
-        };
+        let expected =
+            Event::PrimaryChanged { from: "127.0.0.1:1".to_owned(), to: "127.0.0.1:2".to_owned() };
         assert_eq!(found, [expected]);
     }
 
     #[test]
     fn failed_attempts_in_a_row_are_one_change() {
         let changes = Changes::default();
-        let error = ConnectError::NoPrimary {
-            members: Vec::new(),
-        };
+        let error = ConnectError::NoPrimary { members: Vec::new() };
         for error in [Some(&error), Some(&error), None, Some(&error)] {
             changes.tried(error);
         }

@@ -1,4 +1,4 @@
-//! Which compression both sides agree on.
+//! Negotiation of the compression.
 
 use dyno_plan::uri::{self, TargetOptions};
 use dyno_wire::compress::Compressor;
@@ -6,10 +6,8 @@ use dyno_wire::handshake::Hello;
 
 /// Compressors to offer, with the level of the connection string.
 pub(super) fn compressors(options: &TargetOptions) -> Vec<Compressor> {
-    let level = options
-        .zlib_compression_level
-        .and_then(|level| i8::try_from(level).ok())
-        .unwrap_or(-1);
+    let level =
+        options.zlib_compression_level.and_then(|level| i8::try_from(level).ok()).unwrap_or(-1);
     let convert = |compressor: &uri::Compressor| match compressor {
         uri::Compressor::Snappy => Compressor::Snappy,
         uri::Compressor::Zlib => Compressor::Zlib { level },
@@ -18,15 +16,10 @@ pub(super) fn compressors(options: &TargetOptions) -> Vec<Compressor> {
     options.compressors.iter().map(convert).collect()
 }
 
-/// The first way in the server's list that we offered.
+/// The first compressor in the server's list that we offered.
 pub(super) fn agreed_compressor(offered: &[Compressor], hello: &Hello) -> Option<Compressor> {
     let mut theirs = hello.compressors.iter();
-    theirs.find_map(|theirs| {
-        offered
-            .iter()
-            .find(|ours| ours.id() == theirs.id())
-            .copied()
-    })
+    theirs.find_map(|theirs| offered.iter().find(|ours| ours.id() == theirs.id()).copied())
 }
 
 #[cfg(test)]

@@ -13,55 +13,45 @@ use dyno_wire::reply;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Longest time for one command unless the connection string says otherwise. Set-up commands can
-/// be slow (dropping a large collection), so it is generous; it is there to end at all.
+/// Maximum time for one command unless the connection string sets it. It is generous, because set-up commands such as
+/// dropping a large collection can be slow, but it guarantees an end.
 pub(super) const DEFAULT_LIMIT: Duration = Duration::from_secs(300);
 
-/// Why a command gave no result.
+/// Why a command failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ControlError {
     /// The command is not valid BSON (a key with a zero byte).
     #[error("cannot encode command `{command}`")]
     Encode {
-        /// Name of the command.
         command: String,
-        /// What is wrong with it.
         #[source]
         source: bson::error::Error,
     },
-    /// The connection failed, or the time allowed was over (`TimedOut`, `WouldBlock`).
+    /// The connection failed, or the time limit was exceeded (`TimedOut`, `WouldBlock`).
     #[error("connection to `{endpoint}` failed during `{command}`")]
     Io {
-        /// Address.
         endpoint: Host,
-        /// Name of the command.
         command: String,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
     /// The answer is malformed.
     #[error("`{endpoint}` sent a malformed reply to `{command}`")]
     Malformed {
-        /// Address.
         endpoint: Host,
-        /// Name of the command.
         command: String,
-        /// What is wrong with it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server refuses the command, or a write in it.
+    /// The server refused the command, or a write in it.
     #[error("the server refused `{command}`: {message} ({})", code::text(*code, code_name))]
     Server {
-        /// Name of the command.
         command: String,
-        /// Code of the failure.
         code: i32,
-        /// Name of the code; empty if the server gave none.
+        /// Empty if the server sent no name.
         code_name: String,
-        /// The server's text.
+        /// Message of the server.
         message: String,
     },
 }
@@ -76,27 +66,22 @@ impl ControlError {
     }
 }
 
-/// A blocking, authenticated connection. After an [`ControlError::Io`] it is of no more use.
+/// A blocking, authenticated connection. After a [`ControlError::Io`] it is unusable.
 #[derive(Debug)]
 pub struct Control {
     session: Session,
     hello: Hello,
     limit: Option<Duration>,
-    /// Mode of the read preference that commands carry which have none of their own.
+    /// Mode of the read preference for commands without their own.
     pub(super) read_preference: Option<String>,
 }
 
 impl Control {
     pub(super) fn new(session: Session, hello: Hello, limit: Option<Duration>) -> Self {
-        Control {
-            session,
-            hello,
-            limit,
-            read_preference: None,
-        }
+        Control { session, hello, limit, read_preference: None }
     }
 
-    /// What the server said of itself.
+    /// The server's reply to the handshake.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
@@ -106,7 +91,7 @@ impl Control {
         &self.session.endpoint
     }
 
-    /// Refuses a member of a replica set in a state in which data cannot be read.
+    /// Rejects a member of a replica set in a state that does not allow reads.
     ///
     /// # Errors
     /// [`ConnectError::NotReady`].
@@ -128,12 +113,12 @@ impl Control {
         })
     }
 
-    /// Changes the longest time for one command; `None` is no limit.
+    /// Sets the maximum time for one command; `None` removes the limit.
     pub fn set_limit(&mut self, limit: Option<Duration>) {
         self.limit = limit;
     }
 
-    /// Waits for answers only until `cancel_check` says that they are not wanted; a command under way then ends with [`ControlError::Io`].
+    /// Waits for answers only until `cancel_check` cancels; the current command then ends with [`ControlError::Io`].
     pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
         self.session.set_cancel_check(cancel_check);
     }
@@ -141,8 +126,7 @@ impl Control {
     /// Runs one command on a database and returns the reply.
     ///
     /// # Errors
-    /// [`ControlError::Server`] also if the command was carried out but a write in it, or its write
-    /// concern, failed.
+    /// [`ControlError::Server`], even if the command was executed but a write in it, or its write concern, failed.
     pub fn run(&mut self, database: &str, mut command: Document) -> Result<Document, ControlError> {
         let name = command.keys().next().cloned().unwrap_or_default();
         if let Some(mode) = &self.read_preference
@@ -151,21 +135,18 @@ impl Control {
             command.insert("$readPreference", doc! { "mode": mode });
         }
         command.insert("$db", database);
-        let bytes = command.to_vec().map_err(|source| ControlError::Encode {
-            command: name.clone(),
-            source,
-        })?;
+        let bytes = command
+            .to_vec()
+            .map_err(|source| ControlError::Encode { command: name.clone(), source })?;
         let write = |out: &mut Vec<u8>, id| frame::write_message(out, id, 0, &bytes);
-        self.exchange(name, write, |bytes| {
-            Document::from_reader(bytes).map_err(Into::into)
-        })
+        self.exchange(name, write, |bytes| Document::from_reader(bytes).map_err(Into::into))
     }
 
-    /// Runs one command on a database, without a look into the documents of the reply: they are returned byte by byte as
-    /// they are, with fields that come twice and the like.
+    /// Runs one command on a database, without interpreting the documents of the reply: they are returned byte by byte,
+    /// including duplicate fields and similar anomalies.
     ///
     /// # Errors
-    /// As those of [`run`](Self::run).
+    /// The same as for [`run`](Self::run).
     pub fn run_raw(
         &mut self,
         database: &str,
@@ -174,19 +155,19 @@ impl Control {
         self.run_with_documents(database, command, None)
     }
 
-    /// The same, with an argument of the command, such as `documents`, beside it, which the server takes byte by byte as it
-    /// is. The name has no zero byte.
+    /// Like [`run_raw`](Self::run_raw), with a separate argument of the command, such as `documents`, that the server
+    /// gets byte by byte. The name must not contain a zero byte.
     ///
     /// # Errors
-    /// As those of [`run`](Self::run).
+    /// The same as for [`run`](Self::run).
     pub fn run_with_documents(
         &mut self,
         database: &str,
         mut command: RawDocumentBuf,
         documents: Option<(&str, &[RawDocumentBuf])>,
     ) -> Result<RawDocumentBuf, ControlError> {
-        let first = command.iter().next().and_then(Result::ok);
-        let name = first.map(|(name, _)| name.as_str().to_owned());
+        let name =
+            command.iter().next().and_then(Result::ok).map(|(name, _)| name.as_str().to_owned());
         let name = name.unwrap_or_default();
         if let Some(mode) = &self.read_preference {
             command.append(cstr!("$readPreference"), rawdoc! { "mode": mode.as_str() });
@@ -205,7 +186,7 @@ impl Control {
         })
     }
 
-    /// Sends a command and reads the reply by `decode`.
+    /// Sends a command and decodes the reply by `decode`.
     fn exchange<T>(
         &mut self,
         name: String,
@@ -213,26 +194,23 @@ impl Control {
         decode: impl FnOnce(&[u8]) -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<T, ControlError> {
         let endpoint = self.session.endpoint.host().clone();
-        let body = self
-            .session
-            .exchange(Deadline::after(self.limit), write)
-            .map_err(|error| match error {
-                ExchangeError::Io(source) => ControlError::Io {
-                    endpoint: endpoint.clone(),
-                    command: name.clone(),
-                    source,
+        let body =
+            self.session.exchange(Deadline::after(self.limit), write).map_err(
+                |error| match error {
+                    ExchangeError::Io(source) => ControlError::Io {
+                        endpoint: endpoint.clone(),
+                        command: name.clone(),
+                        source,
+                    },
+                    ExchangeError::Malformed(source) => ControlError::Malformed {
+                        endpoint: endpoint.clone(),
+                        command: name.clone(),
+                        source,
+                    },
                 },
-                ExchangeError::Malformed(source) => ControlError::Malformed {
-                    endpoint: endpoint.clone(),
-                    command: name.clone(),
-                    source,
-                },
-            })?;
-        let malformed = |source| ControlError::Malformed {
-            endpoint,
-            command: name.clone(),
-            source,
-        };
+            )?;
+        let malformed =
+            |source| ControlError::Malformed { endpoint, command: name.clone(), source };
         let reply = match reply::read(&body) {
             Ok(reply) => reply,
             Err(error) => return Err(malformed(error.into())),
@@ -240,10 +218,8 @@ impl Control {
         if let Some(error) = failure(&reply, &name) {
             return Err(error);
         }
-        let decoded = reply
-            .document()
-            .map_err(Into::into)
-            .and_then(|document| decode(document.as_bytes()));
+        let decoded =
+            reply.document().map_err(Into::into).and_then(|document| decode(document.as_bytes()));
         decoded.map_err(malformed)
     }
 }

@@ -1,4 +1,4 @@
-//! Finds out what kind of deployment the seeds belong to, and which servers take the operations.
+//! Discovers the kind of deployment that the seeds belong to, and the servers for the operations.
 
 use super::endpoint::Endpoint;
 use super::error::ConnectError;
@@ -9,11 +9,8 @@ use std::collections::VecDeque;
 /// Kind of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
-    /// One server of its own.
     Standalone,
-    /// A replica set.
     ReplicaSet {
-        /// Its name.
         name: String,
     },
     /// A sharded cluster behind routers.
@@ -31,28 +28,27 @@ impl TopologyKind {
     }
 }
 
-/// A deployment as it was found.
+/// A discovered deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Kind.
     pub kind: TopologyKind,
-    /// Where operations go, at least one: the server, the primary, or the routers (taken in turn).
+    /// Servers for the operations, at least one: the server, the primary, or the routers (used in turn).
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Most members of a replica set (MongoDB's limit): a server that names more, or others each time, is not followed further.
+/// Maximum number of members of a replica set (MongoDB's limit): further members that servers name are ignored.
 const MOST_MEMBERS: usize = 50;
 
-/// A server that was asked.
+/// Answer of a server.
 pub(super) struct Probe {
     pub(super) host: Host,
     pub(super) answer: Result<(Endpoint, Hello), ConnectError>,
 }
 
-/// Asks servers, all at once.
+/// Asks servers in parallel.
 pub(super) type Ask<'a> = dyn Fn(Vec<Host>) -> Vec<Probe> + 'a;
 
-/// Finds the deployment that `seeds` belong to.
+/// Discovers the deployment of `seeds`.
 pub(super) fn discover(
     seeds: &[Host],
     options: &TargetOptions,
@@ -86,7 +82,7 @@ pub(super) fn discover(
     replica_set(probes, options, ask)
 }
 
-/// The one server given, whatever its role.
+/// The single given server, whatever its role.
 fn direct(mut probes: Vec<Probe>, options: &TargetOptions) -> Result<Topology, ConnectError> {
     let (endpoint, hello) = probes.swap_remove(0).answer?;
     check_name(&endpoint, &hello, options)?;
@@ -166,17 +162,13 @@ fn replica_set(
                 unasked.push(host);
             }
         }
-        probes = if unasked.is_empty() {
-            Vec::new()
-        } else {
-            ask(unasked)
-        };
+        probes = if unasked.is_empty() { Vec::new() } else { ask(unasked) };
     }
-    // A wrong name explains the missing primary if no server had the right one.
+    // If no server had the right set name, the wrong name explains the missing primary.
     Err(wrong_name.unwrap_or(ConnectError::NoPrimary { members }))
 }
 
-/// The members that a member knows, the primary first.
+/// Adds the members that a member knows, the primary first.
 fn collect_members(hello: &Hello, found: &mut VecDeque<Host>) {
     if let Some(host) = hello.primary.as_deref().and_then(parse_member) {
         found.push_front(host);
@@ -184,7 +176,7 @@ fn collect_members(hello: &Hello, found: &mut VecDeque<Host>) {
     found.extend(hello.hosts.iter().filter_map(|host| parse_member(host)));
 }
 
-/// Role of a server in its deployment, as the end of a sentence that begins with its address.
+/// Role of a server in its deployment, as the end of a sentence that starts with its address.
 pub(super) fn describe(hello: &Hello) -> &'static str {
     match hello.role() {
         Role::Standalone => "is in no replica set",
@@ -203,10 +195,7 @@ pub(super) fn describe(hello: &Hello) -> &'static str {
 fn parse_member(text: &str) -> Option<Host> {
     let (host, port) = text.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    Some(Host::Tcp {
-        host: host.to_ascii_lowercase(),
-        port: port.parse().ok()?,
-    })
+    Some(Host::Tcp { host: host.to_ascii_lowercase(), port: port.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -216,10 +205,7 @@ mod tests {
     use std::collections::HashMap;
 
     fn host(port: u16) -> Host {
-        Host::Tcp {
-            host: "127.0.0.1".into(),
-            port,
-        }
+        Host::Tcp { host: "127.0.0.1".into(), port }
     }
 
     fn member(role: Role, primary: Option<u16>, ports: &[u16]) -> Hello {
@@ -229,10 +215,7 @@ mod tests {
             is_writable_primary: matches!(role, Role::Primary | Role::Standalone | Role::Mongos),
             secondary: role == Role::Secondary,
             is_mongos: role == Role::Mongos,
-            hosts: ports
-                .iter()
-                .map(|port| format!("127.0.0.1:{port}"))
-                .collect(),
+            hosts: ports.iter().map(|port| format!("127.0.0.1:{port}")).collect(),
             primary: primary.map(|port| format!("127.0.0.1:{port}")),
             ..Hello::default()
         }
@@ -245,10 +228,7 @@ mod tests {
 
     impl Deployment {
         fn new(servers: impl IntoIterator<Item = (u16, Hello)>) -> Self {
-            Deployment {
-                servers: servers.into_iter().collect(),
-                asked: RefCell::default(),
-            }
+            Deployment { servers: servers.into_iter().collect(), asked: RefCell::default() }
         }
 
         fn find(&self, seeds: &[u16], options: &TargetOptions) -> Result<Topology, ConnectError> {
@@ -259,9 +239,7 @@ mod tests {
         }
 
         fn answer(&self, host: Host) -> Probe {
-            let Host::Tcp { port, .. } = &host else {
-                unreachable!("only TCP in these tests")
-            };
+            let Host::Tcp { port, .. } = &host else { unreachable!("only TCP in these tests") };
             self.asked.borrow_mut().push(*port);
             let answer = match self.servers.get(port) {
                 Some(hello) => Ok((Endpoint::resolve(&host).unwrap(), hello.clone())),
@@ -275,8 +253,12 @@ mod tests {
     }
 
     fn ports(topology: &Topology) -> Vec<u16> {
-        let addresses = topology.endpoints.iter().flat_map(Endpoint::addresses);
-        addresses.map(|address| address.port()).collect()
+        topology
+            .endpoints
+            .iter()
+            .flat_map(Endpoint::addresses)
+            .map(|address| address.port())
+            .collect()
     }
 
     fn options(replica_set: Option<&str>, direct: Option<bool>) -> TargetOptions {
@@ -317,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn all_routers_are_used_and_dead_ones_are_not() {
+    fn only_live_routers_are_used() {
         let router = || member(Role::Mongos, None, &[]);
         let deployment = Deployment::new([(1, router()), (3, router())]);
         let topology = deployment.find(&[1, 2, 3], &options(None, None)).unwrap();
@@ -329,16 +311,10 @@ mod tests {
     fn a_set_without_a_primary_is_described() {
         let deployment = Deployment::new([(1, member(Role::Secondary, None, &[1, 2]))]);
         let error = deployment.find(&[1], &options(None, None)).unwrap_err();
-        let ConnectError::NoPrimary { members } = &error else {
-            panic!("{error:?}")
-        };
+        let ConnectError::NoPrimary { members } = &error else { panic!("{error:?}") };
         for (host, part) in [("127.0.0.1:1", "secondary"), ("127.0.0.1:2", "refuses")] {
-            let mut states = members.iter();
-            let state = states.find(|(member, _)| member.to_string() == host);
-            assert!(
-                state.is_some_and(|(_, state)| state.contains(part)),
-                "{error}"
-            );
+            let state = members.iter().find(|(member, _)| member.to_string() == host);
+            assert!(state.is_some_and(|(_, state)| state.contains(part)), "{error}");
         }
     }
 
@@ -355,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_name_new_members_without_end_are_not_followed() {
+    fn an_endless_list_of_members_is_not_followed() {
         let servers = (1..200).map(|port| (port, member(Role::Secondary, None, &[port + 1])));
         let chain = Deployment::new(servers);
         chain.find(&[1], &options(Some("rs0"), None)).unwrap_err();
@@ -386,9 +362,7 @@ mod tests {
     #[test]
     fn the_first_failure_is_shown_when_no_seed_answers() {
         let error = Deployment::new([]).find(&[4, 5], &options(None, None));
-        let Err(ConnectError::Refused { endpoint, .. }) = error else {
-            panic!("{error:?}")
-        };
+        let Err(ConnectError::Refused { endpoint, .. }) = error else { panic!("{error:?}") };
         assert_eq!(endpoint, host(4));
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses: host names become socket addresses, and socket addresses connections.
+//! Server addresses: resolves host names and opens connections.
 
 use super::error::{ConnectError, TLS_STEP};
 use super::session::{Deadline, io_error};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const STEP: &str = "connecting";
 
-/// A server's address: as it was given, and what it resolved to.
+/// A server's address, as given and as resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     host: Host,
@@ -37,14 +37,9 @@ impl Endpoint {
         let addresses = match host {
             Host::Unix(_) => Vec::new(),
             Host::Tcp { host, port } => {
-                let failed = |source| ConnectError::Resolve {
-                    host: host.clone(),
-                    source,
-                };
-                let addresses: Vec<SocketAddr> = (host.as_str(), *port)
-                    .to_socket_addrs()
-                    .map_err(failed)?
-                    .collect();
+                let failed = |source| ConnectError::Resolve { host: host.clone(), source };
+                let addresses: Vec<SocketAddr> =
+                    (host.as_str(), *port).to_socket_addrs().map_err(failed)?.collect();
                 if addresses.is_empty() {
                     let none = io::Error::new(ErrorKind::NotFound, "the name has no address");
                     return Err(failed(none));
@@ -52,10 +47,7 @@ impl Endpoint {
                 addresses
             }
         };
-        Ok(Endpoint {
-            host: host.clone(),
-            addresses,
-        })
+        Ok(Endpoint { host: host.clone(), addresses })
     }
 
     /// The address as it was given.
@@ -92,7 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// Tries the addresses in their order; the last failure counts.
+    /// Tries the addresses in order; reports the last failure.
     fn open_tcp(&self, deadline: Deadline) -> io::Result<TcpStream> {
         let mut failure = io::Error::from(ErrorKind::NotFound);
         for address in &self.addresses {
@@ -102,7 +94,7 @@ impl Endpoint {
             };
             match result {
                 Ok(socket) => {
-                    // A command is one small write: it must not wait for the answer to an earlier one.
+                    // A command is one small write that must not wait for the acknowledgement of an earlier one.
                     socket.set_nodelay(true)?;
                     return Ok(socket);
                 }
@@ -120,10 +112,7 @@ impl Endpoint {
     ) -> Result<Transport, ConnectError> {
         let name = tls::server_name(&self.host)?;
         let connection = ClientConnection::new(Arc::clone(config), name).map_err(|source| {
-            ConnectError::Tls {
-                endpoint: self.host.clone(),
-                source: source.into(),
-            }
+            ConnectError::Tls { endpoint: self.host.clone(), source: source.into() }
         })?;
         let mut stream = TlsStream::new(connection, socket);
         let handshake = deadline
@@ -135,12 +124,9 @@ impl Endpoint {
     }
 
     fn unix_error(&self, error: io::Error, deadline: Deadline) -> ConnectError {
-        // A socket file that is missing, and one without a listener, mean the same to the user.
+        // A missing socket file and one without a listener mean the same to the user.
         if error.kind() == ErrorKind::NotFound {
-            return ConnectError::Refused {
-                endpoint: self.host.clone(),
-                source: error,
-            };
+            return ConnectError::Refused { endpoint: self.host.clone(), source: error };
         }
         io_error(error, self.host.clone(), STEP, deadline, false)
     }

@@ -1,4 +1,4 @@
-//! Why a server cannot be reached or used, and what to do about it.
+//! Why a server cannot be reached or used, with hints.
 
 use super::file_fault::FileFault;
 use super::tls_error::TlsFault;
@@ -13,41 +13,38 @@ use thiserror::Error;
 /// Cause of any type.
 pub(super) type Source = Box<dyn StdError + Send + Sync>;
 
-/// What is being done until TLS is established.
+/// Step until TLS is established.
 pub(super) const TLS_STEP: &str = "establishing TLS";
 
-/// Server code of wrong credentials.
+/// Server code for wrong credentials.
 pub(super) const AUTHENTICATION_FAILED: i32 = 18;
 
-/// Why a server cannot be reached or used. No variant holds a password.
+/// Why a server cannot be reached or used. No variant contains a password.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The connection string holds options that the wire backend does not support.
+    /// The connection string has options that the wire backend does not support.
     #[error("{}", list_unsupported(options))]
     Unsupported {
-        /// The options, at least one.
+        /// At least one.
         options: Vec<UnsupportedOption>,
     },
     /// A host name has no address.
     #[error("cannot resolve `{host}`")]
     Resolve {
-        /// Host name.
         host: String,
-        /// What the resolver said.
         #[source]
         source: io::Error,
     },
-    /// The records of a `mongodb+srv://` name cannot be looked up, or there are none.
+    /// The records of a `mongodb+srv://` name cannot be looked up, or do not exist.
     #[error("cannot look up the hosts of `{name}`")]
     ResolveService {
         /// Name of the SRV records.
         name: String,
-        /// What the resolver said.
         #[source]
         source: Source,
     },
-    /// An SRV record leads out of the domain of its name, which could be an attack.
+    /// An SRV record names a host outside the domain of its name, which could be an attack.
     #[error("`{name}` lists the host `{host}`, which is outside of its domain")]
     ForeignHost {
         /// Name of the SRV records.
@@ -55,182 +52,134 @@ pub enum ConnectError {
         /// Host in the record.
         host: String,
     },
-    /// The TXT record of a `mongodb+srv://` name is not usable.
+    /// The TXT record of a `mongodb+srv://` name is invalid.
     #[error("the TXT record of `{name}` is not valid")]
     ServiceOptions {
-        /// Name of the record.
         name: String,
-        /// What is wrong with it.
         #[source]
         source: UriError,
     },
     /// Nothing listens at the address.
     #[error("`{endpoint}` refuses the connection")]
     Refused {
-        /// Address.
         endpoint: Host,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Nothing was heard in the time allowed.
+    /// The server did not answer in time.
     #[error("`{endpoint}` did not answer within {limit_ms} ms while {step}")]
-    TimedOut {
-        /// Address.
-        endpoint: Host,
-        /// What was being done.
-        step: &'static str,
-        /// The time allowed, in milliseconds.
-        limit_ms: u64,
-    },
+    TimedOut { endpoint: Host, step: &'static str, limit_ms: u64 },
     /// The server closed the connection before it was usable.
     #[error("`{endpoint}` closed the connection while {step}")]
     Closed {
-        /// Address.
         endpoint: Host,
-        /// What was being done.
         step: &'static str,
         /// Whether the connection was to be encrypted.
         tls: bool,
-        /// Whether the client has a certificate to show.
+        /// Whether the client has a certificate.
         certificate: bool,
-        /// Connections that were made in the same way before.
+        /// Number of earlier connections with the same settings.
         before: usize,
     },
     /// Another failure of the network or the system.
     #[error("cannot connect to `{endpoint}`: failure while {step}")]
     Io {
-        /// Address.
         endpoint: Host,
-        /// What was being done.
         step: &'static str,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The caller did not want the server any more; see [`Connector::set_cancel_check`](super::Connector::set_cancel_check).
+    /// The caller cancelled; see [`Connector::set_cancel_check`](super::Connector::set_cancel_check).
     #[error("interrupted while looking for the server")]
     Interrupted,
-    /// A file with certificates or keys cannot be used.
+    /// A file with certificates or keys is unusable.
     #[error("cannot use `{}` as `{option}`", path.display())]
     TlsFile {
-        /// The file.
         path: PathBuf,
-        /// Option of the connection string that names it.
+        /// Option of the connection string that names the file.
         option: &'static str,
-        /// What is wrong with it.
         #[source]
         source: Source,
     },
-    /// TLS cannot be set up on this side.
+    /// Setting up TLS failed on this side.
     #[error("cannot set up TLS")]
     TlsSetup {
-        /// What is wrong.
         #[source]
         source: Source,
     },
-    /// The two sides do not come to terms, or the server's certificate is not accepted.
+    /// The TLS handshake failed, or the server's certificate is not accepted.
     #[error("cannot establish TLS with `{endpoint}`")]
     Tls {
-        /// Address.
         endpoint: Host,
-        /// What is wrong.
         #[source]
         source: TlsFault,
     },
-    /// What answers does not speak the protocol.
+    /// The peer does not speak the protocol.
     #[error("`{endpoint}` does not answer like a MongoDB server while {step}")]
     Protocol {
-        /// Address.
         endpoint: Host,
-        /// What was being done.
         step: &'static str,
-        /// What is wrong with the answer.
         #[source]
         source: Source,
     },
-    /// The server refuses a command of the handshake.
+    /// The server refused a command of the handshake.
     #[error("`{endpoint}` refused `{command}`: {message} ({})", code::text(*code, ""))]
-    Command {
-        /// Address.
-        endpoint: Host,
-        /// Name of the command.
-        command: &'static str,
-        /// Code of the failure.
-        code: i32,
-        /// The server's text.
-        message: String,
-    },
+    Command { endpoint: Host, command: &'static str, code: i32, message: String },
     /// The server does not accept user and password (code 18).
     #[error(
         "`{endpoint}` does not accept the credentials of user `{username}` in database `{source_database}`"
     )]
     Credentials {
-        /// Address.
         endpoint: Host,
-        /// User name.
         username: String,
-        /// Database that was asked for the user.
+        /// Authentication database of the user.
         source_database: String,
     },
     /// `authMechanism=MONGODB-X509` without a certificate of the client.
     #[error("`authMechanism=MONGODB-X509` needs a client certificate")]
     NoCertificate,
-    /// The server does not accept the client's certificate as a user.
+    /// The server does not accept the client certificate as a user.
     #[error(
         "`{endpoint}` does not accept the client certificate as a user: {message} (code {code})"
     )]
-    CertificateUser {
-        /// Address.
-        endpoint: Host,
-        /// Code of the failure.
-        code: i32,
-        /// The server's text.
-        message: String,
-    },
-    /// The authentication failed on this side: the server's part of it is not acceptable.
+    CertificateUser { endpoint: Host, code: i32, message: String },
+    /// Authentication failed on this side, because the server's messages are not acceptable.
     #[error("cannot authenticate user `{username}` to `{endpoint}`")]
     Authentication {
-        /// Address.
         endpoint: Host,
-        /// User name.
         username: String,
-        /// What is wrong.
         #[source]
         source: Source,
     },
-    /// The server belongs to another replica set than the one named, or to none.
+    /// The server is not a member of the given replica set.
     #[error("`{endpoint}` is not a member of the replica set `{expected}`")]
     ReplicaSetName {
-        /// Address.
         endpoint: Host,
         /// Name in the connection string.
         expected: String,
-        /// Name that the server gave; `None` for a server that is in no replica set.
+        /// The server's set name; `None` if it is not a member of a replica set.
         found: Option<String>,
     },
-    /// No member of the replica set takes writes.
+    /// No member of the replica set accepts writes.
     #[error("the replica set has no primary: {}", list_members(members))]
     NoPrimary {
-        /// Members that were asked, with what they said.
+        /// Members with their roles.
         members: Vec<(Host, String)>,
     },
-    /// A member of a replica set in a state in which no data can be read.
+    /// A member of a replica set in a state that does not allow reads.
     #[error("`{endpoint}` {description}{}", state.as_ref().map_or(String::new(), |state| format!(" (state {state})")))]
     NotReady {
-        /// Address.
         endpoint: Host,
         /// Its role, as the end of a sentence.
         description: &'static str,
-        /// Name of the state, if the server gives it.
+        /// Name of the state, if the server sent it.
         state: Option<String>,
     },
-    /// The server speaks only protocols that are no longer supported.
+    /// The server supports only outdated protocol versions.
     #[error(
         "`{endpoint}` is too old: it supports wire version {found}, but {MIN_WIRE_VERSION} or newer is required"
     )]
     TooOld {
-        /// Address.
         endpoint: Host,
         /// Newest wire version of the server.
         found: i32,
@@ -238,7 +187,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What to do about it, if there is more to say than the message.
+    /// How to solve the problem, if the message does not already say it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             ConnectError::Unsupported { options } => {
@@ -305,7 +254,7 @@ impl ConnectError {
         })
     }
 
-    /// Whether asking the deployment again for its primary may help.
+    /// Whether the known primary may be outdated, so that discovering it again may help.
     pub(super) fn may_be_stale(&self) -> bool {
         matches!(
             self,
@@ -319,8 +268,9 @@ impl ConnectError {
     }
 }
 
-/// Causes of a connection that the server closes without a word. `before` connections were made, TLS is `established` or only
-/// `tls` is wanted, and a client `certificate` may be at hand.
+/// Likely causes if the server closes a connection without an error message. `before` is the number of earlier
+/// connections, TLS is `established` or only requested (`tls`), and `certificate` says whether the client has a
+/// certificate.
 fn closed_hint(before: usize, established: bool, tls: bool, certificate: bool) -> String {
     const FULL: &str = "the server may have no connection left: compare `serverStatus.connections.available` with `--clients`";
     if before > 0 {
@@ -350,10 +300,8 @@ fn list_unsupported(options: &[UnsupportedOption]) -> String {
 }
 
 fn list_members(members: &[(Host, String)]) -> String {
-    let members: Vec<String> = members
-        .iter()
-        .map(|(host, state)| format!("`{host}` {state}"))
-        .collect();
+    let members: Vec<String> =
+        members.iter().map(|(host, state)| format!("`{host}` {state}")).collect();
     members.join(", ")
 }
 
@@ -362,26 +310,19 @@ mod tests {
     use super::*;
 
     fn endpoint() -> Host {
-        Host::Tcp {
-            host: "localhost".into(),
-            port: 27017,
-        }
+        Host::Tcp { host: "localhost".into(), port: 27017 }
     }
 
     #[test]
     fn messages_name_what_is_needed_to_act() {
-        let error = ConnectError::TimedOut {
-            endpoint: endpoint(),
-            step: "saying hello",
-            limit_ms: 250,
-        };
+        let error =
+            ConnectError::TimedOut { endpoint: endpoint(), step: "saying hello", limit_ms: 250 };
         let text = error.to_string();
         for part in ["`localhost:27017`", "250 ms", "saying hello"] {
             assert!(text.contains(part), "{text}");
         }
-        let error = ConnectError::NoPrimary {
-            members: vec![(endpoint(), "is a secondary".into())],
-        };
+        let error =
+            ConnectError::NoPrimary { members: vec![(endpoint(), "is a secondary".into())] };
         let text = error.to_string();
         for part in ["`localhost:27017`", "secondary"] {
             assert!(text.contains(part), "{text}");
@@ -390,10 +331,7 @@ mod tests {
 
     #[test]
     fn hints_of_addresses_know_containers_and_bind_addresses() {
-        let tcp = |host: &str| Host::Tcp {
-            host: host.into(),
-            port: 27017,
-        };
+        let tcp = |host: &str| Host::Tcp { host: host.into(), port: 27017 };
         let refused = |host| {
             let source = io::ErrorKind::ConnectionRefused.into();
             let endpoint = tcp(host);
@@ -434,9 +372,7 @@ mod tests {
             reason: reason.into(),
             hint: hint.into(),
         };
-        let error = ConnectError::Unsupported {
-            options: vec![option("a"), option("b")],
-        };
+        let error = ConnectError::Unsupported { options: vec![option("a"), option("b")] };
         let text = error.to_string();
         assert!(text.contains("`a=1`") && text.contains("`b=1`"), "{text}");
         assert_eq!(text.matches(reason).count(), 2, "{text}");
@@ -444,14 +380,11 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_for_a_certificate_depends_on_what_is_wrong_with_it() {
+    fn the_hint_for_a_certificate_depends_on_its_fault() {
         use rustls::CertificateError as Certificate;
         let hint = |error| {
             let source = rustls::Error::InvalidCertificate(error).into();
-            let error = ConnectError::Tls {
-                endpoint: endpoint(),
-                source,
-            };
+            let error = ConnectError::Tls { endpoint: endpoint(), source };
             error.hint().unwrap()
         };
         assert!(hint(Certificate::UnknownIssuer).contains("tlsCAFile"));

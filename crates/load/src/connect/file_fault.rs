@@ -1,8 +1,8 @@
-//! What is wrong with a file of certificates or keys.
+//! Faults of files with certificates or keys.
 
 use thiserror::Error;
 
-/// Why a file gives no certificates or no key.
+/// Why a file has no usable certificates or key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum FileFault {
     #[error("the file holds no PEM block")]

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::Path;
 
-/// Chain of certificates and the key of the first one.
+/// Certificate chain, and the key of its first certificate.
 pub(super) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 pub(super) const CERTIFICATE_KEY_FILE: &str = "tlsCertificateKeyFile";
@@ -18,7 +18,7 @@ const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 /// Header of keys that OpenSSL encrypts without PKCS#8.
 const TRADITIONAL: &str = "Proc-Type: 4,ENCRYPTED";
 
-/// Reads the file of `tlsCertificateKeyFile`. A password for a key that is not encrypted is of no effect.
+/// Reads the file of `tlsCertificateKeyFile`. A password for an unencrypted key is ignored.
 pub(super) fn read(path: &Path, password: Option<&str>) -> Result<Identity, ConnectError> {
     let failed = |fault: FileFault| file(CERTIFICATE_KEY_FILE, path, fault);
     let bytes = std::fs::read(path).map_err(|error| file(CERTIFICATE_KEY_FILE, path, error))?;
@@ -39,12 +39,12 @@ pub(super) fn read(path: &Path, password: Option<&str>) -> Result<Identity, Conn
     Ok((read_certificates(CERTIFICATE_KEY_FILE, path)?, key))
 }
 
-/// Whether a PEM text has a key that is encrypted as PKCS#8.
+/// Whether a PEM text contains a PKCS#8-encrypted key.
 fn is_encrypted(text: &str) -> bool {
     text.contains(ENCRYPTED_BEGIN)
 }
 
-/// Whether a file has such a key; not if it cannot be read.
+/// Whether a file contains such a key; false if it cannot be read.
 pub(crate) fn has_encrypted_key(path: &Path) -> bool {
     let bytes = std::fs::read(path).unwrap_or_default();
     is_encrypted(&String::from_utf8_lossy(&bytes))
@@ -52,9 +52,8 @@ pub(crate) fn has_encrypted_key(path: &Path) -> bool {
 
 fn decrypt(text: &str, password: &str) -> Result<PrivateKeyDer<'static>, FileFault> {
     let unreadable = |error: &dyn std::fmt::Display| FileFault::Encryption(error.to_string());
-    let block = text
-        .split_once(ENCRYPTED_BEGIN)
-        .and_then(|(_, rest)| rest.split_once(ENCRYPTED_END));
+    let block =
+        text.split_once(ENCRYPTED_BEGIN).and_then(|(_, rest)| rest.split_once(ENCRYPTED_END));
     let (block, _) = block.ok_or(FileFault::NoKey)?;
     let block: String = block.split_whitespace().collect();
     let der = BASE64.decode(block).map_err(|error| unreadable(&error))?;
@@ -64,7 +63,7 @@ fn decrypt(text: &str, password: &str) -> Result<PrivateKeyDer<'static>, FileFau
         pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed) => {
             FileFault::WrongPassword
         }
-        // A wrong password may give bytes that are padded by chance.
+        // A wrong password may yield bytes with valid padding by chance.
         pkcs8::Error::Asn1(_) => FileFault::WrongPassword,
         error => unreadable(&error),
     })?;
@@ -84,23 +83,15 @@ pub(super) fn read_certificates(
         return Ok(certificates);
     }
     let is_pem = String::from_utf8_lossy(&bytes).contains("-----BEGIN ");
-    let fault = if is_pem {
-        FileFault::NoCertificate
-    } else {
-        FileFault::NoPem
-    };
+    let fault = if is_pem { FileFault::NoCertificate } else { FileFault::NoPem };
     Err(file(option, path, fault))
 }
 
-/// A file that an option of the connection string names, and what is wrong with it.
+/// An unusable file that an option of the connection string names.
 pub(super) fn file(
     option: &'static str,
     path: &Path,
     source: impl Into<super::error::Source>,
 ) -> ConnectError {
-    ConnectError::TlsFile {
-        path: path.to_owned(),
-        option,
-        source: source.into(),
-    }
+    ConnectError::TlsFile { path: path.to_owned(), option, source: source.into() }
 }

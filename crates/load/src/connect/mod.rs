@@ -1,7 +1,7 @@
-//! Connections to the server under test: resolving, TLS, handshake, authentication, and finding
-//! the server that takes the operations. All of it blocks; what comes out is ready for the event loop.
+//! Connections to the server under test: resolving, TLS, handshake, authentication, and discovering the server for the
+//! operations. All of it blocks; the result is ready for the event loop.
 //!
-//! Connections that break later are made again by the caller, with the same [`Connector`].
+//! Callers replace connections that break later by the same [`Connector`].
 
 mod authenticate;
 mod changes;
@@ -53,13 +53,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time to open a connection unless the connection string says otherwise, as drivers have it.
+/// Default time limit for opening a connection, as in the drivers.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for a primary unless the connection string says otherwise, as drivers have it.
+/// Default time limit for finding a primary, as in the drivers.
 const DEFAULT_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause between two looks for a primary: elections take seconds.
+/// Pause between attempts to find a primary: elections take seconds.
 const SELECTION_PAUSE: Duration = Duration::from_millis(250);
-/// Name that the server logs for our connections unless the connection string gives another.
+/// Default application name in the server's log.
 const APPLICATION: &str = "mongodyno";
 /// Server code of an unknown command.
 const COMMAND_NOT_FOUND: i32 = 59;
@@ -70,13 +70,13 @@ const HELLO_STEP: &str = "saying hello";
 pub struct Connected {
     /// The byte stream, in blocking mode, with nothing unread.
     pub transport: Transport,
-    /// What the server said of itself.
+    /// The server's reply to the handshake.
     pub hello: Hello,
-    /// How to compress commands; `None` if that was not agreed on.
+    /// Compressor for commands; `None` if none was agreed on.
     pub compressor: Option<Compressor>,
 }
 
-/// Makes connections to one deployment. Cheap to clone; all clones share what they learn.
+/// Makes connections to one deployment. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub struct Connector {
     inner: Arc<Inner>,
@@ -85,11 +85,11 @@ pub struct Connector {
 
 struct Inner {
     options: TargetOptions,
-    /// Options that a router is to get and that no command carries.
+    /// Options that a router would need and that no command carries.
     unsupported_on_router: Vec<UnsupportedOption>,
     seeds: Vec<Host>,
     credentials: Option<Credentials>,
-    /// `database.user`, for the question about mechanisms.
+    /// `database.user`, for the query of its mechanisms.
     user: Option<String>,
     tls: Option<Arc<ClientConfig>>,
     compressors: Vec<Compressor>,
@@ -97,7 +97,7 @@ struct Inner {
     connect_timeout: Option<Duration>,
     topology: Mutex<Option<Arc<Topology>>>,
     changes: Changes,
-    /// Number of connections begun, to take routers in turn.
+    /// Number of connections begun, for using routers in turn.
     turn: AtomicUsize,
     /// Number of connections made.
     made: AtomicUsize,
@@ -112,8 +112,8 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// Prepares to connect: refuses options that cannot be honoured, looks up a `mongodb+srv://` name,
-    /// and reads the files for TLS. No connection is made yet.
+    /// Prepares to connect: rejects unsupported options, looks up a `mongodb+srv://` name, and reads the files for TLS.
+    /// Does not connect yet.
     ///
     /// # Errors
     /// [`ConnectError`]; here mostly `Unsupported`, `ResolveService` and `TlsFile`.
@@ -124,7 +124,7 @@ impl Connector {
     /// Like [`new`](Self::new), but asks this name server (by UDP) instead of the system's.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The same as for [`new`](Self::new).
     pub fn with_nameserver(
         target: &Target,
         credentials: Option<Credentials>,
@@ -144,7 +144,7 @@ impl Connector {
             None => target.hosts.clone(),
             Some(name) => service::resolve(&mut target, credentials.as_mut(), &name, nameserver)?,
         };
-        // A TXT record can add to them.
+        // A TXT record can add options.
         refuse_unsupported(&target)?;
         let key_password = target.certificate_key_password().map(str::to_owned);
         let options = target.options;
@@ -154,16 +154,9 @@ impl Connector {
         if is_x509 && options.tls_certificate_key_file.is_none() {
             return Err(ConnectError::NoCertificate);
         }
-        let user = credentials
-            .as_ref()
-            .filter(|_| !is_x509)
-            .map(|credentials| {
-                format!(
-                    "{}.{}",
-                    authenticate::source(credentials),
-                    credentials.username
-                )
-            });
+        let user = credentials.as_ref().filter(|_| !is_x509).map(|credentials| {
+            format!("{}.{}", authenticate::source(credentials), credentials.username)
+        });
         Ok(Connector {
             inner: Arc::new(Inner {
                 tls: tls::client_config(&options, key_password.as_deref())?,
@@ -184,16 +177,16 @@ impl Connector {
         })
     }
 
-    /// Looks for servers only until `cancel_check` says that they are not wanted; then it is [`ConnectError::Interrupted`]. So do
-    /// clones that are made from now on.
+    /// Looks for servers only until `cancel_check` cancels; then it returns [`ConnectError::Interrupted`]. The same
+    /// applies to clones that are made later.
     pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
         self.cancel_check = Some(cancel_check);
     }
 
-    /// Asks the deployment for its kind and its servers, and remembers the answer for later connections.
+    /// Discovers the deployment's kind and servers, and caches the answer for later connections.
     ///
-    /// Waits for a primary up to `serverSelectionTimeoutMS` (30 s when absent). Seeds of which none
-    /// answers are an error at once, unless that option is given: then they are waited for, too.
+    /// Waits for a primary up to `serverSelectionTimeoutMS` (30 s when absent). If no seed answers, it fails
+    /// immediately, unless that option is set: then it waits for the seeds as well.
     ///
     /// # Errors
     /// [`ConnectError`] of the first seed if none answers; `NoPrimary`, `ReplicaSetName`.
@@ -205,7 +198,7 @@ impl Connector {
         Ok(Topology::clone(&topology))
     }
 
-    /// The topology that is known, or else found now; others that ask meanwhile wait for the result.
+    /// The known topology, or a newly discovered one; other callers wait for the same result.
     fn topology(&self) -> Result<Arc<Topology>, ConnectError> {
         let mut known = self.inner.known_topology();
         if let Some(topology) = &*known {
@@ -217,8 +210,8 @@ impl Connector {
         Ok(topology)
     }
 
-    /// Looks for the servers until they are found, the time for it is over, or nobody wants them any more. A name that is looked
-    /// up and a host that is silent hold up whoever asks; that is a thread then, which ends by itself later.
+    /// Looks for the servers until they are found, the time is over, or the search is cancelled. Name lookups and
+    /// silent hosts block, so a thread does the search; after a cancellation, it ends later by itself.
     fn select(&self) -> Result<Topology, ConnectError> {
         let Some(cancel_check) = self.cancel_check.clone() else {
             return self.inner.select(&|| false);
@@ -228,11 +221,11 @@ impl Connector {
         let (sender, found) = sync_channel(1);
         let looking = std::thread::Builder::new().name("discovery".to_owned());
         let looking = looking.spawn(move || {
-            // Nobody may be there any more.
+            // The receiver may be gone.
             let _ = sender.send(inner.select(&|| is_cancelled.is_cancelled()));
         });
         let Ok(looking) = looking else {
-            // The machine allows no more threads.
+            // The machine does not allow more threads.
             return self.inner.select(&|| cancel_check.is_cancelled());
         };
         loop {
@@ -244,16 +237,16 @@ impl Connector {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => match looking.join() {
                     Err(panic) => std::panic::resume_unwind(panic),
-                    Ok(()) => unreachable!("it tells what it found before it ends"),
+                    Ok(()) => unreachable!("the thread sends its result before it ends"),
                 },
             }
         }
     }
 
-    /// Opens a connection to the server that takes the operations, and authenticates it.
+    /// Opens an authenticated connection to the server for the operations.
     ///
-    /// The deployment is asked for its primary when nothing is known of it, and again when the
-    /// server known until now cannot be reached or is no longer the primary.
+    /// Discovers the primary if it is not known, and again if the known server cannot be reached or is no longer the
+    /// primary.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -278,11 +271,7 @@ impl Connector {
             )
         })?;
         tracing::debug!(%endpoint, tls, ?compressor, "connected");
-        Ok(Connected {
-            transport,
-            hello,
-            compressor,
-        })
+        Ok(Connected { transport, hello, compressor })
     }
 
     /// Opens a blocking connection for set-up commands.
@@ -293,15 +282,15 @@ impl Connector {
         let (session, hello) = self.open(&[])?;
         let limit = limit(self.inner.options.socket_timeout_ms, control::DEFAULT_LIMIT);
         let mut control = Control::new(session, hello, limit);
-        // A router asks the primaries, so that the answers are not old ones.
+        // A router asks the primaries, so that the answers are current.
         let is_router = control.hello().is_mongos;
         control.read_preference = self.read_preference().filter(|_| !is_router);
         Ok(control)
     }
 
-    /// Mode of the read preference that goes with reads over a direct connection: a member of a replica set need not be the
-    /// primary, as drivers have it (server selection, topology `Single`), and a router gets the mode that was given. `None`
-    /// elsewhere, and if the server cannot be reached.
+    /// Mode of the read preference for reads over a direct connection: like the drivers (server selection, topology
+    /// `Single`), it allows a replica set member that is not the primary, and passes the given mode to a router. `None`
+    /// for other connections, and if the server cannot be reached.
     pub fn read_preference(&self) -> Option<String> {
         self.inner.read_preference(&*self.topology().ok()?)
     }
@@ -311,7 +300,7 @@ impl Connector {
         self.inner.changes.take()
     }
 
-    /// Key derivations made so far: one for each salt that servers sent, however many connections were made.
+    /// Number of key derivations so far: one for each salt from a server, however many connections were made.
     pub fn password_derivations(&self) -> usize {
         self.inner.salted_passwords.derivations()
     }
@@ -339,18 +328,15 @@ impl Inner {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what is known, unless another thread has renewed it.
+    /// Drops the cached topology, unless another thread has renewed it.
     fn forget(&self, stale: &Arc<Topology>) {
         let mut known = self.known_topology();
-        if known
-            .as_ref()
-            .is_some_and(|known| Arc::ptr_eq(known, stale))
-        {
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, stale)) {
             *known = None;
         }
     }
 
-    /// Looks for the servers until they are found or the time for it is over; once it is cancelled, not again.
+    /// Looks for the servers until they are found, the time is over, or the search is cancelled.
     fn select(&self, is_cancelled: &dyn Fn() -> bool) -> Result<Topology, ConnectError> {
         let given = self.options.server_selection_timeout_ms;
         let limit = given.map_or(DEFAULT_SELECTION_TIMEOUT, Duration::from_millis);
@@ -358,8 +344,8 @@ impl Inner {
         loop {
             let rounds = Cell::new(0_u32);
             let found = discover::discover(&self.seeds, &self.options, &|hosts| {
-                // Members may name further members for longer than anybody waits. The members that seeds name are asked
-                // in any case: a dead seed may have taken all the time.
+                // Members may name new members endlessly. Ask the members that seeds name in any case: a dead seed may
+                // have used all the time.
                 rounds.set(rounds.get() + 1);
                 if rounds.get() > 2 && started.elapsed() > limit {
                     return Vec::new();
@@ -378,7 +364,7 @@ impl Inner {
         }
     }
 
-    /// Asks all hosts at the same time, so that a dead one does not delay the others.
+    /// Asks all hosts in parallel, so that a dead one does not delay the others.
     fn ask(&self, hosts: Vec<Host>) -> Vec<Probe> {
         std::thread::scope(|scope| {
             let asked: Vec<_> = hosts
@@ -386,10 +372,7 @@ impl Inner {
                 .map(|host| {
                     let question = host.clone();
                     let thread = std::thread::Builder::new();
-                    (
-                        host,
-                        thread.spawn_scoped(scope, move || self.probe(&question)),
-                    )
+                    (host, thread.spawn_scoped(scope, move || self.probe(&question)))
                 })
                 .collect();
             asked
@@ -398,7 +381,7 @@ impl Inner {
                     let answer = match thread.map(ScopedJoinHandle::join) {
                         Ok(Ok(answer)) => answer,
                         Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                        // The machine allows no more threads.
+                        // The machine does not allow more threads.
                         Err(_) => self.probe(&host),
                     };
                     Probe { host, answer }
@@ -421,7 +404,7 @@ impl Inner {
         mode.map(str::to_owned)
     }
 
-    /// Refuses options of a direct connection that a router would have to get.
+    /// Rejects options of a direct connection that a router would need.
     fn refuse_on_router(&self, hello: &Hello) -> Result<(), ConnectError> {
         if !hello.is_mongos || self.unsupported_on_router.is_empty() {
             return Ok(());
@@ -430,15 +413,10 @@ impl Inner {
         Err(ConnectError::Unsupported { options })
     }
 
-    /// The same failure with what was known of the connection.
+    /// Adds details of the connection to an error.
     fn explained(&self, error: ConnectError) -> ConnectError {
         match error {
-            ConnectError::Closed {
-                endpoint,
-                step,
-                tls,
-                ..
-            } => ConnectError::Closed {
+            ConnectError::Closed { endpoint, step, tls, .. } => ConnectError::Closed {
                 endpoint,
                 step,
                 tls,
@@ -462,7 +440,7 @@ impl Inner {
         Ok((session.endpoint, hello))
     }
 
-    /// Tries the servers from the one whose turn it is.
+    /// Tries the servers in turn, starting with the next one.
     fn open_any(
         &self,
         topology: &Topology,
@@ -499,7 +477,7 @@ impl Inner {
         Ok((session, hello))
     }
 
-    /// A member of a replica set must still be the primary, unless it was asked for by itself.
+    /// A replica set member must still be the primary, unless the connection is direct.
     fn check_role(
         &self,
         endpoint: &Endpoint,
@@ -529,10 +507,7 @@ impl Inner {
             legacy: false,
         };
         match hello_once(session, &options, deadline) {
-            Err(ConnectError::Command {
-                code: COMMAND_NOT_FOUND,
-                ..
-            }) => {
+            Err(ConnectError::Command { code: COMMAND_NOT_FOUND, .. }) => {
                 options.legacy = true;
                 hello_once(session, &options, deadline)
             }
@@ -586,7 +561,7 @@ fn refuse_unsupported(target: &Target) -> Result<(), ConnectError> {
     Err(ConnectError::Unsupported { options })
 }
 
-/// A time limit of the connection string: 0 is none.
+/// Time limit from the connection string; 0 means no limit.
 fn limit(given_ms: Option<u64>, default: Duration) -> Option<Duration> {
     match given_ms {
         None => Some(default),
@@ -613,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_honoured_are_refused_by_name() {
+    fn unsupported_options_are_refused_by_name() {
         let error = connector("mongodb://h/?loadBalanced=true&readPreference=nearest").unwrap_err();
         let text = error.to_string();
         assert!(text.contains("`loadBalanced=true`"), "{text}");
@@ -624,13 +599,8 @@ mod tests {
     #[test]
     fn a_missing_certificate_file_is_named() {
         let error = connector("mongodb://h/?tls=true&tlsCAFile=/nowhere/ca.pem").unwrap_err();
-        let ConnectError::TlsFile { path, option, .. } = &error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(
-            (path.to_str(), *option),
-            (Some("/nowhere/ca.pem"), "tlsCAFile")
-        );
+        let ConnectError::TlsFile { path, option, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((path.to_str(), *option), (Some("/nowhere/ca.pem"), "tlsCAFile"));
     }
 
     #[test]

@@ -11,13 +11,13 @@ pub(super) fn nonce() -> Result<String, ConnectError> {
     Ok(text)
 }
 
-/// Random bits that cannot be guessed.
+/// Random bits that cannot be predicted.
 pub(super) fn random_u64() -> Result<u64, ConnectError> {
     let mut bytes = [0; 8];
     let provider = rustls::crypto::ring::default_provider();
     let filled = provider.secure_random.fill(&mut bytes);
     filled.map_err(|_| ConnectError::TlsSetup {
-        source: "the system gives no random bytes".into(),
+        source: "the system returned no random bytes".into(),
     })?;
     Ok(u64::from_le_bytes(bytes))
 }

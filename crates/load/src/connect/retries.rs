@@ -1,8 +1,8 @@
-//! Retries that a connection string asks for.
+//! Retries that a connection string enables.
 
 use super::Connector;
 
-/// Which commands are sent once more after a failure that allows it.
+/// Commands that are sent again after a failure that allows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Retries {
     /// `retryReads=true`.

@@ -9,40 +9,29 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use std::net::SocketAddr;
 
-/// The hosts behind the name. Options of a TXT record are put into `target` and `credentials`.
+/// The hosts of the name. Adds the options of a TXT record to `target` and `credentials`.
 ///
-/// `nameserver` replaces those of the system.
+/// `nameserver` replaces the system's name servers.
 pub(super) fn resolve(
     target: &mut Target,
     credentials: Option<&mut Credentials>,
     name: &SrvName,
     nameserver: Option<SocketAddr>,
 ) -> Result<Vec<Host>, ConnectError> {
-    let records = look_up(name, nameserver).map_err(|source| ConnectError::ResolveService {
-        name: record_name(name),
-        source,
-    })?;
+    let records = look_up(name, nameserver)
+        .map_err(|source| ConnectError::ResolveService { name: record_name(name), source })?;
     for (host, _) in &records.hosts {
         if !is_in_domain(&name.host, host) {
-            return Err(ConnectError::ForeignHost {
-                name: record_name(name),
-                host: host.clone(),
-            });
+            return Err(ConnectError::ForeignHost { name: record_name(name), host: host.clone() });
         }
     }
     if let Some(options) = &records.options {
         target
             .apply_txt_record(credentials, options)
-            .map_err(|source| ConnectError::ServiceOptions {
-                name: name.host.clone(),
-                source,
-            })?;
+            .map_err(|source| ConnectError::ServiceOptions { name: name.host.clone(), source })?;
     }
-    let mut hosts: Vec<Host> = records
-        .hosts
-        .into_iter()
-        .map(|(host, port)| Host::Tcp { host, port })
-        .collect();
+    let mut hosts: Vec<Host> =
+        records.hosts.into_iter().map(|(host, port)| Host::Tcp { host, port }).collect();
     if let Some(limit) = name.max_hosts {
         choose(&mut hosts, limit as usize)?;
     }
@@ -59,15 +48,11 @@ fn record_name(name: &SrvName) -> String {
 }
 
 fn look_up(name: &SrvName, nameserver: Option<SocketAddr>) -> Result<Records, Source> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let resolver = resolver(nameserver)?;
-        // The final dot keeps the search domains of the system out.
-        let hosts = resolver
-            .lookup(format!("{}.", record_name(name)), RecordType::SRV)
-            .await?;
+        // The final dot disables the system's search domains.
+        let hosts = resolver.lookup(format!("{}.", record_name(name)), RecordType::SRV).await?;
         let hosts: Vec<(String, u16)> = hosts
             .answers()
             .iter()
@@ -77,7 +62,7 @@ fn look_up(name: &SrvName, nameserver: Option<SocketAddr>) -> Result<Records, So
             })
             .collect();
         if hosts.is_empty() {
-            return Err("there is no SRV record".into());
+            return Err("no SRV record".into());
         }
         let options = look_up_options(&resolver, &name.host).await?;
         Ok(Records { hosts, options })
@@ -90,16 +75,13 @@ async fn look_up_options(resolver: &TokioResolver, host: &str) -> Result<Option<
         Err(error) if error.is_no_records_found() => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let mut texts = records
-        .answers()
-        .iter()
-        .filter_map(|record| match &record.data {
-            RData::TXT(record) => Some(record.txt_data.concat()),
-            _ => None,
-        });
+    let mut texts = records.answers().iter().filter_map(|record| match &record.data {
+        RData::TXT(record) => Some(record.txt_data.concat()),
+        _ => None,
+    });
     let text = texts.next();
     if texts.next().is_some() {
-        return Err("there is more than one TXT record".into());
+        return Err("more than one TXT record".into());
     }
     Ok(text.map(String::from_utf8).transpose()?)
 }
@@ -119,19 +101,18 @@ fn host_text(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Whether a record of `name` may list `host`: it must be in the same domain. The domain is what
-/// follows the first label, or the whole of a name that is too short for that.
+/// Whether a record of `name` may name `host`: it must be in the same domain. The domain is the part after the first
+/// label, or the whole of a shorter name.
 fn is_in_domain(name: &str, host: &str) -> bool {
     let is_short = name.split('.').count() < 3;
     let domain = match name.split_once('.') {
         Some((_, domain)) if !is_short => domain,
         _ => name,
     };
-    host.strip_suffix(domain)
-        .is_some_and(|rest| rest.ends_with('.') && rest.len() > 1)
+    host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.') && rest.len() > 1)
 }
 
-/// Keeps `limit` hosts, chosen at random.
+/// Keeps `limit` random hosts.
 fn choose(hosts: &mut Vec<Host>, limit: usize) -> Result<(), ConnectError> {
     let wanted = limit.min(hosts.len());
     for index in 0..wanted {
@@ -167,12 +148,7 @@ mod tests {
 
     #[test]
     fn a_choice_of_hosts_is_a_subset_without_repetition() {
-        let all: Vec<Host> = (1..=9)
-            .map(|port| Host::Tcp {
-                host: "h".into(),
-                port,
-            })
-            .collect();
+        let all: Vec<Host> = (1..=9).map(|port| Host::Tcp { host: "h".into(), port }).collect();
         for limit in [1, 4, 9, 20] {
             let mut hosts = all.clone();
             choose(&mut hosts, limit).unwrap();

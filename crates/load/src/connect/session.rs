@@ -1,6 +1,6 @@
-//! A blocking exchange of commands and replies on one connection, with a time limit.
+//! Blocking exchange of commands and replies on one connection, with a time limit.
 //!
-//! For the few commands before a connection is handed to the event loop, and for set-up commands.
+//! Used for the few commands before a connection is passed to the event loop, and for set-up commands.
 
 use super::endpoint::Endpoint;
 use super::error::{ConnectError, Source};
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// Smallest reading buffer.
 const READ_BYTES: usize = 16 * 1024;
 
-/// When something must be done.
+/// End of a time limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     at: Option<Instant>,
@@ -23,15 +23,12 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// After `limit` from now; never without one.
+    /// `limit` from now; never without a limit.
     pub(super) fn after(limit: Option<Duration>) -> Self {
-        Deadline {
-            at: limit.and_then(|limit| Instant::now().checked_add(limit)),
-            limit,
-        }
+        Deadline { at: limit.and_then(|limit| Instant::now().checked_add(limit)), limit }
     }
 
-    /// The time that is left, at least a millisecond (0 would mean no limit to the system).
+    /// Remaining time, at least a millisecond (0 would mean no limit to the system).
     pub(super) fn remaining(&self) -> io::Result<Option<Duration>> {
         let Some(at) = self.at else { return Ok(None) };
         match at.checked_duration_since(Instant::now()) {
@@ -40,20 +37,20 @@ impl Deadline {
         }
     }
 
-    /// The whole time allowed, in milliseconds; 0 without a limit.
+    /// The whole time limit in milliseconds; 0 without a limit.
     pub(super) fn limit_ms(&self) -> u64 {
         let limit_ms = self.limit.map_or(0, |limit| limit.as_millis());
         u64::try_from(limit_ms).unwrap_or(u64::MAX)
     }
 }
 
-/// Why a command has no answer.
+/// Why a command was not answered.
 #[derive(Debug, Error)]
 pub(super) enum ExchangeError {
     /// The connection failed; `UnexpectedEof` if the server closed it.
     #[error("the connection failed")]
     Io(#[source] io::Error),
-    /// The answer is not what the protocol says.
+    /// The answer violates the protocol.
     #[error("the reply is malformed")]
     Malformed(#[source] Source),
 }
@@ -65,7 +62,7 @@ impl From<io::Error> for ExchangeError {
 }
 
 impl ExchangeError {
-    /// The same as a failure to connect.
+    /// Converts to a connection error.
     pub(super) fn into_connect_error(
         self,
         endpoint: &Host,
@@ -75,17 +72,13 @@ impl ExchangeError {
     ) -> ConnectError {
         let endpoint = endpoint.clone();
         match self {
-            ExchangeError::Malformed(source) => ConnectError::Protocol {
-                endpoint,
-                step,
-                source,
-            },
+            ExchangeError::Malformed(source) => ConnectError::Protocol { endpoint, step, source },
             ExchangeError::Io(source) => io_error(source, endpoint, step, deadline, tls),
         }
     }
 }
 
-/// Sorts a failure of the network by what can be done about it.
+/// Classifies a network error by possible remedies.
 pub(super) fn io_error(
     source: io::Error,
     endpoint: Host,
@@ -93,47 +86,32 @@ pub(super) fn io_error(
     deadline: Deadline,
     tls: bool,
 ) -> ConnectError {
-    if let Some(error) = source
-        .get_ref()
-        .and_then(|error| error.downcast_ref::<rustls::Error>())
-    {
+    if let Some(error) = source.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
         let source = error.clone().into();
         return ConnectError::Tls { endpoint, source };
     }
     match source.kind() {
         // A socket with a time limit reports it as `WouldBlock`.
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => ConnectError::TimedOut {
-            endpoint,
-            step,
-            limit_ms: deadline.limit_ms(),
-        },
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            ConnectError::TimedOut { endpoint, step, limit_ms: deadline.limit_ms() }
+        }
         ErrorKind::ConnectionRefused => ConnectError::Refused { endpoint, source },
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-            ConnectError::Closed {
-                endpoint,
-                step,
-                tls,
-                certificate: false,
-                before: 0,
-            }
+            ConnectError::Closed { endpoint, step, tls, certificate: false, before: 0 }
         }
-        _ => ConnectError::Io {
-            endpoint,
-            step,
-            source,
-        },
+        _ => ConnectError::Io { endpoint, step, source },
     }
 }
 
-/// How often a caller that waits for an answer is asked whether it still wants it.
+/// Interval between checks whether a waiting caller has cancelled.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Says whether the caller no longer wants an answer.
+/// Tells whether the caller has cancelled.
 #[derive(Clone)]
 pub struct CancelCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl CancelCheck {
-    /// `is_cancelled` is asked about ten times a second.
+    /// `is_cancelled` is called about ten times per second.
     pub fn new(is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         CancelCheck(Arc::new(is_cancelled))
     }
@@ -172,7 +150,7 @@ impl Session {
         }
     }
 
-    /// Waits for answers only as long as the caller wants them.
+    /// Waits for answers only until the caller cancels.
     pub(super) fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
         self.cancel_check = Some(cancel_check);
     }
@@ -181,7 +159,7 @@ impl Session {
         self.transport.is_tls()
     }
 
-    /// Hands out the connection. Nothing may have arrived that was not asked for.
+    /// Returns the connection, which must not have unread data.
     pub(super) fn into_transport(self) -> io::Result<Transport> {
         if !self.received.is_empty() {
             return Err(ErrorKind::InvalidData.into());
@@ -190,7 +168,8 @@ impl Session {
         Ok(self.transport)
     }
 
-    /// Sends what `write` appends (given a request id) and returns the body of the answer (flags and sections).
+    /// Sends the message that `write` appends (given a request ID) and returns the body of the answer (flags and
+    /// sections).
     pub(super) fn exchange(
         &mut self,
         deadline: Deadline,
@@ -262,12 +241,8 @@ impl Session {
                 Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_pause(&error) && self.cancel_check.is_some() => {
-                    if self
-                        .cancel_check
-                        .as_ref()
-                        .is_some_and(CancelCheck::is_cancelled)
-                    {
-                        let given_up = "nobody waits for the answer any more";
+                    if self.cancel_check.as_ref().is_some_and(CancelCheck::is_cancelled) {
+                        let given_up = "the caller no longer waits for the answer";
                         break Err(io::Error::other(given_up));
                     }
                 }
@@ -280,7 +255,7 @@ impl Session {
     }
 }
 
-/// Whether a read ended because its time was over.
+/// Whether a read ended by its timeout.
 fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -1,4 +1,4 @@
-//! TLS settings from the options of a connection string: whom to trust, and who we are.
+//! TLS settings from the options of a connection string: trusted authorities, and the client certificate.
 
 use super::error::ConnectError;
 use super::file_fault::FileFault;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const CA_FILE: &str = "tlsCAFile";
 
-/// The settings; `None` if the connection is not to be encrypted. `key_password` decrypts the client's key.
+/// The settings; `None` if the connection is not encrypted. `key_password` decrypts the client's key.
 pub(super) fn client_config(
     options: &TargetOptions,
     key_password: Option<&str>,
@@ -48,11 +48,11 @@ pub(super) fn client_config(
     Ok(Some(Arc::new(config)))
 }
 
-/// The name that the server's certificate must be for.
+/// Expected name in the server's certificate.
 pub(super) fn server_name(endpoint: &Host) -> Result<ServerName<'static>, ConnectError> {
     match endpoint {
         Host::Tcp { host, .. } => ServerName::try_from(host.clone()).map_err(setup),
-        // A socket has no name; the server behind it is on this machine.
+        // A socket has no name; its server is on this machine.
         Host::Unix(_) => ServerName::try_from("localhost").map_err(setup),
     }
 }
@@ -65,9 +65,7 @@ fn roots(
         let native = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(native.certs);
         if roots.is_empty() {
-            return Err(setup(
-                "no trusted certificates on this system; name a file by `tlsCAFile`",
-            ));
+            return Err(setup("no trusted certificates on this system; set `tlsCAFile`"));
         }
         return Ok((roots, Vec::new()));
     };
@@ -80,17 +78,15 @@ fn roots(
 }
 
 fn setup(source: impl Into<super::error::Source>) -> ConnectError {
-    ConnectError::TlsSetup {
-        source: source.into(),
-    }
+    ConnectError::TlsSetup { source: source.into() }
 }
 
-/// Verifies as clients with OpenSSL do: a certificate that `tlsCAFile` holds itself needs no signature of another one and may be
-/// marked as an authority. Leniency is what the connection string asks for; the peer must own its certificate in any case.
+/// Verifies like clients with OpenSSL: a certificate in `tlsCAFile` itself needs no other signature and may be marked
+/// as an authority. Other leniency depends on the connection string, but the peer must always own its certificate.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Verifies the chain and the name; every certificate is accepted without it.
+    /// Verifies chain and name; without it, every certificate is accepted.
     chain: Option<Arc<WebPkiServerVerifier>>,
     /// Certificates of `tlsCAFile`.
     trusted: Vec<CertificateDer<'static>>,
@@ -116,9 +112,9 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// Whether a chain that is not accepted does not matter, because the certificate itself is trusted.
+    /// Whether an unaccepted chain does not matter, because the certificate itself is trusted.
     fn needs_no_chain(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
-        // The library has checked the dates before it gives one of these.
+        // The library has checked the dates before it returns one of these errors.
         let is_about_chain = match error {
             Error::InvalidCertificate(
                 CertificateError::UnknownIssuer
@@ -153,7 +149,7 @@ impl ServerCertVerifier for Verifier {
                 .map(|()| ServerCertVerified::assertion());
         }
         match verified {
-            // The name is looked at last, when the chain has been found to be good.
+            // The name is checked last, after the chain was accepted.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.accepts_any_name => Ok(ServerCertVerified::assertion()),

@@ -1,15 +1,15 @@
-//! Why TLS cannot be established, in words: the library has debug text for most causes.
+//! Error messages and hints for TLS: the library has only debug text for most causes.
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError, PeerIncompatible};
 use std::error::Error;
 use std::fmt;
 
-/// Hint that concerns certificates of servers in general.
+/// Hint for certificates that must be replaced.
 const REPLACE: &str = "replace the server's certificate, or add `tlsAllowInvalidCertificates=true`";
-/// A command that makes a certificate that is accepted.
+/// A command that creates an acceptable certificate.
 const MAKE: &str = "`openssl req -x509 -newkey rsa:2048 -sha256 -nodes -days 365 -subj /CN=HOST -addext subjectAltName=DNS:HOST -addext basicConstraints=critical,CA:FALSE -keyout KEY -out CERTIFICATE`";
 
-/// A failure of TLS. Its text names what is wrong and whose it is.
+/// A TLS error. Its message names the problem and the side that has it.
 #[derive(Clone, Debug)]
 pub struct TlsFault(TlsError);
 
@@ -38,7 +38,7 @@ impl fmt::Display for TlsFault {
 }
 
 impl TlsFault {
-    /// What to do about it, if there is more to say than the message.
+    /// How to solve the problem, if the message does not already say it.
     pub(super) fn hint(&self) -> Option<String> {
         let error = match &self.0 {
             TlsError::InvalidCertificate(error) => error,
@@ -68,16 +68,13 @@ impl TlsFault {
     }
 }
 
-/// Whether a server shows a certificate that is marked as an authority.
+/// Whether the server's certificate is marked as an authority.
 pub(super) fn is_authority(error: &CertificateError) -> bool {
     other_name(error).is_some_and(|name| name == "CaUsedAsEndEntity")
 }
 
-/// Whether it is the form of the certificate that is not accepted.
-#[allow(
-    deprecated,
-    reason = "the library may still give the variant without context"
-)]
+/// Whether the form of the certificate is not accepted.
+#[allow(deprecated, reason = "the library may still give the variant without context")]
 fn needs_new(error: &CertificateError) -> bool {
     matches!(
         error,
@@ -87,7 +84,7 @@ fn needs_new(error: &CertificateError) -> bool {
     ) || other_name(error).is_some()
 }
 
-/// Name of a cause that the library has no variant for.
+/// Name of a cause without a variant in the library.
 fn other_name(error: &CertificateError) -> Option<String> {
     match error {
         CertificateError::Other(other) => Some(other.0.to_string()),
@@ -95,10 +92,7 @@ fn other_name(error: &CertificateError) -> Option<String> {
     }
 }
 
-#[allow(
-    deprecated,
-    reason = "the library may still give the variant without context"
-)]
+#[allow(deprecated, reason = "the library may still give the variant without context")]
 fn certificate(error: &CertificateError) -> String {
     use CertificateError as Certificate;
     const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -132,10 +126,7 @@ fn certificate(error: &CertificateError) -> String {
         Certificate::BadSignature => {
             "the signature of the server's certificate does not fit the authority of that name"
         }
-        Certificate::UnsupportedSignatureAlgorithmContext {
-            signature_algorithm_id,
-            ..
-        }
+        Certificate::UnsupportedSignatureAlgorithmContext { signature_algorithm_id, .. }
         | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext {
             signature_algorithm_id,
             ..
@@ -148,10 +139,7 @@ fn certificate(error: &CertificateError) -> String {
         Certificate::UnsupportedSignatureAlgorithm => {
             "the server's certificate is signed by an algorithm that is not accepted"
         }
-        Certificate::NotValidForNameContext {
-            expected,
-            presented,
-        } => {
+        Certificate::NotValidForNameContext { expected, presented } => {
             let names = match presented.as_slice() {
                 [] => "no name: it has no subjectAltName".to_owned(),
                 names => names.join(", "),

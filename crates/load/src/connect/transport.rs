@@ -4,7 +4,7 @@
 //! All kinds behave like a plain non-blocking socket: `WouldBlock` means that the descriptor must
 //! become readable (or writable) first. Two things differ for TLS and must be obeyed:
 //! - Decrypted bytes are invisible to epoll. After readiness, call [`read`](Transport::read) until
-//!   it gives `WouldBlock`, not until it gives less than was asked for.
+//!   it returns `WouldBlock`, not until it returns less than was requested.
 //! - A [`write`](Transport::write) that succeeded may leave encrypted bytes behind. While
 //!   [`wants_write`](Transport::wants_write), watch for writability and call
 //!   [`flush_pending`](Transport::flush_pending). Reading can cause such bytes too (answers of the
@@ -114,13 +114,13 @@ impl TlsStream {
         loop {
             match self.connection.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // Closed without the close notification of TLS. Messages have lengths, so a cut one is noticed.
+                // Closed without TLS's close notification. Messages have lengths, so truncation is noticed.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }
             self.connection.read_tls(&mut self.socket)?;
             let processed = self.connection.process_new_packets();
-            // What the TLS layer has to say (also why it fails) should reach the peer.
+            // Messages of the TLS layer, such as the reason for a failure, should reach the peer.
             let flushed = self.flush_pending();
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
             flushed?;
@@ -153,10 +153,10 @@ impl TlsStream {
 }
 
 impl Transport {
-    /// Reads what is there, at most what fits into `buffer`; 0 at the end of the stream.
+    /// Reads available data, at most the length of `buffer`; 0 at the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there; else what the socket says, or `InvalidData` from TLS.
+    /// `WouldBlock` if no data is available; otherwise the socket's error, or `InvalidData` from TLS.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -169,7 +169,7 @@ impl Transport {
     /// Writes a part of `bytes` and returns its length.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing can be written now; else what the socket says.
+    /// `WouldBlock` if nothing can be written now; otherwise the socket's error.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -179,10 +179,10 @@ impl Transport {
         }
     }
 
-    /// Sends encrypted bytes that earlier calls left behind, as far as the socket takes them.
+    /// Sends encrypted bytes of earlier calls until the socket is full.
     ///
     /// # Errors
-    /// What the socket says. A full socket is no error: see [`wants_write`](Self::wants_write).
+    /// The socket's error. A full socket is not an error: see [`wants_write`](Self::wants_write).
     pub fn flush_pending(&mut self) -> io::Result<()> {
         match self {
             Transport::Tcp(_) | Transport::Unix(_) => Ok(()),
@@ -190,7 +190,7 @@ impl Transport {
         }
     }
 
-    /// Whether bytes that were accepted still wait for the socket. Always false without TLS.
+    /// Whether accepted bytes still wait for the socket. Always false without TLS.
     #[inline]
     pub fn wants_write(&self) -> bool {
         match self {
@@ -208,7 +208,7 @@ impl Transport {
     /// Switches between blocking and non-blocking use.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
             Transport::Tcp(socket) => socket.set_nonblocking(nonblocking),
@@ -217,7 +217,7 @@ impl Transport {
         }
     }
 
-    /// The descriptor to watch. It stays owned by the transport.
+    /// The descriptor for polling. The transport still owns it.
     pub fn as_raw_fd(&self) -> RawFd {
         match self {
             Transport::Tcp(socket) => socket.as_raw_fd(),

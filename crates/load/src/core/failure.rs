@@ -1,11 +1,11 @@
-//! Texts of failures, and retries, in the window that is recorded.
+//! Failure messages and retries in the recorded window.
 
 use super::Core;
 use crate::operation::{OperationError, OperationKind};
 use dyno_record::error_example::ErrorExample;
 
 impl Core {
-    /// Keeps the text of a failure that is the first of its kind in the window.
+    /// Keeps the message of a failure that is the first of its kind in the window.
     pub(crate) fn note_example(
         &mut self,
         kind: OperationKind,
@@ -17,7 +17,7 @@ impl Core {
         self.part.note_example(kind, error, example);
     }
 
-    /// Text of the first failure of this kind in the window.
+    /// Message of the first failure of this kind in the window.
     pub(crate) fn example(
         &self,
         kind: OperationKind,
@@ -26,7 +26,7 @@ impl Core {
         self.part.example(kind, error)
     }
 
-    /// A command will be sent once more.
+    /// Records that a command will be sent again.
     pub(crate) fn retried(&mut self) {
         self.part.retries += 1;
     }

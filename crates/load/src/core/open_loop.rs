@@ -1,29 +1,26 @@
-//! The arrivals of an open loop: which one starts next, and which ones are due.
+//! The arrivals of an open loop: the next start, and the due arrivals.
 
 use crate::schedule::{Arrivals, Share};
 use dyno_plan::model::Schedule;
 
-/// The schedule once more, to count the arrivals in the window in which they become due and not in the
-/// one in which a client becomes free for them.
+/// A second pass over the schedule, which counts arrivals in the window in which they become due instead of the window
+/// in which a client becomes free.
 pub(super) struct DueCounter {
     pub(super) arrivals: Arrivals,
-    /// Nothing that is due from here on counts: the run was stopped.
+    /// Arrivals from here on do not count, because the run was stopped.
     pub(super) until_ns: u64,
 }
 
 impl DueCounter {
     pub(super) fn new(arrivals: Arrivals) -> Self {
-        DueCounter {
-            arrivals,
-            until_ns: u64::MAX,
-        }
+        DueCounter { arrivals, until_ns: u64::MAX }
     }
 }
 
-/// Which arrival starts next.
+/// The next arrival to start.
 pub(super) struct OpenLoop {
     pub(super) arrivals: Arrivals,
-    /// Phase that the next arrival belongs to.
+    /// Phase of the next arrival.
     pub(super) phase: usize,
     pub(super) max_start_delay_ns: u64,
     schedule: Schedule,
@@ -32,7 +29,7 @@ pub(super) struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// At the arrivals of the first phase; `None` for a closed loop.
+    /// Starts with the first phase; `None` for a closed loop.
     pub(super) fn new(schedule: &Schedule, start_ns: u64, share: Share, seed: u64) -> Option<Self> {
         let max_start_delay = schedule.max_start_delay()?;
         Some(OpenLoop {

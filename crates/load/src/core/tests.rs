@@ -1,4 +1,4 @@
-//! The core with a clock of its own: results known to the nanosecond.
+//! The core with a simulated clock: results are exact to the nanosecond.
 
 use super::*;
 use crate::operation::OperationError;
@@ -15,20 +15,11 @@ struct Bench {
 }
 
 fn window(kind: PhaseKind, start_ns: u64, end_ns: u64, operations: u64) -> PhaseWindow {
-    PhaseWindow {
-        kind,
-        start_ns,
-        end_ns,
-        operations,
-        numbers: Arc::new(AtomicU64::new(0)),
-    }
+    PhaseWindow { kind, start_ns, end_ns, operations, numbers: Arc::new(AtomicU64::new(0)) }
 }
 
 fn constant(rate_per_s: f64, max_start_delay_s: u64) -> Schedule {
-    Schedule::Constant {
-        rate_per_s,
-        max_start_delay: Span::from_secs(max_start_delay_s),
-    }
+    Schedule::Constant { rate_per_s, max_start_delay: Span::from_secs(max_start_delay_s) }
 }
 
 fn bench(phases: Vec<PhaseWindow>, schedule: Schedule) -> Bench {
@@ -37,11 +28,7 @@ fn bench(phases: Vec<PhaseWindow>, schedule: Schedule) -> Bench {
     let core = Core::new(CoreOptions {
         phases,
         schedule,
-        share: Share {
-            worker: 0,
-            worker_count: 1,
-            offset_ns: 0,
-        },
+        share: Share { worker: 0, worker_count: 1, offset_ns: 0 },
         worker: 0,
         thread_usage: || (0, 0),
         seed: 1,
@@ -67,11 +54,7 @@ impl Bench {
     }
 
     fn end(&mut self, ticket: Ticket, send_ns: u64, end_ns: u64, outcome: Outcome) {
-        let times = Times {
-            intended_ns: ticket.intended_ns,
-            send_ns,
-            end_ns,
-        };
+        let times = Times { intended_ns: ticket.intended_ns, send_ns, end_ns };
         self.core.ended(ticket, OperationKind::Read, times, outcome);
     }
 
@@ -91,10 +74,8 @@ impl Bench {
 
 #[test]
 fn open_loop_starts_follow_the_schedule_for_late_callers() {
-    let mut bench = bench(
-        vec![window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX)],
-        constant(100.0, 10),
-    );
+    let mut bench =
+        bench(vec![window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX)], constant(100.0, 10));
     assert_eq!(bench.core.next(0, 0), Next::At(SECOND));
     for arrival in 0..100 {
         let ticket = bench.start(SECOND + 995 * MS, 0);
@@ -121,10 +102,8 @@ fn a_phase_that_ends_by_time_lasts_as_long_as_planned() {
 
 #[test]
 fn arrivals_that_waited_too_long_are_dropped_and_counted() {
-    let mut bench = bench(
-        vec![window(PhaseKind::Measure, 0, 10 * SECOND, u64::MAX)],
-        constant(10.0, 1),
-    );
+    let mut bench =
+        bench(vec![window(PhaseKind::Measure, 0, 10 * SECOND, u64::MAX)], constant(10.0, 1));
     // At 3.05 s, the arrivals up to 2.0 s have waited longer than 1 s.
     let ticket = bench.start(3 * SECOND + 50 * MS, 0);
     assert_eq!(ticket.intended_ns, 2 * SECOND + 100 * MS);
@@ -165,7 +144,7 @@ fn operations_are_measured_by_their_intended_start() {
         // `warm` ended in time; `first` ended in the measure phase and is counted in neither.
         [
             (PhaseKind::Warmup, 0, 1, 1000),
-            // The last planned window goes on for one more interval while operations end.
+            // The last planned window is extended by one interval while operations end.
             (PhaseKind::Measure, 0, 0, 2000),
             (PhaseKind::Measure, 1, 1, 500),
         ]
@@ -174,10 +153,7 @@ fn operations_are_measured_by_their_intended_start() {
 
 #[test]
 fn in_flight_time_is_the_sum_of_service_times() {
-    let mut bench = bench(
-        vec![window(PhaseKind::Measure, 0, u64::MAX, 3)],
-        Schedule::Closed {},
-    );
+    let mut bench = bench(vec![window(PhaseKind::Measure, 0, u64::MAX, 3)], Schedule::Closed {});
     let a = bench.start(100 * MS, 0);
     let b = bench.start(200 * MS, 0);
     bench.end(a, 100 * MS, 1300 * MS, Ok(1));
@@ -190,19 +166,14 @@ fn in_flight_time_is_the_sum_of_service_times() {
     let busy: u128 = intervals.iter().map(|i| i.counts.busy_ns).sum();
     assert_eq!(in_flight, 3700 * u128::from(MS));
     assert_eq!(busy, in_flight);
-    // The phase ended with its last operation, not when the worker looked again.
-    assert_eq!(
-        intervals.iter().map(|i| i.duration_ns).sum::<u64>(),
-        2600 * MS
-    );
+    // The phase ended with its last operation, not with the worker's next check.
+    assert_eq!(intervals.iter().map(|i| i.duration_ns).sum::<u64>(), 2600 * MS);
 }
 
 #[test]
 fn a_closed_loop_client_is_due_when_it_became_free() {
-    let mut bench = bench(
-        vec![window(PhaseKind::Measure, 10 * MS, SECOND, u64::MAX)],
-        Schedule::Closed {},
-    );
+    let mut bench =
+        bench(vec![window(PhaseKind::Measure, 10 * MS, SECOND, u64::MAX)], Schedule::Closed {});
     assert_eq!(bench.core.next(0, 0), Next::At(10 * MS));
     assert_eq!(bench.start(12 * MS, 0).intended_ns, 10 * MS);
     assert_eq!(bench.start(30 * MS, 25 * MS).intended_ns, 25 * MS);
@@ -263,7 +234,7 @@ fn an_open_loop_ends_when_its_last_arrival_waited_too_long() {
     let intervals = bench.finish(2950 * MS);
     let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
     assert_eq!(sum(|interval| interval.counts.arrivals.dropped), 19);
-    // Waiting in vain is not a part of the phase.
+    // Waiting in vain is not part of the phase.
     assert_eq!(sum(|interval| interval.duration_ns), 2 * SECOND);
     assert_eq!(intervals.len(), 2);
 }
@@ -288,12 +259,7 @@ fn operations_far_beyond_the_end_have_their_own_windows() {
         .collect();
     assert_eq!(
         windows,
-        [
-            (28_000, 1000, 0),
-            (29_000, 2000, 0),
-            (31_000, 1000, 0),
-            (32_000, 600, 3)
-        ]
+        [(28_000, 1000, 0), (29_000, 2000, 0), (31_000, 1000, 0), (32_000, 600, 3)]
     );
 }
 
@@ -313,21 +279,10 @@ fn a_backlog_of_the_warm_up_is_dropped_where_it_ends() {
     let counts: Vec<_> = intervals
         .iter()
         .map(|i| {
-            (
-                i.phase,
-                i.counts.arrivals.due,
-                i.counts.arrivals.started,
-                i.counts.arrivals.dropped,
-            )
+            (i.phase, i.counts.arrivals.due, i.counts.arrivals.started, i.counts.arrivals.dropped)
         })
         .collect();
-    assert_eq!(
-        counts,
-        [
-            (PhaseKind::Warmup, 10, 0, 10),
-            (PhaseKind::Measure, 1, 1, 0)
-        ]
-    );
+    assert_eq!(counts, [(PhaseKind::Warmup, 10, 0, 10), (PhaseKind::Measure, 1, 1, 0)]);
 }
 
 #[test]
@@ -345,10 +300,7 @@ fn arrivals_are_due_in_the_window_of_their_intended_start() {
     let intervals = bench.finish(3 * SECOND);
     let due: Vec<_> = intervals.iter().map(|i| i.counts.arrivals.due).collect();
     assert_eq!(due, [10, 10, 10]);
-    let started: Vec<_> = intervals
-        .iter()
-        .map(|i| i.counts.arrivals.started)
-        .collect();
+    let started: Vec<_> = intervals.iter().map(|i| i.counts.arrivals.started).collect();
     assert_eq!(started, [0, 0, 30]);
 }
 
@@ -388,16 +340,11 @@ fn a_stop_counts_due_operations_behind_a_warm_up_backlog() {
 
 #[test]
 fn a_failure_counts_in_the_phase_but_has_no_latency() {
-    let mut bench = bench(
-        vec![window(PhaseKind::Measure, 0, SECOND, u64::MAX)],
-        Schedule::Closed {},
-    );
+    let mut bench =
+        bench(vec![window(PhaseKind::Measure, 0, SECOND, u64::MAX)], Schedule::Closed {});
     let ticket = bench.start(MS, 0);
     bench.end(ticket, MS, 5 * MS, Err(OperationError::Server(8000)));
     let intervals = bench.finish(2 * SECOND);
-    assert_eq!(
-        (intervals[0].counts.succeeded, intervals[0].counts.failed),
-        (0, 1)
-    );
+    assert_eq!((intervals[0].counts.succeeded, intervals[0].counts.failed), (0, 1));
     assert_eq!(intervals[0].operations[0].response.len(), 0);
 }

@@ -1,41 +1,32 @@
-//! YCSB's `dataintegrity` values: what a field holds follows from its key and name.
+//! YCSB's `dataintegrity` values: the content of a field depends on its key and name.
 //!
-//! A value is `key:field`, then again and again a colon and the Java `String.hashCode` of all text so
-//! far, cut to the length of the field. Here the hash is carried along, so a value costs time
-//! proportional to its length and not to its square.
+//! A value is `key:field`, then repeatedly a colon and the Java `String.hashCode` of the text so far, truncated to the
+//! length of the field. The hash is updated incrementally, so the time is linear in the length instead of quadratic.
 
 /// Digits of `i32::MIN` without the sign.
 const MAX_DIGITS: usize = 10;
 
-/// Fills `value` with what the field must hold.
+/// Fills `value` with the expected content of the field.
 ///
-/// Bytes are taken for characters one by one, so the result is YCSB's for names in ASCII.
+/// Bytes are treated as characters, so the result equals YCSB's for ASCII names.
 pub fn fill(key: &[u8], field: &[u8], value: &mut [u8]) {
     generate(key, field, value.len(), |at, byte| value[at] = byte);
 }
 
-/// Whether `value` is what the field must hold, for its length.
+/// Whether `value` has the expected content for its length.
 ///
-/// The length itself is not judged: a value that was cut short is found intact, so callers that know
-/// the length compare it too.
+/// The length itself is not checked: a truncated value is valid, so callers that know the length must compare it.
 #[must_use]
 pub fn verify(key: &[u8], field: &[u8], value: &[u8]) -> bool {
     let mut intact = true;
-    generate(key, field, value.len(), |at, byte| {
-        intact &= value[at] == byte
-    });
+    generate(key, field, value.len(), |at, byte| intact &= value[at] == byte);
     intact
 }
 
 /// Calls `emit` with each of the first `length` bytes and its place.
 #[inline]
 fn generate(key: &[u8], field: &[u8], length: usize, emit: impl FnMut(usize, u8)) {
-    let mut text = Text {
-        hash: 0,
-        at: 0,
-        length,
-        emit,
-    };
+    let mut text = Text { hash: 0, at: 0, length, emit };
     text.append(key);
     text.append(b":");
     text.append(field);
@@ -101,10 +92,7 @@ mod tests {
             value("user6284781860667377211", "field0", 100),
             "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
         );
-        assert_eq!(
-            value("a", "b", 40),
-            "a:b:2948561:786865894:-117925105:-185766"
-        );
+        assert_eq!(value("a", "b", 40), "a:b:2948561:786865894:-117925105:-185766");
         assert_eq!(
             value("user8517097267634966620", "field9", 37),
             "user8517097267634966620:field9:-55795"
@@ -121,10 +109,7 @@ mod tests {
     fn filled_values_are_found_intact() {
         for length in 0..300 {
             let value = value("user42", "field3", length);
-            assert!(
-                verify(b"user42", b"field3", value.as_bytes()),
-                "{length} bytes"
-            );
+            assert!(verify(b"user42", b"field3", value.as_bytes()), "{length} bytes");
         }
     }
 

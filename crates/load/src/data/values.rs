@@ -6,9 +6,9 @@ use rand_distr::{Distribution, Zipf};
 
 /// Exponent of zipfian lengths, YCSB's constant.
 const EXPONENT: f64 = 0.99;
-/// What the compressible part of a value consists of.
+/// Content of the compressible part of a value.
 const FILLER: u8 = b' ';
-/// Bytes that YCSB makes of one 32-bit number.
+/// Bytes that YCSB generates from a 32-bit number.
 const BYTES_PER_NUMBER: usize = 6;
 
 /// Fills values with random printable bytes, a share of them compressible.
@@ -25,15 +25,9 @@ impl ValueFiller {
     /// third of the rest, because the random bytes are printable.
     #[must_use]
     pub fn new(compressible_ratio: f64) -> Self {
-        // Unlike `clamp` this turns NaN into 0.
-        let positive = if compressible_ratio > 0.0 {
-            compressible_ratio
-        } else {
-            0.0
-        };
-        ValueFiller {
-            compressible_ratio: positive.min(1.0),
-        }
+        // Unlike `clamp`, this maps NaN to 0.
+        let positive = if compressible_ratio > 0.0 { compressible_ratio } else { 0.0 };
+        ValueFiller { compressible_ratio: positive.min(1.0) }
     }
 
     /// Fills `value`.
@@ -103,30 +97,19 @@ enum Rule {
 }
 
 impl FieldLengths {
-    /// Lengths as the plan has them. A range whose ends are swapped is taken the other way round, and
-    /// a histogram without weight gives its block length: the plan's validation refuses both.
+    /// Lengths according to the plan. A range with swapped ends is reversed, and a histogram without weights yields its
+    /// block length: validation of the plan rejects both.
     #[must_use]
     pub fn new(length: &FieldLength) -> Self {
         let rule = match *length {
             FieldLength::Constant { bytes } => Rule::Constant(bytes),
-            FieldLength::Uniform {
-                min_bytes,
-                max_bytes,
-            } => Rule::Uniform {
-                min: min_bytes.min(max_bytes),
-                max: min_bytes.max(max_bytes),
-            },
-            FieldLength::Zipfian {
-                min_bytes,
-                max_bytes,
-            } => Rule::Zipfian {
-                min: min_bytes.min(max_bytes),
-                max: min_bytes.max(max_bytes),
-            },
-            FieldLength::Histogram {
-                block_bytes,
-                ref weights,
-            } => {
+            FieldLength::Uniform { min_bytes, max_bytes } => {
+                Rule::Uniform { min: min_bytes.min(max_bytes), max: min_bytes.max(max_bytes) }
+            }
+            FieldLength::Zipfian { min_bytes, max_bytes } => {
+                Rule::Zipfian { min: min_bytes.min(max_bytes), max: min_bytes.max(max_bytes) }
+            }
+            FieldLength::Histogram { block_bytes, ref weights } => {
                 let sums = weights.iter().scan(0_u64, |sum, &weight| {
                     *sum = sum.saturating_add(weight);
                     Some(*sum)
@@ -168,8 +151,8 @@ impl FieldLengths {
         }
     }
 
-    /// Draws from `min..=max` with an exact zipfian (exponent 0.99) that favours small values; `min`
-    /// when `max` is below it. For scan lengths too, whose bounds are not a field's.
+    /// Draws from `min..=max` with an exact zipfian (exponent 0.99) that favours small values; `min` if `max` is below
+    /// it. Also used for scan lengths, which have their own bounds.
     #[inline]
     pub fn zipfian_between<R: Rng + ?Sized>(&self, min: u32, max: u32, rng: &mut R) -> u32 {
         let values = f64::from(max.saturating_sub(min)) + 1.0;
@@ -211,10 +194,7 @@ mod tests {
         for length in 0..200 {
             let mut value = vec![0; length];
             ValueFiller::new(0.0).fill(&mut rng, &mut value);
-            assert!(
-                value.iter().all(|byte| (b' '..=127).contains(byte)),
-                "{length} bytes"
-            );
+            assert!(value.iter().all(|byte| (b' '..=127).contains(byte)), "{length} bytes");
         }
     }
 
@@ -235,9 +215,7 @@ mod tests {
         let mut rng = generator(103);
         let mut block = vec![0; 100_000];
         let filler = ValueFiller::new(ratio);
-        block
-            .chunks_mut(100)
-            .for_each(|value| filler.fill(&mut rng, value));
+        block.chunks_mut(100).for_each(|value| filler.fill(&mut rng, value));
         block
     }
 
@@ -283,17 +261,8 @@ mod tests {
 
     #[test]
     fn constant_and_uniform_lengths_are_what_they_say() {
-        assert_eq!(
-            lengths(&FieldLength::Constant { bytes: 3 }, 10),
-            [0, 0, 0, 10]
-        );
-        let uniform = lengths(
-            &FieldLength::Uniform {
-                min_bytes: 11,
-                max_bytes: 60,
-            },
-            500_000,
-        );
+        assert_eq!(lengths(&FieldLength::Constant { bytes: 3 }, 10), [0, 0, 0, 10]);
+        let uniform = lengths(&FieldLength::Uniform { min_bytes: 11, max_bytes: 60 }, 500_000);
         assert!(uniform[..11].iter().all(|&count| count == 0));
         let statistic = chi_square(&uniform[11..], &[10_000.0; 50]);
         assert!(statistic < chi_square_bound(49), "chi-square {statistic}");
@@ -301,28 +270,18 @@ mod tests {
 
     #[test]
     fn zipfian_lengths_favour_short_values() {
-        let counts = lengths(
-            &FieldLength::Zipfian {
-                min_bytes: 5,
-                max_bytes: 104,
-            },
-            500_000,
-        );
+        let counts = lengths(&FieldLength::Zipfian { min_bytes: 5, max_bytes: 104 }, 500_000);
         assert!(counts[..5].iter().all(|&count| count == 0));
         let zeta: f64 = (1..=100).map(|r| f64::from(r).powf(-0.99)).sum();
-        let expected: Vec<f64> = (1..=100)
-            .map(|r| f64::from(r).powf(-0.99) / zeta * 500_000.0)
-            .collect();
+        let expected: Vec<f64> =
+            (1..=100).map(|r| f64::from(r).powf(-0.99) / zeta * 500_000.0).collect();
         let statistic = chi_square(&counts[5..], &expected);
         assert!(statistic < chi_square_bound(99), "chi-square {statistic}");
     }
 
     #[test]
     fn histogram_lengths_follow_their_weights() {
-        let histogram = FieldLength::Histogram {
-            block_bytes: 10,
-            weights: vec![1, 0, 3],
-        };
+        let histogram = FieldLength::Histogram { block_bytes: 10, weights: vec![1, 0, 3] };
         let counts = lengths(&histogram, 40_000);
         assert_eq!(counts.iter().filter(|&&count| count > 0).count(), 2);
         let statistic = chi_square(&[counts[10], counts[30]], &[10_000.0, 30_000.0]);
@@ -330,22 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn degenerate_rules_give_a_length_all_the_same() {
+    fn degenerate_rules_still_yield_a_length() {
         let mut rng = generator(106);
-        let empty = FieldLength::Histogram {
-            block_bytes: 8,
-            weights: vec![0, 0],
-        };
+        let empty = FieldLength::Histogram { block_bytes: 8, weights: vec![0, 0] };
         assert_eq!(FieldLengths::new(&empty).sample(&mut rng), 8);
-        let one = FieldLength::Zipfian {
-            min_bytes: 7,
-            max_bytes: 7,
-        };
+        let one = FieldLength::Zipfian { min_bytes: 7, max_bytes: 7 };
         assert_eq!(FieldLengths::new(&one).sample(&mut rng), 7);
-        let swapped = FieldLengths::new(&FieldLength::Uniform {
-            min_bytes: 9,
-            max_bytes: 4,
-        });
+        let swapped = FieldLengths::new(&FieldLength::Uniform { min_bytes: 9, max_bytes: 4 });
         assert!((0..100).all(|_| (4..=9).contains(&swapped.sample(&mut rng))));
     }
 }

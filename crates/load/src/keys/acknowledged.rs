@@ -1,21 +1,20 @@
-//! Numbers for documents that a run inserts, and up to which of them all have been answered.
+//! Numbers of the documents that a run inserts, and the number up to which all are answered.
 //!
-//! Shared by all workers without a lock: readers must not be sent to a document whose insert is
-//! still on its way.
+//! All workers share it without a lock: readers must not ask for a document whose insert is in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Bits per word of the ring.
 const WORD_BITS: u64 = 64;
-/// Default window: insert numbers that may be outstanding behind the oldest unanswered one. An
-/// insert that hangs for 10 s stops nobody up to 100 000 inserts per second; costs 128 KiB.
+/// Default window: insert numbers that may be outstanding after the oldest unanswered one. At up to 100 000 inserts per
+/// second, an insert may hang for 10 s without blocking others; costs 128 KiB.
 pub const DEFAULT_WINDOW: u64 = 1 << 20;
 
-/// Hands out document numbers in order, and follows which of them are answered.
+/// Hands out document numbers in order, and tracks which are answered.
 ///
-/// The ring holds one bit per number of the window. Its meaning alternates: in even rounds of the
-/// ring a set bit is an answered insert, in odd rounds a cleared one. So nothing has to be reset
-/// behind the workers' backs, and no number is lost or seen twice.
+/// The ring has one bit per number of the window. Its meaning alternates: in even rounds of the ring a set bit is an
+/// answered insert, in odd rounds a cleared one. So no bit has to be reset while workers run, and no number is lost or
+/// counted twice.
 #[derive(Debug)]
 pub struct InsertCounter {
     next: AtomicU64,
@@ -46,9 +45,8 @@ impl InsertCounter {
         }
     }
 
-    /// A new document number, each handed out once; `None` while the window is full, that is, while
-    /// the oldest unanswered insert is a whole window behind. The caller waits for an answer (or a
-    /// timeout, which is one) and asks again.
+    /// A new document number, each handed out once; `None` while the window is full, that is, while the oldest
+    /// unanswered insert is a whole window behind. The caller must wait for an answer (or timeout) and ask again.
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         self.next
@@ -69,8 +67,8 @@ impl InsertCounter {
 
     /// Insert `number` failed, and its document may not exist.
     ///
-    /// Counts as answered all the same, as in YCSB: otherwise one failure would hide every later
-    /// document and jam the window. A read that meets the gap is counted as not found.
+    /// It counts as answered, as in YCSB: otherwise one failure would hide every later document and block the window.
+    /// Reads of the gap are counted as not found.
     pub fn skip(&self, number: u64) {
         if self.answer(number) {
             self.skipped.fetch_add(1, SeqCst);
@@ -109,16 +107,12 @@ impl InsertCounter {
         let index = number - self.first;
         let slot = index % self.window();
         let word = &self.ring[(slot / WORD_BITS) as usize];
-        (
-            word,
-            slot % WORD_BITS,
-            (index / self.window()).is_multiple_of(2),
-        )
+        (word, slot % WORD_BITS, (index / self.window()).is_multiple_of(2))
     }
 
     /// Whether the number was outstanding.
     fn answer(&self, number: u64) -> bool {
-        // An older number would be taken for a later one of the same place in the ring.
+        // An older number would be mistaken for a later one at the same place in the ring.
         if number < self.limit.load(SeqCst) || number >= self.next.load(SeqCst) {
             return false;
         }
@@ -142,19 +136,13 @@ impl InsertCounter {
         loop {
             let limit = self.limit.load(SeqCst);
             let (word, bit, set_means_answered) = self.place(limit);
-            let answered = if set_means_answered {
-                word.load(SeqCst)
-            } else {
-                !word.load(SeqCst)
-            };
+            let answered = if set_means_answered { word.load(SeqCst) } else { !word.load(SeqCst) };
             let run = u64::from((answered >> bit).trailing_ones());
             if run == 0 {
                 return;
             }
-            // Whoever loses the exchange looks again: the winner may have read the word too early.
-            let _ = self
-                .limit
-                .compare_exchange(limit, limit + run, SeqCst, SeqCst);
+            // A worker that loses the exchange checks again: the winner may have read the word too early.
+            let _ = self.limit.compare_exchange(limit, limit + run, SeqCst, SeqCst);
         }
     }
 }
@@ -176,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_hides_what_lies_behind_it_until_it_is_closed() {
+    fn a_gap_hides_later_numbers_until_it_is_closed() {
         let counter = InsertCounter::new(10);
         for _ in 0..200 {
             counter.next().unwrap();
@@ -197,10 +185,7 @@ mod tests {
         counter.acknowledge(6);
         assert_eq!(counter.next(), None);
         counter.acknowledge(5);
-        assert_eq!(
-            [counter.next(), counter.next(), counter.next()],
-            [Some(69), Some(70), None]
-        );
+        assert_eq!([counter.next(), counter.next(), counter.next()], [Some(69), Some(70), None]);
     }
 
     #[test]
@@ -264,9 +249,7 @@ mod tests {
         const EACH: usize = 100_000;
         let counter = InsertCounter::with_window(1, 256);
         // `done[n]` is set before `n` is acknowledged, so everything up to the newest must be set.
-        let done: Vec<AtomicBool> = (0..=WORKERS * EACH)
-            .map(|n| AtomicBool::new(n == 0))
-            .collect();
+        let done: Vec<AtomicBool> = (0..=WORKERS * EACH).map(|n| AtomicBool::new(n == 0)).collect();
         std::thread::scope(|scope| {
             for worker in 0..WORKERS {
                 let (counter, done) = (&counter, &done);

@@ -1,4 +1,4 @@
-//! One face for all key distributions: from an operation number to a document number.
+//! Common interface of all key distributions: maps operation numbers to document numbers.
 
 use super::KeyError;
 use super::exponential::Exponential;
@@ -39,9 +39,9 @@ impl KeyChooser {
     /// A chooser over `count` documents from number `first`, of a run that may insert
     /// `expected_new` more (0 when it inserts nothing; YCSB takes twice its share of the operations).
     ///
-    /// Who gets to see inserted documents: `latest` and `exponential` as soon as they are
-    /// acknowledged; `scrambled-zipfian` draws over all of `count + expected_new` as YCSB does, and
-    /// draws again while the document does not exist; the others stay inside `count`.
+    /// Visibility of inserted documents: `latest` and `exponential` see them as soon as they are acknowledged;
+    /// `scrambled-zipfian` draws over all of `count + expected_new` as in YCSB, and draws again if the document does
+    /// not exist; the others stay inside `count`.
     ///
     /// Needs no time that depends on `count`. Fails when `count` is 0, when the numbers exceed
     /// 2^63, or when a parameter of the distribution is outside its range.
@@ -54,21 +54,15 @@ impl KeyChooser {
         if count == 0 {
             return Err(KeyError::NoDocuments { first });
         }
-        let end = first
-            .checked_add(count)
-            .and_then(|end| end.checked_add(expected_new));
+        let end = first.checked_add(count).and_then(|end| end.checked_add(expected_new));
         if end.is_none_or(|end| end >= 1 << 63) {
-            return Err(KeyError::TooManyDocuments {
-                first,
-                count,
-                expected_new,
-            });
+            return Err(KeyError::TooManyDocuments { first, count, expected_new });
         }
         let distribution = match *distribution {
             KeyDistribution::Uniform {} => Distribution::Uniform(Uniform::new(first, count)),
             KeyDistribution::ScrambledZipfian {} => {
-                // YCSB takes its exclusive upper bound for an inclusive one: one document too many,
-                // which the redraw hides. Kept, or every key would differ from YCSB's.
+                // YCSB treats its exclusive upper bound as inclusive: one document too many, which the redraw hides.
+                // Kept, or every key would differ from YCSB's.
                 Distribution::ScrambledZipfian(ScrambledZipfian::new(
                     first,
                     count + expected_new + 1,
@@ -78,27 +72,22 @@ impl KeyChooser {
                 Distribution::ExactZipfian(ExactZipfian::new(first, count, exponent)?)
             }
             KeyDistribution::Latest {} => Distribution::Latest(Latest::new(first, count)),
-            KeyDistribution::Hotspot {
-                hot_data_ratio,
-                hot_operation_ratio,
-            } => Distribution::Hotspot(Hotspot::new(
-                first,
-                count,
-                hot_data_ratio,
-                hot_operation_ratio,
-            )?),
+            KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } => {
+                Distribution::Hotspot(Hotspot::new(
+                    first,
+                    count,
+                    hot_data_ratio,
+                    hot_operation_ratio,
+                )?)
+            }
             KeyDistribution::Sequential {} => {
                 Distribution::Sequential(Sequential::new(first, count))
             }
-            KeyDistribution::Exponential {
-                percentile,
-                data_ratio,
-            } => Distribution::Exponential(Exponential::new(first, count, percentile, data_ratio)?),
+            KeyDistribution::Exponential { percentile, data_ratio } => {
+                Distribution::Exponential(Exponential::new(first, count, percentile, data_ratio)?)
+            }
         };
-        Ok(KeyChooser {
-            first,
-            distribution,
-        })
+        Ok(KeyChooser { first, distribution })
     }
 
     /// The document of the operation with this number.
@@ -128,7 +117,7 @@ impl KeyChooser {
     }
 }
 
-/// The first of a bounded number of draws that exists, else the last one folded into the range.
+/// The first existing document of a bounded number of draws, or the last draw folded into the range.
 #[inline]
 fn existing(first: u64, bound: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let mut document = draw();
@@ -141,14 +130,10 @@ fn existing(first: u64, bound: u64, mut draw: impl FnMut() -> u64) -> u64 {
     fold(first, bound, document)
 }
 
-/// `document` when it exists, else its remainder in `first..=bound`: hot documents stay hot.
+/// `document` if it exists, otherwise its remainder in `first..=bound`: hot documents stay hot.
 #[inline]
 fn fold(first: u64, bound: u64, document: u64) -> u64 {
-    if document <= bound {
-        document
-    } else {
-        first + (document - first) % (bound - first + 1)
-    }
+    if document <= bound { document } else { first + (document - first) % (bound - first + 1) }
 }
 
 #[cfg(test)]
@@ -164,15 +149,9 @@ mod tests {
             KeyDistribution::ScrambledZipfian {},
             KeyDistribution::Zipfian { exponent: 0.99 },
             KeyDistribution::Latest {},
-            KeyDistribution::Hotspot {
-                hot_data_ratio: 0.2,
-                hot_operation_ratio: 0.8,
-            },
+            KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 },
             KeyDistribution::Sequential {},
-            KeyDistribution::Exponential {
-                percentile: 95.0,
-                data_ratio: 0.857_142_857_1,
-            },
+            KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.857_142_857_1 },
         ]
     }
 
@@ -209,11 +188,7 @@ mod tests {
                 documents.sort_unstable();
                 documents
             };
-            assert_eq!(
-                stream(&mut (0..1000)),
-                stream(&mut (0..1000).rev()),
-                "{distribution:?}"
-            );
+            assert_eq!(stream(&mut (0..1000)), stream(&mut (0..1000).rev()), "{distribution:?}");
         }
     }
 
@@ -253,10 +228,7 @@ mod tests {
         let count = 100_000_000_000;
         for distribution in all() {
             let mut chooser = KeyChooser::new(&distribution, 0, count, 0).unwrap();
-            assert!(
-                chooser.next(count - 1, &mut rng, count - 1) < count,
-                "{distribution:?}"
-            );
+            assert!(chooser.next(count - 1, &mut rng, count - 1) < count, "{distribution:?}");
         }
     }
 
@@ -267,11 +239,8 @@ mod tests {
             KeyChooser::new(&uniform, 5, 0, 0).unwrap_err(),
             KeyError::NoDocuments { first: 5 }
         );
-        for (first, count, new) in [
-            (u64::MAX, 1, 0),
-            (0, 1 << 63, 0),
-            (1 << 62, 1 << 61, 1 << 62),
-        ] {
+        for (first, count, new) in [(u64::MAX, 1, 0), (0, 1 << 63, 0), (1 << 62, 1 << 61, 1 << 62)]
+        {
             assert!(matches!(
                 KeyChooser::new(&uniform, first, count, new),
                 Err(KeyError::TooManyDocuments { .. })

@@ -1,4 +1,4 @@
-//! Documents are chosen exponentially less often the older they are.
+//! Exponential distribution over the age of documents: older documents are chosen less often.
 
 use super::KeyError;
 use rand::{Rng, RngExt};
@@ -15,9 +15,9 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// `percentile` percent (0 to 100, both exclusive) of the draws go to the newest
-    /// `data_ratio * count` documents (`data_ratio` above 0), as YCSB's `exponential.percentile`
-    /// and `exponential.frac` have it. Numbers below `first` are never drawn.
+    /// `percentile` percent (0 to 100, both exclusive) of the draws go to the newest `data_ratio * count` documents
+    /// (`data_ratio` above 0), as with YCSB's `exponential.percentile` and `exponential.frac`. Numbers below `first`
+    /// are never drawn.
     pub fn new(first: u64, count: u64, percentile: f64, data_ratio: f64) -> Result<Self, KeyError> {
         if !(percentile > 0.0 && percentile < 100.0) {
             return Err(KeyError::Parameter {
@@ -81,9 +81,8 @@ mod tests {
         // The range reaches so far that nothing is cut off.
         let exponential = Exponential::new(0, 1_000_000, 90.0, 0.01).unwrap();
         let newest = 999_999;
-        let hits = (0..100_000)
-            .filter(|_| newest - exponential.draw(newest, &mut rng) < 10_000)
-            .count();
+        let hits =
+            (0..100_000).filter(|_| newest - exponential.draw(newest, &mut rng) < 10_000).count();
         assert!((89_500..90_500).contains(&hits), "{hits}");
     }
 
@@ -103,10 +102,7 @@ mod tests {
             (95.0, f64::INFINITY, "data_ratio"),
         ] {
             let error = Exponential::new(0, 10, percentile, ratio).unwrap_err();
-            assert!(
-                matches!(error, KeyError::Parameter { name: n, .. } if n == name),
-                "{error}"
-            );
+            assert!(matches!(error, KeyError::Parameter { name: n, .. } if n == name), "{error}");
         }
     }
 }

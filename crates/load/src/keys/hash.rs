@@ -1,4 +1,4 @@
-//! The hash that YCSB puts over document numbers: 64-bit FNV-1a over the eight octets, low first.
+//! YCSB's hash of document numbers: 64-bit FNV-1a over the eight octets, low first.
 
 /// FNV-1a offset basis.
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
@@ -7,19 +7,16 @@ const PRIME: u64 = 1_099_511_628_211;
 
 /// YCSB's `fnvhash64` of a document number, bit for bit.
 ///
-/// The sign is removed as Java's `Math.abs` does it, so the result is 0 to `i64::MAX`, with one
-/// exception: a raw hash of `i64::MIN` has no positive counterpart and stays `i64::MIN`. It is kept
-/// (one number in 2^64 is concerned) because a key is only found again under the very name that
-/// YCSB gave it; callers that need an index use `rem_euclid`.
+/// The sign is removed as by Java's `Math.abs`, so the result is 0 to `i64::MAX`, with one exception: a raw hash of
+/// `i64::MIN` has no positive counterpart and stays `i64::MIN`. The exception (one number in 2^64) is kept, because a
+/// key must have exactly the name that YCSB gave it; callers that need an index use `rem_euclid`.
 #[must_use]
 #[inline]
 pub fn fnv_hash_64(number: u64) -> i64 {
     let raw = number
         .to_le_bytes()
         .iter()
-        .fold(OFFSET_BASIS, |hash, &octet| {
-            (hash ^ u64::from(octet)).wrapping_mul(PRIME)
-        });
+        .fold(OFFSET_BASIS, |hash, &octet| (hash ^ u64::from(octet)).wrapping_mul(PRIME));
     java_abs(raw as i64)
 }
 

@@ -39,12 +39,7 @@ impl Hotspot {
             });
         }
         let hot_count = ((count as f64 * hot_data_ratio) as u64).clamp(1, count);
-        Ok(Hotspot {
-            first,
-            hot_count,
-            cold_count: count - hot_count,
-            hot_operation_ratio,
-        })
+        Ok(Hotspot { first, hot_count, cold_count: count - hot_count, hot_operation_ratio })
     }
 
     /// Draws a document number.
@@ -72,9 +67,7 @@ mod tests {
         for _ in 0..1_000_000 {
             counts[(hotspot.draw(&mut rng) - 1000) as usize] += 1;
         }
-        let expected: Vec<f64> = (0..500)
-            .map(|i| if i < 100 { 8000.0 } else { 500.0 })
-            .collect();
+        let expected: Vec<f64> = (0..500).map(|i| if i < 100 { 8000.0 } else { 500.0 }).collect();
         let statistic = chi_square(&counts, &expected);
         assert!(statistic < chi_square_bound(499), "chi-square {statistic}");
     }
@@ -114,10 +107,7 @@ mod tests {
             (0.5, f64::NAN, "hot_operation_ratio"),
         ] {
             let error = Hotspot::new(0, 10, data, operations).unwrap_err();
-            assert!(
-                matches!(error, KeyError::Parameter { name: n, .. } if n == name),
-                "{error}"
-            );
+            assert!(matches!(error, KeyError::Parameter { name: n, .. } if n == name), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From a document number to the text of its key, without allocating.
+//! Converts document numbers to keys without allocating.
 
 use super::hash::fnv_hash_64;
 use dyno_plan::model::KeyOrder;
@@ -8,21 +8,21 @@ const MAX_DIGITS: usize = 20;
 
 /// Rule that turns document numbers into keys: prefix, zeros up to a width, decimal number.
 ///
-/// With the prefix `user` the keys are those of YCSB's `CoreWorkload.buildKeyName`.
+/// With the prefix `user`, the keys equal YCSB's `CoreWorkload.buildKeyName`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNames {
     prefix: Box<[u8]>,
     order: KeyOrder,
     zero_padding: usize,
-    /// Numbers from here on are those of documents that this client inserts.
+    /// Numbers from here on belong to documents that this client inserts.
     new_from: u64,
     step: u64,
     offset: u64,
 }
 
 impl KeyNames {
-    /// Keys that begin with `prefix`; `order` says whether the number is hashed first, and numbers
-    /// shorter than `zero_padding` characters are filled with zeros (0 and 1 add none).
+    /// Keys with `prefix`; `order` says whether the number is hashed first, and numbers shorter than `zero_padding`
+    /// characters are padded with zeros (0 and 1 add none).
     #[must_use]
     pub fn new(prefix: &str, order: KeyOrder, zero_padding: u32) -> Self {
         KeyNames {
@@ -35,16 +35,11 @@ impl KeyNames {
         }
     }
 
-    /// The same keys up to document `new_from`, and from there on those of every `step`th number, beginning `offset`
-    /// after `new_from`: clients that share a data set insert different documents, each with numbers without gaps.
+    /// Keeps the keys up to document `new_from`, and continues with every `step`th number, `offset` after `new_from`:
+    /// clients that share a data set insert different documents, each with gapless numbers.
     #[must_use]
     pub fn with_new_documents(self, new_from: u64, step: u32, offset: u32) -> Self {
-        KeyNames {
-            new_from,
-            step: u64::from(step.max(1)),
-            offset: u64::from(offset),
-            ..self
-        }
+        KeyNames { new_from, step: u64::from(step.max(1)), offset: u64::from(offset), ..self }
     }
 
     /// The number in the key of a document.
@@ -159,10 +154,7 @@ mod tests {
     #[test]
     fn the_smallest_padding_of_ycsb_adds_nothing() {
         for padding in [0, 1] {
-            assert_eq!(
-                key(&KeyNames::new("k", KeyOrder::Ordered, padding), 0),
-                "k0"
-            );
+            assert_eq!(key(&KeyNames::new("k", KeyOrder::Ordered, padding), 0), "k0");
         }
     }
 

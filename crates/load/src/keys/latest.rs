@@ -1,4 +1,4 @@
-//! Zipfian over the documents from newest to oldest: what was inserted last is read most.
+//! Zipfian over the documents from newest to oldest: the last inserted documents are read most.
 
 use super::zipfian::Zipfian;
 use rand::Rng;
@@ -11,23 +11,20 @@ pub struct Latest {
 }
 
 impl Latest {
-    /// Over `count` numbers (at least 1) from `first`, and over those that are acknowledged later.
+    /// Over `count` numbers (at least 1) from `first`, and over numbers that are acknowledged later.
     #[must_use]
     pub fn new(first: u64, count: u64) -> Self {
-        Latest {
-            zipfian: Zipfian::new(count),
-            first,
-        }
+        Latest { zipfian: Zipfian::new(count), first }
     }
 
     /// Draws a document number in `first..=newest`; `newest` is at least `first`.
     ///
-    /// YCSB never draws the very first document; here the oldest is as likely as its rank says.
+    /// YCSB never draws the first document; here the oldest document has the probability of its rank.
     #[inline]
     pub fn draw<R: Rng + ?Sized>(&mut self, newest: u64, rng: &mut R) -> u64 {
         let documents = newest - self.first + 1;
         self.zipfian.grow_to(documents);
-        // `newest` can lie behind an earlier call's when callers disagree on what is acknowledged.
+        // `newest` can be lower than in an earlier call if callers disagree about acknowledged numbers.
         newest - self.zipfian.draw(rng).min(documents - 1)
     }
 }

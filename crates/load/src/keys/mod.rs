@@ -1,9 +1,8 @@
-//! Which document an operation touches: one key distribution per file, the names of the keys, and
-//! the counter of acknowledged inserts.
+//! Choice of an operation's document: one key distribution per file, the names of the keys, and the counter of
+//! acknowledged inserts.
 //!
-//! Everything here is pure arithmetic on document numbers (64 bit throughout); the random numbers
-//! come from the caller, and nothing allocates per draw. What is done with the key is left to the
-//! operations.
+//! Everything here is pure arithmetic on document numbers (64 bits throughout); random numbers come from the caller,
+//! and no draw allocates. Operations decide how the key is used.
 
 pub mod acknowledged;
 pub mod chooser;
@@ -26,26 +25,21 @@ pub use key_name::KeyNames;
 pub use permutation::Permutation;
 pub use shares::{ShareObserver, ShareTable};
 
-/// Why a key distribution cannot be built.
+/// Why a key distribution is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is no document to choose from.
+    /// The range of documents is empty.
     #[error(
         "a key distribution needs at least one document, but the range from `{first}` is empty"
     )]
-    NoDocuments {
-        /// First document number of the range.
-        first: u64,
-    },
+    NoDocuments { first: u64 },
     /// The last document number does not fit into 63 bits, the range of YCSB's key numbers.
     #[error(
         "`{count}` documents from number `{first}`, with `{expected_new}` more expected, exceed 2^63"
     )]
     TooManyDocuments {
-        /// First document number of the range.
         first: u64,
-        /// Documents in the range.
         count: u64,
         /// Documents that the run may add.
         expected_new: u64,
@@ -53,18 +47,16 @@ pub enum KeyError {
     /// A parameter of the distribution is outside its range.
     #[error("`{name}` is `{value}`, but must be {expected}")]
     Parameter {
-        /// Name of the parameter, as in a plan.
+        /// Name of the parameter in a plan.
         name: &'static str,
-        /// The value given.
         value: f64,
-        /// The range, in words.
         expected: &'static str,
     },
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! What the statistical tests of the distributions share.
+    //! Shared code of the distributions' statistical tests.
 
     use rand::SeedableRng;
     use rand::rngs::Xoshiro256PlusPlus;
@@ -77,11 +69,7 @@ pub(crate) mod testing {
     /// Pearson's chi-square of `observed` against the `expected` counts.
     pub(crate) fn chi_square(observed: &[u64], expected: &[f64]) -> f64 {
         assert_eq!(observed.len(), expected.len());
-        observed
-            .iter()
-            .zip(expected)
-            .map(|(&o, &e)| (o as f64 - e).powi(2) / e)
-            .sum()
+        observed.iter().zip(expected).map(|(&o, &e)| (o as f64 - e).powi(2) / e).sum()
     }
 
     /// Upper bound of chi-square that a right distribution exceeds once in about 30 000 tests:

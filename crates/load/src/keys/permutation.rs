@@ -1,11 +1,11 @@
 //! A fixed pseudo-random order of the numbers `0..count`, computed, not stored.
 //!
-//! It spreads the ranks of a distribution over the key space, so that the hottest documents are not
-//! neighbours in the index, and no two ranks meet on one document (as a hash would let them).
+//! It spreads the ranks of a distribution over the key space, so that the hottest documents are not adjacent in the
+//! index, and, unlike with a hash, no two ranks share a document.
 
 /// Rounds of the Feistel network. Four make each output depend on both halves of the input twice.
 const ROUNDS: u64 = 4;
-/// Constant of all permutations: clients of one run that start apart must agree on the hot documents.
+/// Constant for all permutations: clients of a run that start separately must agree on the hot documents.
 const SEED: u64 = 0x6D6F_6E67_6F64_796E;
 
 /// A bijection of `0..count` onto itself.
@@ -26,14 +26,10 @@ impl Permutation {
     pub fn new(count: u64) -> Self {
         let root = count.isqrt();
         let width = if root * root < count { root + 1 } else { root };
-        Permutation {
-            count,
-            width,
-            height: count.div_ceil(width),
-        }
+        Permutation { count, width, height: count.div_ceil(width) }
     }
 
-    /// Where `index` (below `count`) goes.
+    /// The image of `index`, which must be below `count`.
     #[must_use]
     #[inline]
     pub fn at(&self, index: u64) -> u64 {
@@ -49,11 +45,7 @@ impl Permutation {
         let (mut left, mut right) = (value / self.height, value % self.height);
         for round in 0..ROUNDS / 2 {
             left = add_modulo(left, scatter(right, 2 * round, self.width), self.width);
-            right = add_modulo(
-                right,
-                scatter(left, 2 * round + 1, self.height),
-                self.height,
-            );
+            right = add_modulo(right, scatter(left, 2 * round + 1, self.height), self.height);
         }
         left * self.height + right
     }
@@ -113,10 +105,6 @@ mod tests {
     fn the_largest_range_does_not_overflow() {
         let count = 1 << 63;
         let permutation = Permutation::new(count);
-        assert!(
-            [0, 1, count / 2, count - 1]
-                .iter()
-                .all(|&index| permutation.at(index) < count)
-        );
+        assert!([0, 1, count / 2, count - 1].iter().all(|&index| permutation.at(index) < count));
     }
 }

@@ -1,7 +1,7 @@
-//! What YCSB calls `zipfian`: a draw over ten billion items whatever the data set, hashed into it.
+//! YCSB's `zipfian`: a draw over ten billion items independent of the data set, hashed into the data set.
 //!
-//! Flatter than a zipfian over the data set itself: with a million documents the hottest 1 % get
-//! 40 % of the draws, not 67 %. Kept bit for bit, because results of YCSB are compared with it.
+//! Flatter than a zipfian over the data set itself: with a million documents, the hottest 1 % get 40 % of the draws,
+//! not 67 %. It is reproduced exactly, so that results can be compared with YCSB's.
 
 use super::hash::fnv_hash_64;
 use super::zipfian::Zipfian;
@@ -26,17 +26,13 @@ impl ScrambledZipfian {
     /// one more, see [`KeyChooser`](super::KeyChooser).
     #[must_use]
     pub fn new(first: u64, count: u64) -> Self {
-        ScrambledZipfian {
-            zipfian: Zipfian::with_zeta(ITEMS, ZETA_ITEMS),
-            first,
-            count,
-        }
+        ScrambledZipfian { zipfian: Zipfian::with_zeta(ITEMS, ZETA_ITEMS), first, count }
     }
 
-    /// The document at `u` in `[0, 1)`: what YCSB returns for the same uniform number.
+    /// The document at `u` in `[0, 1)`: the one that YCSB returns for the same uniform number.
     ///
-    /// Equal as far as Java's and this platform's `pow` agree; both are within one unit of the last
-    /// place, and two million draws are compared in the tests.
+    /// Equal to the extent that Java's and this platform's `pow` agree; both are within one unit in the last place, and
+    /// the tests compare two million draws.
     #[must_use]
     #[inline]
     pub fn document_at(&self, u: f64) -> u64 {
@@ -95,9 +91,8 @@ mod tests {
             z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
             z ^= z >> 31;
             let u = (z >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
-            checksum = checksum
-                .wrapping_mul(31)
-                .wrapping_add(scrambled.zipfian.unclamped_rank_at(u));
+            checksum =
+                checksum.wrapping_mul(31).wrapping_add(scrambled.zipfian.unclamped_rank_at(u));
         }
         assert_eq!(checksum, 2_947_780_307_814_678_306);
     }
@@ -121,11 +116,7 @@ mod tests {
         let mut rng = generator(52);
         let scrambled = ScrambledZipfian::new(1 << 40, 100_000_000_000);
         let draws: Vec<u64> = (0..10_000).map(|_| scrambled.draw(&mut rng)).collect();
-        assert!(
-            draws
-                .iter()
-                .all(|d| (1 << 40..(1 << 40) + 100_000_000_000).contains(d))
-        );
+        assert!(draws.iter().all(|d| (1 << 40..(1 << 40) + 100_000_000_000).contains(d)));
         assert!(draws.iter().any(|&d| d > (1 << 40) + 90_000_000_000));
     }
 }

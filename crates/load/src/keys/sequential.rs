@@ -1,4 +1,4 @@
-//! One document after the other, from the start again after the last.
+//! One document after the other, repeating from the start after the last.
 
 /// Cycles through `first..first + count`.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ impl Sequential {
 
     /// The document of the operation with this number.
     ///
-    /// There is no counter: workers that share out the operation numbers share out the documents
-    /// too, and repeating an operation repeats its document.
+    /// It has no counter: workers that share the operation numbers share the documents, and repeating an operation
+    /// repeats its document.
     #[must_use]
     #[inline]
     pub fn at(&self, operation_number: u64) -> u64 {

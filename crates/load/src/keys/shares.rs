@@ -1,27 +1,27 @@
-//! How unevenly the keys of a run were spread: the realised share of the hottest 1 % and 10 %.
+//! Skew of the keys in a run: the actual share of the hottest 1 % and 10 %.
 //!
-//! Memory is bounded for any number of documents: exact counters for up to four million, a sample
-//! above. One table is shared by all workers.
+//! Memory is bounded for any number of documents: exact counters for up to four million, a sample above. All workers
+//! share one table.
 
 use dyno_record::model::KeyShares;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Documents that are counted one by one: 16 MiB of counters at most.
+/// Documents with individual counters: at most 16 MiB of counters.
 const EXACT_DOCUMENTS: u64 = 1 << 22;
-/// Counters of the sample above that: 8 MiB.
+/// Counters of the sample for more documents: 8 MiB.
 const SAMPLE_BITS: u32 = 21;
-/// Places for hot documents beside the sample: 4 MiB. More places lower the error, see [`ShareTable`].
+/// Slots for hot documents in addition to the sample: 4 MiB. More slots lower the error, see [`ShareTable`].
 const HELD_BITS: u32 = 18;
-/// A held document counts as hot from this part of all draws (2^-18): what is colder is left to the
-/// sample, which then has no document of much weight ...
+/// A held document counts as hot from this share of all draws (2^-18): colder documents are left to the sample, whose
+/// documents then all have a low weight ...
 const HOT_SHIFT: u32 = 18;
-/// ... and from this many draws: before, those that it had before it was held weigh too much.
+/// ... and from this number of draws: below it, the draws before it was held weigh too much.
 const LEAST_HOT_DRAWS: u64 = 32;
 /// Counters that are allocated together, when the first of them is needed.
 const CHUNK_BITS: u32 = 16;
-/// Places of the held table that one hash can take: one cache line.
+/// Slots of the held table for one hash value: one cache line.
 const BUCKET: usize = 4;
 
 /// Counts the draws of each document, and reads the hottest shares from the counts.
@@ -56,7 +56,7 @@ enum Counts {
     Sampled(Sample),
 }
 
-/// What one worker has drawn. Own to it, so that workers do not wait for each other's cache line.
+/// Draws of one worker, kept separate so that workers do not compete for a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Tally {
@@ -136,7 +136,7 @@ impl ShareTable {
         })
     }
 
-    /// Forgets all draws, for the next phase. Draws that workers make meanwhile may or may not count.
+    /// Forgets all draws, for the next phase. Draws by workers during the call may or may not count.
     pub fn reset(&self) {
         match &self.table.counts {
             Counts::Exact(counters) => counters.reset(),
@@ -182,10 +182,7 @@ struct Group {
 
 /// Share of all draws that the `top` hottest documents got; `groups` go from hot to cold.
 fn hottest(groups: &[Group], top: u64) -> f64 {
-    let total: f64 = groups
-        .iter()
-        .map(|group| group.draws_each * group.documents)
-        .sum();
+    let total: f64 = groups.iter().map(|group| group.draws_each * group.documents).sum();
     let mut places = top as f64;
     let mut draws = 0.0;
     for group in groups {
@@ -196,7 +193,7 @@ fn hottest(groups: &[Group], top: u64) -> f64 {
     draws / total
 }
 
-/// An array of counters that is allocated piece by piece.
+/// An array of counters that is allocated in chunks.
 #[derive(Debug)]
 struct Counters {
     chunks: Box<[OnceLock<Box<[AtomicU32]>>]>,
@@ -228,19 +225,16 @@ impl Counters {
     fn value(&self, index: u64) -> u32 {
         let index = index & self.mask;
         let chunk = self.chunks[(index >> CHUNK_BITS) as usize].get();
-        chunk.map_or(0, |chunk| {
-            chunk[(index & ((1 << CHUNK_BITS) - 1)) as usize].load(Relaxed)
-        })
+        chunk.map_or(0, |chunk| chunk[(index & ((1 << CHUNK_BITS) - 1)) as usize].load(Relaxed))
     }
 
-    /// How many counters stand at which value.
+    /// Number of counters with each value.
     fn groups(&self) -> Vec<Group> {
         self.groups_without(|_| false, u64::MAX)
     }
 
-    /// How many counters stand at which value, without those of at least `threshold` that `skip`
-    /// names by their index. There are few different values: they must add up to the draws, so 10^9
-    /// draws have at most 45 000.
+    /// Number of counters with each value, without the counters of at least `threshold` whose index `skip` selects.
+    /// There are few different values: they must add up to the draws, so 10^9 draws have at most 45 000.
     fn groups_without(&self, skip: impl Fn(u64) -> bool, threshold: u64) -> Vec<Group> {
         let mut by_count = HashMap::<u32, u64>::new();
         for (number, chunk) in self.chunks.iter().enumerate() {
@@ -260,15 +254,18 @@ impl Counters {
     }
 
     fn reset(&self) {
-        let counters = self.chunks.iter().filter_map(OnceLock::get).flatten();
-        counters.for_each(|counter| counter.store(0, Relaxed));
+        self.chunks
+            .iter()
+            .filter_map(OnceLock::get)
+            .flatten()
+            .for_each(|counter| counter.store(0, Relaxed));
     }
 }
 
-/// Counters for a part of the documents, and places for the hot ones.
+/// Counters for a sample of the documents, and slots for the hot ones.
 #[derive(Debug)]
 struct Sample {
-    /// Documents are `0..2^domain_bits`; later ones are folded into that.
+    /// Documents are `0..2^domain_bits`; later documents are folded into this range.
     domain_bits: u32,
     sample_bits: u32,
     cold: Counters,
@@ -276,7 +273,7 @@ struct Sample {
     occupied: AtomicU64,
 }
 
-/// Place of a hot document.
+/// Slot of a hot document.
 #[derive(Debug, Default)]
 #[repr(align(16))]
 struct Held {
@@ -287,10 +284,7 @@ struct Held {
 
 impl Sample {
     fn new(documents: u64, sample_bits: u32, held_bits: u32) -> Self {
-        let domain_bits = documents
-            .next_power_of_two()
-            .trailing_zeros()
-            .max(sample_bits);
+        let domain_bits = documents.next_power_of_two().trailing_zeros().max(sample_bits);
         Sample {
             domain_bits,
             sample_bits,
@@ -304,13 +298,13 @@ impl Sample {
     fn count(&self, index: u64, random: &mut u64) {
         let place = scramble(index, self.domain_bits);
         self.hold(place, random);
-        // A fixed part of a permutation of all documents is a fair sample, and its places are counters.
+        // A fixed part of a permutation of all documents is a fair sample, and its positions index the counters.
         if place < 1 << self.sample_bits {
             self.cold.count(place);
         }
     }
 
-    /// Counts a draw of a held document, or lets chance decide whether it is held from now on.
+    /// Counts a draw of a held document, or decides randomly whether to hold it from now on.
     #[inline]
     fn hold(&self, place: u64, random: &mut u64) {
         for held in self.bucket(place) {
@@ -343,8 +337,8 @@ impl Sample {
         &self.held[bucket * BUCKET..][..BUCKET]
     }
 
-    /// One draw in 8 takes a place at first, then ever fewer: the hottest documents come early, and
-    /// places are left for those that show only in a long run.
+    /// One draw in 8 takes a slot early in the run, and ever fewer later: the hottest documents come early, and slots
+    /// remain for documents that show only in a long run.
     #[inline]
     fn admits(&self, random: &mut u64) -> bool {
         let eighths = self.occupied.load(Relaxed) * 8 / self.held.len() as u64;
@@ -354,8 +348,8 @@ impl Sample {
         (*random >> 20) & ((8 << (2 * eighths)) - 1) == 0
     }
 
-    /// Documents held long enough as they are, and for all others the sampled ones among them,
-    /// scaled to the draws that are left.
+    /// Exact groups of documents that were held long enough, and for all others the sampled documents scaled to the
+    /// remaining draws.
     fn groups(&self, draws: u64) -> Vec<Group> {
         let threshold = (draws >> HOT_SHIFT).max(LEAST_HOT_DRAWS);
         let hot: HashMap<u64, u64> = self
@@ -366,26 +360,15 @@ impl Sample {
             .map(|(tag, draws)| (tag - 1, draws))
             .collect();
         let missed = self.missed_per_hot_document(&hot);
-        let hot_group = |&draws: &u64| Group {
-            draws_each: draws as f64 + missed,
-            documents: 1.0,
-        };
+        let hot_group = |&draws: &u64| Group { draws_each: draws as f64 + missed, documents: 1.0 };
         let mut groups: Vec<Group> = hot.values().map(hot_group).collect();
         let hot_draws: f64 = groups.iter().map(|group| group.draws_each).sum();
-        let cold = self
-            .cold
-            .groups_without(|place| hot.contains_key(&place), threshold);
-        let sampled: f64 = cold
-            .iter()
-            .map(|group| group.draws_each * group.documents)
-            .sum();
+        let cold = self.cold.groups_without(|place| hot.contains_key(&place), threshold);
+        let sampled: f64 = cold.iter().map(|group| group.draws_each * group.documents).sum();
         let left = (draws as f64 - hot_draws).max(0.0);
         if sampled == 0.0 {
-            // Too few draws for the sample to see one: most likely each was of another document.
-            groups.push(Group {
-                draws_each: 1.0,
-                documents: left,
-            });
+            // The sample did not see any of the few draws: most likely each drew a different document.
+            groups.push(Group { draws_each: 1.0, documents: left });
             return groups;
         }
         let documents_per_sampled = (1_u64 << (self.domain_bits - self.sample_bits)) as f64;
@@ -399,26 +382,18 @@ impl Sample {
     /// Mean number of draws that a hot document had before it was held, from the hot documents that
     /// are in the sample, where all their draws are counted.
     fn missed_per_hot_document(&self, hot: &HashMap<u64, u64>) -> f64 {
-        let sampled = hot
-            .iter()
-            .filter(|&(&place, _)| place < 1 << self.sample_bits);
+        let sampled = hot.iter().filter(|&(&place, _)| place < 1 << self.sample_bits);
         let (missed, documents) = sampled.fold((0, 0), |(missed, documents), (&place, &held)| {
             let all = u64::from(self.cold.value(place));
             (missed + all.saturating_sub(held), documents + 1)
         });
-        if documents == 0 {
-            0.0
-        } else {
-            missed as f64 / f64::from(documents)
-        }
+        if documents == 0 { 0.0 } else { missed as f64 / f64::from(documents) }
     }
 
-    /// The held documents stay: what was hot is likely to be hot again.
+    /// Held documents stay: hot documents are likely to remain hot.
     fn reset(&self) {
         self.cold.reset();
-        self.held
-            .iter()
-            .for_each(|held| held.draws.store(0, Relaxed));
+        self.held.iter().for_each(|held| held.draws.store(0, Relaxed));
     }
 }
 
@@ -462,10 +437,7 @@ mod tests {
         let shares = table.shares().unwrap();
         assert_eq!(shares.draws, u64::from(draws));
         let truth = |part: u64| top_share(&counts, documents.div_ceil(part) as usize);
-        [
-            (shares.hottest_1_percent_ratio, truth(100)),
-            (shares.hottest_10_percent_ratio, truth(10)),
-        ]
+        [(shares.hottest_1_percent_ratio, truth(100)), (shares.hottest_10_percent_ratio, truth(10))]
     }
 
     #[test]
@@ -485,17 +457,11 @@ mod tests {
         let uniform = Uniform::new(0, documents);
         let table = ShareTable::new(0, documents);
         for (estimate, truth) in compare(&table, documents, 5_000_000, |rng| zipfian.draw(rng)) {
-            assert!(
-                (estimate - truth).abs() < 0.004,
-                "zipfian: {estimate} for {truth}"
-            );
+            assert!((estimate - truth).abs() < 0.004, "zipfian: {estimate} for {truth}");
         }
         let table = ShareTable::new(0, documents);
         for (estimate, truth) in compare(&table, documents, 5_000_000, |rng| uniform.draw(rng)) {
-            assert!(
-                (estimate - truth).abs() < 0.004,
-                "uniform: {estimate} for {truth}"
-            );
+            assert!((estimate - truth).abs() < 0.004, "uniform: {estimate} for {truth}");
         }
     }
 
@@ -508,11 +474,7 @@ mod tests {
             let mut observer = table.observer();
             for i in 0..100_000 {
                 // Every second draw goes to the hot document, the others each to another one.
-                observer.observe(if i % 2 == 0 {
-                    spread.at(hot)
-                } else {
-                    spread.at(100 + i)
-                });
+                observer.observe(if i % 2 == 0 { spread.at(hot) } else { spread.at(100 + i) });
             }
             // 100 000 documents are 1 %, and only 50 001 were drawn at all.
             let shares = table.shares().unwrap();
@@ -566,9 +528,7 @@ mod tests {
     fn few_documents_have_at_least_one_hottest() {
         let table = ShareTable::new(0, 3);
         let mut observer = table.observer();
-        [0, 0, 0, 1]
-            .into_iter()
-            .for_each(|document| observer.observe(document));
+        [0, 0, 0, 1].into_iter().for_each(|document| observer.observe(document));
         assert!((table.shares().unwrap().hottest_1_percent_ratio - 0.75).abs() < 1e-12);
     }
 
@@ -599,10 +559,7 @@ mod tests {
         });
         let shares = table.shares().unwrap();
         // A hundred documents got all draws, in equal parts.
-        assert_eq!(
-            (shares.draws, shares.hottest_10_percent_ratio),
-            (200_000, 1.0)
-        );
+        assert_eq!((shares.draws, shares.hottest_10_percent_ratio), (200_000, 1.0));
         assert!((shares.hottest_1_percent_ratio - 0.1).abs() < 1e-12);
     }
 

@@ -46,11 +46,7 @@ mod tests {
         let first = 5_000_000_000;
         let uniform = Uniform::new(first, 100_000_000_000);
         let draws: Vec<u64> = (0..10_000).map(|_| uniform.draw(&mut rng)).collect();
-        assert!(
-            draws
-                .iter()
-                .all(|d| (first..first + 100_000_000_000).contains(d))
-        );
+        assert!(draws.iter().all(|d| (first..first + 100_000_000_000).contains(d)));
         assert!(draws.iter().any(|&d| d > first + 99_000_000_000));
         assert!(draws.iter().any(|&d| d < first + 1_000_000_000));
     }

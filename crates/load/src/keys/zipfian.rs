@@ -31,15 +31,11 @@ impl Zipfian {
 
     /// Ranks `0..items` with a given `sum(i^-0.99, i = 1..=items)`.
     pub(super) fn with_zeta(items: u64, zeta_items: f64) -> Self {
-        Zipfian {
-            items,
-            zeta_items,
-            eta: eta(items, zeta_items),
-        }
+        Zipfian { items, zeta_items, eta: eta(items, zeta_items) }
     }
 
-    /// Extends the ranks to `0..items`. A smaller number is ignored, as in YCSB: what was drawn
-    /// before has been counted.
+    /// Extends the ranks to `0..items`. As in YCSB, a smaller number is ignored, because earlier draws have been
+    /// counted.
     #[inline]
     pub fn grow_to(&mut self, items: u64) {
         if items > self.items {
@@ -69,7 +65,7 @@ impl Zipfian {
         self.rank_at(rng.random())
     }
 
-    /// What YCSB computes, which for `u` next to 1 can be `items`.
+    /// The rank as YCSB computes it, which can be `items` for `u` close to 1.
     #[inline]
     pub(super) fn unclamped_rank_at(&self, u: f64) -> u64 {
         const ALPHA: f64 = 1.0 / (1.0 - EXPONENT);
@@ -92,14 +88,8 @@ fn eta(items: u64, zeta_items: f64) -> f64 {
 
 /// `sum(i^-0.99, i = from + 1..=to)`, with an absolute error below 1e-9 for any `to` up to 2^63.
 fn power_sum(from: u64, to: u64) -> f64 {
-    let direct_end = if to - from <= DIRECT_TERMS {
-        to
-    } else {
-        from + DIRECT_TERMS
-    };
-    let direct: f64 = (from + 1..=direct_end)
-        .map(|i| 1.0 / (i as f64).powf(EXPONENT))
-        .sum();
+    let direct_end = if to - from <= DIRECT_TERMS { to } else { from + DIRECT_TERMS };
+    let direct: f64 = (from + 1..=direct_end).map(|i| 1.0 / (i as f64).powf(EXPONENT)).sum();
     if direct_end == to {
         return direct;
     }

@@ -67,9 +67,8 @@ mod tests {
             .map(|rank| by_document[(zipfian.document_of_rank(rank) - 40) as usize])
             .collect();
         let zeta: f64 = (1..=300).map(|r| f64::from(r).powf(-exponent)).sum();
-        let expected = (1..=300)
-            .map(|r| f64::from(r).powf(-exponent) / zeta * f64::from(draws))
-            .collect();
+        let expected =
+            (1..=300).map(|r| f64::from(r).powf(-exponent) / zeta * f64::from(draws)).collect();
         (counts, expected)
     }
 
@@ -98,10 +97,7 @@ mod tests {
             let share = zeta(top) / zeta(1_000_000);
             // The realised hottest are the luckiest as well, which adds a little in the flat tail.
             let realised = top_share(&counts, top as usize);
-            assert!(
-                (realised - share).abs() < 0.003,
-                "top {top}: {realised} for {share}"
-            );
+            assert!((realised - share).abs() < 0.003, "top {top}: {realised} for {share}");
         }
     }
 
@@ -110,10 +106,7 @@ mod tests {
         let zipfian = ExactZipfian::new(0, 100_000, 0.99).unwrap();
         let mut hottest: Vec<u64> = (0..20).map(|rank| zipfian.document_of_rank(rank)).collect();
         hottest.sort_unstable();
-        assert!(
-            hottest.windows(2).all(|pair| pair[1] - pair[0] > 1),
-            "{hottest:?}"
-        );
+        assert!(hottest.windows(2).all(|pair| pair[1] - pair[0] > 1), "{hottest:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Documents that neither this program nor YCSB has written: they are looked for before a collection is dropped.
+//! Finds documents that neither dyno nor YCSB wrote, before a collection is dropped.
 
 use super::{end, first_batch, first_document, setup};
 use crate::connect::Control;
@@ -6,53 +6,48 @@ use crate::error::LoadError;
 use bson::{Bson, Document, doc};
 use dyno_plan::model::DataPlan;
 
-/// Documents that are drawn at random, besides the first and the last one.
+/// Random documents, in addition to the first and last one.
 const DRAWN: i32 = 100;
 
-/// Codes of servers that do not know the command or the stage: `CommandNotFound`, `CommandNotSupported`, `NotImplemented`, and
-/// that of an unknown stage.
+/// Codes of servers that do not know the command or the stage: `CommandNotFound`, `CommandNotSupported`,
+/// `NotImplemented`, and the code for an unknown stage.
 const UNKNOWN: [i32; 4] = [59, 115, 238, 40_324];
 
-/// Longest time for a look at all keys, which are about two million in each second.
+/// Time limit for checking all keys, at about two million keys per second.
 const KEYS_LIMIT_MS: i32 = 10_000;
 
-/// Documents of others in a collection.
+/// Foreign documents in a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// The key of a document, as text.
+    /// Key of such a document, as text.
     pub key: Option<String>,
-    /// Whether all keys were checked; otherwise the first and the last document and a hundred at random were.
+    /// Whether all keys were checked; otherwise, only the first, the last and a hundred random documents were.
     pub all_keys_checked: bool,
 }
 
-/// Looks for documents of others: by their keys among all, by their fields in the first, the last and a hundred at random.
+/// Looks for foreign documents: by key among all documents, and by fields in the first, the last and a hundred random
+/// documents.
 ///
 /// # Errors
-/// [`LoadError::Setup`] if the documents may not be read or the connection fails.
+/// [`LoadError::Setup`] if the connection fails or reading documents is not allowed.
 pub fn foreign(control: &mut Control, data: &DataPlan) -> Result<Foreign, LoadError> {
     if let Some(key) = sampled(control, data)? {
-        return Ok(Foreign {
-            key: Some(key),
-            all_keys_checked: false,
-        });
+        return Ok(Foreign { key: Some(key), all_keys_checked: false });
     }
     let found = match control.run(&data.database, other_keys(data)) {
-        // The time is over, or the server cannot compare keys.
+        // The time limit was exceeded, or the server cannot compare keys.
         Err(error) if error.code().is_some() => None,
         reply => Some(reply.map_err(|error| setup("read the keys of the collection", error))?),
     };
     let batch = found.as_ref().and_then(first_batch);
     let first = batch.and_then(|batch| batch.first());
     let first = first.and_then(Bson::as_document);
-    // A server that does not compare keys as it is asked to finds ours.
+    // A server that ignores the key filter finds our own keys.
     let is_known = batch.is_some() && first.is_none_or(|document| !is_ours(document, data));
-    Ok(Foreign {
-        key: first.filter(|_| is_known).map(key_text),
-        all_keys_checked: is_known,
-    })
+    Ok(Foreign { key: first.filter(|_| is_known).map(key_text), all_keys_checked: is_known })
 }
 
-/// Asks the index for a key that is not ours.
+/// Find command for a foreign key, using the index.
 fn other_keys(data: &DataPlan) -> Document {
     let prefixes = [&data.key_prefix, "user"].map(|prefix| {
         let escape = |c: char| match c.is_ascii_alphanumeric() {
@@ -88,13 +83,11 @@ fn sampled(control: &mut Control, data: &DataPlan) -> Result<Option<String>, Loa
         Err(error) if error.code().is_some_and(|code| UNKNOWN.contains(&code)) => Document::new(),
         reply => reply.map_err(|error| setup(intent, error))?,
     };
-    let batch = first_batch(&reply).into_iter().flatten();
-    let drawn = batch.filter_map(Bson::as_document);
-    let mut all = documents.iter().chain(drawn);
-    Ok(all.find(|document| !is_ours(document, data)).map(key_text))
+    let drawn = first_batch(&reply).into_iter().flatten().filter_map(Bson::as_document);
+    Ok(documents.iter().chain(drawn).find(|document| !is_ours(document, data)).map(key_text))
 }
 
-/// The key as it is: messages put it into quotes of their own.
+/// The key without quotes, because messages add their own.
 fn key_text(document: &Document) -> String {
     match document.get("_id") {
         Some(Bson::String(key)) => key.clone(),
@@ -103,7 +96,7 @@ fn key_text(document: &Document) -> String {
     }
 }
 
-/// Whether key and fields have the names that YCSB gives them by default, or the plan.
+/// Whether key and fields have the names of the plan, or YCSB's default names.
 fn is_ours(document: &Document, data: &DataPlan) -> bool {
     let is_numbered = |text: &str, prefixes: [&str; 2]| {
         prefixes.iter().any(|prefix| {
@@ -113,16 +106,14 @@ fn is_ours(document: &Document, data: &DataPlan) -> bool {
             })
         })
     };
-    document
-        .iter()
-        .all(|(name, value)| match (name.as_str(), value) {
-            ("_id", Bson::String(key)) => is_numbered(key, [&data.key_prefix, "user"]),
-            ("_id", _) => false,
-            (name, Bson::Binary(_) | Bson::String(_)) => {
-                is_numbered(name, [&data.field_name_prefix, "field"])
-            }
-            _ => false,
-        })
+    document.iter().all(|(name, value)| match (name.as_str(), value) {
+        ("_id", Bson::String(key)) => is_numbered(key, [&data.key_prefix, "user"]),
+        ("_id", _) => false,
+        (name, Bson::Binary(_) | Bson::String(_)) => {
+            is_numbered(name, [&data.field_name_prefix, "field"])
+        }
+        _ => false,
+    })
 }
 
 #[cfg(test)]
@@ -151,10 +142,7 @@ mod tests {
     #[test]
     fn documents_of_benchmarks_are_recognized() {
         let mut data = dyno_plan::builtin::find("a").expect("it is built in").data;
-        let bytes = Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: vec![1],
-        };
+        let bytes = Binary { subtype: BinarySubtype::Generic, bytes: vec![1] };
         for own in [
             doc! { "_id": "user6284781860667377211", "field0": &bytes, "field9": &bytes },
             doc! { "_id": "user0", "field0": "text" },
@@ -173,9 +161,6 @@ mod tests {
             assert!(!is_ours(&foreign, &data), "{foreign}");
         }
         data.key_prefix = "customer".into();
-        assert!(is_ours(
-            &doc! { "_id": "customer1", "field0": &bytes },
-            &data
-        ));
+        assert!(is_ours(&doc! { "_id": "customer1", "field0": &bytes }, &data));
     }
 }

@@ -1,4 +1,4 @@
-//! Forms of collections, some of which cannot hold the documents of a plan.
+//! Forms of collections. Some cannot store the documents of a plan.
 
 use super::{first_batch, number_at, optional};
 use crate::connect::Control;
@@ -9,17 +9,17 @@ use dyno_plan::model::DataPlan;
 /// Form of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CollectionForm {
-    /// It keeps its documents.
+    /// Keeps its documents.
     #[default]
     Ordinary,
-    /// It drops its oldest documents.
+    /// Drops its oldest documents.
     Capped {
-        /// Most bytes of its documents.
+        /// Maximum size of its documents.
         bytes: Option<u64>,
-        /// Most documents.
+        /// Maximum number of documents.
         documents: Option<u64>,
     },
-    /// Something else, by its name.
+    /// Another form, by its name.
     Other(String),
 }
 
@@ -48,7 +48,7 @@ impl CollectionForm {
     }
 }
 
-/// The form of a collection, `None` if it is not there; nothing where the server does not list its collections.
+/// The form of a collection, `None` if it does not exist; `Ordinary` if the server does not list its collections.
 pub(super) fn form(
     control: &mut Control,
     data: &DataPlan,
@@ -58,9 +58,11 @@ pub(super) fn form(
     let reply = optional(control, &data.database, command, "list the collections")?;
     let batch = reply.as_ref().and_then(first_batch);
     Ok(batch.map(|batch| {
-        let mut entries = batch.iter().filter_map(Bson::as_document);
-        // Not every server filters.
-        let entry = entries.find(|entry| entry.get_str("name").ok() == Some(name));
+        // Not every server applies the filter.
+        let entry = batch
+            .iter()
+            .filter_map(Bson::as_document)
+            .find(|entry| entry.get_str("name").ok() == Some(name));
         entry.map(CollectionForm::of)
     }))
 }
@@ -72,9 +74,13 @@ pub(super) fn form(
 pub fn expiring_index(control: &mut Control, data: &DataPlan) -> Result<Option<String>, LoadError> {
     let command = doc! { "listIndexes": &data.collection };
     let reply = optional(control, &data.database, command, "list the indexes")?;
-    let batch = reply.as_ref().and_then(first_batch).into_iter().flatten();
-    let mut indexes = batch.filter_map(Bson::as_document);
-    let index = indexes.find(|index| index.contains_key("expireAfterSeconds"));
+    let index = reply
+        .as_ref()
+        .and_then(first_batch)
+        .into_iter()
+        .flatten()
+        .filter_map(Bson::as_document)
+        .find(|index| index.contains_key("expireAfterSeconds"));
     Ok(index.and_then(|index| index.get_str("name").ok().map(str::to_owned)))
 }
 
@@ -88,23 +94,14 @@ mod tests {
         for (entry, name) in [
             (doc! { "type": "collection", "options": {} }, None),
             (doc! { "name": "of an old server" }, None),
-            (
-                doc! { "type": "collection", "options": &capped },
-                Some("capped collection"),
-            ),
+            (doc! { "type": "collection", "options": &capped }, Some("capped collection")),
             (doc! { "type": "view", "options": {} }, Some("view")),
-            (
-                doc! { "type": "timeseries" },
-                Some("time series collection"),
-            ),
+            (doc! { "type": "timeseries" }, Some("time series collection")),
         ] {
             assert_eq!(CollectionForm::of(&entry).name(), name, "{entry}");
         }
         let form = CollectionForm::of(&doc! { "options": capped });
-        let expected = CollectionForm::Capped {
-            bytes: Some(100_000),
-            documents: Some(10),
-        };
+        let expected = CollectionForm::Capped { bytes: Some(100_000), documents: Some(10) };
         assert_eq!(form, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What a server tells of the machine that it runs on.
+//! The machine of a server, as the server reports it.
 
 use super::{number_at, setup, text_at};
 use crate::connect::Control;
@@ -6,33 +6,30 @@ use crate::error::LoadError;
 use bson::{Document, doc};
 use dyno_record::server::ServerMachine;
 
-/// What a server calls a kernel where it knows no version of the distribution.
+/// Prefix that a server uses for the kernel version if it does not know the distribution's version.
 const KERNEL: &str = "Kernel ";
 
-/// Asks a server for its machine. Of one that does not know the command, or does not allow it, the reason is kept.
+/// Asks a server for its machine. If it does not know or not allow the command, the reason is kept.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.
 pub fn server_machine(control: &mut Control) -> Result<ServerMachine, LoadError> {
     match control.run("admin", doc! { "hostInfo": 1 }) {
         Ok(answer) => Ok(machine(&answer)),
-        Err(error) if error.code().is_some() => Ok(ServerMachine {
-            reason: Some(error.to_string()),
-            ..ServerMachine::default()
-        }),
+        Err(error) if error.code().is_some() => {
+            Ok(ServerMachine { reason: Some(error.to_string()), ..ServerMachine::default() })
+        }
         Err(error) => Err(setup("ask the server for its machine", error)),
     }
 }
 
 fn machine(answer: &Document) -> ServerMachine {
     let text = |path: &[&str]| text_at(answer, path).filter(|text| !text.is_empty());
-    // What is not known is 0.
+    // Unknown values are 0.
     let number = |path: &[&str]| number_at(answer, path).filter(|number| *number > 0);
     let bytes = |path: &[&str]| number(path).map(|mib| mib << 20);
     let version = text(&["os", "version"]);
-    let release = version
-        .as_deref()
-        .and_then(|text| text.strip_prefix(KERNEL));
+    let release = version.as_deref().and_then(|text| text.strip_prefix(KERNEL));
     let release = text(&["extra", "kernelVersion"]).or(release.map(str::to_owned));
     let kind = text(&["os", "type"]);
     ServerMachine {
@@ -53,7 +50,8 @@ fn machine(answer: &Document) -> ServerMachine {
     }
 }
 
-/// `Ubuntu 22.04`. On some systems the name is a line of `/etc/os-release`, and the version that of the kernel.
+/// Name and version, such as `Ubuntu 22.04`. On some systems, the name is a line of `/etc/os-release`, and the version
+/// is the kernel's.
 fn distribution(name: &str, version: Option<&str>) -> String {
     let name = name.trim();
     let name = name.strip_prefix("PRETTY_NAME=").unwrap_or(name);
@@ -69,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machine_facts_are_written_for_people() {
+    fn machine_facts_are_formatted() {
         let answer = doc! {
             "system": {
                 "hostname": "db1", "memSizeMB": 16_000_i64, "memLimitMB": 4_096_i64, "numCores": 8, "numCoresAvailableToProcess": 2,

@@ -1,4 +1,4 @@
-//! Profilers and audit log of a server, and the connections that it has left.
+//! Profilers and audit log of a server, and its available connections.
 
 use super::{number_at, optional};
 use crate::connect::Control;
@@ -6,12 +6,12 @@ use crate::error::LoadError;
 use bson::{Bson, doc};
 use std::collections::BTreeMap;
 
-/// Setting of a server with an audit log.
+/// Setting for the audit log.
 const AUDIT_LOG: &str = "auditLog.destination";
-/// Databases whose profiler level is read: each takes a command.
+/// Maximum number of databases whose profiler level is read, with one command each.
 const MOST_DATABASES: usize = 50;
 
-/// Connections that the server would still accept; `None` if it does not say.
+/// Number of connections that the server still accepts; `None` if not reported.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.
@@ -24,7 +24,8 @@ pub fn available_connections(control: &mut Control) -> Result<Option<u64>, LoadE
     Ok(status.and_then(|status| number_at(&status, &["connections", "available"])))
 }
 
-/// Active profilers and the audit log, one text each; `None` if the server does not say. `settings` are the settings of the server.
+/// Active profilers and the audit log, one text each; `None` if not reported. `settings` are the settings of the
+/// server.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.
@@ -37,16 +38,14 @@ pub fn active_tracing(
     let Some(databases) = optional(control, "admin", databases, intent)? else {
         return Ok(None);
     };
-    let databases = databases.get_array("databases").into_iter().flatten();
     let names: Vec<String> = databases
+        .get_array("databases")
+        .into_iter()
+        .flatten()
         .filter_map(Bson::as_document)
         .filter_map(|database| database.get_str("name").ok().map(str::to_owned))
-        // Routers have no profiler.
-        .take(if control.hello().is_mongos {
-            0
-        } else {
-            MOST_DATABASES
-        })
+        // Routers do not have a profiler.
+        .take(if control.hello().is_mongos { 0 } else { MOST_DATABASES })
         .collect();
     let mut active = Vec::new();
     for name in names {

@@ -1,34 +1,34 @@
-//! What a responder is told to do, and the check that it can be done.
+//! Configuration of a responder, and its validation.
 
 use super::parameters::is_possible_name;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
-/// How a responder behaves. `default()` answers everything at once and without fault.
+/// Behaviour of a responder. `default()` answers everything immediately and correctly.
 ///
 /// Only data commands (find, getMore, insert, update, delete) take service time and meet faults;
 /// handshakes and other set-up commands are answered at once, except during a stall.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// Bytes of all values of the canned document, spread over ten fields `field0` to `field9`. Its `_id` is the one that
-    /// was asked for.
+    /// Total size of the values of the canned document, spread over ten fields `field0` to `field9`. Its `_id` is the
+    /// requested one.
     pub document_bytes: u32,
     /// Documents that `count` reports before the first insert or delete.
     pub documents: u64,
-    /// How long a command takes.
+    /// Service time of commands.
     pub service: Service,
-    /// Times in which nothing is answered.
+    /// Times without answers.
     pub stall: Option<Stall>,
-    /// Commands that are answered wrongly. A command meets the first rule that applies to it.
+    /// Commands with wrong answers. The first rule that applies to a command is used.
     pub faults: Vec<FaultRule>,
-    /// What `getParameter` and `setParameter` know. The service time is multiplied by 1 + Σ `weight` · d² + Σ `product` · d · d′,
-    /// where d is log2(value / `best`) of a parameter and d′ that of the one that it goes `with`.
+    /// Parameters of `getParameter` and `setParameter`. The service time is multiplied by 1 + Σ `weight` · d² + Σ
+    /// `product` · d · d′, where d is log2(value / `best`) of a parameter, and d′ the same of the parameter in `with`.
     #[serde(default)]
     pub parameters: Vec<Parameter>,
-    /// Start of the random sequence of service times and document bytes.
+    /// Seed of service times and document bytes.
     pub seed: u64,
-    /// Version that it gives, such as `8.2.0`; the wire version that it speaks follows from it.
+    /// Reported version, such as `8.2.0`; it determines the wire version.
     #[serde(default = "default_version")]
     pub version: String,
 }
@@ -58,45 +58,37 @@ impl Default for Behaviour {
     }
 }
 
-/// How long a command takes, from its arrival to its reply.
+/// Time of a command from its arrival to its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Service {
-    /// No time: answered as soon as it is read.
+    /// Answered as soon as it is read.
     Null,
     /// One server with one queue over all connections, first come, first served: the service of a
     /// command begins when it has arrived and its predecessor is done. Under Poisson arrivals this
     /// is M/D/1 or M/M/1. Arrival means that the event loop saw the command.
-    SingleQueue {
-        /// Time of one service.
-        time: ServiceTime,
-    },
+    SingleQueue { time: ServiceTime },
     /// As many servers as commands: each reply is delayed by its own service time (M/D/inf, M/M/inf).
     /// Replies to pipelined commands of one connection can overtake each other.
-    Parallel {
-        /// Time of one service.
-        time: ServiceTime,
-    },
+    Parallel { time: ServiceTime },
 }
 
 /// Distribution of the service time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServiceTime {
-    /// Always the same.
     Fixed(Duration),
     /// Exponentially distributed.
     Exponential {
-        /// Mean.
         mean: Duration,
     },
 }
 
-/// Times in which nothing is answered: `[first + k * every, first + k * every + length)` after the
-/// start of the responder, for `k` = 0, 1, …
+/// Times without answers: `[first + k * every, first + k * every + length)` after the start of the responder, for `k` =
+/// 0, 1, …
 ///
-/// Commands are still read and served meanwhile; replies that come due leave together at the end.
+/// Commands are still read and served during a stall; replies that become due are sent together at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Distance from the beginning of one stall to the next.
+    /// Distance between the beginnings of two stalls.
     pub every: Duration,
     /// Length of a stall, below `every`.
     pub length: Duration,
@@ -108,34 +100,29 @@ impl Stall {
     /// Stalls of `length` that begin at `every`, 2 × `every`, … after the start.
     #[must_use]
     pub fn new(every: Duration, length: Duration) -> Self {
-        Stall {
-            every,
-            length,
-            first: every,
-        }
+        Stall { every, length, first: every }
     }
 }
 
-/// A fault that meets every Nth data command.
+/// A fault for every Nth data command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultRule {
-    /// N, counted over all connections from 1 in the order of arrival. At least 1.
+    /// N, at least 1, counted over all connections from 1 in the order of arrival.
     pub every: u64,
-    /// What happens to it.
     pub kind: Fault,
 }
 
-/// What a command gets instead of its reply. The command has no effect on the document count.
+/// Replaces a command's reply. The command does not change the document count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// `ok: 0` with this server error code.
     ErrorCode(i32),
-    /// `ok: 1`, nothing written, and one write error with this code. A command that is no write gets
-    /// the code as in [`ErrorCode`](Self::ErrorCode).
+    /// `ok: 1`, nothing written, and one write error with this code. Commands other than writes get the code as in
+    /// [`ErrorCode`](Self::ErrorCode).
     WriteError(i32),
     /// The connection is closed without a reply.
     Drop,
-    /// No reply, ever; the connection goes on to answer later commands.
+    /// No reply, ever; later commands on the connection are answered.
     Hang,
     /// 64 bytes whose length field is negative; the connection stays open.
     Garbage,
@@ -147,28 +134,28 @@ pub enum Fault {
     NotFound,
 }
 
-/// A server parameter with a known effect. What is set holds for all commands that arrive later.
+/// A server parameter with a known effect. A new value applies to all commands that arrive later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Letters, digits, `_`, `.` and `-`; no name of something else in the commands, such as `comment`.
+    /// Letters, digits, `_`, `.` and `-`; not the name of another command argument, such as `comment`.
     pub name: String,
-    /// Value at first, later the one that was set. Integers above 2⁵³ are rounded.
+    /// Initial value, later the current one. Integers above 2⁵³ are rounded.
     pub value: f64,
-    /// Value of the shortest service time, above 0; the parameter takes no other values than those above 0 then. Without it
-    /// the parameter has no effect on the service time.
+    /// Value with the shortest service time, above 0; all values must then be above 0. Without it, the parameter does
+    /// not affect the service time.
     pub best: Option<f64>,
-    /// What a value of half or twice the `best` adds to the factor of the service time; at least 0. It goes with `best`.
+    /// Increase of the service time factor when the value is half or twice `best`; at least 0. Requires `best`.
     pub weight: Option<f64>,
-    /// Name of another parameter on whose value the effect of this one depends. Both have a `best`, and go with no others. It
-    /// goes with `product`.
+    /// Name of another parameter on which the effect of this one depends. Both need a `best`, and must not depend on
+    /// others. Requires `product`.
     #[serde(default)]
     pub with: Option<String>,
-    /// What the product of the distances of both, in doublings from their `best`, adds to the factor of the service time.
-    /// Its square is four times the product of both weights at most: then no other values are better than the best ones.
+    /// Increase of the service time factor per product of both distances, in doublings from `best`. Its square must be
+    /// at most four times the product of both weights: then no other values are better than the best ones.
     #[serde(default)]
     pub product: Option<f64>,
-    /// While the value is above this, every data command gets the error code 1 (`InternalError`), before any fault rule; it
-    /// is counted as a fault of that kind.
+    /// While the value is above this limit, every data command gets the error code 1 (`InternalError`), before any
+    /// fault rule; it counts as a fault of that kind.
     pub limit: Option<f64>,
 }
 
@@ -187,7 +174,7 @@ impl Parameter {
         }
     }
 
-    /// Whether it can be set to this value.
+    /// Whether the parameter can be set to this value.
     pub(super) fn allows(&self, value: f64) -> bool {
         value.is_finite() && (self.best.is_none() || value > 0.0)
     }
@@ -211,9 +198,7 @@ impl Parameter {
             }
         }
         if self.with.is_some() != self.product.is_some() {
-            return Err(format!(
-                "parameter `{name}`: `with` and `product` go together"
-            ));
+            return Err(format!("parameter `{name}`: `with` and `product` go together"));
         }
         if self.limit.is_some_and(|limit| !limit.is_finite()) {
             return Err(format!("parameter `{name}`: `limit` must be a number"));
@@ -230,10 +215,10 @@ impl Parameter {
 }
 
 impl Behaviour {
-    /// Refuses what cannot be done: rules that never or always apply by mistake, and parameters that contradict themselves.
+    /// Rejects impossible configurations: rules that apply never or always by mistake, and contradictory parameters.
     ///
     /// # Errors
-    /// `InvalidInput` that says which.
+    /// `InvalidInput` with the reason.
     pub fn check(&self) -> io::Result<()> {
         let refuse = |message: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         for (index, parameter) in self.parameters.iter().enumerate() {
@@ -242,7 +227,7 @@ impl Behaviour {
             }
             let name = &parameter.name;
             if self.parameters[..index].iter().any(|p| p.name == *name) {
-                return refuse(&format!("parameter `{name}` is there twice"));
+                return refuse(&format!("parameter `{name}` is defined twice"));
             }
             if let Err(message) = self.check_product(parameter) {
                 return refuse(&format!("parameter `{name}`: {message}"));
@@ -267,13 +252,10 @@ impl Behaviour {
 }
 
 impl Behaviour {
-    /// Numbers of the version, four of them.
+    /// The four numbers of the version.
     pub(super) fn version_numbers(&self) -> [i32; 4] {
         let mut all = [0; 4];
-        for (place, number) in all
-            .iter_mut()
-            .zip(numbers(&self.version).unwrap_or_default())
-        {
+        for (place, number) in all.iter_mut().zip(numbers(&self.version).unwrap_or_default()) {
             *place = number;
         }
         all
@@ -299,24 +281,22 @@ impl Behaviour {
         let other = self.parameters.iter().find(is_other);
         let weights = other.and_then(|other| parameter.weight.zip(other.weight));
         let Some((one, other)) = weights else {
-            return Err(format!("it and `{with}`, another one, need a `best`"));
+            return Err(format!("it and `{with}`, a different parameter, need a `best`"));
         };
         let own = [&parameter.name, with];
         let ends = |of: &Parameter| {
             of.with.iter().any(|with| own.contains(&with)) || own.contains(&&of.name)
         };
-        let pairs = self
-            .parameters
-            .iter()
-            .filter(|of| of.with.is_some() && ends(of));
+        let pairs = self.parameters.iter().filter(|of| of.with.is_some() && ends(of));
         if pairs.count() > 1 {
-            return Err(format!("it or `{with}` goes with another one already"));
+            return Err(format!("it or `{with}` already depends on another parameter"));
         }
-        // NaN is refused as well.
+        // NaN is rejected as well.
         if product * product <= 4.0 * one * other {
             return Ok(());
         }
-        Err("the square of `product` is four times the product of both weights at most".to_owned())
+        Err("the square of `product` must be at most four times the product of both weights"
+            .to_owned())
     }
 }
 
@@ -334,42 +314,27 @@ mod tests {
         let second = Duration::from_secs(1);
         let impossible = [
             Behaviour {
-                faults: vec![FaultRule {
-                    every: 0,
-                    kind: Fault::Drop,
-                }],
+                faults: vec![FaultRule { every: 0, kind: Fault::Drop }],
                 ..Behaviour::default()
             },
-            Behaviour {
-                stall: Some(Stall::new(second, second)),
-                ..Behaviour::default()
-            },
+            Behaviour { stall: Some(Stall::new(second, second)), ..Behaviour::default() },
             Behaviour {
                 stall: Some(Stall::new(Duration::ZERO, Duration::ZERO)),
                 ..Behaviour::default()
             },
-            Behaviour {
-                document_bytes: 16_000_001,
-                ..Behaviour::default()
-            },
+            Behaviour { document_bytes: 16_000_001, ..Behaviour::default() },
         ];
         for behaviour in impossible {
-            assert_eq!(
-                behaviour.check().unwrap_err().kind(),
-                io::ErrorKind::InvalidInput
-            );
+            assert_eq!(behaviour.check().unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
     }
 
     fn with(parameters: Vec<Parameter>) -> Behaviour {
-        Behaviour {
-            parameters,
-            ..Behaviour::default()
-        }
+        Behaviour { parameters, ..Behaviour::default() }
     }
 
     #[test]
-    fn a_behaviour_from_before_there_were_parameters_is_read() {
+    fn a_behaviour_without_parameters_is_read() {
         let mut stored = bson::serialize_to_document(&Behaviour::default()).unwrap();
         stored.remove("parameters").unwrap();
         let read: Behaviour = bson::deserialize_from_document(stored).unwrap();
@@ -389,12 +354,9 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_contradict_themselves_are_refused_by_name() {
-        let optimum = |value, best, weight| Parameter {
-            best,
-            weight,
-            ..Parameter::new("p", value)
-        };
+    fn contradictory_parameters_are_refused_by_name() {
+        let optimum =
+            |value, best, weight| Parameter { best, weight, ..Parameter::new("p", value) };
         let product = |with: &str, product| Parameter {
             with: Some(with.to_owned()),
             product,
@@ -408,13 +370,7 @@ mod tests {
             (optimum(1.0, Some(1.0), Some(-0.1)), "`weight` must not be"),
             (optimum(0.0, Some(1.0), Some(1.0)), "value must"),
             (optimum(f64::INFINITY, None, None), "a number"),
-            (
-                Parameter {
-                    limit: Some(f64::NAN),
-                    ..Parameter::new("p", 1.0)
-                },
-                "`limit`",
-            ),
+            (Parameter { limit: Some(f64::NAN), ..Parameter::new("p", 1.0) }, "`limit`"),
             (product("q", None), "go together"),
             (product("q", Some(0.1)), "need a `best`"),
             (product("p", Some(0.1)), "need a `best`"),

@@ -1,34 +1,32 @@
-//! What a responder did, readable while it runs.
+//! Counters of a responder, readable while it runs.
 
 use super::behaviour::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Totals since the start of a responder, as numbers or as what counts them.
+/// Totals since the start of a responder, either as numbers or as live counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters<N = u64> {
     /// Connections accepted.
     pub connections: N,
-    /// Connections open now.
     pub open_connections: N,
-    /// Commands read, of every kind.
     pub commands: N,
-    /// Data commands read (find, getMore, insert, update, delete): what fault rules count.
+    /// Data commands read (find, getMore, insert, update, delete), which fault rules count.
     pub data_commands: N,
-    /// Whole and truthful replies, those with error codes included, handed to the socket.
+    /// Complete and correct replies, including error codes, passed to the socket.
     pub replies: N,
-    /// Commands that asked for no reply (`moreToCome`) and got none.
+    /// Commands that requested no reply (`moreToCome`) and got none.
     pub unacknowledged: N,
-    /// Connections closed because they sent something that is no command.
+    /// Connections closed because they sent invalid data.
     pub malformed: N,
     /// Documents inserted.
     pub inserted: N,
-    /// What `count` would report.
+    /// Current result of `count`.
     pub documents: N,
     /// Faults by kind.
     pub faults: FaultCounts<N>,
 }
 
-/// Commands that met a fault, by kind.
+/// Commands with a fault, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts<N = u64> {
     /// See [`Fault::ErrorCode`].
@@ -63,7 +61,7 @@ impl Count {
     }
 
     pub(super) fn set(&self, n: u64) {
-        // Release: who sees a count also sees those that were raised before it.
+        // Release: a reader that sees a count also sees earlier increments of other counters.
         self.0.store(n, Ordering::Release);
     }
 

@@ -1,4 +1,4 @@
-//! The one thread of a responder: reads commands, waits until replies are due, writes them.
+//! The single thread of a responder: reads commands, waits until replies are due, and writes them.
 //!
 //! Without service times and stalls it is a bare epoll loop: one read and one write per readiness,
 //! no clock, no allocation.
@@ -26,27 +26,27 @@ const WAKER: Token = Token(1);
 const TIMER: Token = Token(2);
 const FIRST_CONNECTION: usize = 3;
 
-/// Longest sleep, so that a stop flag without a wake-up is seen.
+/// Maximum sleep, so that a stop flag without a wake-up is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// One read takes 64 commands of a kilobyte; more only helps bulk loads.
 const READ_BYTES: usize = 64 * 1024;
-/// A client that does not read its replies is not read from either, beyond this.
+/// Above this, the responder stops reading from a client that does not read its replies.
 const MAX_UNSENT_BYTES: usize = 1024 * 1024;
-/// What a garbage reply begins with: a length of -1.
+/// Start of a garbage reply: a length of -1.
 const GARBAGE: [u8; 64] = [0xFF; 64];
 
 #[derive(Debug)]
 struct Connection {
     stream: Stream,
-    /// Tells this connection from an earlier one in the same place.
+    /// Distinguishes this connection from an earlier one in the same slot.
     id: u64,
-    /// The beginning of a command whose end has not arrived.
+    /// Beginning of an incomplete command.
     partial: Vec<u8>,
-    /// What the socket did not take.
+    /// Bytes that the socket did not accept.
     unsent: Vec<u8>,
     /// Close when `unsent` is out.
     closing: bool,
-    /// There may be more to read, but `unsent` is too long.
+    /// Whether there may be more to read, but `unsent` is too long.
     reading_paused: bool,
 }
 
@@ -63,15 +63,15 @@ pub(super) struct EventLoop {
     service: ServiceDesk,
 }
 
-/// What decides on replies; apart from the connections, so that both can be borrowed at once.
+/// State for replies, separate from the connections so that both can be borrowed at once.
 #[derive(Debug)]
 struct ServiceDesk {
     replies: Replies,
     timing: Timing,
     parameters: Parameters,
-    /// Rules that were told.
+    /// Configured rules.
     reported_faults: Vec<FaultRule>,
-    /// Rules in force: those of the parameters, then those that were told.
+    /// Active rules: the parameters' rules, then the configured ones.
     faults: Vec<FaultRule>,
     counters: Arc<SharedCounters>,
     pending: BinaryHeap<Pending>,
@@ -93,8 +93,7 @@ impl EventLoop {
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let wake_up = WakeUp::new()?;
         listener.register(poll.registry(), LISTENER)?;
-        poll.registry()
-            .register(&mut SourceFd(&wake_up.raw_fd()), TIMER, Interest::READABLE)?;
+        poll.registry().register(&mut SourceFd(&wake_up.raw_fd()), TIMER, Interest::READABLE)?;
         counters.documents.set(behaviour.documents);
         let mut service = ServiceDesk {
             replies: Replies::new(&behaviour).map_err(io::Error::other)?,
@@ -137,12 +136,12 @@ impl EventLoop {
             let timeout = self.prepare_poll()?;
             match self.poll.poll(&mut events, Some(timeout)) {
                 Ok(()) => {}
-                // A signal: its handler may have set the flag.
+                // Interrupted by a signal: its handler may have set the flag.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            // One reading for all events of a poll: what waited behind a neighbour's write has
-            // arrived before it.
+            // One clock reading for all events of a poll: data that waited during another connection's write arrived
+            // earlier.
             self.service.read_clock();
             for event in &events {
                 match event.token() {
@@ -164,7 +163,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// How long the next poll may sleep.
+    /// Maximum sleep of the next poll.
     fn prepare_poll(&mut self) -> io::Result<Duration> {
         let Some(next) = self.service.pending.peek() else {
             return Ok(LONGEST_SLEEP);
@@ -175,16 +174,13 @@ impl EventLoop {
     }
 
     fn accept_all(&mut self) {
-        // Any error but `WouldBlock` concerns one connection, or passes (too many open files).
+        // Errors other than `WouldBlock` concern only one connection, or are temporary (too many open files).
         while let Ok(mut stream) = self.listener.accept() {
             let index = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
                 self.connections.len() - 1
             });
-            if stream
-                .register(self.poll.registry(), Token(index + FIRST_CONNECTION))
-                .is_err()
-            {
+            if stream.register(self.poll.registry(), Token(index + FIRST_CONNECTION)).is_err() {
                 self.free.push(index);
                 continue;
             }
@@ -267,7 +263,7 @@ impl EventLoop {
 }
 
 impl Connection {
-    /// Reads what has arrived and serves it; false when the connection is to be closed.
+    /// Reads and serves available data; false when the connection is to be closed.
     fn read_all(
         &mut self,
         buffer: &mut [u8],
@@ -293,15 +289,15 @@ impl Connection {
             if !self.serve(&buffer[..n], index, service) {
                 return false;
             }
-            // A short read has emptied the socket, and what comes later raises a new event. The end
-            // of the stream does not when it came with the data.
+            // A short read has emptied the socket, and new data raises a new event. The end of the stream does not, if
+            // it came with the data.
             if n < buffer.len() && !until_end {
                 return true;
             }
         }
     }
 
-    /// Serves all whole commands, keeps the rest; false when the connection is to be closed.
+    /// Serves all complete commands, keeps the rest; false when the connection is to be closed.
     fn serve(&mut self, bytes: &[u8], index: usize, service: &mut ServiceDesk) -> bool {
         let mut out = std::mem::take(&mut service.out);
         let (used, keep) = if self.partial.is_empty() {
@@ -327,7 +323,7 @@ impl Connection {
         open
     }
 
-    /// Sends what is left and then `bytes`, as far as the socket takes them.
+    /// Sends the unsent rest and then `bytes`, until the socket is full.
     fn send(&mut self, bytes: &[u8]) -> bool {
         if !self.unsent.is_empty() {
             self.unsent.extend_from_slice(bytes);
@@ -345,7 +341,7 @@ impl Connection {
     }
 }
 
-/// Writes until the socket takes no more; the number of bytes written.
+/// Writes until the socket is full; returns the number of bytes written.
 #[inline]
 fn write_some(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
@@ -375,8 +371,8 @@ impl ServiceDesk {
         self.pending.pop()
     }
 
-    /// Serves the whole commands at the front of `bytes`: how many bytes they took, and whether the
-    /// connection stays open.
+    /// Serves the complete commands at the front of `bytes`: returns their length, and whether the connection stays
+    /// open.
     fn serve_all(
         &mut self,
         bytes: &[u8],
@@ -400,10 +396,7 @@ impl ServiceDesk {
             };
             let fault = self.admit(request.command);
             let due_ns = self.due_ns(request.command);
-            if matches!(
-                request.command,
-                Command::GetParameter | Command::SetParameter
-            ) {
+            if matches!(request.command, Command::GetParameter | Command::SetParameter) {
                 let message = self.use_parameters(&request, document);
                 if due_ns > self.now_ns {
                     self.wait(due_ns, index, connection_id, Reply::Made(message));
@@ -411,12 +404,7 @@ impl ServiceDesk {
                     self.give(out, &message);
                 }
             } else if due_ns > self.now_ns {
-                self.wait(
-                    due_ns,
-                    index,
-                    connection_id,
-                    Reply::ToMake { request, fault },
-                );
+                self.wait(due_ns, index, connection_id, Reply::ToMake { request, fault });
             } else if !self.answer(out, &request, fault) {
                 return (used, false);
             }
@@ -425,17 +413,11 @@ impl ServiceDesk {
 
     fn wait(&mut self, due_ns: u64, index: usize, connection_id: u64, reply: Reply) {
         self.sequence += 1;
-        self.pending.push(Pending {
-            due_ns,
-            sequence: self.sequence,
-            index,
-            connection_id,
-            reply,
-        });
+        self.pending.push(Pending { due_ns, sequence: self.sequence, index, connection_id, reply });
     }
 
-    /// Carries out a command on parameters and returns its reply as a message, empty if none is wanted. This is done on
-    /// arrival, so that what is set holds for all commands that arrive later, even in a stall.
+    /// Executes a command on parameters and returns its reply as a message, empty if none is wanted. It runs on
+    /// arrival, so that a new value applies to all later commands, even during a stall.
     fn use_parameters(&mut self, request: &Request, command: Document<'_>) -> Vec<u8> {
         let reply = if request.command == Command::SetParameter {
             let reply = self.parameters.set(command);
@@ -451,7 +433,7 @@ impl ServiceDesk {
         message
     }
 
-    /// Gives the values of the parameters their effect.
+    /// Applies the values of the parameters.
     fn apply_parameters(&mut self) {
         self.timing.set_factor(self.parameters.factor());
         self.faults.clear();
@@ -459,18 +441,15 @@ impl ServiceDesk {
         self.faults.extend(&self.reported_faults);
     }
 
-    /// Appends a message that [`use_parameters`](Self::use_parameters) made.
+    /// Appends a message from [`use_parameters`](Self::use_parameters).
     fn give(&self, out: &mut Vec<u8>, message: &[u8]) {
         out.extend_from_slice(message);
-        let count = if message.is_empty() {
-            &self.counters.unacknowledged
-        } else {
-            &self.counters.replies
-        };
+        let count =
+            if message.is_empty() { &self.counters.unacknowledged } else { &self.counters.replies };
         count.add(1);
     }
 
-    /// Counts a command, and finds the fault that it meets.
+    /// Counts a command, and returns its fault.
     #[inline]
     fn admit(&mut self, command: Command) -> Option<Fault> {
         self.counters.commands.add(1);
@@ -479,10 +458,7 @@ impl ServiceDesk {
         }
         self.counters.data_commands.add(1);
         let number = self.counters.data_commands.get();
-        let rule = self
-            .faults
-            .iter()
-            .find(|rule| number.is_multiple_of(rule.every))?;
+        let rule = self.faults.iter().find(|rule| number.is_multiple_of(rule.every))?;
         Some(rule.kind)
     }
 
@@ -497,7 +473,7 @@ impl ServiceDesk {
         }
     }
 
-    /// Appends what the client gets now; false when its connection is to be closed after that.
+    /// Appends the client's reply; false when its connection is to be closed afterwards.
     #[inline]
     fn answer(&mut self, out: &mut Vec<u8>, request: &Request, fault: Option<Fault>) -> bool {
         let start = out.len();
@@ -526,8 +502,7 @@ impl ServiceDesk {
             self.counters.unacknowledged.add(1);
             return true;
         }
-        self.replies
-            .append(out, request, outcome, self.counters.documents.get());
+        self.replies.append(out, request, outcome, self.counters.documents.get());
         match fault {
             Some(Fault::Truncate) => {
                 out.truncate(start + (out.len() - start) / 2);

@@ -1,4 +1,4 @@
-//! Where a responder listens, and the streams it gets from there: TCP and Unix sockets alike.
+//! Sockets of a responder: TCP and Unix sockets with one interface.
 
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -34,22 +34,19 @@ impl Address {
     }
 }
 
-/// Writes the address as it stands in a connection string: a path is percent-encoded.
+/// Writes the address as in a connection string: a path is percent-encoded.
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(address) => write!(formatter, "{address}"),
             Address::Unix(path) => {
-                path.as_os_str()
-                    .as_encoded_bytes()
-                    .iter()
-                    .try_for_each(|&byte| {
-                        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                            write!(formatter, "{}", char::from(byte))
-                        } else {
-                            write!(formatter, "%{byte:02X}")
-                        }
-                    })
+                path.as_os_str().as_encoded_bytes().iter().try_for_each(|&byte| {
+                    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                        write!(formatter, "{}", char::from(byte))
+                    } else {
+                        write!(formatter, "%{byte:02X}")
+                    }
+                })
             }
         }
     }
@@ -69,14 +66,11 @@ enum ListenerSocket {
 }
 
 impl Listener {
-    /// Binds a TCP address; port 0 takes a free one.
+    /// Binds a TCP address; port 0 selects a free one.
     pub fn tcp(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         let address = Address::Tcp(socket.local_addr()?);
-        Ok(Listener {
-            socket: ListenerSocket::Tcp(socket),
-            address,
-        })
+        Ok(Listener { socket: ListenerSocket::Tcp(socket), address })
     }
 
     /// Binds a Unix socket; `path` must not exist.
@@ -87,7 +81,7 @@ impl Listener {
         })
     }
 
-    /// Where it is bound.
+    /// The bound address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
@@ -170,14 +164,8 @@ mod tests {
     #[test]
     fn addresses_become_connection_strings() {
         let tcp = Address::Tcp(([127, 0, 0, 1], 27017).into());
-        assert_eq!(
-            tcp.uri(),
-            "mongodb://127.0.0.1:27017/?directConnection=true"
-        );
+        assert_eq!(tcp.uri(), "mongodb://127.0.0.1:27017/?directConnection=true");
         let unix = Address::Unix("/tmp/a b/m.sock".into());
-        assert_eq!(
-            unix.uri(),
-            "mongodb://%2Ftmp%2Fa%20b%2Fm.sock/?directConnection=true"
-        );
+        assert_eq!(unix.uri(), "mongodb://%2Ftmp%2Fa%20b%2Fm.sock/?directConnection=true");
     }
 }

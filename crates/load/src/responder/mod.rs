@@ -1,8 +1,8 @@
-//! A server with a known truth: speaks enough of the MongoDB protocol to be loaded, answers with
-//! canned replies, and behaves exactly as told (service time, queue, stalls, faults, server parameters).
+//! A server with known behaviour: it supports enough of the MongoDB protocol for a load, answers with canned replies,
+//! and follows its configuration (service time, queue, stalls, faults, server parameters).
 //!
-//! `dyno selfcheck` measures the generator against it, and the tests of the measurement compare
-//! what was measured with what it did. It stores nothing: documents are counted, not kept.
+//! `dyno selfcheck` measures the generator with it, and tests compare measurements with its behaviour. It stores
+//! nothing: documents are only counted.
 
 mod behaviour;
 mod counters;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// A responder on a thread of its own. It ends with [`stop`](Self::stop) or when it is dropped.
+/// A responder on its own thread. It ends with [`stop`](Self::stop) or when it is dropped.
 #[derive(Debug)]
 pub struct Responder {
     address: Address,
@@ -40,9 +40,9 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts a responder on a free TCP port of 127.0.0.1. It accepts connections when this returns.
+    /// Starts a responder on a free TCP port of 127.0.0.1, ready for connections.
     ///
-    /// Fails with `InvalidInput` when `behaviour` contradicts itself, see [`Behaviour`].
+    /// Fails with `InvalidInput` if `behaviour` is contradictory, see [`Behaviour`].
     pub fn start(behaviour: Behaviour) -> io::Result<Self> {
         Self::start_on(Listener::tcp(([127, 0, 0, 1], 0).into())?, behaviour)
     }
@@ -63,37 +63,30 @@ impl Responder {
         let thread = std::thread::Builder::new()
             .name("responder".into())
             .spawn(move || event_loop.run(&thread_stop))?;
-        Ok(Responder {
-            address,
-            started,
-            counters,
-            stop,
-            waker,
-            thread: Some(thread),
-        })
+        Ok(Responder { address, started, counters, stop, waker, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The instant from which its stalls are counted.
+    /// The start of the responder, from which its stalls are counted.
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// What it has done so far.
+    /// Counters so far.
     ///
-    /// A client that has read a reply finds it counted.
+    /// They include every reply that a client has read.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters.snapshot()
     }
 
-    /// Closes all connections and returns what it did, or the fault that ended it earlier.
+    /// Closes all connections and returns the counters, or the error that ended the responder earlier.
     pub fn stop(mut self) -> io::Result<Counters> {
         self.join()?;
         Ok(self.counters.snapshot())
@@ -104,11 +97,9 @@ impl Responder {
             return Ok(());
         };
         self.stop.store(true, Ordering::Release);
-        // Without the wake-up the thread looks at the flag a little later by itself.
+        // Without the wake-up, the thread checks the flag slightly later.
         let _ = self.waker.wake();
-        thread
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the responder's thread panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the responder's thread panicked")))
     }
 }
 
@@ -118,9 +109,9 @@ impl Drop for Responder {
     }
 }
 
-/// Serves on the calling thread until `stop` is set: the responder as a process of its own.
+/// Serves on the calling thread until `stop` is set: the responder as a separate process.
 ///
-/// `stop` is looked at every 100 ms and whenever a signal arrives.
+/// `stop` is checked every 100 ms and whenever a signal arrives.
 pub fn serve(listener: Listener, behaviour: Behaviour, stop: &AtomicBool) -> io::Result<Counters> {
     let counters = Arc::new(SharedCounters::default());
     EventLoop::new(listener, behaviour, Arc::clone(&counters))?.run(stop)?;

@@ -1,4 +1,4 @@
-//! Server parameters as clients read and set them, and their effect on service times and replies.
+//! Server parameters that clients read and set, and their effect on service times and replies.
 
 use super::behaviour::{Fault, FaultRule, Parameter};
 use super::replies::refusal;
@@ -8,10 +8,10 @@ use dyno_wire::bson::{self as wire, Element, Value};
 const INTERNAL_ERROR: i32 = 1;
 const BAD_VALUE: i32 = 2;
 const TYPE_MISMATCH: i32 = 14;
-/// Recent servers refuse unknown names with this code, those of 6.0 without any.
+/// Recent servers refuse unknown names with this code, 6.0 servers without a code.
 const INVALID_OPTIONS: i32 = 72;
 
-/// Arguments that any command may have, besides those that begin with `$`.
+/// Arguments that any command may have, in addition to names with a leading `$`.
 const OF_ANY_COMMAND: [&str; 10] = [
     "apiDeprecationErrors",
     "apiStrict",
@@ -26,18 +26,10 @@ const OF_ANY_COMMAND: [&str; 10] = [
 ];
 
 /// Names of elements of the commands and their replies.
-const OF_PARAMETER_COMMANDS: [&str; 8] = [
-    "getParameter",
-    "setParameter",
-    "help",
-    "was",
-    "ok",
-    "errmsg",
-    "code",
-    "codeName",
-];
+const OF_PARAMETER_COMMANDS: [&str; 8] =
+    ["getParameter", "setParameter", "help", "was", "ok", "errmsg", "code", "codeName"];
 
-/// Whether a parameter of this name can be told from everything else in the commands and their replies.
+/// Whether a parameter name cannot be confused with other names in the commands and their replies.
 pub(super) fn is_possible_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !name.is_empty()
@@ -46,7 +38,7 @@ pub(super) fn is_possible_name(name: &str) -> bool {
         && !OF_PARAMETER_COMMANDS.contains(&name)
 }
 
-/// The parameters with their present values.
+/// The parameters with their current values.
 #[derive(Debug)]
 pub(super) struct Parameters(Vec<Parameter>);
 
@@ -55,15 +47,14 @@ impl Parameters {
         Parameters(parameters)
     }
 
-    /// What the service time is multiplied by: 1 + Σ weight · d² + Σ product · d · d′, see [`Behaviour::parameters`].
+    /// Factor of the service time: 1 + Σ weight · d² + Σ product · d · d′, see [`Behaviour::parameters`].
     ///
     /// [`Behaviour::parameters`]: super::Behaviour::parameters
     pub(super) fn factor(&self) -> f64 {
         let doublings = |parameter: &Parameter| Some((parameter.value / parameter.best?).log2());
         let excess = self.0.iter().filter_map(|parameter| {
             let own = doublings(parameter)?;
-            let mut all = self.0.iter();
-            let other = all.find(|other| parameter.with.as_ref() == Some(&other.name));
+            let other = self.0.iter().find(|other| parameter.with.as_ref() == Some(&other.name));
             let product = other.and_then(doublings).zip(parameter.product);
             let product = product.map_or(0.0, |(other, product)| product * own * other);
             Some(parameter.weight? * own * own + product)
@@ -71,14 +62,14 @@ impl Parameters {
         1.0 + excess.sum::<f64>()
     }
 
-    /// The fault that every data command meets while a value is above its limit.
+    /// The fault of every data command while a value is above its limit.
     pub(super) fn fault(&self) -> Option<FaultRule> {
         let is_above =
             |parameter: &Parameter| parameter.limit.is_some_and(|limit| parameter.value > limit);
-        self.0.iter().any(is_above).then_some(FaultRule {
-            every: 1,
-            kind: Fault::ErrorCode(INTERNAL_ERROR),
-        })
+        self.0
+            .iter()
+            .any(is_above)
+            .then_some(FaultRule { every: 1, kind: Fault::ErrorCode(INTERNAL_ERROR) })
     }
 
     /// The reply to `getParameter`.
@@ -112,8 +103,8 @@ impl Parameters {
         reply
     }
 
-    /// Carries out `setParameter` and returns the reply. As on servers, an unknown name keeps all values as they are, and an
-    /// impossible value those that follow it.
+    /// Executes `setParameter` and returns the reply. As on servers, an unknown name changes no value, and an invalid
+    /// value prevents the following changes.
     pub(super) fn set(&mut self, command: wire::Document<'_>) -> Document {
         let mut asked = Vec::new();
         for element in command.elements().skip(1).map_while(Result::ok) {
@@ -142,15 +133,14 @@ impl Parameters {
         }
         match was {
             Some(was) => doc! {"was": number(was), "ok": 1.0},
-            None => refusal(
-                INVALID_OPTIONS,
-                "no option found to set, use help:true to see options ",
-            ),
+            None => {
+                refusal(INVALID_OPTIONS, "no option found to set, use help:true to see options ")
+            }
         }
     }
 }
 
-/// The value that an element gives to a parameter, or the reply that refuses it.
+/// The new value of a parameter, or the reply that refuses it.
 fn new_value(parameter: &Parameter, element: Element<'_>) -> Result<f64, Document> {
     let name = &parameter.name;
     let value = match element.value() {
@@ -174,15 +164,11 @@ fn new_value(parameter: &Parameter, element: Element<'_>) -> Result<f64, Documen
 }
 
 fn is_set(options: wire::Document<'_>, name: &str) -> bool {
-    let value = options
-        .find(name)
-        .ok()
-        .flatten()
-        .map(|element| element.number());
+    let value = options.find(name).ok().flatten().map(|element| element.number());
     matches!(value, Some(Ok(Some(number))) if number != 0)
 }
 
-/// The smallest numeric type that holds the value, as parameters of servers have it.
+/// The smallest numeric type that holds the value, as for parameters of servers.
 fn number(value: f64) -> Bson {
     let whole = value as i64;
     if whole as f64 != value || whole == i64::MAX {
@@ -197,21 +183,14 @@ mod tests {
 
     fn parameters() -> Parameters {
         Parameters::new(vec![
-            Parameter {
-                best: Some(64.0),
-                weight: Some(0.5),
-                ..Parameter::new("tickets", 128.0)
-            },
+            Parameter { best: Some(64.0), weight: Some(0.5), ..Parameter::new("tickets", 128.0) },
             Parameter {
                 best: Some(0.5),
                 weight: Some(2.0),
                 limit: Some(4.0),
                 ..Parameter::new("share", 0.25)
             },
-            Parameter {
-                limit: Some(100.0),
-                ..Parameter::new("batch", 100.0)
-            },
+            Parameter { limit: Some(100.0), ..Parameter::new("batch", 100.0) },
         ])
     }
 
@@ -249,10 +228,7 @@ mod tests {
             assert_eq!(get(&parameters, &wanted), all, "{wanted}");
         }
         assert_eq!(
-            get(
-                &parameters,
-                &doc! {"getParameter": 1, "share": 1, "syncdelay": 1, "$db": "admin"}
-            ),
+            get(&parameters, &doc! {"getParameter": 1, "share": 1, "syncdelay": 1, "$db": "admin"}),
             doc! {"share": 0.25, "ok": 1.0}
         );
         let details = doc! {"getParameter": {"showDetails": true}, "batch": 1};
@@ -269,10 +245,7 @@ mod tests {
             doc! {"getParameter": {"allParameters": false}},
         ] {
             let reply = get(&parameters(), &wanted);
-            assert_eq!(
-                refused(&reply),
-                (72, "InvalidOptions", "no option found to get")
-            );
+            assert_eq!(refused(&reply), (72, "InvalidOptions", "no option found to get"));
         }
         let none = Parameters::new(Vec::new());
         assert_eq!(refused(&get(&none, &doc! {"getParameter": "*"})).0, 72);
@@ -291,7 +264,7 @@ mod tests {
             let reply = set(&mut parameters, doc! {"tickets": value, "comment": "trial"});
             assert_eq!(reply, doc! {"was": was, "ok": 1.0});
         }
-        // Of several, the first tells its old value.
+        // With several parameters, the reply has the old value of the first.
         let reply = set(&mut parameters, doc! {"batch": -3, "tickets": 8});
         assert_eq!(reply, doc! {"was": 100, "ok": 1.0});
         assert_eq!(
@@ -309,21 +282,11 @@ mod tests {
             "attempted to set unrecognized parameter [ticket], use help:true to see options ";
         assert_eq!(refused(&unknown), (72, "InvalidOptions", message));
         assert_eq!(refused(&set(&mut parameters, doc! {})).0, 72);
-        for value in [
-            Bson::from("5"),
-            true.into(),
-            Bson::Null,
-            doc! {"a": 1}.into(),
-        ] {
+        for value in [Bson::from("5"), true.into(), Bson::Null, doc! {"a": 1}.into()] {
             let reply = set(&mut parameters, doc! {"batch": value});
             assert_eq!(refused(&reply).1, "TypeMismatch");
         }
-        for value in [
-            Bson::Int32(0),
-            Bson::Double(-0.5),
-            f64::NAN.into(),
-            f64::INFINITY.into(),
-        ] {
+        for value in [Bson::Int32(0), Bson::Double(-0.5), f64::NAN.into(), f64::INFINITY.into()] {
             let reply = set(&mut parameters, doc! {"share": value});
             assert_eq!(refused(&reply).1, "BadValue");
         }

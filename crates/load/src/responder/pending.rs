@@ -14,20 +14,17 @@ pub(super) struct Pending {
     pub(super) reply: Reply,
 }
 
-/// How far a reply has got while it waits.
+/// Progress of a waiting reply.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// To be made when it is due.
-    ToMake {
-        request: Request,
-        fault: Option<Fault>,
-    },
-    /// The whole message.
+    ToMake { request: Request, fault: Option<Fault> },
+    /// A complete message.
     Made(Vec<u8>),
 }
 
 impl Ord for Pending {
-    /// Reversed, because the heap gives the greatest: the earliest due time, then the earliest arrival.
+    /// Reversed, because the heap returns the greatest: the earliest due time, then the earliest arrival.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due_ns, other.sequence).cmp(&(self.due_ns, self.sequence))
     }

@@ -1,12 +1,12 @@
-//! What a client asks for: the few properties of a command that a canned reply depends on.
+//! Parses client commands: the few properties that a canned reply depends on.
 
 use dyno_wire::bson::{Document, Element, Value};
 use dyno_wire::frame::{FLAG_MORE_TO_COME, Frame, Opcode};
 
-/// Documents in the first batch of a find that names no batch size, as servers have it.
+/// First batch size of a find without a batch size, as on servers.
 const DEFAULT_BATCH: u64 = 101;
-/// Upper half of the cursor ids given out; the lower half is the number of documents left, so that
-/// nothing has to be remembered between the batches.
+/// Upper half of the cursor IDs; the lower half is the number of remaining documents, so that cursors need no state
+/// between batches.
 const CURSOR_MARK: i64 = 0x0044_594E_0000_0000;
 /// Fixed part of an `OP_QUERY` before the collection's name: its flags.
 const QUERY_FLAGS_BYTES: usize = 4;
@@ -18,15 +18,15 @@ const QUERY_NUMBERS_BYTES: usize = 8;
 pub(super) struct Request {
     pub(super) request_id: i32,
     pub(super) command: Command,
-    /// The `_id` that is asked for, or where a scan begins.
+    /// The requested `_id`, or the start of a scan.
     pub(super) key: Option<Key>,
     /// False when the client set `moreToCome`: unacknowledged writes.
     pub(super) wants_reply: bool,
-    /// Sent as `OP_QUERY`, so the reply is an `OP_REPLY`. Old drivers begin with one.
+    /// Whether it was sent as `OP_QUERY`, so that the reply is an `OP_REPLY`. Old drivers start with one.
     pub(super) legacy: bool,
 }
 
-/// A text that is the `_id` of a document, in place: requests wait in a queue and are copied.
+/// A text `_id`, stored inline because requests wait in a queue and are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     length: u8,
@@ -34,7 +34,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Longest key that is answered as asked; YCSB's have 24 bytes. Longer ones get our own.
+    /// Longest key that is answered as requested; YCSB's have 24 bytes. Longer ones get our own key.
     const LONGEST: usize = 63;
 
     pub(super) fn new(text: &[u8]) -> Option<Self> {
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// Kinds of command, with what their replies depend on.
+/// Kinds of commands, with the properties that determine their replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Hello,
@@ -79,7 +79,7 @@ pub(super) enum Command {
     Unknown,
 }
 
-/// The share of a cursor's documents that one reply returns.
+/// Documents of a cursor that one reply returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     /// Documents in this reply.
@@ -93,13 +93,10 @@ impl Batch {
     fn of(total: u64, batch: u64) -> Self {
         let total = total.min(u64::from(u32::MAX));
         let documents = if batch == 0 { total } else { total.min(batch) };
-        Batch {
-            documents: documents as u32,
-            remaining: (total - documents) as u32,
-        }
+        Batch { documents: documents as u32, remaining: (total - documents) as u32 }
     }
 
-    /// Id of the cursor that holds the rest; 0 when nothing is left.
+    /// ID of the cursor for the rest; 0 if nothing is left.
     pub(super) fn cursor_id(self) -> i64 {
         match self.remaining {
             0 => 0,
@@ -109,29 +106,23 @@ impl Batch {
 }
 
 impl Command {
-    /// Whether it takes service time and meets faults.
+    /// Whether the command takes service time and can have faults.
     pub(super) fn is_data(self) -> bool {
         matches!(self, Command::Find(_) | Command::GetMore(_)) || self.is_write()
     }
 
     pub(super) fn is_write(self) -> bool {
-        matches!(
-            self,
-            Command::Insert { .. } | Command::Update { .. } | Command::Delete { .. }
-        )
+        matches!(self, Command::Insert { .. } | Command::Update { .. } | Command::Delete { .. })
     }
 }
 
-/// Reads a command with its document; `None` when the frame holds none that can be answered.
+/// Reads a command with its document; `None` if the frame has none that can be answered.
 #[inline]
 pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<(Request, Document<'a>)> {
     match frame.opcode {
         Opcode::Message => {
             let message = frame.message().ok()?;
-            let statements = message
-                .sequences()
-                .map(|s| count_documents(s.documents))
-                .sum();
+            let statements = message.sequences().map(|s| count_documents(s.documents)).sum();
             let body = Document::new(message.document).ok()?;
             let command = command(body, statements)?;
             let request = Request {
@@ -155,7 +146,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<(Request, Document<'a>)> {
             };
             Some((request, body))
         }
-        // No compression is agreed on, and replies are not for a server.
+        // No compression was agreed on, and servers do not receive replies.
         Opcode::Compressed | Opcode::Reply => None,
     }
 }
@@ -168,7 +159,7 @@ fn query_document(body: &[u8]) -> Option<Document<'_>> {
     Some(document)
 }
 
-/// The command named by the first element; `in_sequences` documents came beside the body.
+/// The command named by the first element; `in_sequences` documents came outside the body.
 #[inline]
 fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
     let first = body.elements().next()?.ok()?;
@@ -176,25 +167,12 @@ fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
         b"find" => Command::Find(find_batch(body)),
         b"getMore" => {
             let id = first.number().ok().flatten().unwrap_or(0);
-            let left = if id & !0xFFFF_FFFF == CURSOR_MARK {
-                id & 0xFFFF_FFFF
-            } else {
-                0
-            };
-            Command::GetMore(Batch::of(
-                left as u64,
-                number(body, "batchSize").unwrap_or(0),
-            ))
+            let left = if id & !0xFFFF_FFFF == CURSOR_MARK { id & 0xFFFF_FFFF } else { 0 };
+            Command::GetMore(Batch::of(left as u64, number(body, "batchSize").unwrap_or(0)))
         }
-        b"insert" => Command::Insert {
-            documents: in_sequences + array_length(body, "documents"),
-        },
-        b"update" => Command::Update {
-            statements: in_sequences + array_length(body, "updates"),
-        },
-        b"delete" => Command::Delete {
-            statements: in_sequences + array_length(body, "deletes"),
-        },
+        b"insert" => Command::Insert { documents: in_sequences + array_length(body, "documents") },
+        b"update" => Command::Update { statements: in_sequences + array_length(body, "updates") },
+        b"delete" => Command::Delete { statements: in_sequences + array_length(body, "deletes") },
         b"hello" | b"isMaster" | b"ismaster" => Command::Hello,
         b"buildInfo" | b"buildinfo" => Command::BuildInfo,
         b"serverStatus" => Command::ServerStatus,
@@ -211,7 +189,7 @@ fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
     })
 }
 
-/// What a find returns: `limit` documents of an endless collection, one without a limit.
+/// Batch of a find: `limit` documents of an endless collection, or one without a limit.
 fn find_batch(body: Document<'_>) -> Batch {
     let (mut limit, mut batch) = (1, DEFAULT_BATCH);
     for element in body.elements().map_while(Result::ok) {
@@ -225,7 +203,8 @@ fn find_batch(body: Document<'_>) -> Batch {
     Batch::of(limit, batch)
 }
 
-/// An aggregation that groups or counts tells the number of documents; another one finds as many as it limits itself to.
+/// An aggregation that groups or counts returns the number of documents; any other returns as many documents as its
+/// limit.
 fn aggregate(body: Document<'_>) -> Command {
     let mut limit = 1;
     let stages = body.find("pipeline").ok().flatten();
@@ -250,7 +229,7 @@ fn aggregate(body: Document<'_>) -> Command {
     Command::Find(Batch::of(limit.max(1), 0))
 }
 
-/// The key that a find asks for.
+/// The requested key of a find.
 #[inline]
 fn key_of(command: Command, body: Document<'_>) -> Option<Key> {
     if !matches!(command, Command::Find(_)) {
@@ -258,7 +237,7 @@ fn key_of(command: Command, body: Document<'_>) -> Option<Key> {
     }
     let filter = body.find("filter").ok()??.document().ok()??;
     let asked = filter.find("_id").ok()??;
-    // A condition, such as `{$gte: "user5"}`, begins where its value is.
+    // A condition, such as `{$gte: "user5"}`, starts at its value.
     let text = |element: Element<'_>| match element.value() {
         Ok(Value::String(text)) => Key::new(text.as_bytes()),
         _ => None,
@@ -274,19 +253,14 @@ fn number(body: Document<'_>, name: &str) -> Option<u64> {
     Some(value.unsigned_abs())
 }
 
-/// Elements of the array `name`, 0 when there is none.
+/// Number of elements of the array `name`, or 0.
 fn array_length(body: Document<'_>, name: &str) -> u32 {
-    let array = body
-        .find(name)
-        .ok()
-        .flatten()
-        .and_then(|element| element.document().ok().flatten());
-    array.map_or(0, |array| {
-        array.elements().map_while(Result::ok).count() as u32
-    })
+    let array =
+        body.find(name).ok().flatten().and_then(|element| element.document().ok().flatten());
+    array.map_or(0, |array| array.elements().map_while(Result::ok).count() as u32)
 }
 
-/// Documents that lie one after the other in `bytes`.
+/// Number of consecutive documents in `bytes`.
 fn count_documents(mut bytes: &[u8]) -> u32 {
     let mut count = 0;
     while let Ok((_, rest)) = Document::split(bytes) {
@@ -312,45 +286,20 @@ mod tests {
 
     #[test]
     fn a_find_returns_its_limit_in_batches_as_servers_make_them() {
-        let batch = |documents, remaining| {
-            Command::Find(Batch {
-                documents,
-                remaining,
-            })
-        };
-        assert_eq!(
-            parsed(&doc! {"find": "c", "filter": {"_id": "x"}}),
-            batch(1, 0)
-        );
+        let batch = |documents, remaining| Command::Find(Batch { documents, remaining });
+        assert_eq!(parsed(&doc! {"find": "c", "filter": {"_id": "x"}}), batch(1, 0));
         assert_eq!(parsed(&doc! {"find": "c", "limit": 7}), batch(7, 0));
-        assert_eq!(
-            parsed(&doc! {"find": "c", "limit": 250_i64}),
-            batch(101, 149)
-        );
-        assert_eq!(
-            parsed(&doc! {"find": "c", "limit": 250, "batchSize": 200}),
-            batch(200, 50)
-        );
+        assert_eq!(parsed(&doc! {"find": "c", "limit": 250_i64}), batch(101, 149));
+        assert_eq!(parsed(&doc! {"find": "c", "limit": 250, "batchSize": 200}), batch(200, 50));
         assert_eq!(parsed(&doc! {"find": "c", "limit": -1}), batch(1, 0));
     }
 
     #[test]
     fn a_cursor_id_carries_the_remaining_count() {
         let id = Batch::of(250, 101).cursor_id();
-        let batch = |documents, remaining| {
-            Command::GetMore(Batch {
-                documents,
-                remaining,
-            })
-        };
-        assert_eq!(
-            parsed(&doc! {"getMore": id, "collection": "c"}),
-            batch(149, 0)
-        );
-        assert_eq!(
-            parsed(&doc! {"getMore": id, "batchSize": 100}),
-            batch(100, 49)
-        );
+        let batch = |documents, remaining| Command::GetMore(Batch { documents, remaining });
+        assert_eq!(parsed(&doc! {"getMore": id, "collection": "c"}), batch(149, 0));
+        assert_eq!(parsed(&doc! {"getMore": id, "batchSize": 100}), batch(100, 49));
         assert_eq!(parsed(&doc! {"getMore": 12_345_i64}), batch(0, 0));
         assert_eq!(Batch::of(5, 0).cursor_id(), 0);
     }
@@ -360,10 +309,7 @@ mod tests {
         let array = doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]};
         assert_eq!(parsed(&array), Command::Insert { documents: 2 });
         let one = body(&doc! {"q": {}});
-        assert_eq!(
-            count_documents(&[one.clone(), one.clone(), one].concat()),
-            3
-        );
+        assert_eq!(count_documents(&[one.clone(), one.clone(), one].concat()), 3);
         let bytes = body(&doc! {"delete": "c"});
         let parsed = command(Document::new(&bytes).unwrap(), 4);
         assert_eq!(parsed, Some(Command::Delete { statements: 4 }));

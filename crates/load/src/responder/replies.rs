@@ -1,4 +1,4 @@
-//! Canned replies: made once, copied for each command, and patched where they differ.
+//! Canned replies: built once, copied for each command, and patched.
 
 use super::behaviour::Behaviour;
 use super::protocol::{Batch, Command, Key, Request};
@@ -10,17 +10,17 @@ use rand::{RngExt, SeedableRng};
 
 /// Fields of the canned document.
 const FIELDS: u32 = 10;
-/// Most bytes of documents in one reply, as servers have it.
+/// Maximum size of the documents in one reply, as on servers.
 const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// Where `n` stands in `{n: …}`: after the length, the type byte and the name.
+/// Offset of `n` in `{n: …}`: after the length, the type byte and the name.
 const N_OFFSET: usize = 4 + 1 + 2;
-/// Where `nModified` stands in `{n: …, nModified: …}`.
+/// Offset of `nModified` in `{n: …, nModified: …}`.
 const N_MODIFIED_OFFSET: usize = N_OFFSET + 4 + 1 + 10;
 
 const OP_REPLY: i32 = 1;
 const OP_MSG: i32 = 2013;
 
-/// What a reply says.
+/// Content of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Success,
@@ -39,7 +39,7 @@ pub(super) struct Replies {
     ok: Vec<u8>,
     written: Vec<u8>,
     updated: Vec<u8>,
-    /// The fields of the canned document without its `_id`, as they stand in it.
+    /// Encoded fields of the canned document without its `_id`.
     fields: Vec<u8>,
     document_bytes: u32,
     next_request_id: i32,
@@ -63,7 +63,7 @@ impl Replies {
         })
     }
 
-    /// Appends the reply to `request`; `documents` is what a count reports.
+    /// Appends the reply to `request`; `documents` is the result of a count.
     #[inline]
     pub(super) fn append(
         &mut self,
@@ -87,7 +87,7 @@ impl Replies {
         patch(out, start, length);
     }
 
-    /// Appends a reply that is this document.
+    /// Appends a reply with this document.
     pub(super) fn append_document(
         &mut self,
         out: &mut Vec<u8>,
@@ -100,7 +100,7 @@ impl Replies {
         patch(out, start, length);
     }
 
-    /// Header, and what stands between it and the document.
+    /// Writes the header and everything before the document.
     #[inline]
     fn begin(&mut self, out: &mut Vec<u8>, request: &Request) -> usize {
         /// Flags, section kind.
@@ -113,18 +113,14 @@ impl Replies {
             out.extend_from_slice(&number.to_le_bytes());
         }
         self.next_request_id = self.next_request_id.wrapping_add(1);
-        out.extend_from_slice(if request.legacy {
-            &REPLY_HEAD
-        } else {
-            &MESSAGE_HEAD
-        });
+        out.extend_from_slice(if request.legacy { &REPLY_HEAD } else { &MESSAGE_HEAD });
         start
     }
 
     #[inline]
     fn success(&self, out: &mut Vec<u8>, request: &Request, documents: u64) {
         match request.command {
-            // Who asks for no key wants to know what is there.
+            // A find without a key should return only existing documents.
             Command::Find(_) if documents == 0 && request.key.is_none() => {
                 self.not_found(out, request.command);
             }
@@ -165,18 +161,14 @@ impl Replies {
         }
     }
 
-    /// A cursor reply with any number of canned documents, written by hand: nothing is allocated. Their keys ascend from
-    /// `key` on.
+    /// A cursor reply with any number of canned documents, encoded manually to avoid allocations. Their keys ascend
+    /// from `key`.
     fn batch(&self, out: &mut Vec<u8>, name: &str, batch: Batch, key: Option<Key>) {
         let key = key.as_ref().map_or(OWN_KEY, Key::text);
         let fitting = (MAX_BATCH_BYTES / self.whole_bytes(key)).max(1) as u32;
         let documents = batch.documents.min(fitting);
         let remaining = batch.remaining.saturating_add(batch.documents - documents);
-        let cursor_id = Batch {
-            documents,
-            remaining,
-        }
-        .cursor_id();
+        let cursor_id = Batch { documents, remaining }.cursor_id();
         let whole = open(out);
         element(out, 0x03, "cursor");
         let cursor = open(out);
@@ -201,7 +193,7 @@ impl Replies {
         close(out, whole);
     }
 
-    /// The canned document with the key, or with one that sorts behind it.
+    /// The canned document with the key, or with one that sorts after it.
     fn document(&self, out: &mut Vec<u8>, key: &[u8], index: u32) {
         let document = open(out);
         element(out, 0x02, "_id");
@@ -209,7 +201,7 @@ impl Replies {
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(key);
         if index > 0 {
-            // As many digits each, so that the order of texts is that of numbers.
+            // Suffixes have the same number of digits, so that they sort like numbers.
             decimal(out, FIRST_SUFFIX + index);
         }
         out.push(0);
@@ -219,7 +211,7 @@ impl Replies {
         close(out, document);
     }
 
-    /// Most bytes of a document with this key.
+    /// Maximum size of a document with this key.
     fn whole_bytes(&self, key: &[u8]) -> usize {
         /// Length and end of the document, kind, name, length and end of the key, and a suffix.
         const REST: usize = 4 + 1 + 1 + 4 + 4 + 1 + 10;
@@ -240,11 +232,11 @@ impl Replies {
     }
 }
 
-/// The namespace in all cursors. Clients do not compare it with the one they asked for.
+/// The namespace in all cursors. Clients do not compare it with the requested one.
 const NAMESPACE: &str = "ycsb.usertable";
-/// Key of a document that nobody asked for by its key. It can be that of an ordered plan and a hash, with any padding.
+/// Key of a document if none was requested. It fits ordered and hashed plans, with any padding.
 const OWN_KEY: &[u8] = b"user00000000004294967295";
-/// Added to the position of a document behind the first one of a batch, to give it a key.
+/// Added to the position of a document after the first one of a batch, to form its key.
 const FIRST_SUFFIX: u32 = 1_000_000_000;
 
 /// Appends `template`, which begins with `n`, with this `n`.
@@ -284,14 +276,14 @@ fn decimal(out: &mut Vec<u8>, value: u32) {
     out.push(b'0' + (value % 10) as u8);
 }
 
-/// For replies off the hot path.
+/// For rare replies.
 fn write_document(out: &mut Vec<u8>, document: &Document) {
     document
         .to_writer(out)
         .expect("our own documents have no name with a zero byte, and memory takes all bytes");
 }
 
-/// The smaller integer type that holds it, as servers choose.
+/// The smaller integer type that holds it, as on servers.
 fn number(value: u64) -> Bson {
     match i32::try_from(value) {
         Ok(value) => Bson::Int32(value),
@@ -306,15 +298,12 @@ fn cursor(batch_name: &str, documents: Vec<Bson>) -> Document {
 fn error(code: i32) -> Document {
     let mut reply = refusal(code, &message(code));
     if code == RATE_LIMIT_EXCEEDED {
-        reply.insert(
-            "errorLabels",
-            ["SystemOverloadedError", "RetryableError"].to_vec(),
-        );
+        reply.insert("errorLabels", ["SystemOverloadedError", "RetryableError"].to_vec());
     }
     reply
 }
 
-/// The reply to a command that is refused.
+/// Reply that refuses a command.
 pub(super) fn refusal(code: i32, message: &str) -> Document {
     doc! {"ok": 0.0, "errmsg": message, "code": code, "codeName": name_or_location(code)}
 }
@@ -327,7 +316,7 @@ fn message(code: i32) -> String {
     match code {
         59 => "no such command".into(),
         11_000 => "E11000 duplicate key error collection".into(),
-        code => format!("fault {code} as told"),
+        code => format!("configured fault {code}"),
     }
 }
 
@@ -335,7 +324,7 @@ fn canned_fields(document_bytes: u32, seed: u64) -> Document {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut document = Document::new();
     for field in 0..FIELDS {
-        // The first fields take what does not divide evenly.
+        // The first fields get the remainder.
         let length = document_bytes / FIELDS + u32::from(field < document_bytes % FIELDS);
         let bytes: Vec<u8> = (0..length).map(|_| rng.random_range(b' '..=b'~')).collect();
         let subtype = bson::spec::BinarySubtype::Generic;
@@ -422,10 +411,7 @@ mod tests {
 
     #[test]
     fn a_batch_written_by_hand_equals_one_that_is_serialized() {
-        let batch = Batch {
-            documents: 12,
-            remaining: 3,
-        };
+        let batch = Batch { documents: 12, remaining: 3 };
         let canned = |key: String| {
             let mut canned = doc! {"_id": key};
             canned.extend(canned_fields(1000, 1));
@@ -436,15 +422,9 @@ mod tests {
             index => format!("user5{}", 1_000_000_000 + index),
         });
         let mut expected = cursor("firstBatch", keys.map(canned).collect());
-        expected
-            .get_document_mut("cursor")
-            .unwrap()
-            .insert("id", batch.cursor_id());
+        expected.get_document_mut("cursor").unwrap().insert("id", batch.cursor_id());
         assert_eq!(document(Command::Find(batch)), expected);
-        let single = Batch {
-            documents: 1,
-            remaining: 0,
-        };
+        let single = Batch { documents: 1, remaining: 0 };
         let found = document(Command::Find(single));
         assert_eq!(found, cursor("firstBatch", vec![canned("user5".into())]));
         let more = document(Command::GetMore(single));
@@ -457,12 +437,7 @@ mod tests {
         for size in [0, 7, 1000, 1003] {
             let document = canned_fields(size, 1);
             let sum: usize = (0..10)
-                .map(|i| {
-                    document
-                        .get_binary_generic(format!("field{i}"))
-                        .unwrap()
-                        .len()
-                })
+                .map(|i| document.get_binary_generic(format!("field{i}")).unwrap().len())
                 .sum();
             assert_eq!(sum, size as usize);
         }
@@ -470,14 +445,8 @@ mod tests {
 
     #[test]
     fn numbers_are_patched_into_the_replies_to_writes() {
-        assert_eq!(
-            document(Command::Insert { documents: 1000 }),
-            doc! {"n": 1000, "ok": 1.0}
-        );
-        assert_eq!(
-            document(Command::Delete { statements: 2 }),
-            doc! {"n": 2, "ok": 1.0}
-        );
+        assert_eq!(document(Command::Insert { documents: 1000 }), doc! {"n": 1000, "ok": 1.0});
+        assert_eq!(document(Command::Delete { statements: 2 }), doc! {"n": 2, "ok": 1.0});
         let updated = doc! {"n": 3, "nModified": 3, "ok": 1.0};
         assert_eq!(document(Command::Update { statements: 3 }), updated);
     }
@@ -485,20 +454,10 @@ mod tests {
     #[test]
     fn counts_report_the_documents() {
         assert_eq!(document(Command::Count).get_i32("n").unwrap(), 12_345);
-        assert_eq!(
-            document(Command::CollectionStats).get_i32("count").unwrap(),
-            12_345
-        );
+        assert_eq!(document(Command::CollectionStats).get_i32("count").unwrap(), 12_345);
         let counted = document(Command::Aggregate);
-        let batch = counted
-            .get_document("cursor")
-            .unwrap()
-            .get_array("firstBatch")
-            .unwrap();
-        assert_eq!(
-            batch[0].as_document().unwrap().get_i32("n").unwrap(),
-            12_345
-        );
+        let batch = counted.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+        assert_eq!(batch[0].as_document().unwrap().get_i32("n").unwrap(), 12_345);
         assert_eq!(number(5_000_000_000), Bson::Int64(5_000_000_000));
     }
 
@@ -518,15 +477,9 @@ mod tests {
 
     #[test]
     fn a_batch_stays_below_the_size_of_a_message() {
-        let behaviour = Behaviour {
-            document_bytes: 1_000_000,
-            ..Behaviour::default()
-        };
+        let behaviour = Behaviour { document_bytes: 1_000_000, ..Behaviour::default() };
         let mut replies = Replies::new(&behaviour).unwrap();
-        let batch = Batch {
-            documents: 100,
-            remaining: 0,
-        };
+        let batch = Batch { documents: 100, remaining: 0 };
         let request = Request {
             request_id: 1,
             command: Command::Find(batch),
@@ -540,10 +493,7 @@ mod tests {
         let document = Document::from_reader(&out[21..]).unwrap();
         let cursor = document.get_document("cursor").unwrap();
         let sent = cursor.get_array("firstBatch").unwrap().len() as u32;
-        let left = Batch {
-            documents: 0,
-            remaining: 100 - sent,
-        };
+        let left = Batch { documents: 0, remaining: 100 - sent };
         assert!(sent < 100);
         assert_eq!(cursor.get_i64("id").unwrap(), left.cursor_id());
     }

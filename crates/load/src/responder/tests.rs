@@ -1,4 +1,4 @@
-//! The responder as clients see it, over plain blocking sockets.
+//! The responder from a client's perspective, over plain blocking sockets.
 
 mod parameters;
 
@@ -29,22 +29,13 @@ fn connect(responder: &Responder) -> Client<TcpStream> {
     let stream = TcpStream::connect(responder.address().tcp().unwrap()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
-    Client {
-        stream,
-        request_id: 0,
-    }
+    Client { stream, request_id: 0 }
 }
 
 fn message(request_id: i32, flags: u32, command: &Document) -> Vec<u8> {
     let body = command.to_vec().unwrap();
     let mut out = Vec::new();
-    for number in [
-        (HEADER + 5 + body.len()) as i32,
-        request_id,
-        0,
-        2013,
-        flags as i32,
-    ] {
+    for number in [(HEADER + 5 + body.len()) as i32, request_id, 0, 2013, flags as i32] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.push(0);
@@ -55,9 +46,7 @@ fn message(request_id: i32, flags: u32, command: &Document) -> Vec<u8> {
 impl<S: Read + Write> Client<S> {
     fn send(&mut self, command: &Document) {
         self.request_id += 1;
-        self.stream
-            .write_all(&message(self.request_id, 0, command))
-            .unwrap();
+        self.stream.write_all(&message(self.request_id, 0, command)).unwrap();
     }
 
     fn receive(&mut self) -> io::Result<Reply> {
@@ -85,9 +74,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     fn documents(&mut self) -> i32 {
-        self.call(&doc! {"count": "usertable", "$db": "ycsb"})
-            .get_i32("n")
-            .unwrap()
+        self.call(&doc! {"count": "usertable", "$db": "ycsb"}).get_i32("n").unwrap()
     }
 }
 
@@ -100,12 +87,7 @@ fn insert() -> Document {
 }
 
 fn batch(document: &Document, name: &str) -> usize {
-    document
-        .get_document("cursor")
-        .unwrap()
-        .get_array(name)
-        .unwrap()
-        .len()
+    document.get_document("cursor").unwrap().get_array(name).unwrap().len()
 }
 
 #[test]
@@ -117,18 +99,12 @@ fn a_handshake_finds_a_writable_server() {
     assert!(hello.get_i32("maxWireVersion").unwrap() >= 13);
     let info = client.call(&doc! {"buildInfo": 1, "$db": "admin"});
     assert_eq!(info.get_str("gitVersion").unwrap(), "dyno-responder");
-    assert_eq!(
-        client.call(&doc! {"ping": 1, "$db": "admin"}),
-        doc! {"ok": 1.0}
-    );
+    assert_eq!(client.call(&doc! {"ping": 1, "$db": "admin"}), doc! {"ok": 1.0});
 }
 
 #[test]
 fn a_responder_reports_the_configured_version() {
-    let given = |version: &str| Behaviour {
-        version: version.to_owned(),
-        ..Behaviour::default()
-    };
+    let given = |version: &str| Behaviour { version: version.to_owned(), ..Behaviour::default() };
     for (version, wire) in [("7.0.0", 21), ("8.0.17", 25), ("8.2.1", 27), ("9.0.4", 29)] {
         let responder = Responder::start(given(version)).unwrap();
         let mut client = connect(&responder);
@@ -147,13 +123,7 @@ fn the_handshake_of_old_drivers_is_answered_in_kind() {
     let body = doc! {"isMaster": 1}.to_vec().unwrap();
     let mut query = Vec::new();
     let collection = b"admin.$cmd\0";
-    for number in [
-        (HEADER + 12 + collection.len() + body.len()) as i32,
-        9,
-        0,
-        2004,
-        0,
-    ] {
+    for number in [(HEADER + 12 + collection.len() + body.len()) as i32, 9, 0, 2004, 0] {
         query.extend_from_slice(&number.to_le_bytes());
     }
     query.extend_from_slice(collection);
@@ -171,11 +141,8 @@ fn finds_return_the_canned_document_and_scans_many() {
     let mut client_of_empty = connect(&empty);
     let any = doc! {"find": "usertable", "$db": "ycsb"};
     assert_eq!(batch(&client_of_empty.call(&any), "firstBatch"), 0);
-    let responder = Responder::start(Behaviour {
-        documents: 1000,
-        ..Behaviour::default()
-    })
-    .unwrap();
+    let responder =
+        Responder::start(Behaviour { documents: 1000, ..Behaviour::default() }).unwrap();
     let mut client = connect(&responder);
     assert_eq!(batch(&client.call(&find()), "firstBatch"), 1);
     let first = client.call(&doc! {"find": "usertable", "limit": 150, "$db": "ycsb"});
@@ -183,18 +150,12 @@ fn finds_return_the_canned_document_and_scans_many() {
     let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
     let rest = client.call(&doc! {"getMore": id, "collection": "usertable", "$db": "ycsb"});
     assert_eq!(batch(&rest, "nextBatch"), 49);
-    assert_eq!(
-        rest.get_document("cursor").unwrap().get_i64("id").unwrap(),
-        0
-    );
+    assert_eq!(rest.get_document("cursor").unwrap().get_i64("id").unwrap(), 0);
 }
 
 #[test]
 fn inserts_and_deletes_change_the_count() {
-    let behaviour = Behaviour {
-        documents: 10,
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { documents: 10, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let mut client = connect(&responder);
     assert_eq!(client.documents(), 10);
@@ -203,14 +164,7 @@ fn inserts_and_deletes_change_the_count() {
     client.call(&doc! {"delete": "usertable", "deletes": [{"q": {}, "limit": 1}], "$db": "ycsb"});
     assert_eq!(client.documents(), 11);
     let counters = responder.stop().unwrap();
-    assert_eq!(
-        (
-            counters.inserted,
-            counters.documents,
-            counters.data_commands
-        ),
-        (2, 11, 2)
-    );
+    assert_eq!((counters.inserted, counters.documents, counters.data_commands), (2, 11, 2));
 }
 
 #[test]
@@ -244,17 +198,14 @@ fn pipelined_commands_are_answered_in_order_across_buffer_ends() {
 #[test]
 fn a_client_that_reads_late_gets_every_reply() {
     // 30 MB of replies do not fit into the sockets' buffers.
-    let behaviour = Behaviour {
-        document_bytes: 100_000,
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { document_bytes: 100_000, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let mut client = connect(&responder);
     for _ in 0..300 {
         client.send(&find());
     }
     let mut other = connect(&responder);
-    assert_eq!(other.documents(), 0, "others are served meanwhile");
+    assert_eq!(other.documents(), 0, "other clients are still served");
     for id in 1..=300 {
         assert_eq!(client.receive().unwrap().response_to, id);
     }
@@ -272,11 +223,7 @@ fn many_connections_are_served_and_their_ends_noticed() {
     }
     let counters = responder.counters();
     assert_eq!(
-        (
-            counters.connections,
-            counters.open_connections,
-            counters.replies
-        ),
+        (counters.connections, counters.open_connections, counters.replies),
         (200, 200, 200)
     );
     clients.truncate(50);
@@ -288,7 +235,7 @@ fn many_connections_are_served_and_their_ends_noticed() {
     }
 }
 
-/// Waits for a condition, and fails when it does not come.
+/// Waits for a condition, and panics if it does not become true.
 fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -304,21 +251,14 @@ fn a_command_with_its_end_in_one_packet_is_still_answered() {
     client.send(&find());
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(client.receive().unwrap().response_to, 1);
-    assert_eq!(
-        client.stream.read(&mut [0]).unwrap(),
-        0,
-        "and the connection closed"
-    );
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0, "and the connection closed");
 }
 
 #[test]
 fn a_unix_socket_serves_and_leaves_nothing_behind() {
     let path = std::env::temp_dir().join(format!("dyno-responder-{}.sock", std::process::id()));
     let responder = Responder::start_unix(&path, Behaviour::default()).unwrap();
-    let mut client = Client {
-        stream: UnixStream::connect(&path).unwrap(),
-        request_id: 0,
-    };
+    let mut client = Client { stream: UnixStream::connect(&path).unwrap(), request_id: 0 };
     assert_eq!(batch(&client.call(&find()), "firstBatch"), 1);
     drop(responder);
     assert!(!path.exists());
@@ -328,10 +268,7 @@ fn a_unix_socket_serves_and_leaves_nothing_behind() {
 fn unacknowledged_writes_get_no_reply_but_count() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let mut client = connect(&responder);
-    client
-        .stream
-        .write_all(&message(100, 1 << 1, &insert()))
-        .unwrap();
+    client.stream.write_all(&message(100, 1 << 1, &insert())).unwrap();
     assert_eq!(client.documents(), 2);
     let counters = responder.counters();
     assert_eq!((counters.unacknowledged, counters.replies), (1, 1));
@@ -356,12 +293,10 @@ fn unknown_commands_are_refused_as_servers_do_it() {
     assert_eq!(reply.get_f64("ok").unwrap(), 0.0);
 }
 
-/// A responder that meets every third data command with `kind`.
+/// A responder with `kind` for every third data command.
 fn faulty(kind: Fault) -> Responder {
-    let behaviour = Behaviour {
-        faults: vec![FaultRule { every: 3, kind }],
-        ..Behaviour::default()
-    };
+    let behaviour =
+        Behaviour { faults: vec![FaultRule { every: 3, kind }], ..Behaviour::default() };
     Responder::start(behaviour).unwrap()
 }
 
@@ -369,11 +304,10 @@ fn faulty(kind: Fault) -> Responder {
 fn every_third_command_gets_the_error_and_no_effect() {
     let responder = faulty(Fault::ErrorCode(112));
     let mut client = connect(&responder);
-    let codes: Vec<Option<i32>> = (0..7)
-        .map(|_| client.call(&insert()).get_i32("code").ok())
-        .collect();
+    let codes: Vec<Option<i32>> =
+        (0..7).map(|_| client.call(&insert()).get_i32("code").ok()).collect();
     assert_eq!(codes, [None, None, Some(112), None, None, Some(112), None]);
-    // Commands that are no data commands are neither counted nor met.
+    // Other commands than data commands are neither counted nor affected.
     assert_eq!(client.documents(), 10);
     assert_eq!(responder.counters().faults.error_code, 2);
 }
@@ -385,15 +319,9 @@ fn a_write_error_is_inside_an_ok_reply() {
     client.call(&find());
     client.call(&find());
     let reply = client.call(&insert());
-    assert_eq!(
-        (reply.get_f64("ok").unwrap(), reply.get_i32("n").unwrap()),
-        (1.0, 0)
-    );
+    assert_eq!((reply.get_f64("ok").unwrap(), reply.get_i32("n").unwrap()), (1.0, 0));
     let errors = reply.get_array("writeErrors").unwrap();
-    assert_eq!(
-        errors[0].as_document().unwrap().get_i32("code").unwrap(),
-        11_000
-    );
+    assert_eq!(errors[0].as_document().unwrap().get_i32("code").unwrap(), 11_000);
     assert_eq!(responder.counters().faults.write_error, 1);
 }
 
@@ -401,21 +329,13 @@ fn a_write_error_is_inside_an_ok_reply() {
 fn not_found_gives_an_empty_batch_and_writes_nothing() {
     let responder = faulty(Fault::NotFound);
     let mut client = connect(&responder);
-    let sizes: Vec<usize> = (0..3)
-        .map(|_| batch(&client.call(&find()), "firstBatch"))
-        .collect();
+    let sizes: Vec<usize> = (0..3).map(|_| batch(&client.call(&find()), "firstBatch")).collect();
     assert_eq!(sizes, [1, 1, 0]);
     client.call(&find());
     client.call(&find());
     let update = doc! {"update": "usertable", "updates": [{"q": {}, "u": {}}], "$db": "ycsb"};
     let missed = client.call(&update);
-    assert_eq!(
-        (
-            missed.get_i32("n").unwrap(),
-            missed.get_i32("nModified").unwrap()
-        ),
-        (0, 0)
-    );
+    assert_eq!((missed.get_i32("n").unwrap(), missed.get_i32("nModified").unwrap()), (0, 0));
     assert_eq!(client.call(&update).get_i32("nModified").unwrap(), 1);
     assert_eq!(responder.counters().faults.not_found, 2);
 }
@@ -430,10 +350,7 @@ fn a_dropped_command_ends_its_connection() {
     assert!(client.receive().is_err());
     connect(&responder).call(&find());
     let counters = responder.counters();
-    assert_eq!(
-        (counters.faults.drop, counters.replies, counters.connections),
-        (1, 3, 2)
-    );
+    assert_eq!((counters.faults.drop, counters.replies, counters.connections), (1, 3, 2));
 }
 
 #[test]
@@ -443,9 +360,7 @@ fn a_hung_command_is_never_answered_but_later_ones_are() {
     for _ in 0..4 {
         client.send(&find());
     }
-    let answered: Vec<i32> = (0..3)
-        .map(|_| client.receive().unwrap().response_to)
-        .collect();
+    let answered: Vec<i32> = (0..3).map(|_| client.receive().unwrap().response_to).collect();
     assert_eq!(answered, [1, 2, 4]);
     assert_eq!(responder.counters().faults.hang, 1);
 }
@@ -492,14 +407,8 @@ fn a_reply_can_name_the_wrong_request() {
 fn faults_count_over_all_connections_and_the_first_rule_wins() {
     let behaviour = Behaviour {
         faults: vec![
-            FaultRule {
-                every: 10,
-                kind: Fault::ErrorCode(1),
-            },
-            FaultRule {
-                every: 5,
-                kind: Fault::NotFound,
-            },
+            FaultRule { every: 10, kind: Fault::ErrorCode(1) },
+            FaultRule { every: 5, kind: Fault::NotFound },
         ],
         ..Behaviour::default()
     };
@@ -509,10 +418,7 @@ fn faults_count_over_all_connections_and_the_first_rule_wins() {
         clients[turn % 4].call(&find());
     }
     let counters = responder.stop().unwrap();
-    assert_eq!(
-        (counters.faults.error_code, counters.faults.not_found),
-        (100, 100)
-    );
+    assert_eq!((counters.faults.error_code, counters.faults.not_found), (100, 100));
     assert_eq!((counters.data_commands, counters.replies), (1000, 1000));
 }
 
@@ -520,11 +426,7 @@ fn faults_count_over_all_connections_and_the_first_rule_wins() {
 fn nothing_is_answered_during_a_stall_and_everything_at_its_end() {
     let (first, length) = (Duration::from_millis(200), Duration::from_millis(1500));
     let behaviour = Behaviour {
-        stall: Some(Stall {
-            every: Duration::from_secs(1000),
-            length,
-            first,
-        }),
+        stall: Some(Stall { every: Duration::from_secs(1000), length, first }),
         ..Behaviour::default()
     };
     let responder = Responder::start(behaviour).unwrap();
@@ -536,16 +438,10 @@ fn nothing_is_answered_during_a_stall_and_everything_at_its_end() {
     for command in [&ping, &find()] {
         clients.iter_mut().for_each(|client| client.send(command));
     }
-    assert!(
-        Instant::now() < begin + length,
-        "the machine is too slow for this test"
-    );
+    assert!(Instant::now() < begin + length, "the machine is too slow for this test");
     for client in &mut clients {
         client.receive().unwrap();
-        assert!(
-            Instant::now() >= begin + length,
-            "answered in the middle of the stall"
-        );
+        assert!(Instant::now() >= begin + length, "answered in the middle of the stall");
         client.receive().unwrap();
     }
     assert_eq!(clients[0].call(&ping), doc! {"ok": 1.0}, "after the stall");
@@ -554,10 +450,7 @@ fn nothing_is_answered_during_a_stall_and_everything_at_its_end() {
 #[test]
 fn the_single_queue_makes_connections_wait_for_each_other() {
     let time = ServiceTime::Fixed(Duration::from_millis(20));
-    let behaviour = Behaviour {
-        service: Service::SingleQueue { time },
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { service: Service::SingleQueue { time }, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let mut clients: Vec<_> = (0..5).map(|_| connect(&responder)).collect();
     let begin = Instant::now();
@@ -576,10 +469,7 @@ fn the_single_queue_makes_connections_wait_for_each_other() {
 #[test]
 fn parallel_service_delays_each_command_by_itself() {
     let time = ServiceTime::Fixed(Duration::from_millis(200));
-    let behaviour = Behaviour {
-        service: Service::Parallel { time },
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { service: Service::Parallel { time }, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let mut clients: Vec<_> = (0..50).map(|_| connect(&responder)).collect();
     let begin = Instant::now();
@@ -597,10 +487,7 @@ fn parallel_service_delays_each_command_by_itself() {
 #[test]
 fn a_delayed_reply_to_a_closed_connection_reaches_nobody_else() {
     let time = ServiceTime::Fixed(Duration::from_millis(50));
-    let behaviour = Behaviour {
-        service: Service::Parallel { time },
-        ..Behaviour::default()
-    };
+    let behaviour = Behaviour { service: Service::Parallel { time }, ..Behaviour::default() };
     let responder = Responder::start(behaviour).unwrap();
     let mut gone = connect(&responder);
     gone.request_id = 1000;
@@ -622,10 +509,7 @@ fn serving_on_the_own_thread_ends_with_its_flag() {
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(listener, Behaviour::default(), &stop));
         let stream = TcpStream::connect(address).unwrap();
-        let mut client = Client {
-            stream,
-            request_id: 0,
-        };
+        let mut client = Client { stream, request_id: 0 };
         client.call(&find());
         stop.store(true, Ordering::Release);
         assert_eq!(server.join().unwrap().unwrap().replies, 1);
@@ -635,10 +519,7 @@ fn serving_on_the_own_thread_ends_with_its_flag() {
 #[test]
 fn impossible_behaviour_is_refused_at_the_start() {
     let behaviour = Behaviour {
-        faults: vec![FaultRule {
-            every: 0,
-            kind: Fault::Hang,
-        }],
+        faults: vec![FaultRule { every: 0, kind: Fault::Hang }],
         ..Behaviour::default()
     };
     let error = Responder::start(behaviour).unwrap_err();

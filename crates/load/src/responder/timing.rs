@@ -10,15 +10,15 @@ use rand::{RngExt, SeedableRng};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-/// A sleep ends this long before the due time; the rest is spent polling. More than a wake-up takes
-/// on an idle virtual machine, and at most a tenth of a core at a thousand replies per second.
+/// A sleep ends this long before the due time, and polling fills the rest. It is longer than a wake-up on an idle
+/// virtual machine, and costs at most a tenth of a core at a thousand replies per second.
 const POLL_AHEAD_NS: u64 = 100_000;
 
 /// Computes due times from arrivals.
 #[derive(Debug)]
 pub(super) struct Timing {
     service: Service,
-    /// What service times are multiplied by.
+    /// Factor of service times.
     factor: f64,
     stall: Option<StallNs>,
     rng: Xoshiro256PlusPlus,
@@ -48,20 +48,20 @@ impl Timing {
         }
     }
 
-    /// Multiplies the service times of commands that arrive from now on.
+    /// Sets the factor for service times of commands that arrive from now on.
     pub(super) fn set_factor(&mut self, factor: f64) {
         self.factor = factor;
     }
 
-    /// Whether every reply is due on arrival, so that nobody needs to read a clock.
+    /// Whether every reply is due on arrival, so that no clock is needed.
     pub(super) fn is_immediate(&self) -> bool {
         self.service == Service::Null && self.stall.is_none()
     }
 
     /// When the reply to a data command that arrived at `arrival_ns` is due.
     ///
-    /// Called in the order of arrival. The single queue's times add up without drift, because each
-    /// service begins at a computed time and not when somebody woke up.
+    /// Called in the order of arrival. The single queue's times do not drift, because each service begins at a computed
+    /// time, not at a wake-up.
     pub(super) fn data_due_ns(&mut self, arrival_ns: u64) -> u64 {
         let end_ns = match self.service {
             Service::Null => arrival_ns,
@@ -75,7 +75,7 @@ impl Timing {
         self.release_ns(end_ns)
     }
 
-    /// When a reply that is ready at `ready_ns` may leave: then, or at the end of the stall.
+    /// When a reply that is ready at `ready_ns` may be sent: then, or at the end of the stall.
     pub(super) fn release_ns(&self, ready_ns: u64) -> u64 {
         let Some(stall) = self.stall else {
             return ready_ns;
@@ -133,7 +133,7 @@ impl WakeUp {
     /// Prepares a poll that is to end in time for `due_ns`; true when it is so near that the poll
     /// must not sleep at all.
     ///
-    /// The timer is never read: setting it again clears what has expired.
+    /// The timer is never read: setting it again clears expirations.
     pub(super) fn prepare(&mut self, due_ns: u64, now_ns: u64) -> nix::Result<bool> {
         let left_ns = due_ns.saturating_sub(now_ns);
         if left_ns <= POLL_AHEAD_NS {
@@ -141,8 +141,7 @@ impl WakeUp {
         }
         if self.armed_for_ns != Some(due_ns) {
             let sleep = TimeSpec::from_duration(Duration::from_nanos(left_ns - POLL_AHEAD_NS));
-            self.timer
-                .set(Expiration::OneShot(sleep), TimerSetTimeFlags::empty())?;
+            self.timer.set(Expiration::OneShot(sleep), TimerSetTimeFlags::empty())?;
             self.armed_for_ns = Some(due_ns);
         }
         Ok(false)
@@ -162,20 +161,16 @@ mod tests {
     #[test]
     fn the_single_queue_serves_one_after_the_other() {
         let mut timing = Timing::new(Service::SingleQueue { time: fixed(5) }, None, 1);
-        let due: Vec<u64> = [10, 11, 12, 40]
-            .iter()
-            .map(|at| timing.data_due_ns(at * MS) / MS)
-            .collect();
+        let due: Vec<u64> =
+            [10, 11, 12, 40].iter().map(|at| timing.data_due_ns(at * MS) / MS).collect();
         assert_eq!(due, [15, 20, 25, 45]);
     }
 
     #[test]
     fn parallel_servers_do_not_wait_for_each_other() {
         let mut timing = Timing::new(Service::Parallel { time: fixed(5) }, None, 1);
-        let due: Vec<u64> = [10, 11, 12]
-            .iter()
-            .map(|at| timing.data_due_ns(at * MS) / MS)
-            .collect();
+        let due: Vec<u64> =
+            [10, 11, 12].iter().map(|at| timing.data_due_ns(at * MS) / MS).collect();
         assert_eq!(due, [15, 16, 17]);
     }
 
@@ -199,9 +194,8 @@ mod tests {
         let mean = Duration::from_millis(2);
         let time = ServiceTime::Exponential { mean };
         let mut timing = Timing::new(Service::Parallel { time }, None, 3);
-        let times: Vec<f64> = (0..200_000)
-            .map(|_| timing.data_due_ns(0) as f64 / MS as f64)
-            .collect();
+        let times: Vec<f64> =
+            (0..200_000).map(|_| timing.data_due_ns(0) as f64 / MS as f64).collect();
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let above = times.iter().filter(|&&t| t > 2.0).count() as f64 / times.len() as f64;
         assert!((mean - 2.0).abs() < 0.02, "{mean}");
@@ -218,19 +212,14 @@ mod tests {
         // The second waits for the first, whose service keeps its length.
         assert_eq!([due(2.5, 0), due(1.0, 1), due(1.25, 100)], [10, 14, 105]);
         let mean = Duration::from_millis(2);
-        let exponential = Service::Parallel {
-            time: ServiceTime::Exponential { mean },
-        };
+        let exponential = Service::Parallel { time: ServiceTime::Exponential { mean } };
         let draws = |factor: f64| {
             let mut timing = Timing::new(exponential, None, 3);
             timing.set_factor(factor);
             [0; 1000].map(|at| timing.data_due_ns(at) as f64)
         };
         for (plain, stretched) in draws(1.0).into_iter().zip(draws(3.5)) {
-            assert!(
-                (stretched - 3.5 * plain).abs() <= 5.0,
-                "{plain} {stretched}"
-            );
+            assert!((stretched - 3.5 * plain).abs() <= 5.0, "{plain} {stretched}");
         }
     }
 
@@ -245,18 +234,11 @@ mod tests {
     fn replies_due_in_a_stall_leave_at_its_end() {
         let stall = Stall::new(Duration::from_secs(10), Duration::from_secs(1));
         let mut timing = Timing::new(Service::Null, Some(stall), 1);
-        let due: Vec<u64> = [
-            0, 500, 9_999, 10_000, 10_400, 10_999, 11_000, 20_000, 35_000,
-        ]
-        .iter()
-        .map(|at| timing.data_due_ns(at * MS) / MS)
-        .collect();
-        assert_eq!(
-            due,
-            [
-                0, 500, 9_999, 11_000, 11_000, 11_000, 11_000, 21_000, 35_000
-            ]
-        );
+        let due: Vec<u64> = [0, 500, 9_999, 10_000, 10_400, 10_999, 11_000, 20_000, 35_000]
+            .iter()
+            .map(|at| timing.data_due_ns(at * MS) / MS)
+            .collect();
+        assert_eq!(due, [0, 500, 9_999, 11_000, 11_000, 11_000, 11_000, 21_000, 35_000]);
     }
 
     #[test]
@@ -272,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_responder_without_times_does_without_a_clock() {
+    fn only_a_responder_without_times_needs_no_clock() {
         assert!(Timing::new(Service::Null, None, 1).is_immediate());
         let stall = Stall::new(Duration::from_secs(10), Duration::from_secs(1));
         assert!(!Timing::new(Service::Null, Some(stall), 1).is_immediate());

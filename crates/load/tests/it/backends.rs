@@ -45,11 +45,7 @@ fn perform(
         ..Pair::from_plan(&plan, Arc::new(workload), backend(via, uri).unwrap())
     };
     let job = Job {
-        phases: vec![PhaseSpec {
-            kind,
-            duration: None,
-            operations: Some(operations),
-        }],
+        phases: vec![PhaseSpec { kind, duration: None, operations: Some(operations) }],
         schedule: Schedule::Closed {},
         seed: 5,
         timeout: Duration::from_secs(20),
@@ -82,51 +78,28 @@ fn plan(collection: &str) -> Plan {
 fn run_mix(via: Via, uri: &str, collection: &str) -> BTreeMap<String, u64> {
     let plan = plan(collection);
     let (target, credentials) = dyno_plan::uri::parse(uri).unwrap();
-    let mut control = Connector::new(&target, credentials)
-        .unwrap()
-        .control()
-        .unwrap();
+    let mut control = Connector::new(&target, credentials).unwrap().control().unwrap();
     prepare::create_collection(&mut control, &plan.data).unwrap();
-    // The rest of the last batch is smaller; a second load completes the first without failing.
+    // The last batch is smaller; a second load completes the first without failing.
     for keep_existing in [false, true] {
-        let task = LoadTask {
-            first: 0,
-            count: DOCUMENTS,
-            batch: 64,
-            keep_existing,
-        };
+        let task = LoadTask { first: 0, count: DOCUMENTS, batch: 64, keep_existing };
         let load = Workload::load(&plan, task, &Concerns::default()).unwrap();
         let commands = load.load_operations().unwrap();
         let record = perform(via, uri, load, PhaseKind::Load, commands);
         assert_eq!(record.errors, BTreeMap::new());
         let inserted = if keep_existing { 0 } else { DOCUMENTS };
         assert_eq!(record.operations["insert_batch"].documents, inserted);
-        assert_eq!(
-            prepare::collection_state(&mut control, &plan)
-                .unwrap()
-                .documents,
-            DOCUMENTS
-        );
+        assert_eq!(prepare::collection_state(&mut control, &plan).unwrap().documents, DOCUMENTS);
     }
     let mix = Workload::mix(&plan, &Concerns::default()).unwrap();
     let record = perform(via, uri, mix, PhaseKind::Measure, 1000);
-    assert_eq!(
-        record.errors,
-        BTreeMap::new(),
-        "every value read is the one that was written"
-    );
-    let counts: BTreeMap<String, u64> = record
-        .operations
-        .iter()
-        .map(|(name, operation)| (name.clone(), operation.count))
-        .collect();
+    assert_eq!(record.errors, BTreeMap::new(), "every read value equals the written one");
+    let counts: BTreeMap<String, u64> =
+        record.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
     let state = prepare::collection_state(&mut control, &plan).unwrap();
     assert_eq!(state.documents, DOCUMENTS + counts["insert"]);
     let scans = &record.operations["scan"];
-    assert!(
-        scans.documents > scans.count * 30,
-        "scans return many documents: {scans:?}"
-    );
+    assert!(scans.documents > scans.count * 30, "scans return many documents: {scans:?}");
     counts
 }
 
@@ -139,10 +112,7 @@ fn wire_and_driver_perform_the_same_operations(start: Start) {
     let by_wire = run_mix(Via::Wire, &server.uri(), "by_wire");
     let by_driver = run_mix(Via::Driver, &server.uri(), "by_driver");
     assert_eq!(by_wire, by_driver);
-    assert_eq!(
-        by_wire.values().sum::<u64>(),
-        1000 + 2 * by_wire["read_modify_write"]
-    );
+    assert_eq!(by_wire.values().sum::<u64>(), 1000 + 2 * by_wire["read_modify_write"]);
 }
 
 /// It speaks the protocol of MongoDB 4.2, which the driver no longer does.
@@ -152,21 +122,12 @@ fn the_wire_backend_works_with_an_independent_server() {
         return;
     };
     let counts = run_mix(Via::Wire, &server.uri(), "by_wire");
-    assert_eq!(
-        counts.values().sum::<u64>(),
-        1000 + 2 * counts["read_modify_write"]
-    );
-    assert!(matches!(
-        backend(Via::Driver, &server.uri()),
-        Err(LoadError::Driver(_))
-    ));
+    assert_eq!(counts.values().sum::<u64>(), 1000 + 2 * counts["read_modify_write"]);
+    assert!(matches!(backend(Via::Driver, &server.uri()), Err(LoadError::Driver(_))));
 }
 
 #[test]
 fn a_driver_without_a_server_says_so() {
-    let result = backend(
-        Via::Driver,
-        "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300",
-    );
+    let result = backend(Via::Driver, "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300");
     assert!(matches!(result, Err(LoadError::Driver(_))));
 }

@@ -1,4 +1,4 @@
-//! Tests that hold for the embedded server and for a real `mongod` are run with both.
+//! Tests for both the embedded server and a real `mongod` run with both.
 
 use dyno_testkit::{Skip, TestServer};
 

@@ -1,4 +1,4 @@
-//! Connecting, against scripted servers and, where its program is there, the embedded server.
+//! Connecting to scripted servers and, if its program is available, the embedded server.
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
@@ -53,13 +53,11 @@ fn find(key: &str) -> Vec<u8> {
         ..CommandOptions::default()
     });
     let mut out = Vec::new();
-    commands
-        .unwrap()
-        .find_by_id(&mut out, 71, key.as_bytes(), Projection::All);
+    commands.unwrap().find_by_id(&mut out, 71, key.as_bytes(), Projection::All);
     out
 }
 
-/// Sends and receives one message as the event loop does: non-blocking, reading until `WouldBlock`.
+/// Sends and receives one message like the event loop: non-blocking, reading until `WouldBlock`.
 fn exchange(transport: &mut Transport, request: &[u8]) -> Vec<u8> {
     transport.set_nonblocking(true).unwrap();
     let deadline = Instant::now() + PATIENCE;
@@ -89,7 +87,7 @@ fn exchange(transport: &mut Transport, request: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Documents that a find by this key returns, asked in the way that was agreed on.
+/// Number of documents that a find by this key returns, with the agreed compression.
 fn count_found(connected: &mut Connected, key: &str) -> u32 {
     let mut scratch = Scratch::default();
     let request = match connected.compressor {
@@ -111,16 +109,14 @@ fn count_found(connected: &mut Connected, key: &str) -> u32 {
 fn insert(connector: &Connector, key: &str, bytes: usize) {
     let mut control = connector.control().unwrap();
     let document = doc! { "_id": key, "value": "x".repeat(bytes) };
-    let reply = control
-        .run("test", doc! { "insert": "c", "documents": [document] })
-        .unwrap();
+    let reply = control.run("test", doc! { "insert": "c", "documents": [document] }).unwrap();
     assert_eq!(reply.get_i32("n").unwrap(), 1);
 }
 
 #[test]
-fn a_caller_that_gives_up_does_not_wait_for_a_server_that_hangs() {
+fn a_cancelled_caller_does_not_wait_for_a_hanging_server() {
     let behaviour = Behaviour {
-        // It answers for a moment, and then for a minute not at all.
+        // It answers briefly, and then not at all for a minute.
         stall: Some(Stall {
             every: Duration::from_secs(62),
             length: Duration::from_secs(60),
@@ -133,19 +129,14 @@ fn a_caller_that_gives_up_does_not_wait_for_a_server_that_hangs() {
     let mut control = connector.control().unwrap();
     let given_up = Arc::new(AtomicUsize::new(0));
     let asked = Arc::clone(&given_up);
-    control.set_cancel_check(CancelCheck::new(move || {
-        asked.fetch_add(1, Ordering::Relaxed) >= 2
-    }));
+    control.set_cancel_check(CancelCheck::new(move || asked.fetch_add(1, Ordering::Relaxed) >= 2));
     let begin = Instant::now();
     let error = loop {
         match control.run("admin", doc! { "ping": 1 }) {
             Ok(_) => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => break error,
         }
-        assert!(
-            begin.elapsed() < Duration::from_secs(30),
-            "it does not stall"
-        );
+        assert!(begin.elapsed() < Duration::from_secs(30), "it does not stall");
     };
     assert!(matches!(error, ControlError::Io { .. }), "{error:?}");
     assert_eq!(given_up.load(Ordering::Relaxed), 3);
@@ -166,9 +157,7 @@ fn a_port_without_a_listener_refuses() {
 #[test]
 fn a_name_without_an_address_is_named() {
     let error = failure("mongodb://no-such-host.invalid/");
-    let ConnectError::Resolve { host, .. } = error else {
-        panic!("{error:?}")
-    };
+    let ConnectError::Resolve { host, .. } = error else { panic!("{error:?}") };
     assert_eq!(host, "no-such-host.invalid");
 }
 
@@ -178,9 +167,7 @@ fn a_server_that_says_nothing_is_given_up() {
     let port = scripted::accept(move |stream| kept.lock().unwrap().push(stream));
     let started = Instant::now();
     for more in ["", "&tls=true&tlsInsecure=true"] {
-        let error = failure(&format!(
-            "mongodb://127.0.0.1:{port}/?connectTimeoutMS=100{more}"
-        ));
+        let error = failure(&format!("mongodb://127.0.0.1:{port}/?connectTimeoutMS=100{more}"));
         let timed_out = matches!(error, ConnectError::TimedOut { limit_ms: 100, .. });
         assert!(timed_out, "{error:?}");
     }
@@ -196,23 +183,18 @@ fn a_server_of_another_kind_is_recognised() {
     });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
     assert!(matches!(error, ConnectError::Protocol { .. }), "{error:?}");
-    let error = failure(&format!(
-        "mongodb://127.0.0.1:{port}/?tls=true&tlsInsecure=true"
-    ));
+    let error = failure(&format!("mongodb://127.0.0.1:{port}/?tls=true&tlsInsecure=true"));
     assert!(matches!(error, ConnectError::Tls { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("remove `tls=true`"));
 }
 
 #[test]
-fn a_server_that_hangs_up_leads_to_the_question_of_tls() {
+fn a_server_that_hangs_up_gets_a_hint_about_tls() {
     let port = scripted::accept(|mut stream| {
         let _ = stream.read(&mut [0; 1000]);
     });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
-    assert!(
-        matches!(error, ConnectError::Closed { tls: false, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::Closed { tls: false, .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("tls=true"));
 }
 
@@ -220,10 +202,7 @@ fn a_server_that_hangs_up_leads_to_the_question_of_tls() {
 fn an_old_server_is_refused() {
     let port = scripted::serve(|_| doc! { "ismaster": true, "maxWireVersion": 5, "ok": 1 });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
-    assert!(
-        matches!(error, ConnectError::TooOld { found: 5, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::TooOld { found: 5, .. }), "{error:?}");
 }
 
 #[test]
@@ -232,9 +211,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
         "isMaster" => doc! { "ismaster": true, "maxWireVersion": 6, "ok": 1 },
         _ => doc! { "ok": 0, "code": 59, "errmsg": "no such command" },
     });
-    let connected = connector(&format!("mongodb://127.0.0.1:{port}/"))
-        .connect()
-        .unwrap();
+    let connected = connector(&format!("mongodb://127.0.0.1:{port}/")).connect().unwrap();
     assert_eq!(connected.hello.max_wire_version, 6);
     assert!(matches!(connected.transport, Transport::Tcp(_)));
 }
@@ -250,16 +227,11 @@ fn a_refused_hello_shows_the_reason() {
 #[test]
 fn the_server_learns_the_name_of_the_application() {
     let port = scripted::serve(|command| {
-        let name = command
-            .get_document("client")
-            .unwrap()
-            .get_document("application");
+        let name = command.get_document("client").unwrap().get_document("application");
         assert_eq!(name.unwrap(), &doc! { "name": "bench" });
         hello()
     });
-    connector(&format!("mongodb://127.0.0.1:{port}/?appName=bench"))
-        .connect()
-        .unwrap();
+    connector(&format!("mongodb://127.0.0.1:{port}/?appName=bench")).connect().unwrap();
 }
 
 #[test]
@@ -275,15 +247,11 @@ fn a_unix_domain_socket_works() {
     let transport = connector.connect().unwrap().transport;
     assert!(matches!(transport, Transport::Unix(_)));
     drop(transport);
-    connector
-        .control()
-        .unwrap()
-        .run("admin", doc! { "ping": 1 })
-        .unwrap();
+    connector.control().unwrap().run("admin", doc! { "ping": 1 }).unwrap();
 }
 
 #[test]
-fn routers_are_taken_in_turn_and_dead_ones_left_out() {
+fn live_routers_are_used_in_turn() {
     let counts: [Arc<AtomicUsize>; 2] = Default::default();
     let ports = counts.clone().map(|count| {
         scripted::serve(move |_| {
@@ -310,26 +278,21 @@ fn router_gets_the_mode_of_a_read_preference() {
         hello.insert("msg", "isdbgrid");
         hello
     });
-    let direct = |more: &str| {
-        connector(&format!(
-            "mongodb://127.0.0.1:{port}/?directConnection=true{more}"
-        ))
-    };
+    let direct =
+        |more: &str| connector(&format!("mongodb://127.0.0.1:{port}/?directConnection=true{more}"));
     let options = ["", "&readPreference=primary", "&readPreference=secondary"];
     let modes = options.map(|more| direct(more).read_preference());
     assert_eq!(modes, [None, None, Some("secondary".to_owned())]);
     direct("&readPreference=secondary").connect().unwrap();
     let tagged = direct("&readPreference=secondary&readPreferenceTags=dc:ny");
     let error = tagged.connect().unwrap_err();
-    let ConnectError::Unsupported { options } = &error else {
-        panic!("{error:?}")
-    };
+    let ConnectError::Unsupported { options } = &error else { panic!("{error:?}") };
     let names: Vec<_> = options.iter().map(|option| option.name.as_str()).collect();
     assert_eq!(names, ["readPreferenceTags"]);
     tagged.control().unwrap();
 }
 
-/// Two members of a replica set of which the one with the port in `primary` is the primary.
+/// Two members of a replica set; the one with the port in `primary` is the primary.
 fn two_members(primary: &Arc<AtomicU16>) -> [u16; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let ports = [0, 1].map(|index| listeners[index].local_addr().unwrap().port());
@@ -364,23 +327,15 @@ fn connections_follow_the_primary_after_an_election() {
 }
 
 #[test]
-fn a_set_without_a_primary_is_waited_for_and_then_described() {
+fn a_set_without_a_primary_is_described_after_waiting() {
     let [a, b] = two_members(&Arc::new(AtomicU16::new(0)));
     let started = Instant::now();
-    let error = failure(&format!(
-        "mongodb://127.0.0.1:{a}/?serverSelectionTimeoutMS=600"
-    ));
-    let ConnectError::NoPrimary { members } = &error else {
-        panic!("{error:?}")
-    };
+    let error = failure(&format!("mongodb://127.0.0.1:{a}/?serverSelectionTimeoutMS=600"));
+    let ConnectError::NoPrimary { members } = &error else { panic!("{error:?}") };
     assert_eq!(members.len(), 2);
     let b = format!("127.0.0.1:{b}");
-    let mut states = members.iter();
-    let state = states.find(|(host, _)| host.to_string() == b);
-    assert!(
-        state.is_some_and(|(_, state)| state.contains("secondary")),
-        "{error}"
-    );
+    let state = members.iter().find(|(host, _)| host.to_string() == b);
+    assert!(state.is_some_and(|(_, state)| state.contains("secondary")), "{error}");
     assert!(started.elapsed() >= Duration::from_millis(250));
     let direct = connector(&format!("mongodb://127.0.0.1:{a}/?directConnection=true"));
     assert!(direct.connect().unwrap().hello.secondary);
@@ -391,7 +346,7 @@ fn hosts_and_options_of_a_service_name_are_looked_up() {
     let primary = Arc::new(AtomicU16::new(0));
     let [a, _] = two_members(&primary);
     primary.store(a, Ordering::SeqCst);
-    // In the domain `0.0.1`, the host `127.0.0.1` is one that needs no further name server.
+    // In the domain `0.0.1`, the host `127.0.0.1` needs no name server.
     let (target, _) = parse("mongodb+srv://db.0.0.1/?tls=false");
     let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=rs0"]);
     let connector = Connector::with_nameserver(&target, None, server).unwrap();
@@ -401,16 +356,10 @@ fn hosts_and_options_of_a_service_name_are_looked_up() {
     let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=other"]);
     let connector = Connector::with_nameserver(&target, None, server).unwrap();
     let error = connector.discover().unwrap_err();
-    assert!(
-        matches!(error, ConnectError::ReplicaSetName { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::ReplicaSetName { .. }), "{error:?}");
 
     let server = stub::name_server(vec![("127.0.0.1", a)], vec![]);
-    Connector::with_nameserver(&target, None, server)
-        .unwrap()
-        .connect()
-        .unwrap();
+    Connector::with_nameserver(&target, None, server).unwrap().connect().unwrap();
 }
 
 #[test]
@@ -421,30 +370,15 @@ fn service_records_that_cannot_be_trusted_are_refused() {
         Connector::with_nameserver(&target, None, server).unwrap_err()
     };
     let error = refused(vec![("evil.example", 1)], vec![]);
-    assert!(
-        matches!(error, ConnectError::ForeignHost { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::ForeignHost { .. }), "{error:?}");
     let error = refused(vec![("127.0.0.1", 1)], vec!["tls=false"]);
-    assert!(
-        matches!(error, ConnectError::ServiceOptions { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::ServiceOptions { .. }), "{error:?}");
     let error = refused(vec![("127.0.0.1", 1)], vec!["replicaSet=a", "replicaSet=b"]);
-    assert!(
-        matches!(error, ConnectError::ResolveService { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::ResolveService { .. }), "{error:?}");
     let error = refused(vec![], vec![]);
-    assert!(
-        matches!(error, ConnectError::ResolveService { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::ResolveService { .. }), "{error:?}");
     let error = refused(vec![("127.0.0.1", 1)], vec!["loadBalanced=true"]);
-    assert!(
-        matches!(error, ConnectError::Unsupported { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ConnectError::Unsupported { .. }), "{error:?}");
 }
 
 #[test]
@@ -462,39 +396,27 @@ fn the_embedded_server_is_found_and_answers() {
 
     let mut control = connector.control().unwrap();
     let duplicate = doc! { "insert": "c", "documents": [{"_id": "user1"}] };
-    assert_eq!(
-        control.run("test", duplicate).unwrap_err().code(),
-        Some(11000)
-    );
-    let error = control
-        .run("test", doc! { "noSuchCommand": 1 })
-        .unwrap_err();
+    assert_eq!(control.run("test", duplicate).unwrap_err().code(), Some(11000));
+    let error = control.run("test", doc! { "noSuchCommand": 1 }).unwrap_err();
     assert!(matches!(&error, ControlError::Server { command, .. } if command == "noSuchCommand"));
     control.run("admin", doc! { "ping": 1 }).unwrap();
 }
 
-/// Which compressors a server agrees to, each proved by an insert and a find.
+/// Compressors that a server agrees to, each verified by an insert and a find.
 fn compressors(address: &str) -> Vec<&'static str> {
-    insert(
-        &connector(&format!("mongodb://{address}/")),
-        "user1",
-        50_000,
-    );
+    insert(&connector(&format!("mongodb://{address}/")), "user1", 50_000);
     let agreed = ["snappy", "zlib", "zstd"].into_iter().filter(|name| {
         let offered = connector(&format!("mongodb://{address}/?compressors={name}"));
         let mut connected = offered.connect().unwrap();
         let compressor = connected.compressor.map(|compressor| compressor.name());
-        assert!(
-            compressor.is_none() || compressor == Some(*name),
-            "{compressor:?}"
-        );
+        assert!(compressor.is_none() || compressor == Some(*name), "{compressor:?}");
         assert_eq!(count_found(&mut connected, "user1"), 1);
         compressor.is_some()
     });
     agreed.collect()
 }
 
-/// What a server chooses of two.
+/// The server's choice between two compressors.
 fn preferred(address: &str) -> Option<Compressor> {
     let offered = connector(&format!("mongodb://{address}/?compressors=zlib,snappy"));
     offered.connect().unwrap().compressor
@@ -507,11 +429,7 @@ fn compression_is_agreed_on_with_the_embedded_server() {
     };
     let address = format!("127.0.0.1:{}", server.port);
     compressors(&address);
-    let known = [
-        None,
-        Some(Compressor::Snappy),
-        Some(Compressor::Zlib { level: -1 }),
-    ];
+    let known = [None, Some(Compressor::Snappy), Some(Compressor::Zlib { level: -1 })];
     let agreed = preferred(&address);
     assert!(known.contains(&agreed), "{agreed:?}");
 }
@@ -532,18 +450,12 @@ fn a_replica_set_is_checked_by_name() {
         return;
     };
     let port = server.port;
-    let found = connector(&format!("mongodb://127.0.0.1:{port}/"))
-        .discover()
-        .unwrap();
-    let TopologyKind::ReplicaSet { name } = found.kind else {
-        panic!("{found:?}")
-    };
+    let found = connector(&format!("mongodb://127.0.0.1:{port}/")).discover().unwrap();
+    let TopologyKind::ReplicaSet { name } = found.kind else { panic!("{found:?}") };
     let named = connector(&format!("mongodb://127.0.0.1:{port}/?replicaSet={name}"));
     named.connect().unwrap();
     let error = failure(&format!("mongodb://127.0.0.1:{port}/?replicaSet=other"));
-    let ConnectError::ReplicaSetName { found, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let ConnectError::ReplicaSetName { found, .. } = &error else { panic!("{error:?}") };
     assert_eq!(found.as_deref(), Some(name.as_str()));
     assert!(error.hint().unwrap().contains(&name));
 }
@@ -567,20 +479,16 @@ fn both_kinds_of_scram_are_spoken_with_a_mongod() {
     let anonymous = connector(&format!("mongodb://{address}/"));
     add(&anonymous, "old", "SCRAM-SHA-1");
     add(&of("old", ""), "new", "SCRAM-SHA-256");
-    for (user, mechanism, other) in [
-        ("old", "SCRAM-SHA-1", "SCRAM-SHA-256"),
-        ("new", "SCRAM-SHA-256", "SCRAM-SHA-1"),
-    ] {
-        // Named, or agreed on with the server.
+    for (user, mechanism, other) in
+        [("old", "SCRAM-SHA-1", "SCRAM-SHA-256"), ("new", "SCRAM-SHA-256", "SCRAM-SHA-1")]
+    {
+        // Given, or negotiated with the server.
         for option in [&format!("authMechanism={mechanism}"), ""] {
             insert(&of(user, option), &format!("{user} {option}"), 10);
         }
         let wrong = format!("mongodb://{user}:geheim@{address}/?authMechanism={other}");
         let error = failure(&wrong);
-        assert!(
-            matches!(error, ConnectError::Credentials { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, ConnectError::Credentials { .. }), "{error:?}");
     }
 }
 
@@ -591,52 +499,32 @@ fn users_authenticate_and_others_are_refused() {
     };
     let port = server.port;
     let anonymous = connector(&format!("mongodb://127.0.0.1:{port}/"));
-    // While there is no user, one may be made from the same machine.
+    // Without users, the localhost exception allows creating one.
     let user = doc! { "createUser": "me", "pwd": "pass:word/ß", "roles": ["root"] };
     anonymous.control().unwrap().run("admin", user).unwrap();
 
-    let known = connector(&format!(
-        "mongodb://me:pass%3Aword%2F%C3%9F@127.0.0.1:{port}/"
-    ));
+    let known = connector(&format!("mongodb://me:pass%3Aword%2F%C3%9F@127.0.0.1:{port}/"));
     for _ in 0..3 {
         known.connect().unwrap();
     }
     insert(&known, "user1", 10);
     assert_eq!(known.password_derivations(), 1);
 
-    let error = anonymous
-        .control()
-        .unwrap()
-        .run("test", doc! { "find": "c" })
-        .unwrap_err();
+    let error = anonymous.control().unwrap().run("test", doc! { "find": "c" }).unwrap_err();
     assert_eq!(error.code(), Some(13));
-    for (user, source) in [
-        ("me:wrong", "admin"),
-        ("you:secret", "admin"),
-        ("me:wrong", "other"),
-    ] {
-        let error = failure(&format!(
-            "mongodb://{user}@127.0.0.1:{port}/?authSource={source}"
-        ));
-        let ConnectError::Credentials {
-            username,
-            source_database,
-            ..
-        } = &error
-        else {
+    for (user, source) in [("me:wrong", "admin"), ("you:secret", "admin"), ("me:wrong", "other")] {
+        let error = failure(&format!("mongodb://{user}@127.0.0.1:{port}/?authSource={source}"));
+        let ConnectError::Credentials { username, source_database, .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!(Some(username.as_str()), user.split(':').next());
         assert_eq!(source_database, source);
         let texts = format!("{error} {error:?} {:?}", error.hint());
-        assert!(
-            !texts.contains("wrong") && !texts.contains("secret"),
-            "{texts}"
-        );
+        assert!(!texts.contains("wrong") && !texts.contains("secret"), "{texts}");
     }
 }
 
-/// A certificate authority and certificates made by it, as PEM files.
+/// A certificate authority and certificates signed by it, as PEM files.
 struct Certificates {
     folder: tempfile::TempDir,
     authority: CertifiedIssuer<'static, KeyPair>,
@@ -676,17 +564,9 @@ impl Certificates {
     }
 
     fn start(&self, name: &str, more: &[&str]) -> Option<embedded::Embedded> {
-        let (certificate, key) = (
-            self.path(&format!("{name}.crt")),
-            self.path(&format!("{name}.key")),
-        );
-        let arguments = [
-            "--standalone",
-            "--tls-cert-file",
-            &certificate,
-            "--tls-key-file",
-            &key,
-        ];
+        let (certificate, key) =
+            (self.path(&format!("{name}.crt")), self.path(&format!("{name}.key")));
+        let arguments = ["--standalone", "--tls-cert-file", &certificate, "--tls-key-file", &key];
         embedded::start(&[&arguments, more].concat())
     }
 }
@@ -699,10 +579,8 @@ fn encrypted_connections_work_without_blocking() {
         return;
     };
     let authority = certificates.path("ca.pem");
-    let connector = connector(&format!(
-        "mongodb://localhost:{}/?tlsCAFile={authority}",
-        server.port
-    ));
+    let connector =
+        connector(&format!("mongodb://localhost:{}/?tlsCAFile={authority}", server.port));
     insert(&connector, "large", 2_000_000);
     let mut connected = connector.connect().unwrap();
     assert!(connected.transport.is_tls());
@@ -714,7 +592,7 @@ fn encrypted_connections_work_without_blocking() {
 }
 
 #[test]
-fn certificates_are_verified_unless_told_otherwise() {
+fn certificates_are_verified_by_default() {
     let certificates = Certificates::new();
     certificates.issue("server", "other.example");
     let Some(server) = certificates.start("server", &[]) else {
@@ -723,10 +601,7 @@ fn certificates_are_verified_unless_told_otherwise() {
     let uri = |options: String| format!("mongodb://localhost:{}/?{options}", server.port);
     let authority = certificates.path("ca.pem");
     let error = failure(&uri(format!("tlsCAFile={authority}")));
-    assert!(
-        error.hint().unwrap().contains("tlsAllowInvalidHostnames"),
-        "{error:?}"
-    );
+    assert!(error.hint().unwrap().contains("tlsAllowInvalidHostnames"), "{error:?}");
     for options in [
         format!("tlsCAFile={authority}&tlsAllowInvalidHostnames=true"),
         "tlsInsecure=true".to_owned(),
@@ -778,13 +653,8 @@ fn a_client_certificate_is_sent_when_there_is_one() {
     };
     let uri = format!("mongodb://localhost:{}/?tlsCAFile={authority}", server.port);
     let identity = certificates.path("client.pem");
-    connector(&format!("{uri}&tlsCertificateKeyFile={identity}"))
-        .connect()
-        .unwrap();
+    connector(&format!("{uri}&tlsCertificateKeyFile={identity}")).connect().unwrap();
     let error = failure(&uri);
-    let refused = matches!(
-        error,
-        ConnectError::Tls { .. } | ConnectError::Closed { .. }
-    );
+    let refused = matches!(error, ConnectError::Tls { .. } | ConnectError::Closed { .. });
     assert!(refused, "{error:?}");
 }

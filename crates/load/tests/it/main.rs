@@ -1,11 +1,8 @@
-//! The load against responders and servers whose behaviour is known.
+//! Load tests with responders and servers of known behaviour.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
-// First, for its macro.
+// First, because of its macro.
 #[macro_use]
 mod both;
 

@@ -1,11 +1,11 @@
-//! Options of connection strings with both backends: hints name what works.
+//! Connection string options with both backends: hints suggest only working alternatives.
 
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::{ConnectError, Connector};
 use dyno_load::error::LoadError;
 use dyno_plan::uri::{self, Target};
 
-/// Values that some option takes.
+/// Values, at least one of which each option accepts.
 const VALUES: [&str; 22] = [
     "true",
     "false",
@@ -31,7 +31,7 @@ const VALUES: [&str; 22] = [
     "",
 ];
 
-/// Options that others need.
+/// Options that others require.
 const COMPANIONS: [&str; 2] = ["", "readPreference=nearest&"];
 
 fn wire(target: &Target) -> Result<(), ConnectError> {
@@ -42,11 +42,10 @@ fn wire(target: &Target) -> Result<(), ConnectError> {
 fn hints_about_options_work_with_both_backends() {
     let mut hinted = 0;
     for name in uri::option_names() {
-        for (value, companion) in VALUES
-            .iter()
-            .flat_map(|value| COMPANIONS.map(|companion| (value, companion)))
+        for (value, companion) in
+            VALUES.iter().flat_map(|value| COMPANIONS.map(|companion| (value, companion)))
         {
-            // Their values are names of files and of services.
+            // Their values are names of files or services.
             if companion.starts_with(name) || name.ends_with("File") || name.starts_with("srv") {
                 continue;
             }
@@ -62,7 +61,7 @@ fn hints_about_options_work_with_both_backends() {
             let alone = uri::parse(&format!("mongodb://127.0.0.1/?{name}={value}"));
             let alone = alone.map(|(target, _)| DriverTarget::check(&target, None));
             if !companion.is_empty() && !matches!(alone, Ok(Ok(()))) {
-                // A hint about the companion says nothing of another option that the driver refuses.
+                // A hint about the companion says nothing about an option that the driver refuses.
                 continue;
             }
             let (by_wire, by_driver) = (wire(&target), DriverTarget::check(&target, None));
@@ -76,10 +75,7 @@ fn hints_about_options_work_with_both_backends() {
             }
             if let Err(error) = &by_driver {
                 // Its hint is the other backend.
-                assert!(
-                    matches!(error, LoadError::DriverOption(_)),
-                    "{text}: {error}"
-                );
+                assert!(matches!(error, LoadError::DriverOption(_)), "{text}: {error}");
                 let refused = matches!(by_wire, Err(ConnectError::Unsupported { .. }));
                 assert!(!refused, "{text}: {error}: {by_wire:?}");
             }

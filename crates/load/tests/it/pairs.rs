@@ -1,4 +1,4 @@
-//! Several servers, each with a client of its own, in one run: merged and by pair.
+//! Several servers with their own clients in one run: merged and by pair.
 
 use dyno_load::LoadError;
 use dyno_load::backend::Backend;
@@ -23,9 +23,7 @@ fn plan() -> Plan {
 
 fn slow(service_ms: u64) -> Behaviour {
     Behaviour {
-        service: Service::Parallel {
-            time: ServiceTime::Fixed(Duration::from_millis(service_ms)),
-        },
+        service: Service::Parallel { time: ServiceTime::Fixed(Duration::from_millis(service_ms)) },
         ..Behaviour::default()
     }
 }
@@ -46,11 +44,7 @@ fn pair(responder: &Responder, workload: Workload) -> Pair {
 
 fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
     Job {
-        phases: vec![PhaseSpec {
-            kind,
-            duration: Some(Duration::from_secs(3)),
-            operations: None,
-        }],
+        phases: vec![PhaseSpec { kind, duration: Some(Duration::from_secs(3)), operations: None }],
         schedule,
         seed: 1,
         timeout: Duration::from_secs(5),
@@ -58,7 +52,7 @@ fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
     }
 }
 
-/// What all pairs together and each of them did.
+/// Results of all pairs together and by pair.
 struct Outcome {
     merged: PhaseRecord,
     pairs: Vec<PhaseRecord>,
@@ -68,11 +62,7 @@ struct Outcome {
 fn perform(job: Job) -> Outcome {
     let kind = job.phases[0].kind;
     let mut merged = PhaseAccumulator::new(kind, None);
-    let mut pairs: Vec<_> = job
-        .pairs
-        .iter()
-        .map(|_| PhaseAccumulator::new(kind, None))
-        .collect();
+    let mut pairs: Vec<_> = job.pairs.iter().map(|_| PhaseAccumulator::new(kind, None)).collect();
     let mut windows = Vec::new();
     dyno_load::run(job, &mut |window| {
         merged.add(&window.merged)?;
@@ -102,31 +92,19 @@ fn percentiles_use_merged_histograms_and_rates_add_up() {
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
     let outcome = perform(job(pairs, PhaseKind::Measure, Schedule::Closed {}));
     for (merged, pairs) in &outcome.windows {
-        let sum: u64 = pairs
-            .iter()
-            .flatten()
-            .map(|pair| pair.counts.succeeded)
-            .sum();
+        let sum: u64 = pairs.iter().flatten().map(|pair| pair.counts.succeeded).sum();
         assert_eq!(merged.counts.succeeded, sum);
         assert_eq!(pairs.iter().flatten().count(), 2);
-        assert!(
-            pairs
-                .iter()
-                .flatten()
-                .all(|pair| pair.start_ns == merged.start_ns)
-        );
+        assert!(pairs.iter().flatten().all(|pair| pair.start_ns == merged.start_ns));
     }
     let p50 = |record: &PhaseRecord| record.operations["read"].response_time_us.p50;
     let (fast, slow) = (p50(&outcome.pairs[0]), p50(&outcome.pairs[1]));
     assert!((2_000.0..15_000.0).contains(&fast), "{fast}");
     assert!(slow >= 20_000.0, "{slow}");
-    // Ten in eleven operations are fast ones: the median of all is that of the fast server, and far
-    // from the mean of the two medians.
+    // Ten in eleven operations are fast: the overall median is the fast server's median, and far from the mean of the
+    // two medians.
     let merged = p50(&outcome.merged);
-    assert!(
-        (merged / fast - 1.0).abs() < 0.05,
-        "{merged} against {fast}"
-    );
+    assert!((merged / fast - 1.0).abs() < 0.05, "{merged} against {fast}");
     assert!(merged < 0.8 * (fast + slow) / 2.0);
     let rates: f64 = outcome.pairs.iter().map(|p| p.achieved_rate_per_s).sum();
     assert!((outcome.merged.achieved_rate_per_s / rates - 1.0).abs() < 1e-9);
@@ -159,11 +137,7 @@ fn operation_count_is_per_pair_and_all_pairs_end_together() {
     let count = |record: &PhaseRecord| record.operations["read"].count;
     assert_eq!(count(&outcome.merged), 1000);
     assert!(count(&outcome.pairs[0]) > count(&outcome.pairs[1]));
-    let ends: Vec<f64> = outcome
-        .pairs
-        .iter()
-        .map(|pair| pair.start_s + pair.duration_s)
-        .collect();
+    let ends: Vec<f64> = outcome.pairs.iter().map(|pair| pair.start_s + pair.duration_s).collect();
     assert!((ends[0] - ends[1]).abs() < 0.1, "{ends:?}");
 }
 
@@ -171,10 +145,7 @@ fn operation_count_is_per_pair_and_all_pairs_end_together() {
 fn a_rate_is_offered_to_each_pair() {
     let responders = [1, 1].map(|ms| Responder::start(slow(ms)).unwrap());
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
-    let schedule = Schedule::Constant {
-        rate_per_s: 100.0,
-        max_start_delay: Span::from_secs(10),
-    };
+    let schedule = Schedule::Constant { rate_per_s: 100.0, max_start_delay: Span::from_secs(10) };
     let outcome = perform(job(pairs, PhaseKind::Measure, schedule));
     for pair in &outcome.pairs {
         assert_eq!(pair.operations["read"].count, 300);
@@ -186,12 +157,7 @@ fn a_rate_is_offered_to_each_pair() {
 fn each_pair_loads_all_of_its_documents() {
     let responders = [(); 2].map(|()| Responder::start(Behaviour::default()).unwrap());
     let load = || {
-        let task = LoadTask {
-            first: 0,
-            count: 777,
-            batch: 10,
-            keep_existing: false,
-        };
+        let task = LoadTask { first: 0, count: 777, batch: 10, keep_existing: false };
         Workload::load(&plan(), task, &Concerns::default()).unwrap()
     };
     let mut pairs: Vec<Pair> = responders.iter().map(|r| pair(r, load())).collect();
@@ -216,10 +182,7 @@ fn each_pair_loads_all_of_its_documents() {
 fn an_error_names_its_pair() {
     let sound = Responder::start(Behaviour::default()).unwrap();
     let failing = Responder::start(Behaviour {
-        faults: vec![FaultRule {
-            every: 1,
-            kind: Fault::ErrorCode(8000),
-        }],
+        faults: vec![FaultRule { every: 1, kind: Fault::ErrorCode(8000) }],
         ..Behaviour::default()
     })
     .unwrap();

@@ -1,4 +1,4 @@
-//! Set-up and looks at a collection, against the embedded server and a real `mongod`.
+//! Set-up and inspection of a collection, on the embedded server and a real `mongod`.
 
 use crate::both::Start;
 use bson::spec::BinarySubtype;
@@ -24,10 +24,7 @@ of_both!(
 
 fn control(server: &TestServer) -> Control {
     let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
-    Connector::new(&target, credentials)
-        .unwrap()
-        .control()
-        .unwrap()
+    Connector::new(&target, credentials).unwrap().control().unwrap()
 }
 
 fn plan(records: u64) -> Plan {
@@ -36,7 +33,7 @@ fn plan(records: u64) -> Plan {
     plan
 }
 
-/// Documents of the plan, as the load phase writes them but for their values.
+/// Documents of the plan, as the load phase writes them except for their values.
 fn documents(plan: &Plan) -> Vec<Document> {
     let names = KeyNames::new("user", KeyOrder::Hashed, 1);
     let documents = (0..plan.data.records).map(|number| {
@@ -44,10 +41,7 @@ fn documents(plan: &Plan) -> Vec<Document> {
         names.write(number, &mut key);
         let mut document = doc! { "_id": String::from_utf8(key).unwrap() };
         for field in 0..plan.data.field_count {
-            let value = Binary {
-                subtype: BinarySubtype::Generic,
-                bytes: vec![b'x'; 100],
-            };
+            let value = Binary { subtype: BinarySubtype::Generic, bytes: vec![b'x'; 100] };
             document.insert(format!("field{field}"), value);
         }
         document
@@ -67,41 +61,21 @@ fn a_collection_is_created_filled_seen_and_dropped(start: Start) {
     let mut control = control(&server);
     let plan = plan(50);
     let absent = prepare::collection_state(&mut control, &plan).unwrap();
-    assert_eq!(
-        (absent.exists, absent.documents, absent.sample.ends.len()),
-        (false, 0, 0)
-    );
+    assert_eq!((absent.exists, absent.documents, absent.sample.ends.len()), (false, 0, 0));
     prepare::create_collection(&mut control, &plan.data).unwrap();
-    prepare::create_collection(&mut control, &plan.data).expect("a second time is fine");
+    prepare::create_collection(&mut control, &plan.data).expect("creating it again is allowed");
     let empty = prepare::collection_state(&mut control, &plan).unwrap();
     assert_eq!((empty.exists, empty.documents), (true, 0));
     insert(&mut control, &plan);
     let full = prepare::collection_state(&mut control, &plan).unwrap();
     assert_eq!((full.documents, full.sample.ends.len()), (50, 2));
     assert_ne!(full.sample.ends[0], full.sample.ends[1]);
-    assert!(
-        full.sample
-            .expected
-            .iter()
-            .all(|(_, document)| document.is_some())
-    );
-    assert!(
-        full.data_bytes.is_some_and(|bytes| bytes > 50_000),
-        "{:?}",
-        full.data_bytes
-    );
-    assert_eq!(
-        prepare::check_shape(&plan, &full.sample, true),
-        Vec::<String>::new()
-    );
+    assert!(full.sample.expected.iter().all(|(_, document)| document.is_some()));
+    assert!(full.data_bytes.is_some_and(|bytes| bytes > 50_000), "{:?}", full.data_bytes);
+    assert_eq!(prepare::check_shape(&plan, &full.sample, true), Vec::<String>::new());
     prepare::drop_collection(&mut control, &plan.data).unwrap();
-    prepare::drop_collection(&mut control, &plan.data).expect("a second time is fine");
-    assert_eq!(
-        prepare::collection_size(&mut control, &plan.data)
-            .unwrap()
-            .documents,
-        0
-    );
+    prepare::drop_collection(&mut control, &plan.data).expect("dropping it again is allowed");
+    assert_eq!(prepare::collection_size(&mut control, &plan.data).unwrap().documents, 0);
 }
 
 fn a_number_that_is_not_the_planned_one_is_exact(start: Start) {
@@ -111,12 +85,7 @@ fn a_number_that_is_not_the_planned_one_is_exact(start: Start) {
     let mut control = control(&server);
     insert(&mut control, &plan(30));
     let other = plan(31);
-    assert_eq!(
-        prepare::collection_size(&mut control, &other.data)
-            .unwrap()
-            .documents,
-        30
-    );
+    assert_eq!(prepare::collection_size(&mut control, &other.data).unwrap().documents, 30);
 }
 
 fn a_document_that_is_missing_in_a_full_collection_is_named(start: Start) {
@@ -126,24 +95,15 @@ fn a_document_that_is_missing_in_a_full_collection_is_named(start: Start) {
     let mut control = control(&server);
     let plan = plan(5);
     insert(&mut control, &plan);
-    let first = prepare::collection_state(&mut control, &plan)
-        .unwrap()
-        .sample
-        .expected[0]
-        .0
-        .clone();
+    let first =
+        prepare::collection_state(&mut control, &plan).unwrap().sample.expected[0].0.clone();
     let delete =
         doc! { "delete": "usertable", "deletes": [{ "q": { "_id": &first }, "limit": 1 }] };
     control.run("ycsb", delete).unwrap();
-    let sample = prepare::collection_state(&mut control, &plan)
-        .unwrap()
-        .sample;
+    let sample = prepare::collection_state(&mut control, &plan).unwrap().sample;
     let differences = prepare::check_shape(&plan, &sample, true);
     assert_eq!(differences.len(), 1, "{differences:?}");
-    assert!(
-        differences[0].contains(&format!("`{first}`")),
-        "{differences:?}"
-    );
+    assert!(differences[0].contains(&format!("`{first}`")), "{differences:?}");
 }
 
 fn a_server_says_what_it_is(start: Start) {
@@ -151,11 +111,7 @@ fn a_server_says_what_it_is(start: Start) {
         return;
     };
     let facts = prepare::server_facts(&mut control(&server)).unwrap();
-    assert!(
-        facts
-            .version
-            .is_some_and(|version| version.split('.').count() >= 3)
-    );
+    assert!(facts.version.is_some_and(|version| version.split('.').count() >= 3));
     assert!(facts.storage_engine.is_some());
 }
 
@@ -165,30 +121,18 @@ fn a_server_describes_its_machine_or_gives_a_reason(start: Start) {
     };
     let machine = prepare::server_machine(&mut control(&server)).unwrap();
     if machine.reason.is_some() {
-        let unknown = ServerMachine {
-            reason: machine.reason.clone(),
-            ..ServerMachine::default()
-        };
+        let unknown = ServerMachine { reason: machine.reason.clone(), ..ServerMachine::default() };
         assert_eq!(machine, unknown);
         return;
     }
-    // It is this one.
+    // The server runs on this machine.
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let own = format!("Linux {}", release.trim());
-    // The embedded server does not tell it.
-    assert!(
-        machine.kernel.as_ref().is_none_or(|kernel| *kernel == own),
-        "{machine:?}"
-    );
+    // The embedded server does not report it.
+    assert!(machine.kernel.as_ref().is_none_or(|kernel| *kernel == own), "{machine:?}");
     assert!(machine.cpus.is_some_and(|cpus| cpus > 0), "{machine:?}");
-    assert!(
-        machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20),
-        "{machine:?}"
-    );
-    assert!(
-        machine.architecture.is_some() && machine.os.is_some(),
-        "{machine:?}"
-    );
+    assert!(machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20), "{machine:?}");
+    assert!(machine.architecture.is_some() && machine.os.is_some(), "{machine:?}");
 }
 
 #[test]
@@ -200,22 +144,11 @@ fn a_server_that_refuses_host_info_has_no_machine_facts() {
     let (target, _) = dyno_plan::uri::parse(&format!("mongodb://127.0.0.1:{port}/")).unwrap();
     let mut control = Connector::new(&target, None).unwrap().control().unwrap();
     let machine = prepare::server_machine(&mut control).unwrap();
-    let reason = machine.reason.clone().expect("it is not known");
-    for part in [
-        "`hostInfo`",
-        "not authorized on admin",
-        "13",
-        "Unauthorized",
-    ] {
+    let reason = machine.reason.clone().expect("the reason is set");
+    for part in ["`hostInfo`", "not authorized on admin", "13", "Unauthorized"] {
         assert!(reason.contains(part), "{reason}");
     }
-    assert_eq!(
-        machine,
-        ServerMachine {
-            reason: Some(reason),
-            ..ServerMachine::default()
-        }
-    );
+    assert_eq!(machine, ServerMachine { reason: Some(reason), ..ServerMachine::default() });
 }
 
 #[test]
@@ -233,7 +166,7 @@ fn server_that_stepped_down_needs_a_new_connection() {
     for code in [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436] {
         assert!(needs(code), "{code}");
     }
-    assert!(!needs(13), "it is not authorized");
+    assert!(!needs(13), "not authorized");
 }
 
 fn a_server_that_has_gone_is_an_error_with_the_intent(start: Start) {

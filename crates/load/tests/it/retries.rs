@@ -1,4 +1,4 @@
-//! Commands that are sent once more, and texts of refusals, against scripted servers and the responder.
+//! Retried commands and messages of refusals, with scripted servers and the responder.
 
 use bson::{Bson, Document, doc};
 use dyno_load::LoadError;
@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A server that keeps the data commands that it got.
+/// A server that records its data commands.
 #[derive(Clone, Default)]
 struct Commands(Arc<Mutex<Vec<Document>>>);
 
 impl Commands {
-    /// Notes a command; returns how many there are now.
+    /// Records a command; returns the number of commands.
     fn note(&self, command: &Document) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(command.clone());
@@ -31,12 +31,10 @@ impl Commands {
         self.0.lock().unwrap().clone()
     }
 
-    /// The numbers of the writes.
+    /// The transaction numbers of the writes.
     fn numbers(&self) -> Vec<i64> {
         let all = self.all();
-        all.iter()
-            .map(|it| it.get_i64("txnNumber").unwrap())
-            .collect()
+        all.iter().map(|it| it.get_i64("txnNumber").unwrap()).collect()
     }
 }
 
@@ -80,7 +78,7 @@ fn refused(code: i32, labels: &[&str]) -> Document {
     doc! { "ok": 0.0, "code": code, "codeName": "Name", "errmsg": "no", "errorLabels": labels }
 }
 
-/// A plan whose operations are all of one kind.
+/// A plan with operations of a single kind.
 fn plan(of: fn(&mut Plan)) -> Plan {
     let mut plan = dyno_plan::builtin::find("a").unwrap();
     plan.data.records = 1000;
@@ -103,11 +101,7 @@ fn perform(plan: &Plan, address: &str, options: &str, operations: u64) -> PhaseR
     let (target, credentials) = dyno_plan::uri::parse(&text).unwrap();
     let workload = Arc::new(Workload::mix(plan, &Concerns::default()).unwrap());
     let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
-    let pair = Pair {
-        clients: 1,
-        threads: 1,
-        ..Pair::from_plan(plan, workload, backend)
-    };
+    let pair = Pair { clients: 1, threads: 1, ..Pair::from_plan(plan, workload, backend) };
     let job = Job {
         phases: vec![PhaseSpec {
             kind: PhaseKind::Measure,
@@ -122,14 +116,9 @@ fn perform(plan: &Plan, address: &str, options: &str, operations: u64) -> PhaseR
     phase.to_record()
 }
 
-/// Operations that succeeded and failed, retries, connections replaced.
+/// Successful and failed operations, retries, replaced connections.
 fn counts(phase: &PhaseRecord) -> (u64, u64, u64, u64) {
-    (
-        phase.succeeded,
-        phase.failed,
-        phase.retries,
-        phase.reconnects,
-    )
+    (phase.succeeded, phase.failed, phase.retries, phase.reconnects)
 }
 
 #[test]
@@ -169,7 +158,7 @@ fn write_that_fails_twice_has_failed() {
     let phase = perform(&updates(), &address, "retryWrites=true", 3);
     assert_eq!(counts(&phase), (2, 1, 1, 1));
     assert_eq!(commands.numbers(), [1, 2, 2, 3]);
-    // Whether the first attempt was applied is not known.
+    // It is unknown whether the first attempt was applied.
     assert_eq!(phase.errors, BTreeMap::from([("disconnected".into(), 1)]));
 }
 
@@ -186,24 +175,12 @@ fn insert_may_exist_when_its_retry_is_refused() {
         _ => written(),
     });
     let plan = updates();
-    let task = LoadTask {
-        first: 0,
-        count: 2,
-        batch: 1,
-        keep_existing: false,
-    };
+    let task = LoadTask { first: 0, count: 2, batch: 1, keep_existing: false };
     let workload = Arc::new(Workload::load(&plan, task, &Concerns::default()).unwrap());
     let backend = wire(&format!("mongodb://{address}/?retryWrites=true"));
-    let pair = Pair {
-        clients: 1,
-        threads: 1,
-        ..Pair::from_plan(&plan, workload, backend)
-    };
+    let pair = Pair { clients: 1, threads: 1, ..Pair::from_plan(&plan, workload, backend) };
     let job = Job {
-        retry: RetryRule {
-            limit: 1,
-            interval_ns: 1_000_000,
-        },
+        retry: RetryRule { limit: 1, interval_ns: 1_000_000 },
         ..Job::from_plan(&plan, vec![pair])
     };
     let mut phase = PhaseAccumulator::new(PhaseKind::Load, None);
@@ -268,23 +245,16 @@ fn primary_is_looked_for_again_after_a_step_down() {
 
 #[test]
 fn nothing_is_sent_again_unless_it_is_asked_for() {
-    for (options, set) in [
-        ("", Some("rs")),
-        ("retryReads=true", Some("rs")),
-        ("retryWrites=true", None),
-    ] {
+    for (options, set) in
+        [("", Some("rs")), ("retryReads=true", Some("rs")), ("retryWrites=true", None)]
+    {
         let (address, commands) = serve(set, |number| match number {
             2 => refused(112, &["RetryableWriteError"]),
             _ => written(),
         });
         let phase = perform(&updates(), &address, options, 3);
         assert_eq!(counts(&phase), (2, 1, 0, 0), "{options}");
-        assert!(
-            commands
-                .all()
-                .iter()
-                .all(|it| !it.contains_key("txnNumber"))
-        );
+        assert!(commands.all().iter().all(|it| !it.contains_key("txnNumber")));
     }
 }
 
@@ -309,63 +279,38 @@ fn read_is_sent_again_after_a_network_error_and_by_code() {
 fn overloaded_server_is_asked_once_more_and_counted_apart() {
     let shed = |every| {
         Responder::start(Behaviour {
-            faults: vec![FaultRule {
-                every,
-                kind: Fault::ErrorCode(462),
-            }],
+            faults: vec![FaultRule { every, kind: Fault::ErrorCode(462) }],
             ..Behaviour::default()
         })
         .unwrap()
     };
-    // Each third command is shed, and the one after it is not.
+    // Every third command is shed, but the following one is not.
     let responder = shed(3);
-    let phase = perform(
-        &reads(),
-        &responder.address().to_string(),
-        "retryReads=true",
-        20,
-    );
+    let phase = perform(&reads(), &responder.address().to_string(), "retryReads=true", 20);
     assert_eq!(counts(&phase), (20, 0, 9, 0));
     assert_eq!(responder.counters().data_commands, 29);
     // Every command is shed: two attempts each.
     let responder = shed(1);
-    let phase = perform(
-        &reads(),
-        &responder.address().to_string(),
-        "retryReads=true",
-        5,
-    );
+    let phase = perform(&reads(), &responder.address().to_string(), "retryReads=true", 5);
     assert_eq!(counts(&phase), (0, 5, 5, 0));
     assert_eq!(responder.counters().data_commands, 10);
     assert_eq!(phase.errors, BTreeMap::from([("shed_462".into(), 5)]));
     let example = &phase.error_examples["shed_462"];
-    assert_eq!(
-        example.code_name.as_deref(),
-        Some("IngressRequestRateLimitExceeded")
-    );
+    assert_eq!(example.code_name.as_deref(), Some("IngressRequestRateLimitExceeded"));
     // Without the option.
     let responder = shed(3);
     let phase = perform(&reads(), &responder.address().to_string(), "", 20);
     assert_eq!(counts(&phase), (14, 6, 0, 0));
 }
 
-/// What ends a load phase of batches whose first document the server refuses so.
+/// Error of a batched load phase if the server refuses the first document with this reply.
 fn failed_load(batch: u32, reply: Document) -> LoadError {
     let (address, _) = serve(None, move |_| reply.clone());
     let plan = updates();
-    let task = LoadTask {
-        first: 0,
-        count: 100,
-        batch,
-        keep_existing: false,
-    };
+    let task = LoadTask { first: 0, count: 100, batch, keep_existing: false };
     let workload = Arc::new(Workload::load(&plan, task, &Concerns::default()).unwrap());
     let backend = wire(&format!("mongodb://{address}"));
-    let pair = Pair {
-        clients: 1,
-        threads: 1,
-        ..Pair::from_plan(&plan, workload, backend)
-    };
+    let pair = Pair { clients: 1, threads: 1, ..Pair::from_plan(&plan, workload, backend) };
     dyno_load::run(Job::from_plan(&plan, vec![pair]), &mut |_| Ok(())).unwrap_err()
 }
 

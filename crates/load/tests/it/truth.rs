@@ -1,4 +1,4 @@
-//! The measurement itself, against responders whose stalls, service times and faults are known.
+//! The measurement itself, with responders of known stalls, service times and faults.
 
 use dyno_load::backend::Backend;
 use dyno_load::clock::Clock;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The tests of this file load the machine and measure time: one at a time.
+/// The tests of this file load the machine and measure time, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// One load and what it measured.
+/// One load and its measurements.
 pub(crate) struct Trial {
     behaviour: Behaviour,
     pub(crate) plan: Plan,
@@ -31,7 +31,7 @@ pub(crate) struct Trial {
     pub(crate) duration: Option<Duration>,
     operations: Option<u64>,
     timeout: Duration,
-    /// When the run is told to stop.
+    /// When the run is stopped.
     stop_after: Option<Duration>,
 }
 
@@ -58,7 +58,7 @@ impl Trial {
         (record, responder.stop().unwrap())
     }
 
-    /// The numbers of operations that ended in each hundredth of a second of the measured time.
+    /// Operations that ended in each 10 ms of the measure phase.
     pub(crate) fn ended_in_parts(self) -> Vec<u64> {
         let responder = Responder::start(self.behaviour.clone()).unwrap();
         let mut ended = Vec::new();
@@ -77,7 +77,7 @@ impl Trial {
         self.perform(address, self.mix(), PhaseKind::Measure, &mut |_| ())
     }
 
-    /// `watch` is shown the windows of the phase.
+    /// `watch` receives the windows of the phase.
     fn perform(
         &self,
         address: &str,
@@ -95,11 +95,7 @@ impl Trial {
                 operations: None,
             });
         }
-        phases.push(PhaseSpec {
-            kind,
-            duration: self.duration,
-            operations: self.operations,
-        });
+        phases.push(PhaseSpec { kind, duration: self.duration, operations: self.operations });
         let offered = self.plan.schedule.rate_per_s();
         let stop = Arc::new(AtomicBool::new(false));
         if let Some(after) = self.stop_after {
@@ -143,7 +139,7 @@ impl Trial {
         })
         .unwrap();
         let record = phase.to_record();
-        // Who reads counters then misses nothing of the phase: at its end, or before if nothing more was due.
+        // At this time, counters include the whole phase: at its end, or before if nothing more was due.
         let ended_s: Option<f64> = *ended_s.lock().unwrap();
         assert!(reported_before_window, "{ended_s:?}");
         let late_s = ended_s.unwrap() - record.start_s - record.duration_s;
@@ -153,10 +149,7 @@ impl Trial {
 }
 
 fn constant(rate_per_s: f64) -> Schedule {
-    Schedule::Constant {
-        rate_per_s,
-        max_start_delay: Span::from_secs(30),
-    }
+    Schedule::Constant { rate_per_s, max_start_delay: Span::from_secs(30) }
 }
 
 fn assert_near(measured: f64, expected: f64, tolerance: f64, what: &str) {
@@ -172,11 +165,11 @@ fn assert_little(record: &PhaseRecord) {
     assert_near(record.little_ratio.unwrap(), 1.0, 0.02, "Little's law");
 }
 
-/// Share of the CPU time that a hypervisor may take while an attempt is made. A queue at four fifths of its load
-/// makes several times as much of it.
+/// Maximum share of CPU time that a hypervisor may take during an attempt. A queue at four fifths of its capacity
+/// amplifies it several times.
 const MOST_STOLEN: f64 = 0.002;
 
-/// CPU time of the machine in ticks since its start: all of it, and what the hypervisor gave to others.
+/// CPU time of the machine in ticks since its start: total, and taken by the hypervisor.
 fn cpu_ticks() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let ticks = text.lines().next()?.split_ascii_whitespace().skip(1);
@@ -184,7 +177,7 @@ fn cpu_ticks() -> Option<(u64, u64)> {
     Some((ticks.iter().take(8).sum(), *ticks.get(7)?))
 }
 
-/// Share of the CPU time that the hypervisor took since then; 0 where nobody tells.
+/// Share of the CPU time that the hypervisor took since then; 0 if unknown.
 fn stolen_since(before: Option<(u64, u64)>) -> f64 {
     match (before, cpu_ticks()) {
         (Some(before), Some(now)) if now.0 > before.0 => {
@@ -194,10 +187,9 @@ fn stolen_since(before: Option<(u64, u64)>) -> f64 {
     }
 }
 
-/// Repeats a trial whose result depends on the clock until it is right. Another load on the machine
-/// can spoil some attempts, and for as long as it lasts all of them; so the pauses between them grow. A measurement that
-/// is wrong is wrong in all of them. Attempts in which the hypervisor gave the CPUs to others say nothing: where they
-/// are the most, the test says so and judges nothing.
+/// Repeats a trial that depends on the clock until it succeeds. Other load on the machine can spoil attempts while it
+/// lasts, so the pauses between attempts grow. A wrong measurement is wrong in every attempt. Attempts in which the
+/// hypervisor took the CPUs do not count: if they are the majority, the test prints that and is skipped.
 pub(crate) fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
     dyno_testkit::go_before_others();
     let mut failures = Vec::new();
@@ -224,15 +216,9 @@ pub(crate) fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
 
 pub(crate) fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), String> {
     let off = measured / expected - 1.0;
-    let text = format!(
-        "{what}: measured {measured}, expected {expected}, off by {:.2} %",
-        off * 100.0
-    );
-    if off.abs() <= tolerance {
-        Ok(())
-    } else {
-        Err(text)
-    }
+    let text =
+        format!("{what}: measured {measured}, expected {expected}, off by {:.2} %", off * 100.0);
+    if off.abs() <= tolerance { Ok(()) } else { Err(text) }
 }
 
 #[test]
@@ -240,44 +226,27 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
     // One arrival in ten meets a stall of 200 ms and waits uniformly up to its end.
     in_a_quiet_moment(|| {
         let mut trial = trial(Behaviour {
-            stall: Some(Stall::new(
-                Duration::from_secs(2),
-                Duration::from_millis(200),
-            )),
+            stall: Some(Stall::new(Duration::from_secs(2), Duration::from_millis(200))),
             ..Behaviour::default()
         });
         trial.plan.schedule = constant(1000.0);
         trial.clients = 8;
-        // Longer than a stall, so that the measured time holds two whole ones wherever it begins.
+        // Longer than a stall, so that the measure phase has two complete ones wherever it begins.
         trial.warmup = Some(Duration::from_millis(400));
         trial.duration = Some(Duration::from_secs(4));
         let (record, _) = trial.run();
         let read = &record.operations["read"];
         assert_eq!(read.count, 4000);
         assert_little(&record);
-        near(
-            read.response_time_us.p95,
-            100_000.0,
-            0.05,
-            "response time p95",
-        )?;
-        near(
-            read.response_time_us.p99,
-            180_000.0,
-            0.05,
-            "response time p99",
-        )?;
+        near(read.response_time_us.p95, 100_000.0, 0.05, "response time p95")?;
+        near(read.response_time_us.p99, 180_000.0, 0.05, "response time p99")?;
         let service_us = read.service_time_us.p99;
-        if service_us < 20_000.0 {
-            Ok(())
-        } else {
-            Err(format!("service time p99 {service_us}"))
-        }
+        if service_us < 20_000.0 { Ok(()) } else { Err(format!("service time p99 {service_us}")) }
     });
 }
 
-/// Mean response time of a queue with fixed service time for exactly the arrivals of the engine's
-/// schedule (Lindley's recursion), so that the test knows the truth of this sample and not only of all.
+/// Mean response time of a queue with fixed service time for exactly the arrivals of the engine's schedule (Lindley's
+/// recursion): the expected value of this sample, not only of the population.
 fn lindley_mean_us(seed: u64, rate_per_s: f64, service_us: f64, duration_s: f64) -> (f64, u64) {
     use rand::rngs::Xoshiro256PlusPlus;
     use rand::{RngExt, SeedableRng};
@@ -296,20 +265,16 @@ fn lindley_mean_us(seed: u64, rate_per_s: f64, service_us: f64, duration_s: f64)
 }
 
 fn queue_with_load(utilization: f64) {
-    // So long that what a sleeping thread takes to wake up, 0.1 ms on a virtual machine, is far below the tolerance.
+    // Long compared with the tolerance for wake-up times, which are 0.1 ms on a virtual machine.
     let service = Duration::from_millis(4);
     let rate_per_s = utilization / service.as_secs_f64();
     in_a_quiet_moment(|| {
         let mut trial = trial(Behaviour {
-            service: Service::SingleQueue {
-                time: ServiceTime::Fixed(service),
-            },
+            service: Service::SingleQueue { time: ServiceTime::Fixed(service) },
             ..Behaviour::default()
         });
-        trial.plan.schedule = Schedule::Poisson {
-            rate_per_s,
-            max_start_delay: Span::from_secs(30),
-        };
+        trial.plan.schedule =
+            Schedule::Poisson { rate_per_s, max_start_delay: Span::from_secs(30) };
         trial.clients = 64;
         trial.duration = Some(Duration::from_secs(5));
         let (expected_us, count) = lindley_mean_us(trial.plan.client.seed, rate_per_s, 4000.0, 5.0);
@@ -317,12 +282,7 @@ fn queue_with_load(utilization: f64) {
         let read = &record.operations["read"];
         assert_eq!(read.count, count);
         assert_little(&record);
-        near(
-            read.response_time_us.mean,
-            expected_us,
-            0.05,
-            "mean response time",
-        )
+        near(read.response_time_us.mean, expected_us, 0.05, "mean response time")
     });
 }
 
@@ -355,11 +315,8 @@ fn a_rate_is_kept_to_the_operation() {
         let (record, _) = trial.run();
         assert_eq!(record.operations["read"].count, 10_000);
         let arrivals = record.arrivals.unwrap();
-        assert_eq!(
-            (arrivals.due, arrivals.started, arrivals.dropped),
-            (10_000, 10_000, 0)
-        );
-        // Its time ends with the last answer, which others on the machine may delay.
+        assert_eq!((arrivals.due, arrivals.started, arrivals.dropped), (10_000, 10_000, 0));
+        // Its time ends with the last answer, which other load on the machine may delay.
         near(record.achieved_rate_per_s, 5000.0, 0.01, "achieved rate")
     });
 }
@@ -368,16 +325,12 @@ fn a_rate_is_kept_to_the_operation() {
 fn arrivals_beyond_the_longest_delay_are_dropped() {
     // The queue serves 100/s, the schedule offers 400/s.
     let mut trial = trial(Behaviour {
-        service: Service::SingleQueue {
-            time: ServiceTime::Fixed(Duration::from_millis(10)),
-        },
+        service: Service::SingleQueue { time: ServiceTime::Fixed(Duration::from_millis(10)) },
         ..Behaviour::default()
     });
     trial.clients = 4;
-    trial.plan.schedule = Schedule::Constant {
-        rate_per_s: 400.0,
-        max_start_delay: Span(Duration::from_millis(200)),
-    };
+    trial.plan.schedule =
+        Schedule::Constant { rate_per_s: 400.0, max_start_delay: Span(Duration::from_millis(200)) };
     trial.duration = Some(Duration::from_secs(2));
     let (record, counters) = trial.run();
     let arrivals = record.arrivals.unwrap();
@@ -386,18 +339,12 @@ fn arrivals_beyond_the_longest_delay_are_dropped() {
     assert_eq!(arrivals.started, counters.data_commands);
     assert!(arrivals.dropped > 400, "{arrivals:?}");
     let read = &record.operations["read"];
-    assert!(
-        read.start_delay_us.max <= 201_000.0,
-        "{:?}",
-        read.start_delay_us
-    );
+    assert!(read.start_delay_us.max <= 201_000.0, "{:?}", read.start_delay_us);
 }
 
 fn count_faults(kind: Fault, expected: &str, timeout: Duration) {
-    let mut trial = trial(Behaviour {
-        faults: vec![FaultRule { every: 50, kind }],
-        ..Behaviour::default()
-    });
+    let mut trial =
+        trial(Behaviour { faults: vec![FaultRule { every: 50, kind }], ..Behaviour::default() });
     trial.operations = Some(2000);
     trial.clients = 4;
     trial.threads = 2;
@@ -405,12 +352,7 @@ fn count_faults(kind: Fault, expected: &str, timeout: Duration) {
     let (record, counters) = trial.run();
     let read = &record.operations["read"];
     assert_eq!(counters.data_commands, 2000);
-    assert_eq!(
-        record.errors.get(expected),
-        Some(&40),
-        "{kind:?}: {:?}",
-        record.errors
-    );
+    assert_eq!(record.errors.get(expected), Some(&40), "{kind:?}: {:?}", record.errors);
     assert_eq!(record.errors.len(), 1, "{kind:?}: {:?}", record.errors);
     assert_eq!((read.count, read.errors), (1960, 40), "{kind:?}");
     assert_near(
@@ -458,25 +400,13 @@ fn commands_without_an_answer_are_timeouts() {
 }
 
 #[test]
-fn a_stop_counts_what_was_under_way_as_cancelled() {
-    let hang = FaultRule {
-        every: 1,
-        kind: Fault::Hang,
-    };
+fn a_stop_counts_operations_in_flight_as_cancelled() {
+    let hang = FaultRule { every: 1, kind: Fault::Hang };
     for weights in [
-        OperationWeights {
-            read: 1.0,
-            ..OperationWeights::default()
-        },
-        OperationWeights {
-            read_modify_write: 1.0,
-            ..OperationWeights::default()
-        },
+        OperationWeights { read: 1.0, ..OperationWeights::default() },
+        OperationWeights { read_modify_write: 1.0, ..OperationWeights::default() },
     ] {
-        let mut trial = trial(Behaviour {
-            faults: vec![hang],
-            ..Behaviour::default()
-        });
+        let mut trial = trial(Behaviour { faults: vec![hang], ..Behaviour::default() });
         trial.plan.operations = weights;
         trial.clients = 4;
         trial.threads = 2;
@@ -493,10 +423,7 @@ fn a_stop_counts_what_was_under_way_as_cancelled() {
 fn a_phase_ends_as_planned_when_the_server_has_gone() {
     for schedule in [
         Schedule::Closed {},
-        Schedule::Constant {
-            rate_per_s: 200.0,
-            max_start_delay: Span(Duration::from_millis(500)),
-        },
+        Schedule::Constant { rate_per_s: 200.0, max_start_delay: Span(Duration::from_millis(500)) },
     ] {
         let mut trial = trial(Behaviour::default());
         trial.plan.schedule = schedule;
@@ -521,19 +448,14 @@ fn a_phase_ends_as_planned_when_the_server_has_gone() {
 }
 
 #[test]
-fn a_read_modify_write_counts_once_and_its_parts_beside_it() {
+fn a_read_modify_write_counts_once_plus_its_parts() {
     let mut trial = trial(Behaviour::default());
-    trial.plan.operations = OperationWeights {
-        read_modify_write: 1.0,
-        ..OperationWeights::default()
-    };
+    trial.plan.operations =
+        OperationWeights { read_modify_write: 1.0, ..OperationWeights::default() };
     trial.operations = Some(500);
     let (record, counters) = trial.run();
     let count = |name: &str| record.operations[name].count;
-    assert_eq!(
-        (count("read_modify_write"), count("read"), count("update")),
-        (500, 500, 500)
-    );
+    assert_eq!((count("read_modify_write"), count("read"), count("update")), (500, 500, 500));
     assert_eq!(counters.data_commands, 1000);
     assert_near(
         record.achieved_rate_per_s * record.duration_s,
@@ -550,12 +472,7 @@ fn a_load_inserts_every_document_once() {
     trial.plan.data.records = 1234;
     trial.plan.keys = KeyDistribution::Uniform {};
     let responder = Responder::start(trial.behaviour.clone()).unwrap();
-    let task = LoadTask {
-        first: 0,
-        count: 1234,
-        batch: 100,
-        keep_existing: false,
-    };
+    let task = LoadTask { first: 0, count: 1234, batch: 100, keep_existing: false };
     let workload = Arc::new(Workload::load(&trial.plan, task, &Concerns::default()).unwrap());
     trial.operations = workload.load_operations();
     let address = responder.address().to_string();
@@ -568,25 +485,14 @@ fn a_load_inserts_every_document_once() {
 #[test]
 fn a_closed_loop_of_one_client_measures_service_time() {
     let mut trial = trial(Behaviour {
-        service: Service::Parallel {
-            time: ServiceTime::Fixed(Duration::from_millis(5)),
-        },
+        service: Service::Parallel { time: ServiceTime::Fixed(Duration::from_millis(5)) },
         ..Behaviour::default()
     });
     trial.clients = 1;
     trial.operations = Some(200);
     let (record, _) = trial.run();
     let read = &record.operations["read"];
-    assert!(
-        read.service_time_us.min >= 4_990.0,
-        "{:?}",
-        read.service_time_us
-    );
-    assert_near(
-        read.service_time_us.p50,
-        5000.0,
-        0.05,
-        "median service time",
-    );
+    assert!(read.service_time_us.min >= 4_990.0, "{:?}", read.service_time_us);
+    assert_near(read.service_time_us.p50, 5000.0, 0.05, "median service time");
     assert_near(record.mean_in_flight, 1.0, 0.02, "in flight");
 }

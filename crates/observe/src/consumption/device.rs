@@ -7,16 +7,16 @@ use dyno_record::consumption::DeviceUse;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The devices, each once.
+/// Devices below the data folders, each once.
 #[derive(Debug)]
 pub(super) struct Devices {
     /// Folders in `/sys`, ordered.
     devices: BTreeSet<PathBuf>,
-    /// Those that count the flushes: the disk of a partition, the members of a volume.
+    /// Devices that count flushes: a partition's disk, a volume's members.
     flushed: BTreeSet<PathBuf>,
 }
 
-/// Their counters, added up.
+/// Counters summed over all devices.
 #[derive(Clone, Debug)]
 pub(super) struct SummedCounters {
     names: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct SummedCounters {
 }
 
 impl Devices {
-    /// The devices of folders, or of the nearest ones above that exist.
+    /// Finds the devices of the folders, or of their nearest existing parents.
     pub(super) fn find(root: &Path, folders: &[PathBuf]) -> Known<Self> {
         let reported = |found: Reading<Vec<PathBuf>>| {
             found.map_err(|health| health.reason().unwrap_or_default().to_owned())
@@ -36,7 +36,7 @@ impl Devices {
         for folder in folders {
             devices.extend(reported(devices::of_file_system(root, folder))?);
             let ends = reported(devices::ends(root, folder))?;
-            // Those of a partition are counted on its disk.
+            // Flushes of a partition are counted on its disk.
             let disk = |device: &PathBuf| {
                 let disk = devices::disk_of_partition(device);
                 disk.unwrap_or(device).to_owned()
@@ -44,7 +44,7 @@ impl Devices {
             flushed.extend(ends.iter().map(disk));
         }
         if devices.is_empty() {
-            return Err("the folder of the data is not known".to_owned());
+            return Err("the data folder is unknown".to_owned());
         }
         Ok(Devices { devices, flushed })
     }
@@ -52,13 +52,8 @@ impl Devices {
     pub(super) fn read(&self) -> Known<SummedCounters> {
         let mut sums = [0; 4];
         for device in &self.devices {
-            let DeviceCounters {
-                reads,
-                read_bytes,
-                writes,
-                written_bytes,
-                ..
-            } = devices::counters(device)?;
+            let DeviceCounters { reads, read_bytes, writes, written_bytes, .. } =
+                devices::counters(device)?;
             let of_one = [reads, read_bytes, writes, written_bytes];
             for (sum, one) in sums.iter_mut().zip(of_one) {
                 *sum += one;
@@ -70,11 +65,7 @@ impl Devices {
             flushes = flushes.zip(of_one).map(|(sum, one)| sum + one);
         }
         Ok(SummedCounters {
-            names: self
-                .devices
-                .iter()
-                .filter_map(|device| devices::name(device))
-                .collect(),
+            names: self.devices.iter().filter_map(|device| devices::name(device)).collect(),
             sums,
             flushes,
         })
@@ -86,17 +77,17 @@ impl SummedCounters {
         self.sums[3]
     }
 
-    /// Why flushes are not known, if they are not.
+    /// Why the number of flushes is unknown, if it is.
     pub(super) fn why_no_flushes(&self) -> Option<String> {
         let is_unknown = self.flushes.is_none();
         is_unknown.then(|| "this kernel does not count them".to_owned())
     }
 
-    /// By how much they grew until `last`.
+    /// Growth of the counters until `last`.
     pub(super) fn growth(&self, last: &SummedCounters) -> Known<DeviceUse> {
         let by = |place: usize| {
             let found = last.sums[place].checked_sub(self.sums[place]);
-            found.ok_or_else(|| "the device is another one under the old name".to_owned())
+            found.ok_or_else(|| "another device has taken the name".to_owned())
         };
         let flushes = self.flushes.zip(last.flushes);
         Ok(DeviceUse {

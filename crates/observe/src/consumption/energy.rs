@@ -8,32 +8,30 @@ use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "sys/class/powercap";
 
-/// The counters.
+/// The RAPL counters of this machine.
 #[derive(Debug)]
 pub(super) struct Rapl {
     domains: Vec<Domain>,
 }
 
-/// One of them.
+/// One counter.
 #[derive(Debug)]
 struct Domain {
     name: String,
     folder: PathBuf,
-    /// The counter begins again at 0 after this value.
+    /// The counter wraps to 0 after this value.
     last_value_uj: u64,
     last_uj: u64,
-    /// What it grew by since the beginning.
+    /// Growth since the reader was created.
     total_uj: u64,
     fault: Option<String>,
 }
 
 impl Rapl {
-    /// Packages, and their memory where it is counted apart: cores and graphics are parts of a package, and `psys` holds all.
+    /// Finds the packages, and their memory if it is counted separately. Cores and graphics are
+    /// parts of a package, and `psys` contains all packages.
     pub(super) fn find(root: &Path) -> Known<Self> {
-        let entries = fs::read_dir(root.join(FOLDER))
-            .into_iter()
-            .flatten()
-            .flatten();
+        let entries = fs::read_dir(root.join(FOLDER)).into_iter().flatten().flatten();
         let mut folders: Vec<PathBuf> = entries
             .filter(|entry| is_zone(&entry.file_name().to_string_lossy()))
             .map(|entry| entry.path())
@@ -53,7 +51,8 @@ impl Rapl {
         }
     }
 
-    /// Follows the counters. It has to be called before one goes round twice, which takes a minute at least.
+    /// Updates the totals. Must be called before a counter wraps twice, which takes at least a
+    /// minute.
     pub(super) fn keep_up(&mut self) {
         for domain in &mut self.domains {
             match number(&domain.folder.join("energy_uj")) {
@@ -63,7 +62,7 @@ impl Rapl {
         }
     }
 
-    /// What they grew by since the beginning.
+    /// Growth since the reader was created.
     pub(super) fn total(&self) -> Known<EnergyUse> {
         if let Some(reason) = self.domains.iter().find_map(|domain| domain.fault.clone()) {
             return Err(reason);
@@ -71,16 +70,13 @@ impl Rapl {
         let total_uj: u64 = self.domains.iter().map(|domain| domain.total_uj).sum();
         Ok(EnergyUse {
             energy_joules: total_uj as f64 / 1e6,
-            domains: self
-                .domains
-                .iter()
-                .map(|domain| domain.name.clone())
-                .collect(),
+            domains: self.domains.iter().map(|domain| domain.name.clone()).collect(),
         })
     }
 }
 
-/// `intel-rapl:0` and `intel-rapl:0:2`, also on AMD. The same counters are there a second time as `intel-rapl-mmio`.
+/// Matches `intel-rapl:0` and `intel-rapl:0:2`, the names on AMD as well. `intel-rapl-mmio` repeats
+/// the same counters.
 fn is_zone(name: &str) -> bool {
     name.starts_with("intel-rapl:")
 }
@@ -108,14 +104,14 @@ impl Domain {
     }
 }
 
-/// Since 5.10 only root may read the energy.
+/// Reads a number. Since Linux 5.10 only root may read the energy.
 fn number(path: &Path) -> Known<u64> {
     let text = fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            format!("`{}` can be read by root only", path.display())
+            format!("only root can read `{}`", path.display())
         }
         _ => format!("`{}`: {error}", path.display()),
     })?;
     let number = text.trim().parse();
-    number.map_err(|_| format!("`{}` was not understood", path.display()))
+    number.map_err(|_| format!("cannot parse `{}`", path.display()))
 }

@@ -1,4 +1,4 @@
-//! What may not be known.
+//! A value or the reason why it is unknown.
 
 /// A counter, or why it is not known.
 pub type Known<T> = Result<T, String>;

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Context switches of each thread that is alive: the kernel does not add them up.
+/// Context switches of each live thread: the kernel does not add them up.
 pub(super) type Switches = BTreeMap<u32, u64>;
 
-/// Those of one process.
+/// Counters of one process.
 #[derive(Debug)]
 pub(super) struct ProcessCounters {
     number: u32,
@@ -20,11 +20,11 @@ pub(super) struct ProcessCounters {
     cpu_ticks: u64,
     resident_bytes: u64,
     peak_bytes: u64,
-    /// Bytes read and written; absent where only the owner may read them.
+    /// Bytes read and written; absent if only the owner may read them.
     io: Option<[u64; 2]>,
 }
 
-/// How much they grew, over all processes.
+/// Growth of the counters, summed over all processes.
 #[derive(Debug, Default)]
 pub(super) struct ProcessGrowth {
     pub(super) cpu_s: f64,
@@ -42,16 +42,15 @@ impl ProcessCounters {
             let found = text(root, &format!("{folder}/{name}"));
             found.map_err(|health| health.reason().unwrap_or_default().to_owned())
         };
-        let not_understood = |name: &str| format!("`/{folder}/{name}` was not understood");
+        let not_understood = |name: &str| format!("`/{folder}/{name}` has an unknown format");
         let stat = ProcessStat::parse(&read("stat")?).ok_or_else(|| not_understood("stat"))?;
         let status = read("status")?;
         let memory = |name: &str| {
             let number = field(&status, name)?.strip_suffix("kB")?.trim();
             Some(number.parse::<u64>().ok()? * 1024)
         };
-        let (resident, peak) = memory("VmRSS")
-            .zip(memory("VmHWM"))
-            .ok_or_else(|| not_understood("status"))?;
+        let (resident, peak) =
+            memory("VmRSS").zip(memory("VmHWM")).ok_or_else(|| not_understood("status"))?;
         let io = read("io").ok().and_then(|io| {
             let bytes = |name: &str| field(&io, name)?.parse::<u64>().ok();
             Some([bytes("read_bytes")?, bytes("write_bytes")?])
@@ -67,7 +66,8 @@ impl ProcessCounters {
     }
 }
 
-/// Context switches of the threads of a process. It has many files, so that this takes longer than all the rest.
+/// Context switches of the threads of a process. Reads many files, so it takes longer than all
+/// other counters.
 pub(super) fn switches(root: &Path, process: u32) -> Switches {
     let tasks = root.join(format!("proc/{process}/task"));
     let entries = fs::read_dir(tasks).into_iter().flatten().flatten();
@@ -81,7 +81,7 @@ pub(super) fn switches(root: &Path, process: u32) -> Switches {
     entries.filter_map(of_one).collect()
 }
 
-/// How many switches there were more, in all processes. Those of threads that have ended are not known.
+/// Growth of context switches, summed over all processes. Threads that have ended are not included.
 pub(super) fn more_switches(first: &[Switches], last: &[Switches]) -> u64 {
     let of_one = |(before, now): (&Switches, &Switches)| -> u64 {
         let of_thread = |(thread, count): (&u32, &u64)| {
@@ -93,14 +93,11 @@ pub(super) fn more_switches(first: &[Switches], last: &[Switches]) -> u64 {
     first.iter().zip(last).map(of_one).sum()
 }
 
-/// By how much the counters of all processes grew.
+/// Growth of the counters, summed over all processes.
 pub(super) fn growth(first: &[ProcessCounters], last: &[ProcessCounters]) -> Known<ProcessGrowth> {
     let ticks_per_s = ticks_per_s();
-    let mut all = ProcessGrowth {
-        read_bytes: Some(0),
-        written_bytes: Some(0),
-        ..ProcessGrowth::default()
-    };
+    let mut all =
+        ProcessGrowth { read_bytes: Some(0), written_bytes: Some(0), ..ProcessGrowth::default() };
     for (before, now) in first.iter().zip(last) {
         if before.start_ticks != now.start_ticks {
             return Err(format!("process {} ended", before.number));

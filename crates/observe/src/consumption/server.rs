@@ -1,12 +1,13 @@
-//! Counters that a server tells of itself, wherever it runs: those of `getrusage(2)`, of its connections, of its cache and of
-//! its journal. Source: `serverStatus` in the MongoDB manual; names of WiredTiger in its `stat_data.py`.
+//! Counters that a server reports about itself, wherever it runs: `getrusage(2)`, connections,
+//! cache and journal. Source: `serverStatus` in the MongoDB manual; WiredTiger's names in its
+//! `stat_data.py`.
 
 use super::known::Known;
 use crate::watch::{Ask, AskError};
 use bson::{Bson, Document, doc};
 use dyno_record::consumption::NetworkUse;
 
-/// Those of one server; absent where it does not tell.
+/// Counters of one server; absent if it does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerCounters {
     cpu_us: Option<u64>,
@@ -20,21 +21,21 @@ pub struct ServerCounters {
     journal_sync_us: Option<u64>,
 }
 
-/// Asks a server.
+/// Asks a server for its counters.
 ///
 /// # Errors
 /// Why it does not answer.
 pub fn server_counters(ask: &mut dyn Ask) -> Known<ServerCounters> {
-    // Large parts that are not needed are left out.
+    // Exclude large sections that are not used.
     let command = doc! { "serverStatus": 1, "metrics": 0, "locks": 0, "repl": 0, "tcmalloc": 0, "opLatencies": 0 };
     let answer = ask.ask("admin", command).map_err(|error| why(&error))?;
     Ok(ServerCounters::of(&answer))
 }
 
-/// Asks a server to write all that was changed to its files, and the files to the device.
+/// Asks a server to write all changed data to its files, and the files to the device.
 ///
 /// # Errors
-/// Why it has not.
+/// Why it did not.
 pub fn write_back(ask: &mut dyn Ask) -> Known<()> {
     let answer = ask.ask("admin", doc! { "fsync": 1 });
     answer.map(drop).map_err(|error| why(&error))
@@ -81,14 +82,12 @@ impl ServerCounters {
 /// Whether each server counts its context switches.
 pub(super) fn tell_switches(servers: &[Known<ServerCounters>]) -> bool {
     let tells = |server: &Known<ServerCounters>| {
-        server
-            .as_ref()
-            .is_ok_and(|server| server.switches.is_some())
+        server.as_ref().is_ok_and(|server| server.switches.is_some())
     };
     !servers.is_empty() && servers.iter().all(tells)
 }
 
-/// How much they grew, over all servers.
+/// Growth of the counters, summed over all servers.
 #[derive(Debug)]
 pub(super) struct ServerGrowth {
     pub(super) cpu_s: Option<f64>,
@@ -100,7 +99,7 @@ pub(super) struct ServerGrowth {
     pub(super) journal_sync_s: Option<f64>,
 }
 
-/// One of the counters.
+/// Selects one of the counters.
 type Counter = fn(&ServerCounters) -> Option<u64>;
 
 pub(super) fn growth(
@@ -115,9 +114,10 @@ pub(super) fn growth(
         return Err("no server was asked".to_owned());
     }
     let by = |counter: Counter| -> Option<u64> {
-        let pairs = first.iter().zip(&last);
-        // A counter that went back is that of another process.
-        pairs
+        // A counter that decreased belongs to another process.
+        first
+            .iter()
+            .zip(&last)
             .map(|(first, last)| counter(last)?.checked_sub(counter(first)?))
             .sum()
     };
@@ -130,10 +130,7 @@ pub(super) fn growth(
         switches: by(|server| server.switches),
         network: received_bytes
             .zip(sent_bytes)
-            .map(|(received_bytes, sent_bytes)| NetworkUse {
-                received_bytes,
-                sent_bytes,
-            }),
+            .map(|(received_bytes, sent_bytes)| NetworkUse { received_bytes, sent_bytes }),
         resident_bytes: now(|server| server.resident_bytes),
         peak_bytes: now(|server| server.peak_bytes),
         cache_misses: by(|server| server.cache_misses),
@@ -141,7 +138,7 @@ pub(super) fn growth(
     })
 }
 
-/// Changed data in the caches of all servers; absent unless each tells.
+/// Changed data in the caches of all servers; absent unless every server reports it.
 pub(super) fn dirty_bytes(servers: &[Known<ServerCounters>]) -> Option<u64> {
     let known = |server: &Known<ServerCounters>| server.as_ref().ok()?.dirty_bytes;
     let sum: Option<u64> = servers.iter().map(known).sum();

@@ -5,7 +5,7 @@ use bson::{Document, doc};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Two of everything in one second.
+/// Time between two readings.
 const SECOND: f64 = 1.0;
 
 fn set(fixture: &Fixture, path: &str, text: &str) {
@@ -65,10 +65,7 @@ fn machine() -> Fixture {
 fn subject(fixture: &Fixture, folders: &[&str]) -> ConsumptionSubject {
     ConsumptionSubject {
         processes: Ok(vec![7, 8]),
-        data_folders: Ok(folders
-            .iter()
-            .map(|name| fixture.root().join(name))
-            .collect()),
+        data_folders: Ok(folders.iter().map(|name| fixture.root().join(name)).collect()),
         is_local: true,
     }
 }
@@ -86,7 +83,7 @@ fn set_devices(fixture: &Fixture, factor: u64) {
     set(fixture, "sys/devices/virtual/block/dm-0/stat", &all(0));
 }
 
-/// Reads everything in no time.
+/// Reads everything in zero time.
 fn read_at(
     counters: &mut ConsumptionCounters,
     at_s: f64,
@@ -126,11 +123,8 @@ fn counters_are_differences_between_two_readings() {
     let device = used.device.clone().unwrap();
     assert_eq!(device.names, ["vda1"]);
     assert_eq!((device.read_requests, device.read_bytes), (20, 16 * 512));
-    assert_eq!(
-        (device.write_requests, device.written_bytes),
-        (40, 200 * 512)
-    );
-    // Those of the whole disk.
+    assert_eq!((device.write_requests, device.written_bytes), (40, 200 * 512));
+    // The whole disk's flushes.
     assert_eq!(device.flushes, Some(10));
     assert_eq!(used.network, None);
     assert!(why(&used, Counted::Network).starts_with("no server"));
@@ -147,7 +141,7 @@ fn kernel_is_read_before_servers_and_both_times_are_kept() {
     let now = std::cell::Cell::new(2.0);
     let first = counters.read(&|| now.get(), &mut Vec::new);
     now.set(3.0);
-    // While the servers are asked the load goes on.
+    // The load continues while the servers are asked.
     let mut slow = || {
         set_devices(&fixture, 9);
         set_process(&fixture, 7, 900, 0, &[(7, 30)]);
@@ -157,10 +151,7 @@ fn kernel_is_read_before_servers_and_both_times_are_kept() {
     let last = counters.read(&|| now.get(), &mut slow);
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, Some(0.0));
-    assert_eq!(
-        used.device.as_ref().map(|device| device.read_bytes),
-        Some(0)
-    );
+    assert_eq!(used.device.as_ref().map(|device| device.read_bytes), Some(0));
     assert_eq!(used.context_switches, Some(20));
     assert_eq!(used.context_switches_by, Some(CountedBy::Threads));
     let at = |from_s, until_s| ReadTime { from_s, until_s };
@@ -180,17 +171,10 @@ fn context_switches_need_a_report_at_both_ends() {
     set_devices(&fixture, 1);
     set_process(&fixture, 7, 100, 0, &[(7, 10)]);
     set_process(&fixture, 8, 100, 0, &[]);
-    let first = read_at(
-        &mut counters,
-        0.0,
-        vec![server_counters(&mut Server(status(1)))],
-    );
+    let first = read_at(&mut counters, 0.0, vec![server_counters(&mut Server(status(1)))]);
     let last = read_at(&mut counters, SECOND, vec![Err("lost".to_owned())]);
     let used = consumption(PhaseKind::Measure, &first, &last);
-    assert_eq!(
-        (used.context_switches, used.context_switches_by),
-        (None, None)
-    );
+    assert_eq!((used.context_switches, used.context_switches_by), (None, None));
     assert!(why(&used, Counted::ContextSwitches).contains("one end"));
 }
 
@@ -204,10 +188,7 @@ fn flushes_of_a_volume_are_the_sum_of_its_members() {
     let last = read_at(&mut counters, SECOND, Vec::new());
     let used = consumption(PhaseKind::Load, &first, &last);
     let device = used.device.unwrap();
-    assert_eq!(
-        (device.names, device.flushes),
-        (vec!["dm-0".to_owned()], Some(12))
-    );
+    assert_eq!((device.names, device.flushes), (vec!["dm-0".to_owned()], Some(12)));
 }
 
 #[test]
@@ -222,10 +203,8 @@ fn unknown_counters_are_absent_with_a_reason() {
     };
     let mut counters = ConsumptionCounters::new(fixture.root(), subject);
     let refused = || vec![Err("not authorized".to_owned())];
-    let (first, last) = (
-        read_at(&mut counters, 0.0, refused()),
-        read_at(&mut counters, SECOND, refused()),
-    );
+    let (first, last) =
+        (read_at(&mut counters, 0.0, refused()), read_at(&mut counters, SECOND, refused()));
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, None);
     assert_eq!(used.device, None);
@@ -242,7 +221,7 @@ fn unknown_counters_are_absent_with_a_reason() {
 }
 
 #[test]
-fn a_server_that_was_started_again_has_no_counters() {
+fn restarted_server_has_no_counters() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     set_devices(&fixture, 2);
@@ -256,29 +235,23 @@ fn a_server_that_was_started_again_has_no_counters() {
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, None);
     assert_eq!(why(&used, Counted::ServerCpu), "process 8 ended");
-    assert!(why(&used, Counted::Device).contains("another one"));
+    assert!(why(&used, Counted::Device).contains("another device"));
 }
 
 #[test]
-fn old_kernels_count_no_flushes() {
+fn old_kernels_do_not_count_flushes() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     set_devices(&fixture, 1);
-    set(
-        &fixture,
-        "sys/devices/pci0/block/vda/stat",
-        "1 0 8 1 1 0 8 1 0 1 1\n",
-    );
-    let (first, last) = (
-        read_at(&mut counters, 0.0, Vec::new()),
-        read_at(&mut counters, SECOND, Vec::new()),
-    );
+    set(&fixture, "sys/devices/pci0/block/vda/stat", "1 0 8 1 1 0 8 1 0 1 1\n");
+    let (first, last) =
+        (read_at(&mut counters, 0.0, Vec::new()), read_at(&mut counters, SECOND, Vec::new()));
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.device.as_ref().unwrap().flushes, None);
     assert!(why(&used, Counted::Flushes).contains("kernel"));
 }
 
-/// Answers what it was given.
+/// Answers with the given document.
 struct Server(Document);
 
 impl Ask for Server {
@@ -300,7 +273,7 @@ fn status(factor: i64) -> Document {
         },
         "wiredTiger": {
             "cache": { "tracked dirty bytes in the cache": 77 * factor, "pages read into cache": 30 * factor },
-            // Small numbers may be of the smaller type.
+            // Small numbers may have the smaller type.
             "log": { "log sync operations": 4, "log sync time duration (usecs)": 250_000 * factor as i32 },
         },
     }
@@ -317,10 +290,8 @@ fn remote_server_reports_its_own_counters() {
     };
     let mut counters = ConsumptionCounters::new(fixture.root(), subject);
     let ask = |factor| vec![server_counters(&mut Server(status(factor))); 2];
-    let (first, last) = (
-        read_at(&mut counters, 0.0, ask(1)),
-        read_at(&mut counters, SECOND, ask(3)),
-    );
+    let (first, last) =
+        (read_at(&mut counters, 0.0, ask(1)), read_at(&mut counters, SECOND, ask(3)));
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!((used.processes, used.servers), (0, 2));
     assert_eq!(used.server_cpu_s, Some(2.0));
@@ -328,16 +299,13 @@ fn remote_server_reports_its_own_counters() {
     assert_eq!(used.context_switches_by, Some(CountedBy::Servers));
     assert_eq!(used.resident_bytes, Some(200 << 20));
     assert_eq!(used.peak_resident_bytes, Some(400 << 20));
-    let network = NetworkUse {
-        received_bytes: 4000,
-        sent_bytes: 20_000,
-    };
+    let network = NetworkUse { received_bytes: 4000, sent_bytes: 20_000 };
     assert_eq!(used.network, Some(network));
     assert_eq!(used.dirty_at_start_bytes, Some(154));
     assert_eq!(used.dirty_at_end_bytes, Some(462));
     assert_eq!(used.cache_misses, Some(2 * 60));
     assert_eq!(used.journal_sync_s, Some(2.0 * 0.5));
-    // One that was started again counts from 0.
+    // A restarted server counts from 0.
     let used = consumption(PhaseKind::Measure, &last, &first);
     assert_eq!((used.network, used.server_cpu_s), (None, None));
 }
@@ -348,25 +316,14 @@ fn sum_is_unknown_when_one_server_does_not_report() {
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     let ask = |factor| {
         let other = doc! { "network": { "bytesIn": 5, "bytesOut": 5 } };
-        vec![
-            server_counters(&mut Server(status(factor))),
-            server_counters(&mut Server(other)),
-        ]
+        vec![server_counters(&mut Server(status(factor))), server_counters(&mut Server(other))]
     };
-    let (first, last) = (
-        read_at(&mut counters, 0.0, ask(1)),
-        read_at(&mut counters, SECOND, ask(2)),
-    );
+    let (first, last) =
+        (read_at(&mut counters, 0.0, ask(1)), read_at(&mut counters, SECOND, ask(2)));
     let used = consumption(PhaseKind::Measure, &first, &last);
-    let network = NetworkUse {
-        received_bytes: 1000,
-        sent_bytes: 5000,
-    };
+    let network = NetworkUse { received_bytes: 1000, sent_bytes: 5000 };
     assert_eq!(used.network, Some(network));
-    assert_eq!(
-        (used.peak_resident_bytes, used.dirty_at_end_bytes),
-        (None, None)
-    );
+    assert_eq!((used.peak_resident_bytes, used.dirty_at_end_bytes), (None, None));
     assert_eq!((used.cache_misses, used.journal_sync_s), (None, None));
     for what in [Counted::CacheMisses, Counted::JournalSyncs] {
         assert!(why(&used, what).starts_with("the server"), "{what:?}");
@@ -379,19 +336,11 @@ mod rapl {
     fn zone(fixture: &Fixture, zone: &str, name: &str, energy_uj: u64) {
         let folder = format!("sys/class/powercap/{zone}");
         set(fixture, &format!("{folder}/name"), &format!("{name}\n"));
-        set(
-            fixture,
-            &format!("{folder}/max_energy_range_uj"),
-            "262143328850\n",
-        );
-        set(
-            fixture,
-            &format!("{folder}/energy_uj"),
-            &format!("{energy_uj}\n"),
-        );
+        set(fixture, &format!("{folder}/max_energy_range_uj"), "262143328850\n");
+        set(fixture, &format!("{folder}/energy_uj"), &format!("{energy_uj}\n"));
     }
 
-    /// As it is on a server with two sockets and memory counted apart.
+    /// A server with two sockets and separately counted memory.
     fn machine(energy_uj: u64) -> Fixture {
         let fixture = Fixture::new();
         set(&fixture, "sys/class/powercap/intel-rapl/enabled", "1\n");
@@ -447,7 +396,7 @@ mod rapl {
             counters.keep_up();
         }
         let found = read(&mut counters).unwrap();
-        // To the end and 1 J, on to 262,000 J, to the end and 0.67 J.
+        // To the end and 1 J, then to 262,000 J, then to the end and 0.67 J.
         let expected = 0.32885 + 1.0 + (262_000.0 - 1.0) + 143.32885 + 0.67115;
         assert!((found.energy_joules - expected).abs() < 1e-6, "{found:?}");
     }
@@ -464,12 +413,7 @@ mod rapl {
     fn energy_has_a_reason_when_a_counter_disappears() {
         let fixture = machine(5_000_000);
         let mut counters = counters(&fixture);
-        fs::remove_file(
-            fixture
-                .root()
-                .join("sys/class/powercap/intel-rapl:1/energy_uj"),
-        )
-        .unwrap();
+        fs::remove_file(fixture.root().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
         let found = read(&mut counters).unwrap_err();
         assert!(found.contains("intel-rapl:1/energy_uj"), "{found}");
     }

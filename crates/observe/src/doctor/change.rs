@@ -1,5 +1,5 @@
-//! Changes of the machine that can be taken back. A caller writes down an [`Undo`] before it
-//! performs it, so that nothing that was changed is forgotten, whatever happens in between.
+//! Reversible changes of the machine. A caller saves an [`Undo`] before it performs the change, so
+//! that no change is lost, whatever happens in between.
 
 use super::finding::shell_word;
 use crate::health::Health;
@@ -15,78 +15,55 @@ use std::process::{Command, Stdio};
 /// Rules for access times (mount(8)).
 const ACCESS_TIME_RULES: [&str; 3] = ["noatime", "relatime", "strictatime"];
 
-/// One step of a change with the value that was there before.
+/// One step of a change with the previous value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    /// The check that asked for it; absent if a run did.
+    /// The check that asked for it; absent for a change made by a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckName>,
-    /// What is done.
     pub action: Action,
-    /// The value before.
     pub before: String,
 }
 
-/// How a step was taken back.
+/// Outcome of reverting a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reverted {
-    /// The value before is there again.
+    /// The previous value was restored.
     Now,
-    /// It was there already.
+    /// The previous value was already there.
     Already,
-    /// The file is not there any more, as of a network card that is gone: nothing is left to take back.
+    /// The file no longer exists, for example because a network card is gone: nothing is left to
+    /// revert.
     Gone,
 }
 
-/// Why a value could not be changed or changed back.
+/// Why a value could not be changed or reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The value that is there cannot be read.
+    /// The current value cannot be read.
     #[error("cannot read the current value of `{}`: {}", target.display(), health.reason().unwrap_or("not known"))]
-    Read {
-        /// File or mount point.
-        target: PathBuf,
-        /// What is missing.
-        health: Health,
-    },
+    Read { target: PathBuf, health: Health },
     /// The value cannot be set.
     #[error("cannot set `{}` to `{value}`", target.display())]
     Set {
-        /// File or mount point.
         target: PathBuf,
-        /// The value.
         value: String,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// It was set without an error and is not there.
+    /// Setting the value succeeded, but the value did not change.
     #[error("the system did not accept `{value}` for `{}`; it is `{found}`", target.display())]
-    NotTaken {
-        /// File or mount point.
-        target: PathBuf,
-        /// The value.
-        value: String,
-        /// What is there instead.
-        found: String,
-    },
-    /// Somebody else has changed the value since.
+    NotTaken { target: PathBuf, value: String, found: String },
+    /// The value was changed by someone else since.
     #[error("`{}` is `{found}`, not `{expected}`: it was changed after this program set it", target.display())]
-    ChangedMeanwhile {
-        /// File or mount point.
-        target: PathBuf,
-        /// What was set.
-        expected: String,
-        /// What is there now.
-        found: String,
-    },
+    ChangedMeanwhile { target: PathBuf, expected: String, found: String },
 }
 
-/// Runs a program with arguments: how mounts are changed. Tests give their own.
+/// Runs a program with arguments, used to change mounts. Tests pass their own.
 pub type Run<'a> = &'a dyn Fn(&[&str]) -> io::Result<()>;
 
 impl Undo {
-    /// The value that is set.
+    /// The value to set.
     pub fn value(&self) -> &str {
         match &self.action {
             Action::Write { value, .. } | Action::Remount { value, .. } => value,
@@ -101,8 +78,8 @@ impl Undo {
         }
     }
 
-    /// Whether it is what a change can be: of a file of the kernel, or of the rule for access times of a mount. What comes
-    /// from a file may ask for anything.
+    /// Whether the action is one that a change may contain: a kernel file, or the access time rule
+    /// of a mount. An [`Undo`] read from a file could contain anything.
     pub fn is_of_kernel(&self) -> bool {
         match &self.action {
             Action::Write { path, .. } => {
@@ -117,12 +94,12 @@ impl Undo {
         }
     }
 
-    /// The shell command that does it.
+    /// The shell command for this step.
     pub fn command(&self) -> String {
         self.command_for(self.value())
     }
 
-    /// What a person would type to take it back.
+    /// The shell command that reverts this step.
     pub fn revert_command(&self) -> String {
         self.command_for(&self.before)
     }
@@ -137,7 +114,7 @@ impl Undo {
     }
 }
 
-/// The steps of a change that are not done yet, each with the value that is there now. Nothing is changed.
+/// The steps of a change that are still needed, each with the current value. Changes nothing.
 ///
 /// # Errors
 /// [`ChangeError::Read`].
@@ -147,7 +124,7 @@ pub fn prepare(check: CheckName, change: &Change, root: &Path) -> Result<Vec<Und
     Ok(steps)
 }
 
-/// The same for what a run asks for, with the steps that are done already.
+/// Like [`prepare`] for the settings of a run, but includes steps that are not needed.
 ///
 /// # Errors
 /// [`ChangeError::Read`].
@@ -161,35 +138,31 @@ fn read(
     root: &Path,
 ) -> Result<Vec<Undo>, ChangeError> {
     let step = |action: &Action| {
-        Ok(Undo {
-            check,
-            before: current(action, root)?,
-            action: action.clone(),
-        })
+        Ok(Undo { check, before: current(action, root)?, action: action.clone() })
     };
     actions.iter().map(step).collect()
 }
 
-/// Performs one step and looks whether the system has taken it.
+/// Performs one step and checks that the system accepted it.
 ///
 /// # Errors
-/// [`ChangeError`]; the value before is then there again, as far as the system allows.
+/// [`ChangeError`]; the previous value is then restored if the system allows it.
 pub fn apply(undo: &Undo, root: &Path, run: Run<'_>) -> Result<(), ChangeError> {
     let result = set(&undo.action, undo.value(), root, run)
         .and_then(|()| current(&undo.action, root))
         .and_then(|found| taken(undo, undo.value(), found));
     if result.is_err() {
-        // The error above says more than one of the way back.
+        // The error above says more than an error of the way back.
         let _ = set(&undo.action, &undo.before, root, run);
     }
     result
 }
 
-/// Takes one step back, if what was set is still there.
+/// Reverts one step if the value is still the one that was set.
 ///
 /// # Errors
-/// [`ChangeError::ChangedMeanwhile`] if it is neither what was set nor what was before; nothing is
-/// changed then.
+/// [`ChangeError::ChangedMeanwhile`] if the value is neither the one that was set nor the previous
+/// one; nothing is changed then.
 pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, ChangeError> {
     if matches!(&undo.action, Action::Write { path, .. } if is_gone(root, path)) {
         return Ok(Reverted::Gone);
@@ -210,12 +183,12 @@ pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, Change
     Ok(Reverted::Now)
 }
 
-/// Whether a file is certainly not there.
+/// Whether a file certainly does not exist.
 fn is_gone(root: &Path, path: &Path) -> bool {
     matches!(below(root, path).try_exists(), Ok(false))
 }
 
-/// The value that is set now.
+/// The current value.
 ///
 /// # Errors
 /// [`ChangeError::Read`].
@@ -227,31 +200,21 @@ fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
     if found == value {
         return Ok(());
     }
-    Err(ChangeError::NotTaken {
-        target: undo.target().to_owned(),
-        value: value.to_owned(),
-        found,
-    })
+    Err(ChangeError::NotTaken { target: undo.target().to_owned(), value: value.to_owned(), found })
 }
 
 fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
     match action {
         Action::Write { path, .. } => {
-            let text =
-                fs::read_to_string(below(root, path)).map_err(|error| ChangeError::Read {
-                    target: path.clone(),
-                    health: Health::from_io(path, &error),
-                })?;
+            let text = fs::read_to_string(below(root, path)).map_err(|error| {
+                ChangeError::Read { target: path.clone(), health: Health::from_io(path, &error) }
+            })?;
             Ok(selected(&text).unwrap_or_else(|| text.trim().to_owned()))
         }
         Action::Remount { mount_point, .. } => {
-            let options =
-                storage::mount_options(root, mount_point).map_err(|health| ChangeError::Read {
-                    target: mount_point.clone(),
-                    health,
-                })?;
-            let mut options = options.split(',');
-            let rule = options.find(|option| ACCESS_TIME_RULES.contains(option));
+            let options = storage::mount_options(root, mount_point)
+                .map_err(|health| ChangeError::Read { target: mount_point.clone(), health })?;
+            let rule = options.split(',').find(|option| ACCESS_TIME_RULES.contains(option));
             Ok(rule.unwrap_or("strictatime").to_owned())
         }
     }
@@ -273,27 +236,20 @@ fn set(action: &Action, value: &str, root: &Path, run: Run<'_>) -> Result<(), Ch
     })
 }
 
-/// Runs a program to its end; what it says on standard error becomes the error.
+/// Runs a program to its end. Its standard error becomes the error message.
 ///
 /// # Errors
-/// If it cannot be started or does not end with 0.
+/// The program cannot be started or does not exit with 0.
 pub fn run_program(words: &[&str]) -> io::Result<()> {
     let Some((program, arguments)) = words.split_first() else {
         return Ok(());
     };
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()?;
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!(
-        "`{program}` ended with {}: {}",
-        output.status,
-        said.trim()
-    )))
+    Err(io::Error::other(format!("`{program}` exited with {}: {}", output.status, said.trim())))
 }
 
 #[cfg(test)]
@@ -307,19 +263,16 @@ mod tests {
     fn write(path: &str, value: &str) -> Change {
         Change {
             command: String::new(),
-            actions: vec![Action::Write {
-                path: path.into(),
-                value: value.into(),
-            }],
+            actions: vec![Action::Write { path: path.into(), value: value.into() }],
         }
     }
 
     fn no_program(_: &[&str]) -> io::Result<()> {
-        panic!("no program is needed")
+        panic!("no program must run")
     }
 
     #[test]
-    fn a_written_value_is_there_and_can_be_taken_back() {
+    fn written_value_can_be_reverted() {
         let fixture = Fixture::new().with(&PATH[1..], "always [madvise] never\n");
         let root = fixture.root();
         let steps = prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap();
@@ -327,21 +280,14 @@ mod tests {
         assert!(steps[0].revert_command().contains("echo madvise"));
         apply(&steps[0], root, &no_program).unwrap();
         assert_eq!(current(&steps[0].action, root).unwrap(), "never");
-        assert!(
-            prepare(CheckName::HugePages, &write(PATH, "never"), root)
-                .unwrap()
-                .is_empty()
-        );
+        assert!(prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap().is_empty());
         assert_eq!(revert(&steps[0], root, &no_program).unwrap(), Reverted::Now);
         assert_eq!(current(&steps[0].action, root).unwrap(), "madvise");
-        assert_eq!(
-            revert(&steps[0], root, &no_program).unwrap(),
-            Reverted::Already
-        );
+        assert_eq!(revert(&steps[0], root, &no_program).unwrap(), Reverted::Already);
     }
 
     #[test]
-    fn revert_keeps_a_value_that_somebody_else_set() {
+    fn revert_keeps_a_value_that_someone_else_set() {
         let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
         let root = fixture.root();
         let steps = prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap();
@@ -353,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_gone_needs_no_way_back() {
+    fn removed_file_needs_no_revert() {
         let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
         let root = fixture.root();
         let change = write(PATH, "never");
@@ -362,15 +308,12 @@ mod tests {
         apply(&steps[0], root, &no_program).unwrap();
         assert_eq!(value_now(&steps[0], root).unwrap(), "never");
         fs::remove_file(root.join(&PATH[1..])).unwrap();
-        assert_eq!(
-            revert(&steps[0], root, &no_program).unwrap(),
-            Reverted::Gone
-        );
+        assert_eq!(revert(&steps[0], root, &no_program).unwrap(), Reverted::Gone);
         assert!(!root.join(&PATH[1..]).exists());
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_not_made() {
+    fn missing_file_is_not_created() {
         let fixture = Fixture::new();
         let result = prepare(CheckName::HugePages, &write(PATH, "never"), fixture.root());
         assert!(matches!(result, Err(ChangeError::Read { .. })));
@@ -387,10 +330,9 @@ mod tests {
             },
             before: "relatime".into(),
         };
-        for (command, rule) in [
-            (undo.command(), "remount,noatime"),
-            (undo.revert_command(), "remount,relatime"),
-        ] {
+        for (command, rule) in
+            [(undo.command(), "remount,noatime"), (undo.revert_command(), "remount,relatime")]
+        {
             let words = shlex::split(&command).unwrap();
             let expected = ["sudo", "mount", "-o", rule, "/mnt/a b;reboot"];
             assert_eq!(words, expected);
@@ -398,16 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_is_changed_by_the_program_and_checked_afterwards() {
+    fn mount_is_changed_by_the_program_and_checked() {
         let mounts = |rule: &str| format!("29 27 8:16 / /data rw,{rule} - xfs /dev/sdb rw\n");
         let fixture = RefCell::new(Fixture::new().with("proc/self/mountinfo", &mounts("relatime")));
         let root = fixture.borrow().root().to_owned();
         let change = Change {
             command: String::new(),
-            actions: vec![Action::Remount {
-                mount_point: "/data".into(),
-                value: "noatime".into(),
-            }],
+            actions: vec![Action::Remount { mount_point: "/data".into(), value: "noatime".into() }],
         };
         let steps = prepare(CheckName::AccessTimes, &change, &root).unwrap();
         assert_eq!(steps[0].before, "relatime");
@@ -419,12 +358,9 @@ mod tests {
         };
         apply(&steps[0], &root, &mount).unwrap();
         assert_eq!(revert(&steps[0], &root, &mount).unwrap(), Reverted::Now);
-        let expected = [
-            "mount -o remount,noatime /data",
-            "mount -o remount,relatime /data",
-        ];
+        let expected = ["mount -o remount,noatime /data", "mount -o remount,relatime /data"];
         assert_eq!(*calls.borrow(), expected);
-        // A program that does nothing is found out.
+        // A program without effect is detected.
         let error = apply(&steps[0], &root, &|_| Ok(())).unwrap_err();
         assert!(matches!(error, ChangeError::NotTaken { .. }), "{error}");
     }
@@ -436,7 +372,7 @@ mod tests {
         assert!(error.to_string().contains("no such mount"), "{error}");
     }
 
-    /// Needs the right to write there; without it the error must say so.
+    /// Needs the permission to write there; without it the error must name it.
     #[test]
     fn swappiness_of_this_machine_is_changed_and_restored() {
         let path = "/proc/sys/vm/swappiness";

@@ -1,4 +1,4 @@
-//! Checks of the CPU: frequency, clock, and who else uses it.
+//! Checks of the CPU: frequency, clock and other load.
 
 use super::facts::Facts;
 use super::finding::{Finding, by_hand, judged, unread, write_action, write_file};
@@ -8,72 +8,50 @@ use std::collections::BTreeSet;
 
 pub(super) fn governor(facts: &Facts) -> Finding {
     let why =
-        "a CPU that slows down while idle lengthens latencies at low load and makes runs differ";
-    judged(
-        &facts.governors,
-        "`performance` on all CPUs",
-        why,
-        |governors| {
-            let others: Vec<u64> = governors
-                .iter()
-                .filter(|(_, governor)| *governor != "performance")
-                .map(|(cpu, _)| *cpu)
-                .collect();
-            let level = if others.is_empty() {
-                Level::Pass
-            } else {
-                Level::Fail
-            };
-            let names: BTreeSet<String> =
-                governors.values().map(|name| format!("`{name}`")).collect();
-            let names = names.into_iter().collect::<Vec<_>>().join(", ");
-            let found = format!("{names} on {} CPUs", governors.len());
-            (level, found, Some(performance_on(&others)))
-        },
-    )
+        "a CPU that slows down when idle increases latencies at low load and makes runs differ";
+    judged(&facts.governors, "`performance` on all CPUs", why, |governors| {
+        let others: Vec<u64> = governors
+            .iter()
+            .filter(|(_, governor)| *governor != "performance")
+            .map(|(cpu, _)| *cpu)
+            .collect();
+        let level = if others.is_empty() { Level::Pass } else { Level::Fail };
+        let names: BTreeSet<String> = governors.values().map(|name| format!("`{name}`")).collect();
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        let found = format!("{names} on {} CPUs", governors.len());
+        (level, found, Some(performance_on(&others)))
+    })
 }
 
 fn performance_on(cpus: &[u64]) -> Change {
     let path = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
     Change {
         command: "sudo cpupower frequency-set -g performance".to_owned(),
-        actions: cpus
-            .iter()
-            .map(|cpu| write_action(&path(cpu), "performance"))
-            .collect(),
+        actions: cpus.iter().map(|cpu| write_action(&path(cpu), "performance")).collect(),
     }
 }
 
-/// Ours: turbo is good for throughput and bad for comparisons, because how far it goes depends on
-/// the temperature and on the other cores.
+/// The advice is our own: turbo is good for throughput and bad for comparisons, because its extent
+/// depends on the temperature and on the other cores.
 pub(super) fn turbo(facts: &Facts) -> Finding {
     let why = "how far the CPU exceeds its nominal frequency depends on heat and on the other cores, so equal runs differ";
-    judged(
-        &facts.turbo,
-        "off for comparisons",
-        why,
-        |(allowed, file)| {
-            let change = match *file {
-                NO_TURBO => write_file(&format!("/{NO_TURBO}"), "1"),
-                _ => write_file(&format!("/{BOOST}"), "0"),
-            };
-            let (level, found) = if *allowed {
-                (Level::Warn, "on")
-            } else {
-                (Level::Pass, "off")
-            };
-            (level, found.to_owned(), Some(change))
-        },
-    )
+    judged(&facts.turbo, "off for comparisons", why, |(allowed, file)| {
+        let change = match *file {
+            NO_TURBO => write_file(&format!("/{NO_TURBO}"), "1"),
+            _ => write_file(&format!("/{BOOST}"), "0"),
+        };
+        let (level, found) = if *allowed { (Level::Warn, "on") } else { (Level::Pass, "off") };
+        (level, found.to_owned(), Some(change))
+    })
 }
 
-/// Devices that are read over a bus, at a microsecond and more.
+/// Devices that are read over a bus, taking a microsecond or more.
 const BAD_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
-/// Above it a reading goes through the kernel.
+/// A slower reading goes through the kernel.
 const SLOW_READ_NS: f64 = 100.0;
 
 /// Clocks of hypervisors (`kvm-clock`, `xen`, `hyperv…`) are scaled readings of the CPU's counter
-/// where the host allows it, and system calls where it does not: the cost of a reading tells.
+/// if the host allows it, and system calls otherwise. The cost of a reading shows which.
 pub(super) fn clock_source(facts: &Facts) -> Finding {
     let why = "client and server read the clock several times per operation; a clock behind a bus costs a microsecond per reading";
     judged(
@@ -89,11 +67,7 @@ pub(super) fn clock_source(facts: &Facts) -> Finding {
             } else {
                 Level::Pass
             };
-            (
-                level,
-                format!("`{source}`, read in {cost_ns:.0} ns"),
-                clock_change(facts, source),
-            )
+            (level, format!("`{source}`, read in {cost_ns:.0} ns"), clock_change(facts, source))
         },
     )
 }
@@ -108,14 +82,14 @@ fn clock_change(facts: &Facts, source: &str) -> Option<Change> {
         .then(|| by_hand("boot with `tsc=reliable clocksource=tsc` if the CPU's counter is stable"))
 }
 
-/// Shares of the machine that others may use. A tenth of it is within the spread of usual runs.
+/// Share of the machine that other processes may use. A tenth is within the spread of usual runs.
 const LOAD_WARN_RATIO: f64 = 0.1;
 const LOAD_FAIL_RATIO: f64 = 0.3;
-/// Processes that are named.
+/// Number of processes to name.
 const NAMED: usize = 3;
 
-/// What others use now decides. The load average and the pressure look back, also at a run that
-/// has just ended, and so they warn at most.
+/// The current use of other processes decides. The load average and the pressure look back,
+/// possibly at a run that has just ended, so they only warn.
 pub(super) fn other_load(facts: &Facts) -> Finding {
     let why = "client and server lack the CPU time that others use, at unpredictable times";
     let advised = "an idle machine (below 10 % of the CPUs)";
@@ -131,18 +105,10 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
         let names: Vec<String> = busy
             .iter()
             .take(NAMED)
-            .map(|process| {
-                format!(
-                    "{} ({}) {:.2}",
-                    process.name, process.pid, process.cpu_ratio
-                )
-            })
+            .map(|process| format!("{} ({}) {:.2}", process.name, process.pid, process.cpu_ratio))
             .collect();
-        let names = if names.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", names.join(", "))
-        };
+        let names =
+            if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
         parts.push(format!("others use {used:.2} of {cpus} CPUs{names}"));
     }
     let mut past = |ratio: f64, text: String| {
@@ -155,17 +121,13 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
         past(load / cpus, format!("load average {load}"));
     }
     if let Ok(percent) = facts.cpu_pressure_percent {
-        past(
-            percent / 100.0,
-            format!("a task waits for a CPU {percent} % of the time"),
-        );
+        past(percent / 100.0, format!("a task waits for a CPU {percent} % of the time"));
     }
     if parts.is_empty() {
-        parts.push("unknown: nothing could be read".to_owned());
+        parts.push("unknown: no reading succeeded".to_owned());
     }
-    Finding::new(level, parts.join("; "), advised, why).with_change(Some(by_hand(
-        "stop the other processes, or wait until they end",
-    )))
+    Finding::new(level, parts.join("; "), advised, why)
+        .with_change(Some(by_hand("stop the other processes, or wait until they end")))
 }
 
 fn level_of(ratio: f64) -> Level {
@@ -176,17 +138,12 @@ fn level_of(ratio: f64) -> Level {
     }
 }
 
-/// By the affinity of both processes. Threads that are pinned on their own are not looked at.
+/// Compares the affinity of both processes. Does not look at threads that are pinned individually.
 pub(super) fn shared_cores(facts: &Facts) -> Finding {
     let why = "a client that takes CPU time from the server measures itself";
     let advised = "no shared CPUs";
     if facts.server_is_elsewhere() {
-        return Finding::new(
-            Level::Pass,
-            "the server is on another machine",
-            advised,
-            why,
-        );
+        return Finding::new(Level::Pass, "the server is on another machine", advised, why);
     }
     let (client, server) = match (&facts.client_cpus, &facts.server_cpus) {
         (Ok(client), Ok(server)) => (client, server),
@@ -195,7 +152,7 @@ pub(super) fn shared_cores(facts: &Facts) -> Finding {
     let shared = client.iter().filter(|cpu| server.contains(cpu)).count();
     let level = match shared {
         0 => Level::Pass,
-        // Then neither runs while the other does.
+        // Only one of them can run at a time.
         _ if client.len() == 1 && server.len() == 1 => Level::Fail,
         _ => Level::Warn,
     };
@@ -204,7 +161,6 @@ pub(super) fn shared_cores(facts: &Facts) -> Finding {
         client.len(),
         server.len()
     );
-    Finding::new(level, found, advised, why).with_change(Some(by_hand(
-        "give each its own CPUs with `taskset -c`, or use two machines",
-    )))
+    Finding::new(level, found, advised, why)
+        .with_change(Some(by_hand("give each its own CPUs with `taskset -c`, or use two machines")))
 }

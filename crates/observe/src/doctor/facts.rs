@@ -1,6 +1,6 @@
-//! What the checks are made of: readings of the machine, the storage and the processes, and what the
-//! caller knows of the server. Everything is read below a root, so that tests give it a fixture, and
-//! every reading can be missing with a reason.
+//! Input of the checks: readings of the machine, the storage and the processes, and the caller's
+//! knowledge of the server. Readers take a root so that tests can pass a fixture, and every reading
+//! can be missing with a reason.
 
 use super::network::{self, Route};
 use super::processes::{self, BusyProcess, Limits, MemoryPolicy, OwnHugePages};
@@ -12,46 +12,43 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long other processes are watched before a measurement: long enough for one that is busy, and no longer than the start of
-/// a server.
+/// How long to watch other processes before a measurement: long enough to notice a busy one, and no
+/// longer than a server takes to start.
 pub const WATCH: Duration = Duration::from_millis(100);
 
-/// What is to be checked. What is left out makes the checks that need it say so.
+/// What to check. Checks that need an absent field report it as unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
-    /// Folder of the server's data if it is on this machine; it need not exist yet.
+    /// Data folder of the server if it is on this machine; it need not exist yet.
     pub data_dir: Option<PathBuf>,
-    /// Size of the data that is going to be there.
+    /// Size of the data that the run will load.
     pub planned_data_bytes: Option<u64>,
-    /// Connections that the load is going to have.
+    /// Connections that the load will use.
     pub connections: Option<u64>,
-    /// The server.
     pub server: Option<ServerFacts>,
-    /// Servers on this machine that other machines reach, if no server was named.
+    /// Servers on this machine that other machines can reach, if no server was named.
     pub found: Vec<OpenServer>,
-    /// How long to watch what other processes do; zero to do without.
+    /// How long to watch other processes; zero skips it.
     pub watch: Duration,
-    /// Processes that belong to the measurement, besides this one and the server's.
+    /// Processes that belong to the measurement, in addition to this process and the server.
     pub own: Vec<u32>,
 }
 
-/// A server that was found by looking at the processes of this machine.
+/// A server found among the processes of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenServer {
-    /// Its process.
     pub pid: u32,
     /// Name of the process.
     pub name: String,
-    /// Where it listens, besides loopback; at least one address.
+    /// Listening addresses other than loopback; at least one.
     pub addresses: Vec<SocketAddr>,
-    /// Whether it asks for a password.
+    /// Whether it requires a password.
     pub authentication: Option<bool>,
 }
 
-/// What the caller knows of the server.
+/// The caller's knowledge of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerFacts {
-    /// What it is.
     pub product: Product,
     /// Version of the product, such as `8.0.3`.
     pub version: Option<String>,
@@ -61,19 +58,18 @@ pub struct ServerFacts {
     pub local: bool,
     /// Its process, if it is on this machine.
     pub pid: Option<u32>,
-    /// Where it is reached.
     pub address: Option<SocketAddr>,
     /// Cache of one instance.
     pub cache_bytes: Option<u64>,
-    /// Servers of this kind on the machine.
+    /// Number of such servers on the machine.
     pub instances: u64,
-    /// Whether it asks for a password.
+    /// Whether it requires a password.
     pub authentication: Option<bool>,
-    /// Time of empty commands.
+    /// Round-trip time of empty commands.
     pub round_trip: Option<RoundTrip>,
     /// Connections that it would still accept.
     pub available_connections: Option<u64>,
-    /// Active profilers and audit log, one text each; `None` if the server does not say.
+    /// Active profilers and audit log, one text each; `None` if the server does not report them.
     pub tracing: Option<Vec<String>>,
 }
 
@@ -97,16 +93,16 @@ impl Default for ServerFacts {
 }
 
 impl ServerFacts {
-    /// First number of the version.
+    /// Major version number.
     pub fn major_version(&self) -> Option<u64> {
         self.version.as_deref()?.split('.').next()?.parse().ok()
     }
 }
 
-/// What a server is. Advice on its memory depends on it.
+/// Server product. Advice on its memory depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Product {
-    /// MongoDB's own server, or one built from its sources.
+    /// MongoDB's own server, or a build of its sources.
     MongoDb,
     /// The embedded server.
     Embedded,
@@ -114,25 +110,21 @@ pub enum Product {
     Other(String),
 }
 
-/// Time of empty commands, one after the other on one connection.
+/// Round-trip time of empty commands, sent one after the other on one connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundTrip {
-    /// Commands.
     pub count: u64,
-    /// Median.
     pub median_us: f64,
-    /// 99th percentile.
     pub p99_us: f64,
 }
 
-/// All readings. `Err` holds the reason why there is none.
+/// All readings. `Err` holds the reason for a missing reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// What was asked about.
     pub subject: Subject,
     /// Mode of transparent huge pages.
     pub huge_pages: Reading<String>,
-    /// Their `defrag` setting.
+    /// `defrag` setting of transparent huge pages.
     pub huge_pages_defrag: Reading<String>,
     /// `khugepaged/max_ptes_none`, 0 to 511.
     pub huge_pages_padding: Reading<u64>,
@@ -142,7 +134,6 @@ pub struct Facts {
     pub server_huge_pages_allowed: Reading<bool>,
     /// `vm.swappiness`.
     pub swappiness: Reading<u64>,
-    /// Swap of the machine.
     pub swap_bytes: Reading<u64>,
     /// `vm.zone_reclaim_mode`.
     pub zone_reclaim_mode: Reading<u64>,
@@ -154,15 +145,15 @@ pub struct Facts {
     pub server_policy: Reading<MemoryPolicy>,
     /// `vm.max_map_count`.
     pub max_map_count: Reading<u64>,
-    /// Memory of the machine.
     pub memory_bytes: Reading<u64>,
-    /// Limit of the control group of the server, or of ourselves without one; `None` without a limit.
+    /// Memory limit of the server's control group, or of ours without a server; `None` without a
+    /// limit.
     pub memory_limit_bytes: Reading<Option<u64>>,
     /// Storage of the data folder.
     pub storage: Reading<StorageRecord>,
-    /// Where the data folder's file system is mounted.
+    /// Mount point of the data folder's file system.
     pub mount_point: Reading<PathBuf>,
-    /// The folder with the settings of the device's queue.
+    /// Folder with the queue settings of the device.
     pub queue: Reading<PathBuf>,
     /// Frequency governor of each CPU online.
     pub governors: Reading<BTreeMap<u64, String>>,
@@ -184,9 +175,10 @@ pub struct Facts {
     pub clock_sources: Reading<Vec<String>>,
     /// Median cost of reading the clock.
     pub clock_read_ns: f64,
-    /// Limits of the server's process, or of ourselves, which a server that we start inherits.
+    /// Limits of the server's process; without one, our own limits, which a server started by us
+    /// inherits.
     pub limits: Reading<Limits>,
-    /// Whether `limits` are those of the server.
+    /// Whether `limits` belong to the server.
     pub limits_of_server: bool,
     /// One-minute load average.
     pub load_average: Reading<f64>,
@@ -194,7 +186,7 @@ pub struct Facts {
     pub cpus: Reading<u64>,
     /// Share of the last ten seconds in which some task waited for a CPU, in percent.
     pub cpu_pressure_percent: Reading<f64>,
-    /// Processes other than ourselves and the server that used CPU while we watched, the busiest first.
+    /// Other processes that used CPU while we watched, the busiest first.
     pub busy: Reading<Vec<BusyProcess>>,
     /// CPUs that this process may use.
     pub client_cpus: Reading<Vec<u64>>,
@@ -204,38 +196,39 @@ pub struct Facts {
     pub listening: Reading<Vec<IpAddr>>,
     /// Name of the process that holds the port.
     pub listener: Reading<String>,
-    /// Way to the server.
+    /// Network route to the server.
     pub route: Reading<Route>,
     /// Release of the kernel, such as `6.1.0-13-amd64`.
     pub kernel: Reading<String>,
 }
 
 impl Facts {
-    /// The folder whose storage was looked at: the nearest one above the data folder while that is not
-    /// there. `None` if no data folder was named.
+    /// The folder whose storage was examined: the data folder's nearest existing parent. `None` if
+    /// no data folder was named.
     pub fn storage_folder(&self) -> Option<PathBuf> {
         let folder = self.subject.data_dir.as_deref()?;
         Some(crate::storage::nearest_existing(folder))
     }
 }
 
-/// Reads everything. Takes about a millisecond, and the time to watch.
+/// Reads everything. Takes about a millisecond plus the time to watch.
 pub fn observe(root: &Path, subject: &Subject) -> Facts {
     let server = subject.server.as_ref();
-    let pid = server
-        .filter(|server| server.local)
-        .and_then(|server| server.pid);
+    let pid = server.filter(|server| server.local).and_then(|server| server.pid);
     let address = server.and_then(|server| server.address);
     let of_server = |name: &str| {
         pid.map(|pid| format!("proc/{pid}/{name}"))
-            .ok_or_else(|| absent("the process of the server is not known"))
+            .ok_or_else(|| absent("the server's process is unknown"))
     };
     let data_dir = subject.data_dir.as_deref();
     let data_dir = data_dir.ok_or_else(|| absent("no data folder was named"));
-    let address = address.ok_or_else(|| absent("the address of the server is not known"));
+    let address = address.ok_or_else(|| absent("the server's address is unknown"));
     let own = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-    let measuring = [Some(std::process::id()), pid].into_iter().flatten();
-    let own_processes: Vec<u32> = measuring.chain(subject.own.iter().copied()).collect();
+    let own_processes: Vec<u32> = [Some(std::process::id()), pid]
+        .into_iter()
+        .flatten()
+        .chain(subject.own.iter().copied())
+        .collect();
     let thp = "sys/kernel/mm/transparent_hugepage";
     Facts {
         subject: subject.clone(),
@@ -254,12 +247,8 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
         max_map_count: host::number(root, "proc/sys/vm/max_map_count"),
         memory_bytes: host::memory_bytes(root),
         memory_limit_bytes: processes::memory_limit(root, &own),
-        storage: data_dir
-            .clone()
-            .and_then(|folder| storage::storage(root, folder)),
-        mount_point: data_dir
-            .clone()
-            .and_then(|folder| storage::mount_point(root, folder)),
+        storage: data_dir.clone().and_then(|folder| storage::storage(root, folder)),
+        mount_point: data_dir.clone().and_then(|folder| storage::mount_point(root, folder)),
         queue: data_dir.and_then(|folder| storage::queue(root, folder)),
         governors: host::governors(root),
         turbo: host::turbo(root),
@@ -279,9 +268,7 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
         busy: processes::busy(root, subject.watch, &own_processes),
         client_cpus: processes::cpus(root, "proc/self/status"),
         server_cpus: of_server("status").and_then(|path| processes::cpus(root, &path)),
-        listening: address
-            .clone()
-            .and_then(|at| network::listening(root, at.port())),
+        listening: address.clone().and_then(|at| network::listening(root, at.port())),
         listener: address
             .clone()
             .and_then(|at| network::holder(root, at.port()))
@@ -292,7 +279,5 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
 }
 
 fn absent(reason: &str) -> Health {
-    Health::Unsupported {
-        reason: reason.to_owned(),
-    }
+    Health::Unsupported { reason: reason.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What a check says, and the changes that it may advise.
+//! Results of checks, and the changes that they may advise.
 
 use crate::health::{Health, Reading};
 use dyno_record::verdict::{Action, Change, Level};
@@ -22,13 +22,7 @@ impl Finding {
         advised: impl Into<String>,
         why: &'static str,
     ) -> Self {
-        Finding {
-            level,
-            found: found.into(),
-            advised: advised.into(),
-            why,
-            change: None,
-        }
+        Finding { level, found: found.into(), advised: advised.into(), why, change: None }
     }
 
     pub(super) fn elsewhere() -> Self {
@@ -40,17 +34,17 @@ impl Finding {
         )
     }
 
-    /// Shown only if something is wrong.
+    /// Shown only if the check does not pass.
     pub(super) fn with_change(mut self, change: Option<Change>) -> Self {
         self.change = change;
         self
     }
 }
 
-/// What a check says whose value cannot be read.
+/// Finding of a check whose value cannot be read.
 pub(super) fn unread(health: &Health, advised: impl Into<String>, why: &'static str) -> Finding {
-    let reason = health.reason().unwrap_or("it was not read");
-    Finding::new(Level::Unknown, format!("not known: {reason}"), advised, why)
+    let reason = health.reason().unwrap_or("not read");
+    Finding::new(Level::Unknown, format!("unknown: {reason}"), advised, why)
 }
 
 /// Judges a value that was read.
@@ -69,9 +63,9 @@ pub(super) fn judged<T>(
     }
 }
 
-/// A text as one word of a command that a person types.
+/// Quotes a text as one word of a shell command.
 pub(super) fn shell_word(text: &str) -> Cow<'_, str> {
-    // Only a NUL cannot be quoted, and no path has one.
+    // Only a NUL cannot be quoted, and paths do not contain one.
     shlex::try_quote(text).unwrap_or(Cow::Borrowed("''"))
 }
 
@@ -84,13 +78,10 @@ pub(super) fn write_file(path: &str, value: &str) -> Change {
 }
 
 pub(super) fn write_action(path: &str, value: &str) -> Action {
-    Action::Write {
-        path: PathBuf::from(path),
-        value: value.to_owned(),
-    }
+    Action::Write { path: PathBuf::from(path), value: value.to_owned() }
 }
 
-/// Sets one variable of the kernel.
+/// Sets one kernel variable.
 pub(super) fn sysctl(name: &str, value: &str) -> Change {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     Change {
@@ -99,10 +90,7 @@ pub(super) fn sysctl(name: &str, value: &str) -> Change {
     }
 }
 
-/// A change that nobody but a person makes.
+/// A change that only a person can make.
 pub(super) fn by_hand(command: impl Into<String>) -> Change {
-    Change {
-        command: command.into(),
-        actions: Vec::new(),
-    }
+    Change { command: command.into(), actions: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Checks of memory: huge pages, swap, NUMA, mappings, and whether the caches fit.
+//! Checks of memory: huge pages, swap, NUMA, mappings, and cache sizes.
 
 use super::facts::{Facts, Product, ServerFacts};
 use super::finding::{Finding, by_hand, judged, sysctl, unread, write_file};
@@ -10,22 +10,23 @@ use dyno_record::verdict::{Change, Level};
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 const PADDING: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
-/// First major version of MongoDB whose allocator wants huge pages.
+/// First major version of MongoDB whose allocator benefits from huge pages.
 const WANTED_FROM: u64 = 8;
 
-/// What a server wants of transparent huge pages.
+/// Which setting of transparent huge pages suits a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     /// MongoDB 8.0 and later: its TCMalloc keeps caches per CPU and lays memory out for huge pages.
     Always,
     /// MongoDB 7.0 and earlier.
     Never,
-    /// Servers for which MongoDB's reasons do not hold. The embedded one allocates with mimalloc.
+    /// Servers to which MongoDB's reasons do not apply. The embedded server allocates with
+    /// mimalloc.
     NotForAll,
 }
 
-/// The manual's page "TCMalloc Performance Optimization" exempts PowerPC and s390x, where 8.0 still
-/// has the old allocator.
+/// The suitable setting. The manual's page "TCMalloc Performance Optimization" exempts PowerPC and
+/// s390x, where 8.0 still has the old allocator.
 fn wish(server: Option<&ServerFacts>) -> Result<Wish, &'static str> {
     let Some(server) = server else {
         return Err("it depends on the server's version, which is unknown");
@@ -43,8 +44,8 @@ fn wish(server: Option<&ServerFacts>) -> Result<Wish, &'static str> {
     }
 }
 
-/// MongoDB's advice turned round with version 8.0. A server whose process has them switched off
-/// (`PR_SET_THP_DISABLE`) has none whatever the machine says.
+/// MongoDB's advice reversed with version 8.0. A server whose process has huge pages switched off
+/// (`PR_SET_THP_DISABLE`) gets none, whatever the machine's setting.
 pub(super) fn huge_pages(facts: &Facts) -> Finding {
     const ADVISED: &str = "`always` for MongoDB 8.0 and later, `never` for 7.0 and earlier";
     let wish = match wish(facts.subject.server.as_ref()) {
@@ -65,7 +66,8 @@ pub(super) fn huge_pages(facts: &Facts) -> Finding {
         Wish::NotForAll => (
             "`madvise` or `never`",
             "madvise",
-            "this server neither uses MongoDB's allocator nor asks for huge pages; with `always`, its memory use and latency depend on what the machine did before",
+            "this server neither uses MongoDB's allocator nor asks for huge pages; with `always`, \
+                its memory use and latency depend on the machine's earlier activity",
         ),
     };
     let switched_off = facts.server_huge_pages_allowed == Ok(false);
@@ -74,18 +76,14 @@ pub(super) fn huge_pages(facts: &Facts) -> Finding {
             (Wish::Never | Wish::NotForAll, _) if switched_off => Level::Pass,
             (Wish::Always, _) if switched_off => Level::Fail,
             (Wish::Always, "always") => Level::Pass,
-            // Its allocator does not ask for them, so `madvise` means none.
+            // Its allocator does not ask for huge pages, so `madvise` means none.
             (Wish::Always, _) => Level::Fail,
             (Wish::Never, "always") => Level::Fail,
             (Wish::Never, "madvise") => Level::Warn,
             (Wish::NotForAll, "always") => Level::Warn,
             _ => Level::Pass,
         };
-        let off = if switched_off {
-            ", switched off for the server's process"
-        } else {
-            ""
-        };
+        let off = if switched_off { ", switched off for the server's process" } else { "" };
         let change = if switched_off {
             by_hand(
                 "start the server without `PR_SET_THP_DISABLE` (systemd, container or launcher)",
@@ -104,7 +102,7 @@ fn mode_only(mode: &Reading<String>, advised: &'static str, why: &'static str) -
     }
 }
 
-/// From 8.0 on the manual sets `defrag` to `defer+madvise`. Without huge pages it has no effect.
+/// The manual sets `defrag` to `defer+madvise` from 8.0 on. Without huge pages it has no effect.
 pub(super) fn huge_pages_defrag(facts: &Facts) -> Finding {
     let why =
         "with `always`, a page fault waits while the kernel moves memory to assemble a huge page";
@@ -121,76 +119,52 @@ pub(super) fn huge_pages_defrag(facts: &Facts) -> Finding {
             ("`defer+madvise`", _) => Level::Warn,
             _ => Level::Pass,
         };
-        let note = if off {
-            ", without effect because huge pages are off"
-        } else {
-            ""
-        };
-        (
-            level,
-            format!("`{mode}`{note}"),
-            Some(write_file(DEFRAG, value)),
-        )
+        let note = if off { ", without effect because huge pages are off" } else { "" };
+        (level, format!("`{mode}`{note}"), Some(write_file(DEFRAG, value)))
     })
 }
 
 /// The manual's service file for 8.0 sets it to 0.
 pub(super) fn huge_pages_padding(facts: &Facts) -> Finding {
-    let why = "a huge page may be padded with this many unused small pages; above 0, the server takes more memory than its cache size suggests";
+    let why = "a huge page may contain this many unused small pages; above 0, the server uses more \
+        memory than its cache size suggests";
     let wanted = wish(facts.subject.server.as_ref()) == Ok(Wish::Always);
-    let advised = if wanted {
-        "0"
-    } else {
-        "0 for MongoDB 8.0 and later"
-    };
+    let advised = if wanted { "0" } else { "0 for MongoDB 8.0 and later" };
     judged(&facts.huge_pages_padding, advised, why, |pages| {
-        let level = if wanted && *pages > 0 {
-            Level::Warn
-        } else {
-            Level::Pass
-        };
+        let level = if wanted && *pages > 0 { Level::Warn } else { Level::Pass };
         (level, format!("{pages}"), Some(write_file(PADDING, "0")))
     })
 }
 
-/// The switch is inherited: a server that we start has it too. Ours is judged also for what a page
-/// fault of the client costs.
+/// The switch is inherited: a server that we start has it as well. Our own setting also matters for
+/// the cost of page faults in the client.
 pub(super) fn own_huge_pages(facts: &Facts) -> Finding {
     let wanted = wish(facts.subject.server.as_ref()) == Ok(Wish::Always);
     let why = "a server that `dyno` starts inherits the setting, and a client that waits for huge pages measures that wait";
-    judged(
-        &facts.own_huge_pages,
-        "allowed, and none made during page faults",
-        why,
-        |own| {
-            let waits = facts.huge_pages.as_deref() == Ok("always")
-                && facts.huge_pages_defrag.as_deref() == Ok("always");
-            let used = own
-                .used_bytes
-                .map(|used| format!(", {} in use", Quantity::bytes(used)))
-                .unwrap_or_default();
-            match (own.allowed, wanted) {
-                (false, true) => (
-                    Level::Fail,
-                    "switched off for this process".to_owned(),
-                    Some(by_hand(
-                        "start `dyno` without `PR_SET_THP_DISABLE` (systemd, container or launcher)",
-                    )),
-                ),
-                (false, false) => (
-                    Level::Pass,
-                    "switched off for this process".to_owned(),
-                    None,
-                ),
-                (true, _) if waits => (
-                    Level::Warn,
-                    format!("allowed, made during page faults{used}"),
-                    Some(write_file(DEFRAG, "defer+madvise")),
-                ),
-                (true, _) => (Level::Pass, format!("allowed{used}"), None),
-            }
-        },
-    )
+    judged(&facts.own_huge_pages, "allowed, and not created during page faults", why, |own| {
+        let waits = facts.huge_pages.as_deref() == Ok("always")
+            && facts.huge_pages_defrag.as_deref() == Ok("always");
+        let used = own
+            .used_bytes
+            .map(|used| format!(", {} in use", Quantity::bytes(used)))
+            .unwrap_or_default();
+        match (own.allowed, wanted) {
+            (false, true) => (
+                Level::Fail,
+                "switched off for this process".to_owned(),
+                Some(by_hand(
+                    "start `dyno` without `PR_SET_THP_DISABLE` (systemd, container or launcher)",
+                )),
+            ),
+            (false, false) => (Level::Pass, "switched off for this process".to_owned(), None),
+            (true, _) if waits => (
+                Level::Warn,
+                format!("allowed, created during page faults{used}"),
+                Some(write_file(DEFRAG, "defer+madvise")),
+            ),
+            (true, _) => (Level::Pass, format!("allowed{used}"), None),
+        }
+    })
 }
 
 /// Production Notes: 0 or 1.
@@ -203,7 +177,7 @@ pub(super) fn swappiness(facts: &Facts) -> Finding {
         let level = match *value {
             0..=MOST => Level::Pass,
             _ if no_swap => Level::Pass,
-            // Without knowing that there is swap it is not known that it hurts.
+            // If swap is unknown, it may be harmless.
             _ if facts.swap_bytes.is_err() => Level::Warn,
             _ => Level::Fail,
         };
@@ -212,15 +186,11 @@ pub(super) fn swappiness(facts: &Facts) -> Finding {
             Ok(size) => format!(", {} of swap", Quantity::bytes(*size)),
             Err(_) => String::new(),
         };
-        (
-            level,
-            format!("{value}{swap}"),
-            Some(sysctl("vm.swappiness", "1")),
-        )
+        (level, format!("{value}{swap}"), Some(sysctl("vm.swappiness", "1")))
     })
 }
 
-/// Several nodes, one node, or not known.
+/// Whether there are several nodes; `None` if unknown.
 fn several_nodes(facts: &Facts) -> Option<bool> {
     facts.numa_nodes.as_ref().ok().map(|nodes| *nodes > 1)
 }
@@ -232,41 +202,26 @@ pub(super) fn zone_reclaim(facts: &Facts) -> Finding {
     let why = "a node that reclaims its own memory discards cached data while other nodes have free memory";
     judged(&facts.zone_reclaim_mode, "0", why, |mode| {
         let several = several_nodes(facts) != Some(false);
-        let level = if *mode != 0 && several {
-            Level::Fail
-        } else {
-            Level::Pass
-        };
+        let level = if *mode != 0 && several { Level::Fail } else { Level::Pass };
         let note = if several { "" } else { ONE_NODE };
-        (
-            level,
-            format!("{mode}{note}"),
-            Some(sysctl("vm.zone_reclaim_mode", "0")),
-        )
+        (level, format!("{mode}{note}"), Some(sysctl("vm.zone_reclaim_mode", "0")))
     })
 }
 
-/// Ours: memory is placed on purpose, and a kernel that moves pages afterwards undoes the placement
-/// and unmaps pages to see who uses them, which costs faults.
+/// The advice is our own: memory is placed on purpose. A kernel that moves pages undoes the
+/// placement, and it unmaps pages to see who uses them, which costs faults.
 pub(super) fn numa_balancing(facts: &Facts) -> Finding {
     let why = "the kernel unmaps pages to see who uses them and moves them between nodes, which causes page faults at unpredictable times";
     judged(&facts.numa_balancing, "0", why, |mode| {
         let several = several_nodes(facts) != Some(false);
-        let level = if *mode != 0 && several {
-            Level::Warn
-        } else {
-            Level::Pass
-        };
+        let level = if *mode != 0 && several { Level::Warn } else { Level::Pass };
         let note = if several { "" } else { ONE_NODE };
-        (
-            level,
-            format!("{mode}{note}"),
-            Some(sysctl("kernel.numa_balancing", "0")),
-        )
+        (level, format!("{mode}{note}"), Some(sysctl("kernel.numa_balancing", "0")))
     })
 }
 
-/// Production Notes: interleave over all nodes. A server bound to nodes on purpose is as repeatable.
+/// Production Notes: interleave over all nodes. A server bound to chosen nodes is just as
+/// repeatable.
 pub(super) fn numa_interleave(facts: &Facts) -> Finding {
     let why = "memory allocated where it is first touched fills one node, and CPUs of the other nodes pay for remote access";
     let advised = "interleaved across the nodes, or bound to chosen nodes";
@@ -283,33 +238,29 @@ pub(super) fn numa_interleave(facts: &Facts) -> Finding {
                 "allocated where it is first touched; the number of nodes is unknown".to_owned(),
                 None,
             ),
-            MemoryPolicy::Local => (
-                Level::Warn,
-                "allocated where it is first touched".to_owned(),
-                Some(restart),
-            ),
+            MemoryPolicy::Local => {
+                (Level::Warn, "allocated where it is first touched".to_owned(), Some(restart))
+            }
         }
     })
 }
 
-/// The Operations Checklist gives 128000 for large systems, and `mongod` complains below twice its
-/// connections: a thread has a stack and a guard page.
+/// The Operations Checklist gives 128000 for large systems. `mongod` warns if the value is below
+/// twice its connections: a thread has a stack and a guard page.
 pub(super) fn max_map_count(facts: &Facts) -> Finding {
     const ADVISED: u64 = 128_000;
     const MAPS_PER_CONNECTION: u64 = 2;
-    /// Libraries, caches and arenas of a server without connections, generously.
+    /// Generous estimate for libraries, caches and arenas of a server without connections.
     const OWN_MAPS: u64 = 4_000;
     let why = "each connection has a thread with two mappings; at the limit the server refuses connections or exits";
     judged(&facts.max_map_count, "at least 128000", why, |count| {
-        let needed = facts.subject.connections.map_or(0, |connections| {
-            connections.saturating_mul(MAPS_PER_CONNECTION) + OWN_MAPS
-        });
-        let change = Some(sysctl("vm.max_map_count", &ADVISED.max(needed).to_string()));
-        let is_mongod = facts
+        let needed = facts
             .subject
-            .server
-            .as_ref()
-            .is_none_or(|server| server.product == Product::MongoDb);
+            .connections
+            .map_or(0, |connections| connections.saturating_mul(MAPS_PER_CONNECTION) + OWN_MAPS);
+        let change = Some(sysctl("vm.max_map_count", &ADVISED.max(needed).to_string()));
+        let is_mongod =
+            facts.subject.server.as_ref().is_none_or(|server| server.product == Product::MongoDb);
         let level = if *count < needed {
             Level::Fail
         } else if *count < ADVISED && is_mongod {
@@ -321,14 +272,16 @@ pub(super) fn max_map_count(facts: &Facts) -> Finding {
     })
 }
 
-/// Shares of the memory that the caches may have. WiredTiger's own default is one half less 512 MiB;
-/// connections, the allocator's reserve and the cache of the file system need the rest.
+/// Share of the memory that the caches may use. WiredTiger's own default is one half less 512 MiB;
+/// connections, the allocator's reserve and the file system cache need the rest.
 const CACHE_WARN_RATIO: f64 = 0.6;
 const CACHE_FAIL_RATIO: f64 = 0.8;
 
-/// Caches of all servers against the memory of the machine, or of the control group if that is less.
+/// Compares the caches of all servers with the machine's memory, or with the control group's limit
+/// if it is lower.
 pub(super) fn cache_memory(facts: &Facts) -> Finding {
-    let why = "servers whose caches do not fit in memory together swap or are killed, and each default assumes that the server is alone";
+    let why = "servers whose caches together exceed the memory swap or are killed; each server's \
+        default cache size assumes that it runs alone";
     let advised = "at most 60 % of the memory for all caches";
     let limit = facts.memory_limit_bytes.as_ref().ok().copied().flatten();
     let memory = match &facts.memory_bytes {

@@ -1,9 +1,10 @@
-//! Checks of a host and a server before a run: facts are read ([`observe`]), pure functions turn
-//! them into verdicts ([`examine`]), and what is wrong can be changed and changed back ([`change`]).
+//! Checks of a host and a server before a run: [`observe`] reads facts, pure functions turn them
+//! into verdicts ([`examine`]), and [`change`] applies and reverts advised changes.
 //!
 //! Advice comes from MongoDB's manual: the pages "Production Notes", "Operations Checklist",
 //! "TCMalloc Performance Optimization" and "UNIX ulimit Settings", at
-//! <https://www.mongodb.com/docs/manual/administration/>. Where it is ours, the check says why.
+//! <https://www.mongodb.com/docs/manual/administration/>. A comment at the check marks advice of
+//! our own.
 
 pub mod change;
 mod cpu;
@@ -24,13 +25,10 @@ pub use facts::{Facts, OpenServer, Product, RoundTrip, ServerFacts, Subject, WAT
 use dyno_record::verdict::{CheckName, Level, Verdict};
 use finding::Finding;
 
-/// One verdict per check, in the order of [`CheckName::ALL`]. What is missing among the facts makes
-/// the checks that need it [`Level::Unknown`].
+/// One verdict per check, in the order of [`CheckName::ALL`]. A check whose facts are missing is
+/// [`Level::Unknown`].
 pub fn examine(facts: &Facts) -> Vec<Verdict> {
-    CheckName::ALL
-        .iter()
-        .map(|check| judge(*check, facts))
-        .collect()
+    CheckName::ALL.iter().map(|check| judge(*check, facts)).collect()
 }
 
 fn judge(check: CheckName, facts: &Facts) -> Verdict {
@@ -85,7 +83,7 @@ fn finding(check: CheckName, facts: &Facts) -> Finding {
     }
 }
 
-/// Checks that say nothing on this machine if the server is on another one.
+/// Checks that do not apply to this machine if the server is on another one.
 fn concerns_server_host(check: CheckName) -> bool {
     !matches!(
         check,
@@ -106,9 +104,6 @@ fn concerns_server_host(check: CheckName) -> bool {
 
 impl Facts {
     fn server_is_elsewhere(&self) -> bool {
-        self.subject
-            .server
-            .as_ref()
-            .is_some_and(|server| !server.local)
+        self.subject.server.as_ref().is_some_and(|server| !server.local)
     }
 }

@@ -1,4 +1,4 @@
-//! Readers of what lies between client and server: open ports, who holds them, and the way there.
+//! Readers of the network between client and server: open ports, their owners, and the route.
 
 use crate::health::{Health, Reading};
 use crate::host::{container, line, text};
@@ -6,28 +6,26 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// State of a socket that waits for connections.
+/// State of a listening socket.
 const LISTEN: &str = "0A";
 
-/// Way to the server.
+/// Network route to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Name of the network interface.
     pub interface: String,
-    /// What it is.
     pub kind: RouteKind,
 }
 
-/// Kinds of network interfaces, as far as they matter for the time of a round trip.
+/// Kinds of network interfaces, distinguished by their effect on the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
-    /// Inside of this machine's kernel.
+    /// Inside this machine's kernel.
     Loopback,
-    /// A software bridge, such as that of a container engine.
+    /// A software bridge, such as a container engine's.
     Bridge,
-    /// One end of a pair whose other end is outside of this container.
+    /// One end of a pair whose other end is outside this container.
     Pair,
-    /// A network card, or what looks like one.
+    /// A network card, or an interface that looks like one.
     Card,
 }
 
@@ -47,29 +45,25 @@ pub fn listening(root: &Path, port: u16) -> Reading<Vec<IpAddr>> {
             reason: format!("nothing listens on port {port} of this machine"),
         });
     }
-    Ok(found
-        .into_iter()
-        .map(|listener| listener.address.ip())
-        .collect())
+    Ok(found.into_iter().map(|listener| listener.address.ip()).collect())
 }
 
 /// Process that has a port of this machine open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
     pub pid: u32,
     /// Its short name, as the kernel keeps it: at most 15 characters.
     pub name: String,
-    /// What it does if it is no server itself.
+    /// How it forwards connections, if it is not a server itself.
     pub relay: Option<Relay>,
 }
 
-/// Programs that take connections for a server and pass them on.
+/// Programs that accept connections for a server and forward them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
     /// To a container of this machine.
     Container,
-    /// Through a tunnel or a proxy, whose other end is on another machine as a rule.
+    /// Through a tunnel or a proxy, usually to another machine.
     Tunnel,
 }
 
@@ -81,11 +75,11 @@ const RELAYS: [(&str, Relay); 24] = [
     ("rootlesskit-doc", Relay::Container),
     ("slirp4netns", Relay::Container),
     ("pasta", Relay::Container),
-    // What they become on processors with these instructions.
+    // Its name on processors with these instructions.
     ("pasta.avx2", Relay::Container),
     ("passt", Relay::Container),
     ("passt.avx2", Relay::Container),
-    // Keeps the port of a container of Podman from others, while the kernel passes connections on.
+    // Reserves the port of a Podman container, while the kernel forwards the connections.
     ("conmon", Relay::Container),
     ("gvproxy", Relay::Container),
     ("ssh", Relay::Tunnel),
@@ -104,7 +98,7 @@ const RELAYS: [(&str, Relay); 24] = [
 ];
 
 impl Relay {
-    /// By the short name of the program.
+    /// Identifies the relay by the short name of its program.
     pub(super) fn from_name(name: &str) -> Option<Relay> {
         let mut known = RELAYS.iter();
         let (_, relay) = known.find(|(known, _)| *known == name)?;
@@ -112,8 +106,8 @@ impl Relay {
     }
 }
 
-/// Process that listens on a port of this machine, whatever it is. Processes of other users hide what they hold from
-/// those without privileges.
+/// Process that listens on a port of this machine, whether it is a server or not. Without
+/// privileges, sockets of other users' processes are not visible.
 ///
 /// # Errors
 /// The reason why it is not found.
@@ -136,27 +130,21 @@ pub fn holder(root: &Path, port: u16) -> Reading<Holder> {
         files.is_ok_and(|files| {
             files.flatten().any(|file| {
                 fs::read_link(file.path()).is_ok_and(|target| {
-                    inodes
-                        .iter()
-                        .any(|inode| target.as_os_str() == inode.as_str())
+                    inodes.iter().any(|inode| target.as_os_str() == inode.as_str())
                 })
             })
         })
     };
     let pid = pids.find(holds).ok_or_else(nobody)?;
     let name = line(root, &format!("proc/{pid}/comm"))?;
-    Ok(Holder {
-        pid,
-        relay: Relay::from_name(&name),
-        name,
-    })
+    Ok(Holder { pid, relay: Relay::from_name(&name), name })
 }
 
 /// Server that listens on a port of this machine.
 ///
 /// # Errors
-/// The reason why it is not found: nobody listens there whom we may look into, or a program that passes connections
-/// on, so that the server is elsewhere.
+/// The reason why it is not found: no listening process can be inspected, or a program forwards the
+/// connections, so the server is elsewhere.
 pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
     let Holder { pid, name, relay } = holder(root, port)?;
     let where_to = match relay {
@@ -178,22 +166,14 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
 pub fn listening_of(root: &Path, pid: u32) -> Reading<Vec<SocketAddr>> {
     let folder = root.join(format!("proc/{pid}/fd"));
     let files = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
-    let targets: Vec<PathBuf> = files
-        .flatten()
-        .filter_map(|file| fs::read_link(file.path()).ok())
-        .collect();
+    let targets: Vec<PathBuf> =
+        files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect();
     let holds = |listener: &Listener| {
         let name = format!("socket:[{}]", listener.inode);
-        targets
-            .iter()
-            .any(|target| target.as_os_str() == name.as_str())
+        targets.iter().any(|target| target.as_os_str() == name.as_str())
     };
     let all = all_listeners(root)?;
-    Ok(all
-        .into_iter()
-        .filter(holds)
-        .map(|listener| listener.address)
-        .collect())
+    Ok(all.into_iter().filter(holds).map(|listener| listener.address).collect())
 }
 
 fn listeners(root: &Path, port: u16) -> Reading<Vec<Listener>> {
@@ -223,7 +203,7 @@ fn all_listeners(root: &Path) -> Reading<Vec<Listener>> {
     Ok(lines.filter_map(open).collect())
 }
 
-/// Addresses are written as words of 32 bits in the machine's byte order.
+/// Parses an address written as 32-bit words in the machine's byte order.
 fn parse_address(hexadecimal: &str) -> Option<IpAddr> {
     let word = |index: usize| {
         let digits = hexadecimal.get(index * 8..index * 8 + 8)?;
@@ -237,11 +217,7 @@ fn parse_address(hexadecimal: &str) -> Option<IpAddr> {
                 part.copy_from_slice(&word(index)?);
             }
             let address = Ipv6Addr::from(bytes);
-            Some(
-                address
-                    .to_ipv4_mapped()
-                    .map_or(IpAddr::V6(address), IpAddr::V4),
-            )
+            Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
         }
         _ => None,
     }
@@ -250,24 +226,16 @@ fn parse_address(hexadecimal: &str) -> Option<IpAddr> {
 /// The interface through which the kernel would send to an address.
 pub(super) fn route(root: &Path, address: IpAddr) -> Reading<Route> {
     if address.is_loopback() {
-        return Ok(Route {
-            interface: "lo".to_owned(),
-            kind: RouteKind::Loopback,
-        });
+        return Ok(Route { interface: "lo".to_owned(), kind: RouteKind::Loopback });
     }
     let IpAddr::V4(address) = address else {
-        return Err(Health::Unsupported {
-            reason: "IPv6 routes are not read".to_owned(),
-        });
+        return Err(Health::Unsupported { reason: "IPv6 routes are not read".to_owned() });
     };
     let path = "proc/net/route";
     let table = text(root, path)?;
     let interface = interface_of(&table, address)
         .ok_or_else(|| Health::not_understood(&root.join(path), "route to the server"))?;
-    Ok(Route {
-        kind: kind_of(root, &interface),
-        interface,
-    })
+    Ok(Route { kind: kind_of(root, &interface), interface })
 }
 
 /// The route with the longest mask that covers the address.
@@ -295,7 +263,7 @@ fn kind_of(root: &Path, interface: &str) -> RouteKind {
     } else if root.join(&folder).join("bridge").exists() {
         RouteKind::Bridge
     } else if interface.starts_with("veth")
-        // The other end of a pair has another number; inside of a container it is in the host.
+        // The other end of a pair has another number; inside a container, it is in the host.
         || (container(root).is_some() && number("iflink") != number("ifindex"))
     {
         RouteKind::Pair
@@ -322,31 +290,20 @@ mod tests {
     #[cfg(target_endian = "little")]
     #[test]
     fn open_ports_are_found_in_both_tables() {
-        let fixture = Fixture::new()
-            .with("proc/net/tcp", TCP)
-            .with("proc/net/tcp6", TCP6);
+        let fixture = Fixture::new().with("proc/net/tcp", TCP).with("proc/net/tcp6", TCP6);
         let root = fixture.root();
         assert_eq!(
             listening(root, 27017),
-            Ok(vec![
-                IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                IpAddr::V6(Ipv6Addr::LOCALHOST)
-            ])
+            Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::LOCALHOST)])
         );
-        assert_eq!(
-            listening(root, 27018),
-            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
-        );
-        // A connection is no open port.
-        assert!(matches!(
-            listening(root, 27019),
-            Err(Health::Unsupported { .. })
-        ));
+        assert_eq!(listening(root, 27018), Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
+        // A connection is not an open port.
+        assert!(matches!(listening(root, 27019), Err(Health::Unsupported { .. })));
     }
 
     #[cfg(target_endian = "little")]
     #[test]
-    fn the_process_is_the_one_that_holds_the_socket() {
+    fn listening_process_is_found_by_its_socket() {
         let fixture = Fixture::new().with("proc/net/tcp", TCP);
         for (pid, target) in [(7, "socket:[4713]"), (8, "socket:[4712]")] {
             let folder = fixture.root().join(format!("proc/{pid}/fd"));
@@ -378,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_port_is_found_on_this_machine() {
+    fn own_port_is_found_on_this_machine() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let port = address.port();
@@ -386,15 +343,12 @@ mod tests {
         let ours = listening_of(root, std::process::id()).unwrap();
         assert!(ours.contains(&address), "{ours:?}");
         assert_eq!(listener_pid(root, port), Ok(std::process::id()));
-        assert_eq!(
-            listening(root, port),
-            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
-        );
+        assert_eq!(listening(root, port), Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
     }
 
     #[cfg(target_endian = "little")]
     #[test]
-    fn the_longest_mask_decides_the_route() {
+    fn longest_mask_decides_the_route() {
         let table = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
 eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
 docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
@@ -408,20 +362,11 @@ docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
             (route.interface, route.kind)
         };
         let root = fixture.root();
-        assert_eq!(
-            kind(root, "172.17.0.2"),
-            ("docker0".to_owned(), RouteKind::Bridge)
-        );
+        assert_eq!(kind(root, "172.17.0.2"), ("docker0".to_owned(), RouteKind::Bridge));
         assert_eq!(kind(root, "10.0.0.9"), ("eth0".to_owned(), RouteKind::Card));
-        assert_eq!(
-            kind(root, "127.0.0.1"),
-            ("lo".to_owned(), RouteKind::Loopback)
-        );
+        assert_eq!(kind(root, "127.0.0.1"), ("lo".to_owned(), RouteKind::Loopback));
         assert!(route(root, "fe80::1".parse().unwrap()).is_err());
         let inside = fixture.with(".dockerenv", "");
-        assert_eq!(
-            kind(inside.root(), "10.0.0.9"),
-            ("eth0".to_owned(), RouteKind::Pair)
-        );
+        assert_eq!(kind(inside.root(), "10.0.0.9"), ("eth0".to_owned(), RouteKind::Pair));
     }
 }

@@ -1,4 +1,4 @@
-//! Readers of `/proc/PID`: limits, CPUs, huge pages, memory policy, and who is busy.
+//! Readers of `/proc/PID`: limits, CPUs, huge pages, memory policy, and other processes' CPU use.
 
 use crate::health::{Health, Reading};
 use crate::host::{affinity, field, line, text};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Limits of a process as they are in force; `None` is unlimited.
+/// Limits of a process that are in force; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Files that it may open.
@@ -21,41 +21,39 @@ pub struct Limits {
 pub struct OwnHugePages {
     /// Whether it may have any (`PR_SET_THP_DISABLE` is inherited by the processes that we start).
     pub allowed: bool,
-    /// How much of its memory is in huge pages; `None` where the kernel does not say.
+    /// Amount of its memory in huge pages; `None` if the kernel does not report it.
     pub used_bytes: Option<u64>,
 }
 
-/// How the memory of a process is spread over NUMA nodes.
+/// How the memory of a process is distributed over NUMA nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryPolicy {
     /// On the node of the CPU that touches it first.
     Local,
-    /// In turn on several nodes.
+    /// Alternating over several nodes.
     Interleaved,
-    /// On chosen nodes, in the kernel's words, such as `bind:0`.
+    /// On chosen nodes, in the kernel's notation, such as `bind:0`.
     Chosen(String),
 }
 
 /// A process that used CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyProcess {
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// CPU time per time; 1 is one CPU.
+    /// CPU time divided by elapsed time; 1 is one CPU.
     pub cpu_ratio: f64,
 }
 
 /// Name of a process.
 ///
 /// # Errors
-/// The reason why it cannot be read; there may be no such process.
+/// The reason why it cannot be read; the process may not exist.
 pub fn name(root: &Path, pid: u32) -> Reading<String> {
     line(root, &format!("proc/{pid}/comm"))
 }
 
-/// Identity of the time since the machine started: what was set in the kernel before is gone.
+/// Identifies the current boot: kernel settings made before it are lost.
 ///
 /// # Errors
 /// The reason why it cannot be read.
@@ -75,10 +73,7 @@ pub(super) fn limits(root: &Path, path: &str) -> Reading<Limits> {
         }
         .map_err(|()| Health::not_understood(&root.join(path), name))
     };
-    Ok(Limits {
-        open_files: soft("Max open files")?,
-        processes: soft("Max processes")?,
-    })
+    Ok(Limits { open_files: soft("Max open files")?, processes: soft("Max processes")? })
 }
 
 pub(super) fn cpus(root: &Path, path: &str) -> Reading<Vec<u64>> {
@@ -100,10 +95,7 @@ pub(super) fn own_huge_pages(root: &Path) -> Reading<OwnHugePages> {
     let rollup = text(root, "proc/self/smaps_rollup").unwrap_or_default();
     let kibibytes = field(&rollup, "AnonHugePages").and_then(|value| value.strip_suffix("kB"));
     let kibibytes = kibibytes.and_then(|number| number.trim().parse::<u64>().ok());
-    Ok(OwnHugePages {
-        allowed,
-        used_bytes: kibibytes.map(|kibibytes| kibibytes * 1024),
-    })
+    Ok(OwnHugePages { allowed, used_bytes: kibibytes.map(|kibibytes| kibibytes * 1024) })
 }
 
 /// The policy of the mapping that holds the most memory.
@@ -125,7 +117,7 @@ pub(super) fn policy(root: &Path, path: &str) -> Reading<MemoryPolicy> {
     }
 }
 
-/// Smallest memory limit of the control groups that the process is in.
+/// Smallest memory limit among the control groups of a process.
 pub(crate) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
     let path = format!("proc/{process}/cgroup");
     let text = text(root, &path)?;
@@ -142,7 +134,8 @@ pub(crate) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
             }
             _ => continue,
         };
-        // A group has at most what the groups above it have. In a container its own path is the root.
+        // A group has at most the limit of the groups above it. In a container its own path is the
+        // root.
         for group in Path::new(group.trim_start_matches('/')).ancestors() {
             let file = Path::new(mount).join(group).join(file);
             let value = file.to_str().and_then(|file| line_number(root, file));
@@ -158,15 +151,13 @@ fn line_number(root: &Path, path: &str) -> Option<u64> {
     line(root, path).ok()?.parse().ok()
 }
 
-/// A share of one CPU below this is not worth a name.
+/// Processes that use a smaller share of one CPU are not listed.
 const BUSY_RATIO: f64 = 0.02;
 
-/// Watches the CPU time of all processes but these.
+/// Measures the CPU time of all processes except `own`.
 pub(super) fn busy(root: &Path, watch: Duration, own: &[u32]) -> Reading<Vec<BusyProcess>> {
     if watch.is_zero() {
-        return Err(Health::Unsupported {
-            reason: "it was not watched".to_owned(),
-        });
+        return Err(Health::Unsupported { reason: "processes were not watched".to_owned() });
     }
     let before = cpu_ticks(root)?;
     let start = Instant::now();
@@ -177,14 +168,10 @@ pub(super) fn busy(root: &Path, watch: Duration, own: &[u32]) -> Reading<Vec<Bus
         .into_iter()
         .filter(|(pid, _)| !own.contains(pid))
         .filter_map(|(pid, (name, ticks))| {
-            // A process that is new since has used all of its time since.
+            // A process that started in between has used all of its time since.
             let earlier = before.get(&pid).map_or(0, |(_, ticks)| *ticks);
             let cpu_ratio = ticks.saturating_sub(earlier) as f64 / ticks_per_s() / seconds;
-            (cpu_ratio >= BUSY_RATIO).then_some(BusyProcess {
-                pid,
-                name,
-                cpu_ratio,
-            })
+            (cpu_ratio >= BUSY_RATIO).then_some(BusyProcess { pid, name, cpu_ratio })
         })
         .collect();
     busy.sort_by(|one, other| other.cpu_ratio.total_cmp(&one.cpu_ratio));
@@ -202,7 +189,7 @@ fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, (String, u64)>> {
     let folder = root.join("proc");
     let entries = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    // A process may end between the listing and the look.
+    // A process may end between the listing and the reading.
     let of = |pid: u32| {
         let stat = fs::read_to_string(folder.join(format!("{pid}/stat"))).ok()?;
         Some((pid, parse_stat(&stat)?))
@@ -210,8 +197,8 @@ fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, (String, u64)>> {
     Ok(pids.filter_map(of).collect())
 }
 
-/// The name is in brackets and may hold brackets and blanks itself; user and system time are the
-/// 14th and 15th field.
+/// Parses a line of `/proc/PID/stat`. The name is in parentheses and may contain parentheses and
+/// blanks itself; user and system time are the 14th and 15th field.
 fn parse_stat(stat: &str) -> Option<(String, u64)> {
     let (_, rest) = stat.split_once('(')?;
     let (name, rest) = rest.rsplit_once(')')?;
@@ -236,16 +223,10 @@ Max open files            1024                 524288               files     \n
         let fixture = Fixture::new().with("proc/7/limits", LIMITS);
         assert_eq!(
             limits(fixture.root(), "proc/7/limits"),
-            Ok(Limits {
-                open_files: Some(1024),
-                processes: None
-            })
+            Ok(Limits { open_files: Some(1024), processes: None })
         );
         let half = Fixture::new().with("proc/7/limits", "Max open files 1 1 files\n");
-        assert!(matches!(
-            limits(half.root(), "proc/7/limits"),
-            Err(Health::Degraded { .. })
-        ));
+        assert!(matches!(limits(half.root(), "proc/7/limits"), Err(Health::Degraded { .. })));
     }
 
     #[test]
@@ -265,7 +246,7 @@ Max open files            1024                 524288               files     \n
     }
 
     #[test]
-    fn the_smallest_limit_of_a_group_and_those_above_counts() {
+    fn smallest_limit_of_a_group_and_its_parents_counts() {
         let fixture = Fixture::new()
             .with("proc/self/cgroup", "0::/a/b\n")
             .with("sys/fs/cgroup/a/memory.max", "1000\n")
@@ -273,26 +254,21 @@ Max open files            1024                 524288               files     \n
         assert_eq!(memory_limit(fixture.root(), "self"), Ok(Some(1000)));
         let old = Fixture::new()
             .with("proc/self/cgroup", "3:cpu,memory:/x\n1:name=systemd:/y\n")
-            .with(
-                "sys/fs/cgroup/memory/x/memory.limit_in_bytes",
-                "9223372036854771712\n",
-            );
+            .with("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9223372036854771712\n");
         assert_eq!(memory_limit(old.root(), "self"), Ok(None));
     }
 
     #[test]
-    fn names_of_processes_may_hold_brackets() {
+    fn process_names_may_contain_parentheses() {
         let stat = "7 (a) b)) S 1 1 1 0 -1 4194560 1 2 3 4 50 60 0 0 20 0";
         assert_eq!(parse_stat(stat), Some(("a) b)".to_owned(), 110)));
         assert_eq!(parse_stat("7 (a) S 1"), None);
     }
 
     #[test]
-    fn a_process_that_works_is_busy_and_we_are_not() {
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-            .unwrap();
+    fn other_busy_process_is_listed_and_we_are_not() {
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let own = [std::process::id()];
         let found = (0..50).find_map(|_| {
             let busy = busy(Path::new("/"), Duration::from_millis(100), &own).unwrap();

@@ -1,4 +1,4 @@
-//! Checks of the server's process and of the way to it.
+//! Checks of the server's process and of the route to it.
 
 use super::facts::{Facts, OpenServer, Product};
 use super::finding::{Finding, by_hand, judged, unread};
@@ -6,9 +6,10 @@ use super::network::{Relay, RouteKind};
 use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 
-/// "UNIX ulimit Settings": 64000 files and 64000 processes; `mongod` says so itself below.
+/// "UNIX ulimit Settings": 64000 files and 64000 processes; `mongod` warns below that.
 const ADVISED_LIMIT: u64 = 64_000;
-/// Below it a server of any size is in danger: the common default of 1024 files is.
+/// Below this limit a server of any size is in danger; the common default of 1024 files is below
+/// it.
 const LEAST_LIMIT: u64 = 4_096;
 /// "UNIX ulimit Settings": two files and one thread per connection.
 const FILES_PER_CONNECTION: u64 = 2;
@@ -56,7 +57,7 @@ fn limit(
     (level, format!("{text}, {whose}"), Some(by_hand(command)))
 }
 
-/// "Security Checklist": access control, and listening only where clients are.
+/// "Security Checklist": access control, and listening only on addresses that clients need.
 pub(super) fn bind_address(facts: &Facts) -> Finding {
     let why = "strangers read, change and ransom a server that other machines can reach without a password";
     let advised = "only loopback addresses, or a password";
@@ -73,7 +74,7 @@ pub(super) fn bind_address(facts: &Facts) -> Finding {
             Err(health) => return unread(health, advised, why),
         }
     } else {
-        // It was reached from here.
+        // We reached it from here.
         let address = server.address.map(|address| address.ip().to_string());
         vec![address.unwrap_or_else(|| "the network".to_owned())]
     };
@@ -81,27 +82,29 @@ pub(super) fn bind_address(facts: &Facts) -> Finding {
     Finding::new(level, found, advised, why).with_change(Some(closing()))
 }
 
-/// How a server is closed to strangers.
+/// How to protect a server from strangers.
 fn closing() -> Change {
     by_hand(
-        "start the server with `--auth --tls` where `dyno` starts it (`server.auth`, `server.encryption`), others with `--auth` and a user, or let it listen on 127.0.0.1 alone",
+        "start the server with `--auth --tls` if `dyno` starts it (`server.auth`, \
+            `server.encryption`), other servers with `--auth` and a user, or let it listen only on \
+            127.0.0.1",
     )
 }
 
-/// What it means that a server is reached on these addresses besides loopback; none if the text is empty.
+/// Judges a server that is reachable on these addresses in addition to loopback; `open` is empty if
+/// there are none.
 fn openness(open: &str, authentication: Option<bool>) -> (Level, String) {
     match (open, authentication) {
         ("", _) => (Level::Pass, "loopback only".to_owned()),
         (open, Some(true)) => (Level::Pass, format!("open on {open}, with a password")),
         (open, Some(false)) => (Level::Fail, format!("OPEN ON {open} WITHOUT A PASSWORD")),
-        (open, None) => (
-            Level::Warn,
-            format!("open on {open}; unknown whether it requires a password"),
-        ),
+        (open, None) => {
+            (Level::Warn, format!("open on {open}; unknown whether it requires a password"))
+        }
     }
 }
 
-/// The servers of this machine, where none was named: the worst of them decides.
+/// Judges the servers found on this machine if none was named: the worst one decides.
 fn found_servers(found: &[OpenServer], advised: &str, why: &'static str) -> Finding {
     let judged = found.iter().map(|server| {
         let addresses: Vec<String> = server.addresses.iter().map(ToString::to_string).collect();
@@ -112,25 +115,23 @@ fn found_servers(found: &[OpenServer], advised: &str, why: &'static str) -> Find
     let Some(worst) = judged.iter().map(|(level, _)| *level).max() else {
         return Finding::new(Level::Unknown, "no server was given", advised, why);
     };
-    let texts: Vec<&str> = judged
-        .iter()
-        .filter(|(level, _)| *level == worst)
-        .map(|(_, text)| text.as_str())
-        .collect();
+    let texts: Vec<&str> =
+        judged.iter().filter(|(level, _)| *level == worst).map(|(_, text)| text.as_str()).collect();
     Finding::new(worst, texts.join("; "), advised, why).with_change(Some(closing()))
 }
 
-/// Ours. A round trip over loopback takes 20 to 100 µs with an idle server, over a network of one
-/// room up to half a millisecond.
+/// The advice is our own. A round trip to an idle server takes 20 to 100 µs over loopback, and up
+/// to half a millisecond over a network within one room.
 const LOOPBACK_WARN_US: f64 = 300.0;
 const NETWORK_WARN_US: f64 = 1_000.0;
 const NETWORK_FAIL_US: f64 = 10_000.0;
-/// A tail this many times the median, and longer than the fastest operations, is visible in results.
+/// A tail this many times the median, and longer than the fastest operations, is visible in
+/// results.
 const TAIL_RATIO: f64 = 20.0;
 const TAIL_US: f64 = 2_000.0;
 
-/// Time of empty commands, and whether a container's network lies between: a bridge with its
-/// address translation adds some 50 to 200 µs to every operation.
+/// Round-trip time of empty commands, and whether a container's network is on the route: a bridge
+/// with its address translation adds some 50 to 200 µs to every operation.
 pub(super) fn round_trip(facts: &Facts) -> Finding {
     let why = "every operation takes at least one round trip; the bridge or proxy of a container adds to each one and is not part of the server";
     let advised = "a direct route, and a round trip far shorter than the measured latencies";
@@ -143,23 +144,15 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         _ if Relay::from_name(listener).is_some() => Some(format!("through `{listener}`")),
         Ok(route) => match route.kind {
             RouteKind::Bridge => Some(format!("over the bridge `{}`", route.interface)),
-            RouteKind::Pair => Some(format!(
-                "over the container's interface `{}`",
-                route.interface
-            )),
+            RouteKind::Pair => {
+                Some(format!("over the container's interface `{}`", route.interface))
+            }
             RouteKind::Loopback | RouteKind::Card => None,
         },
         Err(_) => None,
     };
-    let loopback = facts
-        .route
-        .as_ref()
-        .is_ok_and(|route| route.kind == RouteKind::Loopback);
-    let limit_us = if loopback {
-        LOOPBACK_WARN_US
-    } else {
-        NETWORK_WARN_US
-    };
+    let loopback = facts.route.as_ref().is_ok_and(|route| route.kind == RouteKind::Loopback);
+    let limit_us = if loopback { LOOPBACK_WARN_US } else { NETWORK_WARN_US };
     let tail = time.p99_us > TAIL_US && time.p99_us > TAIL_RATIO * time.median_us;
     let level = if time.median_us > NETWORK_FAIL_US {
         Level::Fail
@@ -173,10 +166,7 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         Quantity::microseconds(time.median_us),
         Quantity::microseconds(time.p99_us),
         time.count,
-        detour
-            .as_ref()
-            .map(|detour| format!(", {detour}"))
-            .unwrap_or_default()
+        detour.as_ref().map(|detour| format!(", {detour}")).unwrap_or_default()
     );
     let change = if detour.is_some() {
         by_hand("run the container with `--network host`, or run the client next to the server")
@@ -186,35 +176,31 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
     Finding::new(level, found, advised, why).with_change(Some(change))
 }
 
-/// First kernel on which MongoDB 8.0 and later end at their start: its restartable sequences are not those that their TCMalloc
-/// expects.
+/// First kernel on which MongoDB 8.0 and later crash at startup: its restartable sequences do not
+/// match the expectations of their TCMalloc.
 const BAD_KERNEL: (u64, u64) = (6, 19);
 /// First version of MongoDB with that allocator.
 const FIRST_BAD_VERSION: u64 = 8;
 
 pub(super) fn kernel(facts: &Facts) -> Finding {
-    let why = "MongoDB 8.0 and later end at their start on Linux 6.19 and later, whose restartable sequences their allocator does not understand";
-    judged(
-        &facts.kernel,
-        "before 6.19, or MongoDB before 8.0",
-        why,
-        |kernel| {
-            let server = facts.subject.server.as_ref();
-            let server = server.filter(|server| server.product == Product::MongoDb);
-            let level = match (version_of(kernel), server) {
-                (Some(version), _) if version < BAD_KERNEL => Level::Pass,
-                (_, None) => Level::Pass,
-                (None, Some(_)) => Level::Unknown,
-                (Some(_), Some(server)) => match server.major_version() {
-                    None => Level::Unknown,
-                    Some(version) if version >= FIRST_BAD_VERSION => Level::Warn,
-                    Some(_) => Level::Pass,
-                },
-            };
-            let change = by_hand("boot a kernel before 6.19 for these versions of the server");
-            (level, kernel.clone(), Some(change))
-        },
-    )
+    let why = "MongoDB 8.0 and later crash at startup on Linux 6.19 and later because their \
+        allocator does not support its restartable sequences";
+    judged(&facts.kernel, "before 6.19, or MongoDB before 8.0", why, |kernel| {
+        let server = facts.subject.server.as_ref();
+        let server = server.filter(|server| server.product == Product::MongoDb);
+        let level = match (version_of(kernel), server) {
+            (Some(version), _) if version < BAD_KERNEL => Level::Pass,
+            (_, None) => Level::Pass,
+            (None, Some(_)) => Level::Unknown,
+            (Some(_), Some(server)) => match server.major_version() {
+                None => Level::Unknown,
+                Some(version) if version >= FIRST_BAD_VERSION => Level::Warn,
+                Some(_) => Level::Pass,
+            },
+        };
+        let change = by_hand("boot a kernel before 6.19 for these versions of the server");
+        (level, kernel.clone(), Some(change))
+    })
 }
 
 /// First two numbers of a kernel's release.
@@ -243,13 +229,13 @@ pub(super) fn tracing(facts: &Facts) -> Finding {
     Finding::new(Level::Warn, active.join("; "), advised, why).with_change(Some(change))
 }
 
-/// "net.maxIncomingConnections": the server closes what is more, without a word.
+/// "net.maxIncomingConnections": the server closes connections beyond it without a message.
 pub(super) fn free_connections(facts: &Facts) -> Finding {
-    let why = "the server closes new connections without a reason when it has none left";
+    let why = "at its limit, the server closes new connections without giving a reason";
     let needed = facts.subject.connections;
     let advised = match needed {
         Some(needed) => format!("at least {needed}"),
-        None => "more than there are clients".to_owned(),
+        None => "more than the number of clients".to_owned(),
     };
     let server = facts.subject.server.as_ref();
     let Some(free) = server.and_then(|server| server.available_connections) else {
@@ -270,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_the_servers_of_this_machine_decides() {
+    fn worst_server_of_this_machine_decides() {
         let judge = |found: &[(&str, Option<bool>)]| {
             let open = |((name, authentication), pid): (&(&str, Option<bool>), u32)| OpenServer {
                 pid,
@@ -285,23 +271,13 @@ mod tests {
         let closed = judge(&[("mongod", Some(true))]);
         assert_eq!(closed.level, Level::Pass);
         let found = &closed.found;
-        assert!(
-            found.starts_with("`mongod` (1): open on 0.0.0.0:27017"),
-            "{found}"
-        );
+        assert!(found.starts_with("`mongod` (1): open on 0.0.0.0:27017"), "{found}");
         let names = ["mongod", "secantusd-rs", "mongos"];
-        let open = judge(&[
-            (names[0], Some(true)),
-            (names[1], Some(false)),
-            (names[2], None),
-        ]);
+        let open = judge(&[(names[0], Some(true)), (names[1], Some(false)), (names[2], None)]);
         assert_eq!(open.level, Level::Fail);
         // In capitals, and without the others.
         let found = &open.found;
-        assert!(
-            found.starts_with("`secantusd-rs` (2): OPEN ON 0.0.0.0:27017"),
-            "{found}"
-        );
+        assert!(found.starts_with("`secantusd-rs` (2): OPEN ON 0.0.0.0:27017"), "{found}");
         assert!(!found.contains("mongo"), "{found}");
         let change = open.change.unwrap().command;
         assert!(change.contains("`--auth --tls`") && change.contains("127.0.0.1"));

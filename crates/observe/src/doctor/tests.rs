@@ -1,4 +1,5 @@
-//! Each check on both sides of its limits, on facts that start from an idle, well-kept machine.
+//! Each check on both sides of its limits, with facts that start from an idle, well-configured
+//! machine.
 
 use super::processes::{BusyProcess, Limits, MemoryPolicy, OwnHugePages};
 use super::*;
@@ -16,29 +17,19 @@ fn sound() -> Facts {
         address: Some("127.0.0.1:27017".parse().unwrap()),
         cache_bytes: Some(4 << 30),
         authentication: Some(false),
-        round_trip: Some(RoundTrip {
-            count: 200,
-            median_us: 40.0,
-            p99_us: 90.0,
-        }),
+        round_trip: Some(RoundTrip { count: 200, median_us: 40.0, p99_us: 90.0 }),
         available_connections: Some(800),
         tracing: Some(Vec::new()),
         ..ServerFacts::default()
     };
-    let subject = Subject {
-        data_dir: Some("/data".into()),
-        server: Some(server),
-        ..Subject::default()
-    };
+    let subject =
+        Subject { data_dir: Some("/data".into()), server: Some(server), ..Subject::default() };
     Facts {
         subject,
         huge_pages: Ok("always".to_owned()),
         huge_pages_defrag: Ok("defer+madvise".to_owned()),
         huge_pages_padding: Ok(0),
-        own_huge_pages: Ok(OwnHugePages {
-            allowed: true,
-            used_bytes: Some(0),
-        }),
+        own_huge_pages: Ok(OwnHugePages { allowed: true, used_bytes: Some(0) }),
         server_huge_pages_allowed: Ok(true),
         swappiness: Ok(1),
         swap_bytes: Ok(1 << 30),
@@ -61,10 +52,7 @@ fn sound() -> Facts {
         queue: Ok("/sys/block/sdb/queue".into()),
         governors: Ok([(0, "performance".to_owned()), (1, "performance".to_owned())].into()),
         turbo: Ok((false, crate::host::NO_TURBO)),
-        idle_states: Ok(vec![
-            idle_state("POLL", 0, true),
-            idle_state("C1E", 10, true),
-        ]),
+        idle_states: Ok(vec![idle_state("POLL", 0, true), idle_state("C1E", 10, true)]),
         energy_bias: Ok("performance".to_owned()),
         smt: Ok("on".to_owned()),
         nodes_per_socket: Ok(1),
@@ -72,10 +60,7 @@ fn sound() -> Facts {
         clock_source: Ok("tsc".to_owned()),
         clock_sources: Ok(vec!["tsc".to_owned(), "hpet".to_owned()]),
         clock_read_ns: 22.0,
-        limits: Ok(Limits {
-            open_files: Some(64_000),
-            processes: None,
-        }),
+        limits: Ok(Limits { open_files: Some(64_000), processes: None }),
         limits_of_server: true,
         load_average: Ok(0.0),
         cpus: Ok(4),
@@ -94,20 +79,13 @@ fn sound() -> Facts {
 }
 
 fn idle_state(name: &str, exit_latency_us: u64, enabled: bool) -> IdleState {
-    IdleState {
-        name: name.to_owned(),
-        exit_latency_us,
-        enabled,
-    }
+    IdleState { name: name.to_owned(), exit_latency_us, enabled }
 }
 
 fn verdict(check: CheckName, change: impl FnOnce(&mut Facts)) -> Verdict {
     let mut facts = sound();
     change(&mut facts);
-    examine(&facts)
-        .into_iter()
-        .find(|verdict| verdict.check == check)
-        .unwrap()
+    examine(&facts).into_iter().find(|verdict| verdict.check == check).unwrap()
 }
 
 fn level(check: CheckName, change: impl FnOnce(&mut Facts)) -> Level {
@@ -123,36 +101,27 @@ fn storage(facts: &mut Facts) -> &mut StorageRecord {
 }
 
 fn missing<T>() -> Reading<T> {
-    Err(Health::Unsupported {
-        reason: "there is none".to_owned(),
-    })
+    Err(Health::Unsupported { reason: "there is none".to_owned() })
 }
 
 use Level::{Fail, Pass, Unknown, Warn};
 
 #[test]
-fn a_sound_machine_passes_every_check_without_a_change() {
+fn sound_machine_passes_every_check_without_a_change() {
     let verdicts = examine(&sound());
     let names: Vec<CheckName> = verdicts.iter().map(|verdict| verdict.check).collect();
     assert_eq!(names, CheckName::ALL);
     for verdict in verdicts {
-        assert_eq!(
-            (verdict.level, &verdict.change),
-            (Pass, &None),
-            "{verdict:?}"
-        );
+        assert_eq!((verdict.level, &verdict.change), (Pass, &None), "{verdict:?}");
         assert!(!verdict.why.is_empty() && !verdict.advised.is_empty());
     }
 }
 
 #[test]
-fn settings_of_the_firmware_are_judged() {
+fn firmware_settings_are_judged() {
     let idle = |enabled| {
         level(CheckName::IdleStates, |facts| {
-            facts.idle_states = Ok(vec![
-                idle_state("C1", 2, true),
-                idle_state("C6", 133, enabled),
-            ]);
+            facts.idle_states = Ok(vec![idle_state("C1", 2, true), idle_state("C6", 133, enabled)]);
         })
     };
     assert_eq!([idle(true), idle(false)], [Warn, Pass]);
@@ -168,11 +137,7 @@ fn settings_of_the_firmware_are_judged() {
     };
     let found = ["on", "notsupported", "off", "forceoff"].map(smt);
     assert_eq!(found, [Pass, Pass, Warn, Warn]);
-    let nodes = |count| {
-        level(CheckName::SocketNodes, |facts| {
-            facts.nodes_per_socket = Ok(count)
-        })
-    };
+    let nodes = |count| level(CheckName::SocketNodes, |facts| facts.nodes_per_socket = Ok(count));
     assert_eq!([nodes(1), nodes(2)], [Pass, Warn]);
     let off = verdict(CheckName::Prefetchers, |facts| {
         facts.prefetchers_off = Ok(vec!["L1 IP".to_owned()]);
@@ -181,16 +146,12 @@ fn settings_of_the_firmware_are_judged() {
 }
 
 #[test]
-fn settings_that_a_machine_hides_are_unknown_with_the_reason() {
+fn settings_that_a_machine_hides_have_a_reason() {
     let cpu = "sys/devices/system/cpu";
-    let bare = Fixture::new().with(
-        "proc/cpuinfo",
-        "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n",
-    );
+    let bare = Fixture::new().with("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n");
     let machine = |fixture: &Fixture| examine(&observe(fixture.root(), &Subject::default()));
     let found = |fixture: &Fixture, check: CheckName| {
-        let mut verdicts = machine(fixture).into_iter();
-        verdicts.find(|verdict| verdict.check == check).unwrap()
+        machine(fixture).into_iter().find(|verdict| verdict.check == check).unwrap()
     };
     for (check, part) in [
         (CheckName::IdleStates, "cpuidle"),
@@ -204,11 +165,7 @@ fn settings_that_a_machine_hides_are_unknown_with_the_reason() {
         assert!(verdict.found.contains(part), "{verdict:?}");
     }
     let virtual_one = bare.with("proc/cpuinfo", "flags\t\t: hypervisor\n");
-    assert!(
-        found(&virtual_one, CheckName::Prefetchers)
-            .found
-            .contains("virtual machine")
-    );
+    assert!(found(&virtual_one, CheckName::Prefetchers).found.contains("virtual machine"));
     let biased = virtual_one.with(&format!("{cpu}/cpu0/power/energy_perf_bias"), "6\n");
     assert_eq!(found(&biased, CheckName::EnergyBias).level, Warn);
 }
@@ -219,13 +176,10 @@ fn checks_are_unknown_on_an_empty_machine_and_never_panic() {
     for subject in [
         Subject::default(),
         sound().subject,
-        Subject {
-            server: Some(ServerFacts::default()),
-            ..Subject::default()
-        },
+        Subject { server: Some(ServerFacts::default()), ..Subject::default() },
     ] {
         for verdict in examine(&observe(fixture.root(), &subject)) {
-            // The cost of reading the clock and what the caller said are always there.
+            // The cost of reading the clock and the caller's facts are always there.
             assert!(verdict.level <= Warn, "{verdict:?}");
         }
     }
@@ -245,9 +199,7 @@ fn this_machine_is_examined() {
     assert!(facts.swappiness.is_ok() && facts.limits.is_ok() && facts.client_cpus.is_ok());
     let verdicts = examine(&facts);
     let known = |check: CheckName| {
-        verdicts
-            .iter()
-            .any(|verdict| verdict.check == check && verdict.level != Unknown)
+        verdicts.iter().any(|verdict| verdict.check == check && verdict.level != Unknown)
     };
     for check in [
         CheckName::Swappiness,
@@ -260,11 +212,7 @@ fn this_machine_is_examined() {
         assert!(known(check), "{check}");
     }
     for verdict in verdicts {
-        assert_eq!(
-            verdict.change.is_some(),
-            verdict.level >= Warn,
-            "{verdict:?}"
-        );
+        assert_eq!(verdict.change.is_some(), verdict.level >= Warn, "{verdict:?}");
     }
 }
 
@@ -286,18 +234,12 @@ fn huge_pages_are_advised_by_version_and_product() {
     assert_eq!(mongodb("4.4.0", "always"), Fail);
     assert_eq!(with(Product::Embedded, "0.1.0", "always"), Warn);
     assert_eq!(with(Product::Embedded, "0.1.0", "madvise"), Pass);
-    assert_eq!(
-        level(CheckName::HugePages, |facts| server(facts).version = None),
-        Unknown
-    );
-    assert_eq!(
-        level(CheckName::HugePages, |facts| facts.subject.server = None),
-        Unknown
-    );
+    assert_eq!(level(CheckName::HugePages, |facts| server(facts).version = None), Unknown);
+    assert_eq!(level(CheckName::HugePages, |facts| facts.subject.server = None), Unknown);
 }
 
 #[test]
-fn a_process_without_huge_pages_counts_more_than_the_machine() {
+fn process_without_huge_pages_overrides_the_machine() {
     let with = |version: &str| {
         level(CheckName::HugePages, |facts| {
             server(facts).version = Some(version.to_owned());
@@ -336,10 +278,7 @@ fn our_own_switch_counts_for_a_server_that_inherits_it() {
     let with = |version: &str, allowed, defrag: &str| {
         level(CheckName::OwnHugePages, |facts| {
             server(facts).version = Some(version.to_owned());
-            facts.own_huge_pages = Ok(OwnHugePages {
-                allowed,
-                used_bytes: None,
-            });
+            facts.own_huge_pages = Ok(OwnHugePages { allowed, used_bytes: None });
             facts.huge_pages_defrag = Ok(defrag.to_owned());
         })
     };
@@ -349,7 +288,7 @@ fn our_own_switch_counts_for_a_server_that_inherits_it() {
 }
 
 #[test]
-fn swapping_is_of_no_concern_without_swap() {
+fn swappiness_is_irrelevant_without_swap() {
     let with = |value: u64, swap: Reading<u64>| {
         level(CheckName::Swappiness, |facts| {
             facts.swappiness = Ok(value);
@@ -364,7 +303,7 @@ fn swapping_is_of_no_concern_without_swap() {
 }
 
 #[test]
-fn settings_of_nodes_count_with_several_nodes() {
+fn node_settings_count_only_with_several_nodes() {
     for (check, bad) in [
         (CheckName::ZoneReclaim, Fail),
         (CheckName::NumaBalancing, Warn),
@@ -401,14 +340,11 @@ fn mappings_are_counted_by_connections() {
         facts.max_map_count = Ok(10);
         facts.subject.connections = Some(100_000);
     });
-    assert_eq!(
-        advised.change.unwrap().command,
-        "sudo sysctl -w vm.max_map_count=204000"
-    );
+    assert_eq!(advised.change.unwrap().command, "sudo sysctl -w vm.max_map_count=204000");
 }
 
 #[test]
-fn all_caches_together_must_fit() {
+fn all_caches_together_must_fit_in_memory() {
     let with = |cache: Option<u64>, instances, limit| {
         level(CheckName::CacheMemory, |facts| {
             server(facts).cache_bytes = cache;
@@ -419,50 +355,33 @@ fn all_caches_together_must_fit() {
     assert_eq!(with(Some(4 << 30), 2, None), Pass);
     assert_eq!(with(Some(4 << 30), 3, None), Warn);
     assert_eq!(with(Some(4 << 30), 4, None), Fail);
-    // The default of one fits, the defaults of two do not.
+    // One default cache fits, two do not.
     assert_eq!((with(None, 1, None), with(None, 2, None)), (Pass, Fail));
     assert_eq!(with(Some(4 << 30), 1, Some(4 << 30)), Fail);
 }
 
 #[test]
 fn storage_is_judged_by_each_of_its_settings() {
-    let readahead = |size| {
-        level(CheckName::Readahead, |facts| {
-            storage(facts).readahead_bytes = Some(size)
-        })
-    };
+    let readahead =
+        |size| level(CheckName::Readahead, |facts| storage(facts).readahead_bytes = Some(size));
     assert_eq!((readahead(4096), readahead(16 * 1024)), (Pass, Pass));
     assert_eq!((readahead(2048), readahead(128 * 1024)), (Warn, Fail));
-    let change = verdict(CheckName::Readahead, |facts| {
-        storage(facts).readahead_bytes = Some(1 << 20)
-    });
-    assert_eq!(
-        change.change.unwrap().command,
-        "sudo blockdev --setra 32 /dev/sdb"
-    );
+    let change =
+        verdict(CheckName::Readahead, |facts| storage(facts).readahead_bytes = Some(1 << 20));
+    assert_eq!(change.change.unwrap().command, "sudo blockdev --setra 32 /dev/sdb");
     let kind = |name: &str| {
-        level(CheckName::Filesystem, |facts| {
-            storage(facts).filesystem = Some(name.to_owned())
-        })
+        level(CheckName::Filesystem, |facts| storage(facts).filesystem = Some(name.to_owned()))
     };
-    assert_eq!(
-        (kind("ext4"), kind("overlay"), kind("tmpfs")),
-        (Warn, Fail, Fail)
-    );
+    assert_eq!((kind("ext4"), kind("overlay"), kind("tmpfs")), (Warn, Fail, Fail));
     let in_memory = |facts: &mut Facts| {
         storage(facts).filesystem = Some("tmpfs".to_owned());
         server(facts).storage_engine = Some("inMemory".to_owned());
     };
     assert_eq!(level(CheckName::Filesystem, in_memory), Pass);
     let options = |text: &str| {
-        level(CheckName::AccessTimes, |facts| {
-            storage(facts).mount_options = Some(text.to_owned())
-        })
+        level(CheckName::AccessTimes, |facts| storage(facts).mount_options = Some(text.to_owned()))
     };
-    assert_eq!(
-        (options("rw,relatime"), options("rw"), options("ro,noatime")),
-        (Warn, Warn, Fail)
-    );
+    assert_eq!((options("rw,relatime"), options("rw"), options("ro,noatime")), (Warn, Warn, Fail));
 }
 
 #[test]
@@ -486,17 +405,9 @@ fn frequency_and_clock_are_judged() {
     let governor = verdict(CheckName::CpuGovernor, |facts| {
         facts.governors = Ok([(0, "performance".to_owned()), (5, "powersave".to_owned())].into());
     });
-    assert_eq!(
-        (governor.level, governor.change.unwrap().actions.len()),
-        (Fail, 1)
-    );
-    assert_eq!(
-        level(CheckName::CpuGovernor, |facts| facts.governors = missing()),
-        Unknown
-    );
-    let turbo = verdict(CheckName::CpuTurbo, |facts| {
-        facts.turbo = Ok((true, crate::host::BOOST))
-    });
+    assert_eq!((governor.level, governor.change.unwrap().actions.len()), (Fail, 1));
+    assert_eq!(level(CheckName::CpuGovernor, |facts| facts.governors = missing()), Unknown);
+    let turbo = verdict(CheckName::CpuTurbo, |facts| facts.turbo = Ok((true, crate::host::BOOST)));
     assert_eq!(turbo.level, Warn);
     assert_eq!(
         turbo.change.unwrap().command,
@@ -510,11 +421,7 @@ fn frequency_and_clock_are_judged() {
     };
     assert_eq!((clock("hpet", 30.0), clock("acpi_pm", 900.0)), (Fail, Fail));
     assert_eq!(
-        (
-            clock("kvm-clock", 30.0),
-            clock("xen", 400.0),
-            clock("tsc", 400.0)
-        ),
+        (clock("kvm-clock", 30.0), clock("xen", 400.0), clock("tsc", 400.0)),
         (Pass, Warn, Warn)
     );
 }
@@ -523,34 +430,21 @@ fn frequency_and_clock_are_judged() {
 fn limits_are_judged_with_the_planned_connections() {
     let with = |files, connections| {
         level(CheckName::OpenFiles, |facts| {
-            facts.limits = Ok(Limits {
-                open_files: files,
-                processes: files,
-            });
+            facts.limits = Ok(Limits { open_files: files, processes: files });
             facts.subject.connections = connections;
         })
     };
     assert_eq!(
-        (
-            with(None, None),
-            with(Some(63_999), None),
-            with(Some(1024), None)
-        ),
+        (with(None, None), with(Some(63_999), None), with(Some(1024), None)),
         (Pass, Warn, Fail)
     );
     assert_eq!(with(Some(64_000), Some(40_000)), Fail);
     let processes = |count| {
         level(CheckName::Processes, |facts| {
-            facts.limits = Ok(Limits {
-                open_files: None,
-                processes: Some(count),
-            });
+            facts.limits = Ok(Limits { open_files: None, processes: Some(count) });
         })
     };
-    assert_eq!(
-        (processes(64_000), processes(20_000), processes(1_000)),
-        (Pass, Warn, Fail)
-    );
+    assert_eq!((processes(64_000), processes(20_000), processes(1_000)), (Pass, Warn, Fail));
 }
 
 #[test]
@@ -576,9 +470,7 @@ fn check_warns_of_kernels_on_which_new_servers_crash() {
 #[test]
 fn check_warns_of_profilers_and_audit_logs() {
     let with = |tracing: Option<Vec<String>>| {
-        level(CheckName::ServerTracing, |facts| {
-            server(facts).tracing = tracing
-        })
+        level(CheckName::ServerTracing, |facts| server(facts).tracing = tracing)
     };
     assert_eq!(with(Some(Vec::new())), Pass);
     assert_eq!(with(Some(vec!["audit log to file".to_owned()])), Warn);
@@ -601,30 +493,15 @@ fn free_connections_are_compared_with_planned_ones() {
 
 #[test]
 fn other_load_fails_now_and_only_warns_about_the_past() {
-    let busy = |ratio: f64| {
-        Ok(vec![BusyProcess {
-            pid: 9,
-            name: "cc1".to_owned(),
-            cpu_ratio: ratio,
-        }])
-    };
+    let busy =
+        |ratio: f64| Ok(vec![BusyProcess { pid: 9, name: "cc1".to_owned(), cpu_ratio: ratio }]);
     let now = |ratio| verdict(CheckName::OtherLoad, |facts| facts.busy = busy(ratio));
-    assert_eq!(
-        (now(0.3).level, now(1.0).level, now(2.0).level),
-        (Pass, Warn, Fail)
-    );
+    assert_eq!((now(0.3).level, now(1.0).level, now(2.0).level), (Pass, Warn, Fail));
     for part in ["2.00 of 4 CPUs", "cc1 (9) 2.00"] {
         assert!(now(2.0).found.contains(part), "{part}");
     }
-    assert_eq!(
-        level(CheckName::OtherLoad, |facts| facts.load_average = Ok(40.0)),
-        Warn
-    );
-    assert_eq!(
-        level(CheckName::OtherLoad, |facts| facts.cpu_pressure_percent =
-            Ok(50.0)),
-        Warn
-    );
+    assert_eq!(level(CheckName::OtherLoad, |facts| facts.load_average = Ok(40.0)), Warn);
+    assert_eq!(level(CheckName::OtherLoad, |facts| facts.cpu_pressure_percent = Ok(50.0)), Warn);
     let only_past = |facts: &mut Facts| facts.busy = missing();
     assert_eq!(level(CheckName::OtherLoad, only_past), Pass);
 }
@@ -637,15 +514,8 @@ fn common_cpus_are_a_warning_and_one_for_both_a_failure() {
             facts.server_cpus = Ok(server.to_vec());
         })
     };
-    assert_eq!(
-        (with(&[0, 1], &[1, 2]), with(&[0], &[0]), with(&[0], &[1])),
-        (Warn, Fail, Pass)
-    );
-    assert_eq!(
-        level(CheckName::SharedCores, |facts| facts.server_cpus =
-            missing()),
-        Unknown
-    );
+    assert_eq!((with(&[0, 1], &[1, 2]), with(&[0], &[0]), with(&[0], &[1])), (Warn, Fail, Pass));
+    assert_eq!(level(CheckName::SharedCores, |facts| facts.server_cpus = missing()), Unknown);
 }
 
 #[test]
@@ -659,10 +529,7 @@ fn an_open_server_without_a_password_fails_loudly() {
     let open = with("0.0.0.0", Some(false));
     assert_eq!(open.level, Fail);
     assert!(open.found.contains("WITHOUT A PASSWORD"));
-    assert_eq!(
-        (with("::", None).level, with("10.0.0.1", Some(true)).level),
-        (Warn, Pass)
-    );
+    assert_eq!((with("::", None).level, with("10.0.0.1", Some(true)).level), (Warn, Pass));
     assert_eq!(with("::1", Some(false)).level, Pass);
     let remote = |facts: &mut Facts| {
         server(facts).local = false;
@@ -675,15 +542,8 @@ fn an_open_server_without_a_password_fails_loudly() {
 fn a_round_trip_is_judged_by_its_way() {
     let with = |median_us, p99_us, kind, interface: &str| {
         verdict(CheckName::RoundTrip, |facts| {
-            server(facts).round_trip = Some(RoundTrip {
-                count: 100,
-                median_us,
-                p99_us,
-            });
-            facts.route = Ok(network::Route {
-                interface: interface.to_owned(),
-                kind,
-            });
+            server(facts).round_trip = Some(RoundTrip { count: 100, median_us, p99_us });
+            facts.route = Ok(network::Route { interface: interface.to_owned(), kind });
         })
     };
     use network::RouteKind::{Bridge, Card, Loopback};
@@ -696,15 +556,10 @@ fn a_round_trip_is_judged_by_its_way() {
     assert_eq!(bridge.level, Warn);
     assert!(bridge.change.unwrap().command.contains("--network host"));
     assert_eq!(
-        level(CheckName::RoundTrip, |facts| facts.listener =
-            Ok("docker-proxy".to_owned())),
+        level(CheckName::RoundTrip, |facts| facts.listener = Ok("docker-proxy".to_owned())),
         Warn
     );
-    assert_eq!(
-        level(CheckName::RoundTrip, |facts| server(facts).round_trip =
-            None),
-        Unknown
-    );
+    assert_eq!(level(CheckName::RoundTrip, |facts| server(facts).round_trip = None), Unknown);
 }
 
 #[test]
@@ -714,16 +569,7 @@ fn remote_server_is_judged_by_client_side_checks_only() {
     facts.swappiness = Ok(60);
     facts.governors = Ok([(0, "powersave".to_owned())].into());
     let verdicts = examine(&facts);
-    let level = |check| {
-        verdicts
-            .iter()
-            .find(|verdict| verdict.check == check)
-            .unwrap()
-            .level
-    };
-    assert_eq!(
-        (level(CheckName::Swappiness), level(CheckName::CpuGovernor)),
-        (Unknown, Fail)
-    );
+    let level = |check| verdicts.iter().find(|verdict| verdict.check == check).unwrap().level;
+    assert_eq!((level(CheckName::Swappiness), level(CheckName::CpuGovernor)), (Unknown, Fail));
     assert_eq!(level(CheckName::SharedCores), Pass);
 }

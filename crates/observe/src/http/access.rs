@@ -1,4 +1,4 @@
-//! What a program wants to see before it answers: credentials, which stay in files, and whom to trust.
+//! Access to a program over HTTP: credentials, which stay in files, and trusted certificates.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,32 +10,28 @@ use std::sync::Arc;
 use thiserror::Error;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Longest secret: more does not fit into the header of a request that common servers take.
+/// Longest secret: common servers do not accept more in a request header.
 const LONGEST_SECRET: usize = 4096;
 
-/// Where a program answers, and with what.
+/// The address of a program with its credentials and trusted certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Its URL, without credentials; `http` or `https`.
     pub url: String,
-    /// Who asks; `None`: anybody.
+    /// `None` if the program requires no credentials.
     pub credentials: Option<Credentials>,
-    /// File of certificates (PEM) that one of `https` is trusted by; `None`: those of this system.
+    /// File of trusted certificates (PEM) for `https`; `None` uses the system's certificates.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Address {
-    /// That of a program that answers anybody.
+    /// An address that requires no credentials.
     #[must_use]
     pub fn open(url: String) -> Address {
-        Address {
-            url,
-            credentials: None,
-            ca_file: None,
-        }
+        Address { url, credentials: None, ca_file: None }
     }
 
-    /// The URL as it may be shown: its query may hold a token.
+    /// The URL without its query, which may hold a token.
     pub(crate) fn shown(&self) -> String {
         match self.url.split_once('?') {
             Some((address, _)) => format!("{address}?***"),
@@ -50,17 +46,17 @@ impl Address {
     }
 }
 
-/// Who asks. The secret itself stays in its file, so that no plan and no record can hold it, and so that one that is
-/// renewed while the load runs is used from then on.
+/// Credentials of a program. The secret itself stays in its file, so no plan or record contains it,
+/// and a secret that is renewed during the run takes effect at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// A bearer token, alone in this file.
     Token(PathBuf),
     /// HTTP Basic authentication.
     Password {
-        /// Name of the user, without `:`.
+        /// Without `:`.
         user: String,
-        /// The password is alone in this file.
+        /// A file that contains only the password.
         file: PathBuf,
     },
 }
@@ -68,23 +64,13 @@ pub enum Credentials {
 /// Why a program cannot be asked.
 #[derive(Debug, Error)]
 pub enum AccessError {
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file that is not what it should be. What it holds is not shown, as it may be a secret.
+    Unreadable { path: PathBuf, source: std::io::Error },
+    /// A file has unusable content. The content is not shown because it may be a secret.
     #[error("`{}` {problem}", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A system that trusts nobody.
+    Unfit { path: PathBuf, problem: String },
+    /// The system has no trusted certificates.
     #[error(
         "this system has no trusted certificates (package `ca-certificates`), and `ca_file` is not set"
     )]
@@ -95,7 +81,7 @@ impl Credentials {
     /// The value of the header `Authorization`.
     ///
     /// # Errors
-    /// The file cannot be read, is empty, or holds what no header may.
+    /// The file cannot be read, is empty, or contains characters that a header may not.
     pub(crate) fn header(&self) -> Result<String, AccessError> {
         match self {
             Credentials::Token(path) => Ok(format!("Bearer {}", token(path)?)),
@@ -112,10 +98,10 @@ fn token(path: &Path) -> Result<String, AccessError> {
     if token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(token);
     }
-    Err(unfit(path, "is not a token, which is one word of ASCII"))
+    Err(unfit(path, "does not contain a token, which is one word of ASCII"))
 }
 
-/// What is in a file, without the end of line that editors put there.
+/// Content of a file without the line end that editors add.
 fn secret(path: &Path) -> Result<String, AccessError> {
     let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
     let secret = text.trim_end_matches(['\n', '\r']);
@@ -129,20 +115,19 @@ fn secret(path: &Path) -> Result<String, AccessError> {
     }
 }
 
-/// Whom to trust.
+/// TLS configuration with the trusted certificates.
 ///
 /// # Errors
-/// A file of certificates that cannot be read or holds none; with `https` and without a file, a system without any.
+/// The certificate file cannot be read or contains no certificate; or, for `https` without such a
+/// file, the system has none.
 pub(super) fn trust(address: &Address) -> Result<TlsConfig, AccessError> {
     let certificates = match &address.ca_file {
         Some(path) => certificates_of(path)?,
         None if address.is_encrypted() => system_certificates()?,
         None => Vec::new(),
     };
-    let roots: Vec<_> = certificates
-        .iter()
-        .map(|der| Certificate::from_der(der).to_owned())
-        .collect();
+    let roots: Vec<_> =
+        certificates.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::Specific(Arc::new(roots)))
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
@@ -153,14 +138,9 @@ fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, AccessEr
     let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| {
-            unfit(
-                path,
-                format!("is not a file of certificates (PEM): {error}"),
-            )
-        })?;
+        .map_err(|error| unfit(path, format!("is not a file of certificates (PEM): {error}")))?;
     if certificates.is_empty() {
-        return Err(unfit(path, "holds no certificate (PEM)"));
+        return Err(unfit(path, "contains no certificate (PEM)"));
     }
     Ok(certificates)
 }
@@ -174,15 +154,9 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, AccessError> {
 }
 
 fn unreadable(path: &Path, source: std::io::Error) -> AccessError {
-    AccessError::Unreadable {
-        path: path.to_owned(),
-        source,
-    }
+    AccessError::Unreadable { path: path.to_owned(), source }
 }
 
 fn unfit(path: &Path, problem: impl Into<String>) -> AccessError {
-    AccessError::Unfit {
-        path: path.to_owned(),
-        problem: problem.into(),
-    }
+    AccessError::Unfit { path: path.to_owned(), problem: problem.into() }
 }

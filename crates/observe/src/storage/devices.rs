@@ -1,4 +1,4 @@
-//! The devices at which the requests for a folder end, what they have done, and how many requests each serves at once.
+//! The devices that finally serve the requests for a folder, their counters, and their concurrency.
 
 use super::device;
 use crate::health::Reading;
@@ -6,10 +6,10 @@ use crate::host::{hypervisor, line};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File system that may lie on several devices by itself.
+/// File system that may span several devices by itself.
 const BTRFS: &str = "btrfs";
 
-/// Unit of the kernel's counts of data, whatever the sector of the disk is.
+/// Unit of the kernel's counts of data, regardless of the disk's sector size.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// A block device of this machine.
@@ -21,16 +21,14 @@ pub struct Device {
     folder: PathBuf,
 }
 
-/// What a device has done since the machine has it.
+/// Counters of a device since boot or since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
-    /// Reads that have ended.
+    /// Completed reads.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes that have ended.
+    /// Completed writes.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Milliseconds in which it had a request; counted in 32 bits.
     pub busy_ms: u64,
@@ -40,18 +38,16 @@ pub struct DeviceCounters {
 
 impl Device {
     fn of(folder: PathBuf) -> Option<Device> {
-        Some(Device {
-            name: name(&folder)?,
-            folder,
-        })
+        Some(Device { name: name(&folder)?, folder })
     }
 
-    /// Whether it is a hard disk, as far as the machine shows it: then it needs less time for requests that lie beside each other.
+    /// Whether it is a hard disk, if the machine shows this. A hard disk serves adjacent requests
+    /// faster.
     pub fn is_hard_disk(&self) -> bool {
         is_hard_disk(Path::new("/"), &self.folder)
     }
 
-    /// Its counters now.
+    /// Its current counters.
     ///
     /// # Errors
     /// Why they cannot be read.
@@ -60,32 +56,32 @@ impl Device {
     }
 }
 
-/// The devices of the file system of a folder: one, or several of btrfs; none where it is on none, such as in memory.
+/// The devices of a folder's file system: one, or several for btrfs; none without a device, such as
+/// in memory.
 pub fn devices_of_file_system(folder: &Path) -> Vec<Device> {
     let found = of_file_system(Path::new("/"), folder).unwrap_or_default();
     found.into_iter().filter_map(Device::of).collect()
 }
 
-/// The devices at which the requests for a folder end: of an array or a volume its members; none where it is on none.
+/// The devices that finally serve the requests for a folder: of an array or a volume its members;
+/// none without a device.
 pub fn devices_at_end(folder: &Path) -> Vec<Device> {
     let found = ends(Path::new("/"), folder).unwrap_or_default();
     found.into_iter().filter_map(Device::of).collect()
 }
 
-/// The counters of the device of this folder in `/sys`. Source of the fields: `Documentation/block/stat.rst` of Linux.
+/// The counters of the device with this folder in `/sys`. Source of the fields:
+/// `Documentation/block/stat.rst` of Linux.
 pub(crate) fn counters(device: &Path) -> Result<DeviceCounters, String> {
     let path = device.join("stat");
     let text =
         fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))?;
-    parse_counters(&text).ok_or_else(|| format!("`{}` was not understood", path.display()))
+    parse_counters(&text).ok_or_else(|| format!("cannot parse `{}`", path.display()))
 }
 
 fn parse_counters(text: &str) -> Option<DeviceCounters> {
-    let fields: Vec<u64> = text
-        .split_ascii_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
+    let fields: Vec<u64> =
+        text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     Some(DeviceCounters {
         reads: *fields.first()?,
         read_bytes: fields.get(2)? * SECTOR_BYTES,
@@ -96,24 +92,20 @@ fn parse_counters(text: &str) -> Option<DeviceCounters> {
     })
 }
 
-/// The devices that a device lies on: the disk of a partition, the members of an array or a volume, and the device with the file of
-/// a loop device. All are folders in `/sys` without links.
+/// The devices below a device: the disk of a partition, the members of an array or a volume, and
+/// the device with the file of a loop device. All are folders in `/sys` without links.
 pub(crate) fn below(root: &Path, device: &Path) -> Vec<PathBuf> {
     let disk = disk_of_partition(device);
     let mut found: Vec<PathBuf> = disk.into_iter().map(Path::to_owned).collect();
     found.extend(members(device));
     if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
         let file = Path::new(file.trim_end_matches('\n'));
-        found.extend(
-            super::device(root, file)
-                .ok()
-                .and_then(|(_, below)| below.ok()),
-        );
+        found.extend(super::device(root, file).ok().and_then(|(_, below)| below.ok()));
     }
     found
 }
 
-/// The devices that the file system of a folder is made of: one, or several of btrfs.
+/// The devices of a folder's file system: one, or several for btrfs.
 pub(crate) fn of_file_system(root: &Path, folder: &Path) -> Reading<Vec<PathBuf>> {
     let (filesystem, found) = device(root, folder)?;
     let found = found?;
@@ -122,8 +114,8 @@ pub(crate) fn of_file_system(root: &Path, folder: &Path) -> Reading<Vec<PathBuf>
     Ok(several.unwrap_or_else(|| vec![found]))
 }
 
-/// The devices at which requests end: those of the file system, and of an array or a volume its members. A loop device is one of its
-/// own: its requests are operations on a file.
+/// The devices that finally serve requests: the file system's devices, or the members of an array
+/// or a volume. A loop device is not resolved: its requests are operations on a file.
 pub(crate) fn ends(root: &Path, folder: &Path) -> Reading<Vec<PathBuf>> {
     let mut found = Vec::new();
     for device in of_file_system(root, folder)? {
@@ -137,24 +129,23 @@ fn descend(device: PathBuf, found: &mut Vec<PathBuf>) {
     if members.is_empty() && !found.contains(&device) {
         found.push(device);
     } else {
-        members
-            .into_iter()
-            .for_each(|member| descend(member, found));
+        members.into_iter().for_each(|member| descend(member, found));
     }
 }
 
-/// Name of a device as in `/proc/diskstats`: `/sys` cannot have a slash in a name.
+/// Name of a device as in `/proc/diskstats`: names in `/sys` cannot contain a slash.
 pub(crate) fn name(device: &Path) -> Option<String> {
     Some(device.file_name()?.to_str()?.replace('!', "/"))
 }
 
-/// How many requests a device serves at once: 1 if it serves one after the other, else the length of its queue. `None` where the
-/// machine does not show it. What is behind a device that the kernel makes, such as a loop device, is not known; and a virtual
-/// disk is rotational because nobody has said that it is not.
+/// Number of requests that a device serves at once: 1 if it serves them one after the other, else
+/// the length of its queue. `None` if the machine does not show it. What serves a device made by
+/// the kernel, such as a loop device, is unknown. A virtual disk is rotational only by default, so
+/// its concurrency is unknown as well.
 pub(crate) fn serves(root: &Path, device: &Path) -> Option<u64> {
     let disk = disk_of_partition(device).unwrap_or(device);
     let number = |file: &str| -> Option<u64> { line(disk, file).ok()?.parse().ok() };
-    // SCSI and SATA have a length for each disk, which is the shorter one; NVMe and virtio that of the queue alone.
+    // SCSI and SATA have a shorter limit per disk; NVMe and virtio only have the queue's limit.
     let length = number("device/queue_depth").or_else(|| number("queue/nr_requests"))?;
     let is_made = !disk.join("device").exists();
     let is_rotational = number("queue/rotational")? != 0;
@@ -173,11 +164,9 @@ fn is_hard_disk(root: &Path, device: &Path) -> bool {
     is_rotational && disk.join("device").exists() && hypervisor(root).is_none()
 }
 
-/// The disk of a partition; `None` of any other device.
+/// The disk of a partition; `None` for any other device.
 pub(crate) fn disk_of_partition(device: &Path) -> Option<&Path> {
-    device
-        .parent()
-        .filter(|_| device.join("partition").exists())
+    device.parent().filter(|_| device.join("partition").exists())
 }
 
 /// Members of an array or a volume, in the order of their names.
@@ -185,20 +174,18 @@ fn members(device: &Path) -> Vec<PathBuf> {
     linked(&device.join("slaves"))
 }
 
-/// What the links in a folder lead to, in the order of their names.
+/// Targets of the links in a folder, in the order of the links' names.
 fn linked(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut links: Vec<PathBuf> = entries
+    let mut links: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     links.sort();
-    let targets = links.into_iter();
-    targets
-        .filter_map(|link| link.canonicalize().ok())
-        .collect()
+    links.into_iter().filter_map(|link| link.canonicalize().ok()).collect()
 }
 
-/// All devices of the btrfs that has this one.
+/// All devices of the btrfs that contains this one.
 fn of_btrfs(root: &Path, device: &Path) -> Option<Vec<PathBuf>> {
     let file_systems = fs::read_dir(root.join("sys/fs").join(BTRFS)).ok()?;
     let mut devices =

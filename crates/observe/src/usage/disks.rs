@@ -1,4 +1,4 @@
-//! What the devices of data folders did: the counters of each, and their growth over a phase.
+//! Counters of the devices of data folders, and their growth over a phase.
 
 use super::{SAMPLING_S, busy_between};
 use crate::storage::devices::{self, SECTOR_BYTES};
@@ -6,7 +6,8 @@ use dyno_record::disk::{DISK_FIGURES, DiskUse};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The columns of `stat` in the order of [`DiskUse::of`], and the size of their unit. Source: Documentation/block/stat.rst of Linux.
+/// The columns of `stat` in the order of [`DiskUse::of`], and their units. Source:
+/// Documentation/block/stat.rst of Linux.
 const COLUMNS: [(usize, f64); DISK_FIGURES] = [
     (BUSY, 1e-3),
     (QUEUED, 1e-3),
@@ -19,10 +20,11 @@ const COLUMNS: [(usize, f64); DISK_FIGURES] = [
 const BUSY: usize = 9;
 const QUEUED: usize = 10;
 
-/// Milliseconds are counted in 32 bits: with 32 requests in the queue they begin again at 0 after 37 hours.
+/// Milliseconds are counted in 32 bits: with 32 requests in the queue the counter wraps after 37
+/// hours.
 const MILLISECONDS: u64 = 1 << 32;
 
-/// Reads the counters of the devices at which the requests for some folders end.
+/// Reads the counters of the devices that finally serve the requests for some folders.
 #[derive(Debug)]
 pub(super) struct DiskSampler {
     devices: Vec<Device>,
@@ -32,16 +34,17 @@ pub(super) struct DiskSampler {
 struct Device {
     name: String,
     serves: Option<u64>,
-    /// Its counters, below `/sys`.
+    /// Its counter file below `/sys`.
     stat: PathBuf,
-    /// By column: instants and values; none of a column that the kernel does not have.
+    /// By column: instants and values; empty for a column that the kernel does not have.
     readings: [Vec<(f64, f64)>; COLUMNS.len()],
-    /// The last value of each column as the kernel wrote it, and how often it has begun again at 0.
+    /// The last raw value of each column, and how often it has wrapped.
     last: [(u64, u64); COLUMNS.len()],
 }
 
 impl DiskSampler {
-    /// The devices of these folders, or of the nearest ones above that exist; none where one of them is on none, such as in memory.
+    /// The devices of these folders, or of their nearest existing parents; empty if one of them is
+    /// not on a device, such as in memory.
     pub(super) fn new(root: &Path, folders: &[PathBuf]) -> DiskSampler {
         let of_folder = |folder: &PathBuf| devices::ends(root, folder).ok();
         let ends: Option<Vec<_>> = folders.iter().map(of_folder).collect();
@@ -58,12 +61,8 @@ impl DiskSampler {
             })
         };
         DiskSampler {
-            // Without one of them the others would be taken for all.
-            devices: ends
-                .into_iter()
-                .map(device)
-                .collect::<Option<_>>()
-                .unwrap_or_default(),
+            // Without one of them, the others would pass for all.
+            devices: ends.into_iter().map(device).collect::<Option<_>>().unwrap_or_default(),
         }
     }
 
@@ -73,10 +72,10 @@ impl DiskSampler {
         }
     }
 
-    /// What each device did from `start_s` to `end_s`; none if the busy time of one of them is not known.
+    /// The use of each device from `start_s` to `end_s`; empty if the busy time of one of them is
+    /// unknown.
     pub(super) fn between(&self, start_s: f64, end_s: f64) -> Vec<DiskUse> {
-        let devices = self.devices.iter();
-        let all = devices.map(|device| device.between(start_s, end_s));
+        let all = self.devices.iter().map(|device| device.between(start_s, end_s));
         all.collect::<Option<_>>().unwrap_or_default()
     }
 }
@@ -88,10 +87,7 @@ impl Device {
         };
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         for (place, (column, unit)) in COLUMNS.into_iter().enumerate() {
-            let Some(value) = fields
-                .get(column)
-                .and_then(|field| field.parse::<u64>().ok())
-            else {
+            let Some(value) = fields.get(column).and_then(|field| field.parse::<u64>().ok()) else {
                 continue;
             };
             let (last, wraps) = &mut self.last[place];

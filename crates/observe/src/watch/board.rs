@@ -1,24 +1,24 @@
-//! What the sources reported last, for those who look while the run goes on.
+//! Latest reports of the sources, for display during the run.
 
 use dyno_record::metrics::Reading;
 use dyno_record::model::SourceRecord;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The state of one source.
+/// The latest state of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
-    /// How well it can be read so far.
+    /// Its health so far.
     pub record: SourceRecord,
-    /// The last good reading; absent before the first, and while the source cannot be read.
+    /// The last good reading; absent before the first one and while the source cannot be read.
     pub reading: Option<Reading>,
 }
 
-/// A notice board that can be shared: copies are the same board.
+/// A shared notice board: clones show the same content.
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<Vec<Latest>>>);
 
 impl Board {
-    /// The state of all sources, in the order in which they were named.
+    /// The latest state of all sources, in the order in which they were named.
     pub fn look(&self) -> Vec<Latest> {
         self.entries().clone()
     }

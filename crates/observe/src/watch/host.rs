@@ -1,7 +1,8 @@
-//! The machine as a source: CPUs, pressure, memory, disks, network, sensors, and some of its processes with
-//! their control groups, from `/proc` and `/sys`. `docs/metrics.md` lists the metrics.
+//! The machine as a source: CPUs, pressure, memory, disks, network, sensors, and some processes
+//! with their control groups, from `/proc` and `/sys`. `docs/metrics.md` lists the metrics.
 //!
-//! Each topic is a part with a file here. A part that cannot be read is reported as missing and holds up no other.
+//! Each topic is a part with its own file here. A part that cannot be read is reported as missing
+//! and does not affect the others.
 
 mod activity;
 mod cgroup;
@@ -34,7 +35,7 @@ use dyno_record::model::SourceKind;
 use part::Part;
 use std::path::{Path, PathBuf};
 
-/// Which machine it is, and what on it is of interest.
+/// The machine, and its processes and folders of interest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSubject {
     /// Host name, for the description.
@@ -43,18 +44,18 @@ pub struct HostSubject {
     pub of_server: bool,
     /// Processes to watch, by the names that their metrics carry, such as `client` or `pair-0`.
     pub processes: Vec<(String, u32)>,
-    /// Ports of those among them that may be started again: once such a process has ended, the one that listens on its port
-    /// is watched in its place.
+    /// Ports of the processes that may be restarted: after such a process has ended, the one that
+    /// listens on its port is watched instead.
     pub ports: Vec<(String, u16)>,
-    /// Why a process of interest is not among them.
+    /// Why a process of interest is not among `processes`.
     pub unknown_process: Option<Health>,
     /// Folders whose devices are marked as holding data. They need not exist yet.
     pub data_folders: Vec<PathBuf>,
-    /// Why a folder with data is not among them.
+    /// Why a data folder is not among `data_folders`.
     pub unknown_folder: Option<Health>,
 }
 
-/// Watches this machine. The process that reads sees it as it sees itself: in a container that is the container's
+/// Watches this machine as it appears to this process: in a container, that is the container's
 /// network and the machine's CPUs and disks.
 pub struct Host {
     description: Description,
@@ -63,9 +64,11 @@ pub struct Host {
 }
 
 impl Host {
-    /// A source named `host` that reads the files below `root`, which is `/` but in tests. Nothing is read yet.
+    /// A source named `host` that reads the file tree below `root`, which is `/` except in tests.
+    /// Reads nothing yet.
     pub fn new(root: &Path, subject: HostSubject) -> Host {
-        // Sensors come last: reading them can take long, and the others are about the time of the reading.
+        // Sensors come last: reading them can take long, and the other parts should be close to the
+        // reading's time.
         let parts: Vec<Box<dyn Part>> = vec![
             Box::new(cpu::Cpus::new(root)),
             Box::new(pressure::Pressure::new(root)),
@@ -114,9 +117,8 @@ impl Source for Host {
         }
         if reported.values.is_empty() {
             let reasons = reported.missing.into_iter().map(|(_, health)| health);
-            let nothing = || Health::Failed {
-                reason: "no metrics of the machine could be read".to_owned(),
-            };
+            let nothing =
+                || Health::Failed { reason: "no metrics of the machine could be read".to_owned() };
             return Err(reasons.max().unwrap_or_else(nothing));
         }
         Ok(reported)

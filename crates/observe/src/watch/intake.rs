@@ -1,4 +1,4 @@
-//! Where the readings of a source go: its file, its record, and the board.
+//! Distributes the readings of a source to its file, its record and the board.
 
 use crate::health::Health;
 use crate::watch::board::{Board, Latest};
@@ -9,31 +9,27 @@ use dyno_record::model::{OutageRecord, SourceHealth, SourceRecord};
 use dyno_record::names::{frequency, replication, slow, temperature};
 use std::time::Duration;
 
-/// Outages that are kept; a source that comes and goes must not fill the record.
+/// Largest number of outages kept: a source that comes and goes must not fill the record.
 const MOST_OUTAGES: usize = 50;
 
-/// Groups that are not in each reading, because to read them is dear.
-const SELDOM: [&str; 4] = [
-    frequency::GROUP,
-    temperature::GROUP,
-    slow::GROUP,
-    replication::GROUP,
-];
+/// Groups that are not in each reading because reading them is expensive.
+const SELDOM: [&str; 4] = [frequency::GROUP, temperature::GROUP, slow::GROUP, replication::GROUP];
 
-/// How long a value of these groups stays on the board: whoever looks now and then would see it seldom or never.
+/// Number of readings for which a value of these groups stays on the board; otherwise occasional
+/// readers of the board would rarely see it.
 const SELDOM_READINGS: f64 = 15.0;
 const SELDOM_S: f64 = 30.0;
 
-/// Takes what a source reports, in the order of time.
+/// Takes the reports of a source, in the order of time.
 pub(super) struct Intake {
     slot: BoardSlot,
-    /// Gone once the end was written.
+    /// `None` after the end was written.
     writer: Option<MetricsWriter>,
     last_s: Option<f64>,
     interval_s: f64,
     /// The last values of groups that are not in each reading, with their time.
     seldom: Vec<(f64, MetricId, f64)>,
-    /// The first part that should be there and could not be read or kept.
+    /// The first expected part that could not be read or stored.
     fault: Option<String>,
 }
 
@@ -46,33 +42,24 @@ pub(super) struct BoardSlot {
 
 impl BoardSlot {
     pub(super) fn change(&self, change: impl FnOnce(&mut SourceRecord)) {
-        self.board
-            .change(self.number, |latest| change(&mut latest.record));
+        self.board.change(self.number, |latest| change(&mut latest.record));
     }
 }
 
 impl Intake {
-    /// A new slot on the board, and a file that is made with the first reading.
+    /// A new slot on the board, and a file that is created with the first reading.
     pub(super) fn new(
         board: &Board,
         description: Description,
         interval: Duration,
         output: &OutputOptions,
     ) -> Intake {
-        let writer = MetricsWriter::new(
-            &output.run_directory,
-            &description.name,
-            output.readings_per_row,
-        );
-        let number = board.pin(Latest {
-            record: first_record(description, interval, output),
-            reading: None,
-        });
+        let writer =
+            MetricsWriter::new(&output.run_directory, &description.name, output.readings_per_row);
+        let number = board
+            .pin(Latest { record: first_record(description, interval, output), reading: None });
         Intake {
-            slot: BoardSlot {
-                board: board.clone(),
-                number,
-            },
+            slot: BoardSlot { board: board.clone(), number },
             writer: Some(writer.syncing(output.sync_every)),
             last_s: None,
             interval_s: interval.as_secs_f64(),
@@ -90,16 +77,16 @@ impl Intake {
         self.last_s
     }
 
-    /// What the source has cost so far: CPU time, and the time that it was read for.
+    /// Records the cost of the source so far: CPU time, and the time over which it was read.
     pub(super) fn cost(&self, cpu_s: f64, lasted_s: f64) {
         self.slot.change(|record| {
             record.cpu_s = cpu_s;
-            // The cost of one reading alone says nothing about that of one a second.
+            // The cost of a single reading says nothing about readings once a second.
             record.cpu_ratio = cpu_s / lasted_s.max(record.interval_s);
         });
     }
 
-    /// A good reading, and the parts that are not among its values.
+    /// Takes a good reading, and the parts that are missing from its values.
     pub(super) fn take<Part: AsRef<str>>(
         &mut self,
         at_s: f64,
@@ -116,9 +103,8 @@ impl Intake {
         let unwritten = written.and_then(Result::err);
         let unwritten = unwritten.map(|error| ("file", write_fault(&error)));
         let parts = missing.iter().map(|(part, health)| (part.as_ref(), health));
-        let missing: Vec<(&str, &Health)> = parts
-            .chain(unwritten.iter().map(|(part, health)| (*part, health)))
-            .collect();
+        let missing: Vec<(&str, &Health)> =
+            parts.chain(unwritten.iter().map(|(part, health)| (*part, health))).collect();
         let faulty = missing
             .iter()
             .find(|(_, health)| matches!(health, Health::Degraded { .. } | Health::Failed { .. }));
@@ -151,7 +137,7 @@ impl Intake {
         });
     }
 
-    /// Adds the values that are not in each reading, and not in this one, for those who look at the board.
+    /// Adds the recent values of groups that are not in this reading, for readers of the board.
     fn carry_over(&mut self, reading: &mut Reading) {
         let longest_s = SELDOM_S.max(SELDOM_READINGS * self.interval_s);
         self.seldom.retain(|(at_s, id, _)| {
@@ -160,16 +146,11 @@ impl Intake {
         });
         let is_seldom = |(id, _): &&(MetricId, f64)| SELDOM.contains(&id.group());
         let read: Vec<_> = reading.values.iter().filter(is_seldom).cloned().collect();
-        let kept = self.seldom.iter();
-        reading
-            .values
-            .extend(kept.map(|(_, id, value)| (id.clone(), *value)));
-        let read = read.into_iter();
-        self.seldom
-            .extend(read.map(|(id, value)| (reading.at_s, id, value)));
+        reading.values.extend(self.seldom.iter().map(|(_, id, value)| (id.clone(), *value)));
+        self.seldom.extend(read.into_iter().map(|(id, value)| (reading.at_s, id, value)));
     }
 
-    /// A reading that failed.
+    /// Records a failed reading.
     pub(super) fn miss(&mut self, at_s: f64, health: &Health) {
         let reason = health.reason().unwrap_or("not reported").to_owned();
         let is_unsupported = matches!(health, Health::Unsupported { .. });
@@ -183,21 +164,14 @@ impl Intake {
                 SourceHealth::Failed
             };
             record.reason = Some(reason.clone());
-            let is_under_way = record
-                .outages
-                .last()
-                .is_some_and(|last| last.end_s.is_none());
+            let is_under_way = record.outages.last().is_some_and(|last| last.end_s.is_none());
             if !is_under_way && record.outages.len() < MOST_OUTAGES {
-                record.outages.push(OutageRecord {
-                    start_s: at_s,
-                    end_s: None,
-                    reason,
-                });
+                record.outages.push(OutageRecord { start_s: at_s, end_s: None, reason });
             }
         });
     }
 
-    /// Writes what is not written yet; no more comes.
+    /// Writes the remaining data and ends.
     pub(super) fn finish(&mut self) {
         if let Some(Err(error)) = self.writer.take().map(MetricsWriter::finish) {
             let fault = write_fault(&error);
@@ -233,12 +207,10 @@ fn first_record(
     }
 }
 
-/// What cannot be written is lost, and the run goes on: its own files matter more.
+/// Data that cannot be written is lost, and the run continues: its own files matter more.
 fn write_fault(error: &dyn std::error::Error) -> Health {
     let cause = error.source().map(|cause| format!(": {cause}"));
-    Health::Failed {
-        reason: format!("{error}{}", cause.unwrap_or_default()),
-    }
+    Health::Failed { reason: format!("{error}{}", cause.unwrap_or_default()) }
 }
 
 #[cfg(test)]
@@ -267,11 +239,10 @@ mod tests {
             let values = ids.iter().map(|id| ((*id).clone(), at_s)).collect();
             intake.take::<&str>(at_s, values, &[]);
             let latest = board.look().remove(0).reading.expect("it was good");
-            let values = latest.values.into_iter();
-            values.map(|(_, value)| value).collect::<Vec<f64>>()
+            latest.values.into_iter().map(|(_, value)| value).collect::<Vec<f64>>()
         };
         assert_eq!(shown(1.0, &[&often, &seldom]), [1.0, 1.0]);
-        assert_eq!(shown(2.0, &[]), [1.0], "what is read each time is not kept");
+        assert_eq!(shown(2.0, &[]), [1.0], "a value in each reading is not carried over");
         assert_eq!(shown(11.0, &[&often, &seldom]), [11.0, 11.0]);
         assert_eq!(shown(41.0, &[&often]), [41.0, 11.0]);
         assert_eq!(shown(41.1, &[&often]), [41.1], "it is too old");

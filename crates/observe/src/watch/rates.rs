@@ -1,10 +1,10 @@
-//! Differences of counters: from totals since the start of a machine or a server to values of the time
-//! since the reading before.
+//! Differences of counters: converts totals since the start of a machine or server to values since
+//! the previous reading.
 
 use dyno_record::metrics::MetricId;
 use std::collections::HashMap;
 
-/// The totals of the reading before, by what they count.
+/// The totals of the previous reading, keyed by metric.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     before_s: Option<f64>,
@@ -14,7 +14,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// A reading begins. Totals that the last one did not have are first ones again.
+    /// Begins a reading. Totals that the previous one did not have count as first ones.
     pub(crate) fn begin(&mut self, at_s: f64) {
         if !self.now.is_empty() {
             self.before_s = Some(self.now_s);
@@ -23,21 +23,21 @@ impl Rates {
         self.now_s = at_s;
     }
 
-    /// Seconds since the reading before; `None` at the first.
+    /// Seconds since the previous reading; `None` at the first.
     pub(crate) fn duration_s(&self) -> Option<f64> {
         let duration_s = self.now_s - self.before_s?;
         (duration_s > 0.0).then_some(duration_s)
     }
 
-    /// By how much a total grew since the reading before. `None` at the first, and when it went back, as it does
-    /// when what counts was started again.
+    /// Growth of a total since the previous reading. `None` at the first reading, and if the total
+    /// decreased because its owner was restarted.
     pub(crate) fn growth(&mut self, id: &MetricId, total: f64) -> Option<f64> {
         self.now.insert(id.clone(), total);
         let before = *self.before.get(id)?;
         (total >= before).then_some(total - before)
     }
 
-    /// The same per second.
+    /// Growth of a total per second.
     pub(crate) fn per_s(&mut self, id: &MetricId, total: f64) -> Option<f64> {
         let growth = self.growth(id, total);
         Some(growth? / self.duration_s()?)
@@ -49,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_total_becomes_a_rate_from_the_second_reading_on() {
+    fn total_becomes_a_rate_from_the_second_reading() {
         let id = MetricId::of("a", "x_per_s");
         let mut rates = Rates::default();
         rates.begin(10.0);
         assert_eq!(rates.per_s(&id, 100.0), None);
         rates.begin(12.0);
         assert_eq!(rates.per_s(&id, 110.0), Some(5.0));
-        // Started again.
+        // Restarted.
         rates.begin(13.0);
         assert_eq!(rates.per_s(&id, 3.0), None);
         rates.begin(14.0);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_was_absent_is_new() {
+    fn returning_total_is_new() {
         let (here, there) = (MetricId::of("a", "x_per_s"), MetricId::of("a", "y_per_s"));
         let mut rates = Rates::default();
         for (at_s, has_it) in [(1.0, true), (2.0, false), (3.0, true)] {

@@ -1,4 +1,5 @@
-//! A source that is read elsewhere: a host of a fleet reads itself, and what it reported arrives later, with its own time.
+//! A source that is read elsewhere: a host of a fleet reads itself, and its reports arrive later,
+//! with their own times.
 
 use crate::health::{Health, Reading};
 use crate::watch::board::Board;
@@ -12,21 +13,21 @@ use std::time::Duration;
 /// Silence of more intervals than this at the end is reported as an outage.
 const SILENT_INTERVALS: f64 = 3.0;
 
-/// What one reading brings besides its values, as it goes from host to host.
+/// The parts of a reading other than its values, as sent between hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadingStatus {
     /// CPU time that all readings of this host have taken so far, in seconds.
     pub cpu_s: f64,
-    /// Time since the first of them, in seconds.
+    /// Time since the first reading, in seconds.
     pub lasted_s: f64,
-    /// Parts that are not among the values, and why.
+    /// Parts that are missing from the values, and why.
     pub missing: Vec<(String, Health)>,
     /// Why nothing could be read.
     pub failed: Option<Health>,
 }
 
 impl ReadingStatus {
-    /// Divides a reading into its values and the rest.
+    /// Splits a reading into its values and the rest.
     pub fn split(
         reading: Reading<Reported>,
         cpu_s: f64,
@@ -40,16 +41,14 @@ impl ReadingStatus {
         let status = ReadingStatus {
             cpu_s,
             lasted_s,
-            missing: missing
-                .map(|(part, health)| (part.to_owned(), health))
-                .collect(),
+            missing: missing.map(|(part, health)| (part.to_owned(), health)).collect(),
             failed,
         };
         (reported.values, status)
     }
 }
 
-/// Takes the readings of one such source into the run.
+/// Adds the readings of one remote source to the run.
 pub struct RemoteSource {
     intake: Intake,
     interval: Duration,
@@ -58,7 +57,7 @@ pub struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// A source on the board, which is expected to be read each `interval`.
+    /// Adds a source to the board that is expected to be read each `interval`.
     pub fn new(
         board: &Board,
         description: Description,
@@ -72,14 +71,15 @@ impl RemoteSource {
         }
     }
 
-    /// A reading, taken at `at_s` from the start of the run. One that is not newer than that before is left out.
+    /// Takes a reading from `at_s` after the start of the run. Ignores a reading that is not newer
+    /// than the previous one.
     pub fn take(&mut self, at_s: f64, values: Vec<(MetricId, f64)>, status: ReadingStatus) {
         if self.newest_s.is_some_and(|newest_s| at_s <= newest_s) {
             return;
         }
         if let Some(newest_s) = self.newest_s {
             let intervals = (at_s - newest_s) / self.interval.as_secs_f64();
-            // A reading is a little early or late.
+            // A reading may be a little early or late.
             let lost = (intervals.round() as u64).saturating_sub(1);
             self.intake.slot().change(|record| record.missed += lost);
         }
@@ -91,8 +91,8 @@ impl RemoteSource {
         self.intake.cost(status.cpu_s, status.lasted_s);
     }
 
-    /// Ends it. `heard_s` is the time until which readings could have come; `why` says why none came from a source that fell
-    /// silent before.
+    /// Ends the source. `heard_s` is the time until which readings could arrive; `why` is the
+    /// reason if the source fell silent before.
     pub fn end(mut self, heard_s: f64, why: &str) {
         let silent_since_s = self.newest_s.unwrap_or(0.0);
         let longest_s = SILENT_INTERVALS * self.interval.as_secs_f64();
@@ -133,7 +133,7 @@ mod tests {
         board.look()[0].record.clone()
     }
 
-    /// As it arrives, through its form between hosts.
+    /// Takes a reading through its form between hosts.
     fn report(source: &mut RemoteSource, at_s: f64, reading: Reading<Reported>) {
         let (values, status) = ReadingStatus::split(reading, 0.02 * at_s, at_s);
         let text = serde_json::to_string(&status).expect("plain data");
@@ -142,14 +142,11 @@ mod tests {
     }
 
     fn value(value: f64) -> Reading<Reported> {
-        Ok(Reported {
-            values: vec![(MetricId::of("a", "x"), value)],
-            missing: Vec::new(),
-        })
+        Ok(Reported { values: vec![(MetricId::of("a", "x"), value)], missing: Vec::new() })
     }
 
     #[test]
-    fn readings_lie_at_their_own_times_and_lost_ones_are_counted() {
+    fn remote_readings_keep_their_times_and_gaps_are_counted() {
         let folder = tempfile::tempdir().expect("there is room");
         let (board, mut source) = source(folder.path());
         for at_s in [1.0, 2.01, 2.01, 5.02] {
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_falls_silent_or_never_reports_anything_is_named() {
+    fn silent_host_is_named() {
         let folders = [(); 3].map(|()| tempfile::tempdir().expect("there is room"));
         let (board, mut one) = source(folders[0].path());
         report(&mut one, 1.0, value(1.0));

@@ -1,42 +1,41 @@
-//! What can be watched.
+//! Interface of the sources that can be watched.
 
 use crate::health::{Health, Reading};
 use dyno_record::metrics::MetricId;
 use dyno_record::model::SourceKind;
 
-/// What a source is.
+/// Identity of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Name, and that of its file; unique among the sources of a run.
+    /// Name of the source and its file; unique among the sources of a run.
     pub name: String,
-    /// Kind of source.
     pub kind: SourceKind,
-    /// What it is about: a host name, or an address without credentials.
+    /// A host name, or an address without credentials.
     pub subject: String,
-    /// Whether it is about a machine that a server under test runs on, or such a server.
+    /// Whether it reports a machine of a server under test, or such a server.
     pub of_server: bool,
 }
 
-/// Something that is read about once a second.
+/// A source that is read about once a second.
 pub trait Source: Send {
-    /// What it is.
+    /// Identity of the source.
     fn description(&self) -> Description;
 
-    /// Reads it. `at_s` is the time now from the start of the run; it increases. What is counted from the
-    /// start of the machine or server becomes a difference per second, so that the first reading lacks it. Must end within a
-    /// few seconds, whatever the source does.
+    /// Reads the source. `at_s` is the time from the start of the run; it increases. Totals since
+    /// the start of the machine or server become differences per second, so the first reading lacks
+    /// them. Must end within a few seconds, whatever the source does.
     ///
     /// # Errors
-    /// Nothing could be read, and why.
+    /// Why nothing could be read.
     fn read(&mut self, at_s: f64) -> Reading<Reported>;
 }
 
-/// What a source reported at one time.
+/// Values that a source reported at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reported {
-    /// The values.
     pub values: Vec<(MetricId, f64)>,
-    /// Parts that are not among them, and why. What does not exist here is no fault.
+    /// Parts that are missing from the values, and why. A feature that does not exist here is not a
+    /// fault.
     pub missing: Vec<(&'static str, Health)>,
 }
 
@@ -54,12 +53,12 @@ impl Reported {
         self.values.push((id, value));
     }
 
-    /// Adds a value that is not known yet, such as the first one of a rate, once it is.
+    /// Adds a value if it is known; a rate has no first value.
     pub(crate) fn put_if_known(&mut self, id: MetricId, value: Option<f64>) {
         self.values.extend(value.map(|value| (id, value)));
     }
 
-    /// Tells that a part is missing; of several reasons for one part the first stays.
+    /// Reports a part as missing; the first reason for a part stays.
     pub(crate) fn miss(&mut self, part: &'static str, health: Health) {
         if !self.missing.iter().any(|(known, _)| *known == part) {
             self.missing.push((part, health));

@@ -14,31 +14,30 @@ use std::time::{Duration, Instant};
 /// How long the end of a run waits for a source that is being read.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A last reading is taken if the one before is older than this share of the interval.
+/// A last reading is taken if the previous one is older than this share of the interval.
 const LAST_READING_RATIO: f64 = 0.2;
 
-/// The time now from the start of the run, in seconds, on the clock of the recording windows.
+/// The time since the start of the run, in seconds, on the clock of the recording windows.
 pub type Now = Arc<dyn Fn() -> f64 + Send + Sync>;
 
-/// Where readings are kept.
+/// How readings are stored.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
-    /// The run directory.
     pub run_directory: PathBuf,
-    /// Readings that become one row of a file; more than 1 in long runs.
+    /// Number of readings per row of a file; more than 1 in long runs.
     pub readings_per_row: u64,
-    /// Time between two times of bringing what was written to the disk; `None` is at the end alone.
+    /// Interval of syncing written data to the disk; `None` syncs only at the end.
     pub sync_every: Option<Duration>,
 }
 
-/// Reads sources until it is told to end.
+/// Reads sources until it is ended.
 pub struct Watcher {
     board: Board,
     threads: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Watcher {
-    /// Begins to read the sources, at once and then each `interval`.
+    /// Starts to read the sources, at once and then each `interval`.
     pub fn start(
         sources: Vec<Box<dyn Source>>,
         interval: Duration,
@@ -51,12 +50,7 @@ impl Watcher {
             let intake = Intake::new(&board, source.description(), interval, output);
             let (end, ended) = mpsc::channel();
             let slot = intake.slot().clone();
-            let mut reader = Reader {
-                source,
-                intake,
-                interval,
-                now: Arc::clone(now),
-            };
+            let mut reader = Reader { source, intake, interval, now: Arc::clone(now) };
             let name = "observer".to_owned();
             let thread = std::thread::Builder::new().name(name);
             match thread.spawn(move || reader.run(&ended)) {
@@ -70,16 +64,17 @@ impl Watcher {
         Watcher { board, threads }
     }
 
-    /// What the sources reported last.
+    /// The latest reports of the sources.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
 
-    /// Ends the reading, with a last one of each source, and says how it went. A source that hangs is left behind.
+    /// Ends reading with a last reading of each source, and returns their records. A source that
+    /// hangs is left behind.
     pub fn end(self) -> Vec<SourceRecord> {
         let mut handles = Vec::new();
         for (end, handle) in self.threads {
-            // A thread that has ended by a panic does not listen.
+            // A thread that panicked does not listen.
             let _ = end.send(());
             handles.push(handle);
         }
@@ -150,9 +145,8 @@ impl Reader {
 
 /// CPU time of this thread, in seconds; 0 if the system does not report.
 pub fn thread_cpu_s() -> f64 {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| {
-        time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
-    })
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map_or(0.0, |time| time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
 }
 
 #[cfg(test)]
@@ -166,7 +160,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(5);
 
-    /// Reports what a closure makes of the number of the reading.
+    /// Reports the result of a closure of the reading's number.
     struct Scripted<F>(&'static str, u64, F);
 
     impl<F: FnMut(u64) -> Result<Reported> + Send> Source for Scripted<F> {
@@ -186,19 +180,15 @@ mod tests {
     }
 
     fn value(value: f64) -> Reported {
-        Reported {
-            values: vec![(MetricId::of("a", "x"), value)],
-            missing: Vec::new(),
-        }
+        Reported { values: vec![(MetricId::of("a", "x"), value)], missing: Vec::new() }
     }
 
     fn failed() -> Health {
-        Health::Failed {
-            reason: "it is gone".to_owned(),
-        }
+        Health::Failed { reason: "it is gone".to_owned() }
     }
 
-    /// Watches until the record of the first source is as wished, and returns the records and the folder.
+    /// Watches until the record of the first source satisfies a condition, and returns the records
+    /// and the folder.
     fn watch(
         sources: Vec<Box<dyn Source>>,
         is_enough: impl Fn(&SourceRecord) -> bool,
@@ -220,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_kept_with_times_that_join() {
+    fn readings_are_kept_with_contiguous_times() {
         let source = Scripted("host", 0, |number| Ok(value(number as f64)));
         let (records, folder) = watch(vec![Box::new(source)], |one| one.readings >= 5);
         let record = &records[0];
@@ -234,21 +224,18 @@ mod tests {
             let joined = table.at_s[row] - table.at_s[row - 1];
             assert!((joined - table.duration_s[row]).abs() < 1e-5);
         }
-        let values = table
-            .column(&MetricId::of("a", "x"))
-            .expect("it was reported");
+        let values = table.column(&MetricId::of("a", "x")).expect("it was reported");
         assert_eq!(values[..5], [1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 
     #[test]
-    fn an_outage_is_reported_with_its_times_and_the_reading_goes_on() {
+    fn outage_is_reported_with_its_times_and_reading_resumes() {
         let script = |number| match number {
             2 | 3 => Err(failed()),
             _ => Ok(value(1.0)),
         };
-        let (records, folder) = watch(vec![Box::new(Scripted("server", 0, script))], |one| {
-            one.readings >= 4
-        });
+        let (records, folder) =
+            watch(vec![Box::new(Scripted("server", 0, script))], |one| one.readings >= 4);
         let record = &records[0];
         assert_eq!(record.health, SourceHealth::Degraded);
         assert_eq!(record.outages.len(), 1);
@@ -256,15 +243,13 @@ mod tests {
         assert!(outage.end_s.expect("it came back") > outage.start_s);
         assert_eq!(outage.reason, "it is gone");
         let (tables, _) = metrics::read(folder.path()).expect("they can be read");
-        // The time of the outage is not a part of the time that the values after it are about.
+        // The values after the outage do not cover its time.
         assert_eq!(tables[0].at_s.len() as u64, record.readings);
     }
 
     #[test]
-    fn a_source_that_never_works_is_failed_or_unsupported() {
-        let unsupported = || Health::Unsupported {
-            reason: "no such file".to_owned(),
-        };
+    fn source_that_never_works_is_failed_or_unsupported() {
+        let unsupported = || Health::Unsupported { reason: "no such file".to_owned() };
         let sources: Vec<Box<dyn Source>> = vec![
             Box::new(Scripted("a", 0, |_| Err(failed()))),
             Box::new(Scripted("b", 0, move |_| Err(unsupported()))),
@@ -285,15 +270,14 @@ mod tests {
             reported.miss("temperature", Health::Unsupported { reason });
             Ok(reported)
         };
-        let (records, _folder) = watch(vec![Box::new(Scripted("host", 0, script))], |one| {
-            one.readings >= 3
-        });
+        let (records, _folder) =
+            watch(vec![Box::new(Scripted("host", 0, script))], |one| one.readings >= 3);
         assert_eq!(records[0].health, SourceHealth::Healthy);
         assert_eq!(records[0].missing, ["temperature: no sensor"]);
     }
 
     #[test]
-    fn a_source_that_hangs_holds_up_neither_the_others_nor_the_end() {
+    fn hanging_source_delays_neither_others_nor_the_end() {
         let (release, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         let hangs = move |_| {
@@ -311,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_degrades_the_source_and_the_run_goes_on() {
+    fn full_disk_degrades_the_source_and_the_run_continues() {
         let folder = tempfile::tempdir().expect("there is room");
-        // A file where the folder of the metrics would be.
+        // A file instead of the metrics folder.
         std::fs::write(folder.path().join(metrics::FOLDER), "").expect("there is room");
         let output = OutputOptions {
             run_directory: folder.path().to_owned(),
@@ -324,11 +308,6 @@ mod tests {
         let now: Now = Arc::new(|| 1.0);
         let records = Watcher::start(vec![Box::new(source)], INTERVAL, &output, &now).end();
         assert_eq!(records[0].health, SourceHealth::Degraded);
-        assert!(
-            records[0]
-                .reason
-                .as_deref()
-                .is_some_and(|reason| reason.contains("cannot"))
-        );
+        assert!(records[0].reason.as_deref().is_some_and(|reason| reason.contains("cannot")));
     }
 }

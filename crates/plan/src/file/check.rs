@@ -10,59 +10,43 @@ use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Tags that choose between variants of a table.
+/// Tags that select the variant of a table.
 const TAGS: [&str; 2] = ["distribution", "kind"];
 
-/// Keys of earlier versions, with what says the same now.
+/// Keys of earlier versions with their replacements.
 const MOVED: [(&str, &str); 2] = [
     ("index_build.disk_iops", DISK_OF_INDEX_BUILD),
     ("index_build.disk_size", DISK_OF_INDEX_BUILD),
 ];
 const DISK_OF_INDEX_BUILD: &str =
-    "`server.storage` says it now, such as `server.storage = \"ext4 on loop:4GiB at 200 iops\"`";
+    "use `server.storage`, such as `server.storage = \"ext4 on loop:4GiB at 200 iops\"`";
 
-/// What takes the place of a key of earlier versions.
+/// The replacement of a key of an earlier version.
 fn moved(key: &str) -> Option<String> {
-    let mut moved = MOVED.iter();
-    let (_, hint) = moved.find(|(old, _)| *old == key)?;
+    let (_, hint) = MOVED.iter().find(|(old, _)| *old == key)?;
     Some((*hint).to_owned())
 }
 
-/// Compares all keys and values of a table of a file with a schema.
+/// Checks all keys and values of a file's table against a schema.
 ///
 /// # Errors
 /// All problems, each with its place.
 pub(super) fn check(schema: &Value, text: &str, table: &DeTable<'_>) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
-    Checker {
-        text,
-        root: schema,
-        problems: &mut problems,
-    }
-    .check_table(schema, table, "", 0);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
+    Checker { text, root: schema, problems: &mut problems }.check_table(schema, table, "", 0);
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Line and column of a byte offset, from 1.
 pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let line_start = before
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    let column = String::from_utf8_lossy(&before[line_start..])
-        .chars()
-        .count()
-        + 1;
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
     (line, column)
 }
 
-/// Walks the file and the schema side by side.
+/// Walks the file and the schema in parallel.
 struct Checker<'a> {
     text: &'a str,
     root: &'a Value,
@@ -86,9 +70,7 @@ impl Checker<'_> {
                     self.check(&schema["additionalProperties"], value, &key);
                 }
                 None => {
-                    let known = properties
-                        .into_iter()
-                        .flat_map(|properties| properties.keys());
+                    let known = properties.into_iter().flat_map(|properties| properties.keys());
                     let hint = moved(&key).or_else(|| {
                         nearest(name.get_ref(), known.map(String::as_str))
                             .map(|near| format!("did you mean `{}`?", join(path, near)))
@@ -97,11 +79,8 @@ impl Checker<'_> {
                 }
             }
         }
-        for required in schema["required"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
+        for required in
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
         {
             if !table.contains_key(required) {
                 let key = join(path, required);
@@ -113,10 +92,7 @@ impl Checker<'_> {
     }
 
     fn check(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
-        if let Some(name) = schema["$ref"]
-            .as_str()
-            .and_then(|name| name.strip_prefix("#/$defs/"))
-        {
+        if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
             return match name {
                 "Span" => self.check_parsed::<Span>(value, path),
                 "Bytes" => self.check_parsed::<Bytes>(value, path),
@@ -141,12 +117,11 @@ impl Checker<'_> {
         self.check_plain(schema, value, path);
     }
 
-    /// An optional value, a switch that may be a table, or a text that may be a list: TOML has no null, so another variant is meant.
+    /// Checks an optional value, a switch that may be a table, or a text that may be a list. TOML
+    /// has no null, so another variant is meant.
     fn check_any(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
-        let present: Vec<&Value> = variants
-            .iter()
-            .filter(|variant| variant["type"] != "null")
-            .collect();
+        let present: Vec<&Value> =
+            variants.iter().filter(|variant| variant["type"] != "null").collect();
         if let [only] = present[..] {
             return self.check(only, value, path);
         }
@@ -182,19 +157,15 @@ impl Checker<'_> {
     }
 
     fn check_variants(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
-        let names: Vec<&str> = variants
-            .iter()
-            .filter_map(|variant| variant["const"].as_str())
-            .collect();
+        let names: Vec<&str> =
+            variants.iter().filter_map(|variant| variant["const"].as_str()).collect();
         if names.len() == variants.len() {
             return self.check_choice(&names, value, path);
         }
         let DeValue::Table(table) = value.get_ref() else {
             return self.wrong_type(value, path, "a table");
         };
-        let tag = TAGS
-            .iter()
-            .find(|tag| variants[0]["properties"][**tag]["const"].is_string());
+        let tag = TAGS.iter().find(|tag| variants[0]["properties"][**tag]["const"].is_string());
         let Some(tag) = tag else { return };
         let allowed: Vec<&str> = variants
             .iter()
@@ -238,7 +209,7 @@ impl Checker<'_> {
     }
 
     fn check_plain(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
-        // A variant's tag has an empty schema here: it has been checked.
+        // A variant's tag has an empty schema here because it has already been checked.
         let Some(kind) = plain_type(schema) else {
             return;
         };
@@ -247,10 +218,8 @@ impl Checker<'_> {
             ("number", DeValue::Float(number))
                 if !number.as_str().contains(|c: char| c.is_ascii_digit()) =>
             {
-                let message = format!(
-                    "`{path}` is `{}`, but must be a finite number",
-                    number.as_str()
-                );
+                let message =
+                    format!("`{path}` is `{}`, but must be a finite number", number.as_str());
                 self.report(value.span().start, message, None);
             }
             ("string", DeValue::String(_))
@@ -261,10 +230,8 @@ impl Checker<'_> {
                     i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
                 let (low, high) = integer_range(schema);
                 if !parsed.is_ok_and(|number| (low..=high).contains(&number)) {
-                    let message = format!(
-                        "`{path}` is `{}`, but must be {low} to {high}",
-                        number.as_str()
-                    );
+                    let message =
+                        format!("`{path}` is `{}`, but must be {low} to {high}", number.as_str());
                     self.report(value.span().start, message, None);
                 }
             }
@@ -298,21 +265,14 @@ impl Checker<'_> {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.into()
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name.into() } else { format!("{path}.{name}") }
 }
 
-/// The type of a schema, of an optional one the type that is not null.
+/// The type of a schema; for an optional schema, the type other than null.
 fn plain_type(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::String(kind) => Some(kind),
-        Value::Array(kinds) => kinds
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|kind| *kind != "null"),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
         _ => None,
     }
 }
@@ -323,10 +283,5 @@ fn integer_range(schema: &Value) -> (i128, i128) {
         Some("uint32") => i128::from(u32::MAX),
         _ => i128::from(i64::MAX),
     };
-    (
-        schema["minimum"]
-            .as_i64()
-            .map_or(i128::from(i64::MIN), i128::from),
-        high,
-    )
+    (schema["minimum"].as_i64().map_or(i128::from(i64::MIN), i128::from), high)
 }

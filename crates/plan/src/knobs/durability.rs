@@ -1,4 +1,5 @@
-//! Which values of a knob make acknowledged writes less durable: by its key, by its file, and by what servers have now.
+//! Decides which values of a knob make acknowledged writes less durable: by its key, by its file,
+//! and by the servers' current values.
 
 use super::file::KnobPlan;
 use super::range::number;
@@ -10,7 +11,7 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 use crate::units::Span;
 
-/// Keys whose values decide whether acknowledged writes last, whatever a file says of them.
+/// Keys whose values affect the durability of acknowledged writes, whatever a knob file says.
 const DURABILITY: [&str; 6] = [
     "server.durable_writes",
     "server.journal",
@@ -20,26 +21,26 @@ const DURABILITY: [&str; 6] = [
     CONNECTION_OPTIONS,
 ];
 
-/// Key of the time between checkpoints that a server is started with.
+/// Key for the time between checkpoints at the start of a server.
 const CHECKPOINT_INTERVAL: &str = "server.checkpoint_interval";
 
-/// The parameter of `mongod` with the longest time between two writes of its journal, in milliseconds.
+/// Parameter of `mongod` for the longest time between two journal writes, in milliseconds.
 const JOURNAL_PARAMETER: &str = "journalCommitInterval";
 
-/// Its parameter with the time between two checkpoints, in seconds.
+/// Parameter of `mongod` for the time between two checkpoints, in seconds.
 const CHECKPOINT_PARAMETER: &str = "syncdelay";
 
-/// After what time acknowledged writes last.
+/// The interval after which acknowledged writes are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interval {
-    /// That between two writes of the journal.
+    /// Time between two journal writes.
     Journal,
-    /// That between two checkpoints, where there is no journal.
+    /// Time between two checkpoints, without a journal.
     Checkpoint,
 }
 
 impl Interval {
-    /// The one that a key sets.
+    /// The interval that a key sets.
     fn of(key: &str) -> Option<Interval> {
         match parameter(key) {
             Some(JOURNAL_PARAMETER) => Some(Interval::Journal),
@@ -48,7 +49,7 @@ impl Interval {
         }
     }
 
-    /// What it is by default, in its unit.
+    /// Its default, in its unit.
     const fn usual(self) -> f64 {
         match self {
             Interval::Journal => 100.0,
@@ -56,10 +57,10 @@ impl Interval {
         }
     }
 
-    /// The time that a value means.
+    /// The duration that a value means.
     fn length(self, value: &str) -> Option<f64> {
         match self {
-            // Older servers have 0 for the default.
+            // In older servers, 0 means the default.
             Interval::Journal => {
                 number(value).map(|own| if own > 0.0 { own } else { self.usual() })
             }
@@ -68,45 +69,38 @@ impl Interval {
                     let span = value.parse::<Span>().ok()?;
                     Some(span.0.as_secs_f64())
                 })?;
-                // With 0 there is none.
-                Some(if seconds > 0.0 {
-                    seconds
-                } else {
-                    f64::INFINITY
-                })
+                // 0 disables checkpoints.
+                Some(if seconds > 0.0 { seconds } else { f64::INFINITY })
             }
         }
     }
 
-    /// Whether acknowledged writes last later with a value than with this time.
+    /// Whether a value makes acknowledged writes durable later than this limit.
     fn is_longer(self, value: &str, limit: f64) -> bool {
         self.length(value).is_none_or(|own| own > limit)
     }
 }
 
-/// The parameter of a server that a key sets, while it runs or by its start.
+/// The server parameter that a key sets, at run time or at the start.
 fn parameter(key: &str) -> Option<&str> {
-    let mut groups = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
-    groups.find_map(|group| key.strip_prefix(group))
+    [RUNTIME_PARAMETERS, PARAMETERS].into_iter().find_map(|group| key.strip_prefix(group))
 }
 
-/// Whether a value of this key makes acknowledged writes less durable than they usually are, whatever a file says of it.
+/// Whether a value of this key makes acknowledged writes less durable than the default, whatever a
+/// knob file says.
 fn weakens(key: &str, value: &str) -> bool {
     let interval = Interval::of(key).filter(|interval| *interval == Interval::Journal);
     interval.is_some_and(|interval| interval.is_longer(value, interval.usual()))
         || parameter(key) == Some(ENGINE_CONFIGURATION) && turns_journal_off(value)
 }
 
-/// Whether options of the engine turn its journal off. They may be written as JSON, too.
+/// Whether options of the engine disable its journal. JSON notation is accepted as well.
 fn turns_journal_off(options: &str) -> bool {
-    let written = options
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != '"')
-        .map(|c| match c {
-            ':' => '=',
-            '{' => '(',
-            other => other,
-        });
+    let written = options.chars().filter(|c| !c.is_whitespace() && *c != '"').map(|c| match c {
+        ':' => '=',
+        '{' => '(',
+        other => other,
+    });
     let written: String = written.collect();
     let log = written.split_once("log=(");
     let mut off = ["enabled=false", "enabled=0"].into_iter();
@@ -114,18 +108,19 @@ fn turns_journal_off(options: &str) -> bool {
 }
 
 impl Knob {
-    /// The parameter whose value is asked of running servers: the one that it sets, or the time between two writes of the journal
-    /// that servers are started with.
+    /// The parameter to query on running servers: the one that the knob sets, or the time between
+    /// two journal writes at the start.
     pub fn reported_parameter(&self) -> Option<&str> {
         let of_start = self.key.strip_prefix(PARAMETERS);
         let of_start = of_start.filter(|name| *name == JOURNAL_PARAMETER);
         self.runtime_parameter().or(of_start)
     }
 
-    /// Compares its values with those that servers have of its parameter before any change. Values with which acknowledged
-    /// writes are less durable than on one of them are marked if that is allowed, and else taken out and returned. If another of
-    /// the servers has one of these, no value is left to be tried: the same values are tried on all servers. Values that were
-    /// held back and are no less durable than on any of them join the others.
+    /// Compares the knob's values with the servers' values before any change. Values that make
+    /// acknowledged writes less durable than on some server are marked if that is allowed;
+    /// otherwise they are removed and returned. If another server already has such a value, no
+    /// value remains, because all servers get the same values. Held-back values that are not less
+    /// durable than on any server are added.
     pub fn resolve_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         if Interval::of(&self.key) != Some(Interval::Journal) {
             return Vec::new();
@@ -133,8 +128,8 @@ impl Knob {
         self.resolve(Interval::Journal, now, is_allowed)
     }
 
-    /// As [`resolve_durability`](Self::settle_durability), by the times between checkpoints of servers without a journal, on which
-    /// what was written since the last one is lost.
+    /// Like [`resolve_durability`](Self::resolve_durability) for the checkpoint intervals of
+    /// servers without a journal, which lose all writes since the last checkpoint.
     pub fn resolve_checkpoints(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         if now.is_empty() || Interval::of(&self.key) != Some(Interval::Checkpoint) {
             return Vec::new();
@@ -144,13 +139,13 @@ impl Knob {
 
     fn resolve(&mut self, interval: Interval, now: &[&str], is_allowed: bool) -> Vec<String> {
         let own = now.iter().filter_map(|value| interval.length(value));
-        // What is usual counts only as long as nothing is known.
+        // The default counts only if no value is known.
         let limit = own.reduce(f64::min).unwrap_or(interval.usual());
         self.release(limit);
         let has = |value: &str, now: &&str| interval.length(value) == interval.length(now);
         let is_weaker = |value: &&String| {
             let set = self.set(value);
-            // What all servers have is no change.
+            // A value that all servers already have is not a change.
             interval.is_longer(&set, limit) && !now.iter().all(|now| has(&set, now))
         };
         let weaker: Vec<String> = self.values.iter().filter(is_weaker).cloned().collect();
@@ -168,7 +163,7 @@ impl Knob {
         weaker
     }
 
-    /// Puts the times between two writes of the journal that were held back and are not above a limit among its values.
+    /// Adds the held-back journal intervals that do not exceed a limit.
     fn release(&mut self, limit_ms: f64) {
         let held_back = std::mem::take(&mut self.held_back);
         if self.runtime_parameter() != Some(JOURNAL_PARAMETER) {
@@ -182,8 +177,8 @@ impl Knob {
     }
 }
 
-/// Says of a knob which of its values are less durable: these, and those that weaken its key. `name` stands for it in an error if
-/// that is not allowed.
+/// Marks the less durable values of a knob: the given ones, and the values that weaken its key.
+/// `name` names the knob in the error if they are not allowed.
 pub(super) fn mark_less_durable(
     knob: &mut Knob,
     weaker: &[String],
@@ -204,21 +199,16 @@ pub(super) fn mark_less_durable(
 }
 
 pub(super) fn less_durable(what: &str) -> PlanError {
-    let problem = Problem::new(format!(
-        "`{what}` may make acknowledged writes less durable"
-    ));
-    invalid(problem.with_hint("give `--allow durability` if that is what you want"))
+    let problem = Problem::new(format!("`{what}` may make acknowledged writes less durable"));
+    invalid(problem.with_hint("use `--allow durability` to allow it"))
 }
 
-/// Whether a knob decides if acknowledged writes last, whatever its file says.
+/// Whether a knob affects the durability of acknowledged writes, whatever its file says.
 pub(super) fn decides_durability(plan: &KnobPlan) -> bool {
-    // Of the options of a connection string these do not.
+    // Options of a connection string do not.
     let is_name = |value: &String| value.chars().all(|c| c.is_ascii_alphanumeric());
     let is_compressor = plan.key == CONNECTION_OPTIONS
-        && plan
-            .text
-            .as_ref()
-            .is_some_and(|text| text == "compressors={}")
+        && plan.text.as_ref().is_some_and(|text| text == "compressors={}")
         && plan.values.iter().all(is_name);
     DURABILITY.contains(&plan.key.as_str()) && !is_compressor
 }

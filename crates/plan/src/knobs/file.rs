@@ -1,4 +1,4 @@
-//! Knobs as a file has them, and the files that are part of the program.
+//! Format of knob files, and the built-in files.
 
 use super::versions::Versions;
 use crate::file::FileError;
@@ -6,16 +6,10 @@ use crate::problem::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The knobs that are part of the program, with the names of their files.
+/// The built-in knobs, with the names of their files.
 const BUILT_IN: [(&str, &str); 2] = [
-    (
-        "mongod",
-        include_str!("../../../../workloads/knobs/mongod.toml"),
-    ),
-    (
-        "host",
-        include_str!("../../../../workloads/knobs/host.toml"),
-    ),
+    ("mongod", include_str!("../../../../workloads/knobs/mongod.toml")),
+    ("host", include_str!("../../../../workloads/knobs/host.toml")),
 ];
 
 /// A file of knobs.
@@ -26,40 +20,42 @@ struct KnobFile {
     knobs: Vec<KnobPlan>,
 }
 
-/// A knob as a file has it.
+/// A knob in a file.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KnobPlan {
     /// Its name in tables and charts.
     pub(super) name: String,
-    /// A group by which it can be chosen.
+    /// Group by which the knob can be selected.
     pub(super) group: String,
-    /// The key of the plan that it sets: `server.runtime_parameters.NAME` for what a running server takes,
-    /// `server.host_settings.NAME` for a setting of the machine, another key of `server` for what needs another start of it, or
-    /// one of `client`.
+    /// Key of the plan that the knob sets: `server.runtime_parameters.NAME` for a parameter of a
+    /// running server, `server.host_settings.NAME` for a setting of the machine, another key of
+    /// `server` for a setting that needs a restart, or a key of `client`.
     pub(super) key: String,
-    /// The value of the key, with `{}` where the value of the knob stands; the value alone when absent. Texts of several knobs
-    /// for one key are joined, by `&` in `server.connection_options` and else by commas.
+    /// Value of the key, with `{}` as the placeholder of the knob's value; the knob's value alone
+    /// when absent. Texts of several knobs for one key are joined, by `&` in `server.connection_options`
+    /// and otherwise by commas.
     pub(super) text: Option<String>,
-    /// Its values. Those of a switch are `false` and `true`, which have no order.
+    /// Values of the knob. A switch has `false` and `true`, which have no order.
     #[serde(default)]
     pub(super) values: Vec<String>,
-    /// Lowest value, in place of `values`: a number, a size such as `256MiB`, `memory` or `cores`, the latter two also with a
-    /// factor or a divisor, such as `memory/4`.
+    /// Lowest value, instead of `values`: a number, a size such as `256MiB`, `memory` or `cores`,
+    /// the latter two optionally with a factor or a divisor, such as `memory/4`.
     pub(super) from: Option<String>,
-    /// Highest value, as `from`.
+    /// Highest value, in the form of `from`.
     pub(super) to: Option<String>,
-    /// What `to` is at most, whatever the machine has, as `from`. Where the servers run on another machine, it stands for
-    /// their `to` if that names `memory` or `cores`.
+    /// Upper limit of `to`, regardless of the machine, in the form of `from`. If the servers run on
+    /// another machine, it replaces a `to` that contains `memory` or `cores`.
     pub(super) most: Option<String>,
     /// Number of values from the lowest to the highest; 2 to 24.
     #[schemars(range(min = 2, max = 24))]
     pub(super) steps: Option<usize>,
-    /// Whether the values lie at equal distances, or at equal ratios.
+    /// Whether the values have equal distances or equal ratios.
     #[serde(default)]
     pub(super) scale: Scale,
-    /// The value that it has unless it is set, as `from`. Of a parameter of a running server and of a setting of the machine it is
-    /// read there, and may be absent unless there is a `text`.
+    /// Value of the knob if it is not set, in the form of `from`. Values of server parameters and
+    /// machine settings are read from there, so their default may be absent unless there is a
+    /// `text`.
     pub(super) default: Option<String>,
     /// Whether the values have an order.
     #[serde(default = "yes")]
@@ -67,18 +63,15 @@ pub(super) struct KnobPlan {
     /// Values that make acknowledged writes less durable.
     #[serde(default)]
     pub(super) less_durable: Vec<String>,
-    /// What it needs to have an effect; it is left out, and named, where that is missing.
+    /// Requirement for an effect; without it the knob is skipped with a note.
     pub(super) needs: Option<Need>,
-    /// Versions of the server that have it, the first and the last one: `4.4-6.0`, `7.0-` or `-6.0`. It is left out, and named,
-    /// with others.
-    #[schemars(
-        with = "Option<String>",
-        regex(pattern = r"^([0-9]+\.[0-9]+)?-([0-9]+\.[0-9]+)?$")
-    )]
+    /// First and last server version that supports the knob: `4.4-6.0`, `7.0-` or `-6.0`. With
+    /// other versions the knob is skipped with a note.
+    #[schemars(with = "Option<String>", regex(pattern = r"^([0-9]+\.[0-9]+)?-([0-9]+\.[0-9]+)?$"))]
     pub(super) versions: Option<Versions>,
-    /// What it can break.
+    /// Possible harm of the knob.
     pub(super) risk: Option<String>,
-    /// Where it is described.
+    /// Where the knob is described.
     pub(super) documentation: Option<String>,
 }
 
@@ -86,26 +79,26 @@ fn yes() -> bool {
     true
 }
 
-/// How values lie between the lowest and the highest.
+/// Spacing of the values between the lowest and the highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Scale {
-    /// At equal ratios.
+    /// Equal ratios.
     #[default]
     Log,
-    /// At equal distances.
+    /// Equal distances.
     Linear,
 }
 
-/// Without what a knob has no effect.
+/// A requirement for a knob to have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// A replica set, or shards, which are made of some.
+    /// A replica set, or shards, which consist of replica sets.
     ReplicaSet,
     /// Swap on the machine of the server.
     Swap,
-    /// Several NUMA nodes there.
+    /// Several NUMA nodes on the machine of the server.
     NumaNodes,
 }
 
@@ -114,7 +107,7 @@ pub fn schema() -> serde_json::Value {
     serde_json::to_value(schemars::schema_for!(KnobFile)).expect("a schema is plain data")
 }
 
-/// Those that are part of the program.
+/// The built-in knobs.
 pub(super) fn built_in() -> Vec<KnobPlan> {
     let mut all = Vec::new();
     for (name, text) in BUILT_IN {

@@ -1,5 +1,6 @@
-//! Knobs: keys of a plan with the values that `dyno tune` tries, from files and from the command line. A knob is data: its key
-//! says how it is set, its values are few, and what a machine has decides their range.
+//! Knobs: keys of a plan with the values that `dyno tune` tries, from files and from the command
+//! line. A knob is data: its key determines how it is set, and the machine limits the range of its
+//! values.
 
 mod durability;
 mod file;
@@ -22,29 +23,27 @@ use versions::Versions;
 /// Keys below this one are set while a server runs.
 pub const RUNTIME_PARAMETERS: &str = "server.runtime_parameters.";
 
-/// Keys below this one are parameters that a server is started with.
+/// Keys below this one are parameters for the start of a server.
 pub const PARAMETERS: &str = "server.parameters.";
 
-/// Keys below this one are settings of the machine of the server.
+/// Keys below this one are settings of the server's machine.
 pub const HOST_SETTINGS: &str = "server.host_settings.";
 
-/// Options of the connection string to servers that are started.
+/// Options of the connection string for servers that are started.
 pub const CONNECTION_OPTIONS: &str = "server.connection_options";
 
-/// The parameter of a running `mongod` that holds options of its storage engine.
+/// The parameter of a running `mongod` with options of its storage engine.
 pub const ENGINE_CONFIGURATION: &str = "wiredTigerEngineRuntimeConfig";
 
-/// Most values of a knob.
+/// Largest number of values of a knob.
 const MOST_VALUES: usize = 24;
 
-/// What of the machine decides about ranges.
+/// Machine properties that limit knob ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Cores.
     pub cores: u32,
-    /// Whether the servers run on it: what other machines have is not known.
+    /// Whether the servers run on this machine; properties of other machines are unknown.
     pub has_servers: bool,
 }
 
@@ -52,55 +51,53 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// By a command to a server that runs.
+    /// By a command to a running server.
     RunTime,
-    /// By a start of the server.
+    /// By a restart of the server.
     Restart,
-    /// By the kernel of the machine of the server.
+    /// By the kernel of the server's machine.
     Host,
-    /// By what clients do.
+    /// By the clients.
     Client,
 }
 
-/// A knob whose values are known.
+/// A knob with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knob {
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: String,
     /// The key of the plan that it sets.
     pub key: String,
-    /// The value of the key, with `{}` where that of the knob stands; the value alone when absent.
+    /// Value of the key, with `{}` as the placeholder of the knob's value; the knob's value alone if
+    /// absent.
     pub text: Option<String>,
-    /// The values, in their order if they have one.
+    /// In their order if they have one.
     pub values: Vec<String>,
-    /// Number of the value that it has unless it is set, if that is known.
+    /// Index of the default value, if it is known.
     pub default: Option<usize>,
     /// Whether the values have an order.
     pub ordered: bool,
-    /// How it is set.
     pub reach: Reach,
-    /// Without what it has no effect.
+    /// Requirement for an effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Need>,
-    /// Versions of the server that have it; all when absent.
+    /// Server versions that support it; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Versions>,
-    /// Values that make acknowledged writes less durable, or may.
+    /// Values that make acknowledged writes less durable, or might.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub less_durable: Vec<String>,
-    /// Values that are tried only if the servers turn out to have less durable ones already.
+    /// Values to try only if the servers already have less durable ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<String>,
-    /// What it can break.
+    /// Possible harm.
     pub risk: Option<String>,
     /// Where it is described.
     pub documentation: Option<String>,
 }
 
 impl Knob {
-    /// The value of its key for one of its values.
+    /// The value of the key for a value of the knob.
     pub fn set(&self, value: &str) -> String {
         match &self.text {
             Some(text) => text.replace("{}", value),
@@ -108,26 +105,24 @@ impl Knob {
         }
     }
 
-    /// The parameter of a running server that it sets by itself, if it does.
+    /// The parameter of a running server that it sets directly, if any.
     pub fn runtime_parameter(&self) -> Option<&str> {
         self.key.strip_prefix(RUNTIME_PARAMETERS)
     }
 
-    /// The setting of the machine that it makes, if it does.
+    /// The machine setting that it sets, if any.
     pub fn host_setting(&self) -> Option<HostSetting> {
         HostSetting::named(self.key.strip_prefix(HOST_SETTINGS)?)
     }
 
-    /// Whether another value needs another start of the server.
+    /// Whether a new value needs a restart of the server.
     pub fn needs_start(&self) -> bool {
         self.reach == Reach::Restart || self.host_setting().is_some_and(HostSetting::needs_start)
     }
 
-    /// Leaves out values that the machine has not.
+    /// Removes values that the machine does not support.
     pub fn retain(&mut self, choices: &[String]) {
-        let default = self
-            .default
-            .and_then(|place| self.values.get(place).cloned());
+        let default = self.default.and_then(|place| self.values.get(place).cloned());
         self.values.retain(|value| choices.contains(value));
         self.default = None;
         if let Some(default) = default {
@@ -135,13 +130,12 @@ impl Knob {
         }
     }
 
-    /// Makes this value the one that it has unless it is set. One that is not among its values is put there, where its
-    /// order is.
+    /// Makes this value the default. A new value is inserted in order.
     pub fn set_default(&mut self, value: &str) {
         self.default = Some(self.place_of(value));
     }
 
-    /// Puts this value among the others; the one that it has unless it is set stays.
+    /// Inserts a value; the default stays.
     pub fn add(&mut self, value: &str) {
         let default = self.default.map(|place| self.values[place].clone());
         self.place_of(value);
@@ -150,41 +144,34 @@ impl Knob {
         }
     }
 
-    /// Where a value is among the others; one that is not there is put where its order is.
+    /// Index of a value; a new value is inserted in order.
     fn place_of(&mut self, value: &str) -> usize {
         let same = |known: &String| {
             known == value || number(known).is_some_and(|one| Some(one) == number(value))
         };
         self.values.iter().position(same).unwrap_or_else(|| {
             let own = number(value);
-            let behind = |known: &String| {
-                number(known)
-                    .zip(own)
-                    .is_some_and(|(known, own)| known > own)
-            };
-            let place = self
-                .values
-                .iter()
-                .position(behind)
-                .unwrap_or(self.values.len());
+            let behind =
+                |known: &String| number(known).zip(own).is_some_and(|(known, own)| known > own);
+            let place = self.values.iter().position(behind).unwrap_or(self.values.len());
             self.values.insert(place, value.to_owned());
             place
         })
     }
 }
 
-/// What may be changed besides parameters of running servers and of clients.
+/// Permitted changes in addition to parameters of running servers and clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// What needs another start of the server.
+    /// Settings that need a restart of the server.
     pub restart: bool,
-    /// Settings of the machine of the server.
+    /// Settings of the server's machine.
     pub host: bool,
-    /// What makes acknowledged writes less durable.
+    /// Settings that make acknowledged writes less durable.
     pub durability: bool,
 }
 
-/// The groups of the knobs that are part of the program, each with the names of its knobs.
+/// The groups of the built-in knobs, each with the names of its knobs.
 pub fn groups() -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for knob in built_in() {
@@ -196,12 +183,12 @@ pub fn groups() -> Vec<(String, Vec<String>)> {
     groups
 }
 
-/// The knobs that are asked for: groups, files, and parameters of running servers or settings of the machine with their values,
-/// `NAME=V1,V2`. Without any all groups but `client`, as far as they are allowed.
+/// The requested knobs: groups, files, and parameters of running servers or machine settings with
+/// their values, `NAME=V1,V2`. Without a request, all permitted groups except `client`.
 ///
 /// # Errors
-/// What is no group and no file, files that are not valid, a key that two knobs set in different ways, and what is asked for of which
-/// nothing is allowed.
+/// A name that is neither a group nor a file, an invalid file, a key that two knobs set in
+/// different ways, or a request without any permitted knob.
 pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<Knob>, PlanError> {
     let mut found = Vec::new();
     for text in asked {
@@ -237,7 +224,8 @@ pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<
     Ok(found)
 }
 
-/// Group of what clients do: more of them are another load and no better server, so that it must be named.
+/// Group of knobs for clients, which must be requested explicitly: more clients are a different
+/// load, not a better server.
 const CLIENT: &str = "client";
 
 fn invalid(problem: Problem) -> PlanError {
@@ -247,18 +235,16 @@ fn invalid(problem: Problem) -> PlanError {
 fn no_group(text: &str) -> PlanError {
     let names: Vec<String> = groups().into_iter().map(|(name, _)| name).collect();
     let hint = format!(
-        "the groups are `{}`; a file has a name with `/` or `.toml`, and a parameter of a running server or a setting of the machine its values, such as `syncdelay=20,60`",
+        "use one of the groups `{}`, a file with `/` or `.toml` in its name, or a server parameter \
+            or machine setting with its values, such as `syncdelay=20,60`",
         names.join("`, `")
     );
-    invalid(Problem::new(format!("`{text}` is no group of knobs")).with_hint(hint))
+    invalid(Problem::new(format!("unknown knob group `{text}`")).with_hint(hint))
 }
 
-/// A parameter of a running server, or a setting of the machine, with its values, as it is typed.
+/// A typed parameter of a running server or machine setting, with its values.
 fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> {
-    let values: Vec<String> = values
-        .split(',')
-        .map(|value| value.trim().to_owned())
-        .collect();
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     let reach = match HostSetting::named(name) {
         Some(_) => Reach::Host,
         None => Reach::RunTime,
@@ -294,13 +280,16 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
 }
 
 fn not_allowed(what: &str) -> PlanError {
-    let problem = Problem::new(format!("nothing of `{what}` may be changed"));
+    let problem = Problem::new(format!("changing `{what}` is not allowed"));
     invalid(problem.with_hint(
-        "give `--allow restart` for what needs another start of the server, `--allow host` for settings of this machine, `--allow host,restart` for those of them that need another start, such as `readahead`, `--allow durability` for what makes writes less durable",
+        "use `--allow restart` for settings that need a server restart, `--allow host` for \
+            settings of this machine, `--allow host,restart` for machine settings that need a \
+            restart, such as `readahead`, `--allow durability` for settings that make writes less \
+            durable",
     ))
 }
 
-/// Whether what is set like this may be changed, durability aside.
+/// Whether a key that is set in this way may be changed, apart from durability.
 fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
     let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
     match reach {
@@ -313,7 +302,7 @@ fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
     }
 }
 
-/// A knob with its values; `None` if it is not allowed.
+/// A knob with its values; `None` if it is not permitted.
 fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option<Knob>, PlanError> {
     let reach = if plan.key.starts_with(RUNTIME_PARAMETERS) {
         Reach::RunTime
@@ -325,13 +314,9 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         Reach::Client
     };
     if decides_durability(&plan) && !allowed.durability {
-        // A knob that says itself which of its values are weaker is left out.
+        // A knob that lists its weaker values is skipped; any other is refused.
         let is_reported = !plan.less_durable.is_empty();
-        return if is_reported {
-            Ok(None)
-        } else {
-            Err(less_durable(&plan.key))
-        };
+        return if is_reported { Ok(None) } else { Err(less_durable(&plan.key)) };
     }
     if !is_allowed(reach, &plan.key, allowed) {
         return Ok(None);
@@ -355,14 +340,12 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     if values.len() < 2 {
         return Ok(None);
     }
-    // Of a knob that does not say itself which of its values are weaker each may be.
+    // If a knob does not list its weaker values itself, all of them may be weaker.
     let weaker = match decides_durability(&plan) && plan.less_durable.is_empty() {
         true => values.clone(),
         false => plan.less_durable,
     };
-    let is_switch = values
-        .iter()
-        .all(|value| ["false", "true"].contains(&value.as_str()));
+    let is_switch = values.iter().all(|value| ["false", "true"].contains(&value.as_str()));
     let mut knob = Knob {
         name: plan.name,
         group: plan.group,
@@ -389,10 +372,8 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         }
         None if matches!(knob.reach, Reach::RunTime | Reach::Host) && knob.text.is_none() => {}
         None => {
-            let text = format!(
-                "knob `{}` has no `default`, and no server tells it",
-                knob.name
-            );
+            let text =
+                format!("knob `{}` needs a `default` because no server reports it", knob.name);
             return Err(invalid(Problem::new(text)));
         }
     }
@@ -413,24 +394,18 @@ fn check_values(knob: &Knob) -> Result<(), PlanError> {
     } else if knob.text.as_ref().is_some_and(|text| !text.contains("{}")) {
         "has a `text` without `{}`"
     } else if knob.reach == Reach::Host && knob.host_setting().is_none() {
-        "has a key that is no setting of the machine"
+        "has a key that is not a machine setting"
     } else if let Some(setting) = knob.host_setting()
-        && knob
-            .values
-            .iter()
-            .any(|value| setting.written(value).is_none())
+        && knob.values.iter().any(|value| setting.written(value).is_none())
     {
-        "has a value that its setting of the machine has not"
+        "has a value that its machine setting does not support"
     } else {
         return Ok(());
     };
-    Err(invalid(Problem::new(format!(
-        "knob `{}` {text}",
-        knob.name
-    ))))
+    Err(invalid(Problem::new(format!("knob `{}` {text}", knob.name))))
 }
 
-/// Whether the knobs fit together.
+/// Checks that the knobs do not contradict each other.
 fn check(knobs: &[Knob]) -> Result<(), PlanError> {
     for (place, knob) in knobs.iter().enumerate() {
         let before = &knobs[..place];
@@ -441,10 +416,8 @@ fn check(knobs: &[Knob]) -> Result<(), PlanError> {
         let whole = |knob: &Knob| knob.text.is_none();
         let same = |other: &&Knob| other.key == knob.key && (whole(other) || whole(knob));
         if let Some(other) = before.iter().find(same) {
-            let text = format!(
-                "`{}` is set by the knobs `{}` and `{}`",
-                knob.key, other.name, knob.name
-            );
+            let text =
+                format!("`{}` is set by the knobs `{}` and `{}`", knob.key, other.name, knob.name);
             return Err(invalid(Problem::new(text)));
         }
     }

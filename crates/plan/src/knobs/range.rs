@@ -1,4 +1,4 @@
-//! The values of a knob: numbers in their order, and ranges that depend on the machine.
+//! Values of a knob: ordered numbers, and ranges that depend on the machine.
 
 use super::file::{KnobPlan, Scale};
 use super::{MOST_VALUES, Machine, invalid};
@@ -6,25 +6,23 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 use crate::units::Bytes;
 
-/// Numbers ascending, and all else as it is.
+/// Sorts numbers in ascending order, and keeps other values unchanged.
 pub(super) fn in_order(mut values: Vec<String>) -> Vec<String> {
     if values.iter().all(|value| number(value).is_some()) {
         values.sort_by(|one, other| {
-            number(one)
-                .unwrap_or(0.0)
-                .total_cmp(&number(other).unwrap_or(0.0))
+            number(one).unwrap_or(0.0).total_cmp(&number(other).unwrap_or(0.0))
         });
     }
     values
 }
 
-/// A number, also one of bytes.
+/// Parses a number or a size in bytes.
 pub(super) fn number(text: &str) -> Option<f64> {
     let plain = text.parse::<f64>().ok().filter(|value| value.is_finite());
     plain.or_else(|| Some(text.parse::<Bytes>().ok()?.0 as f64))
 }
 
-/// The values between two, without those that are the same.
+/// The values of a range without duplicates.
 pub(super) fn range(
     plan: &KnobPlan,
     from: &str,
@@ -57,21 +55,19 @@ pub(super) fn range(
         Scale::Log => from * (to / from).powf(step as f64 / last),
     };
     let is_whole = from.fract() == 0.0 && to.fract() == 0.0;
-    let mut values: Vec<String> = (0..steps)
-        .map(|step| written(at(step), size || other_size, is_whole))
-        .collect();
+    let mut values: Vec<String> =
+        (0..steps).map(|step| written(at(step), size || other_size, is_whole)).collect();
     values.dedup();
     Ok(values)
 }
 
-/// Whether a value of the servers depends on what their machine has, and that is another one.
+/// Whether a value for the servers depends on the properties of another machine.
 fn is_of_other_machine(plan: &KnobPlan, text: &str, machine: Machine) -> bool {
-    let mut names = ["cores", "memory"].into_iter();
-    let depends = names.any(|name| text.trim().starts_with(name));
+    let depends = ["cores", "memory"].into_iter().any(|name| text.trim().starts_with(name));
     depends && plan.key.starts_with("server.") && !machine.has_servers
 }
 
-/// A number, and whether it is one of bytes.
+/// A number, and whether it is a size in bytes.
 pub(super) fn amount(text: &str, machine: Machine) -> Option<(f64, bool)> {
     let text = text.trim();
     let of_machine = |rest: &str, value: f64| match rest.split_at_checked(1) {
@@ -92,7 +88,7 @@ pub(super) fn amount(text: &str, machine: Machine) -> Option<(f64, bool)> {
     }
 }
 
-/// A number, whole or with three decimals at most, or whole mebibytes.
+/// Formats a number: whole, with at most three decimals, or in whole mebibytes.
 pub(super) fn written(value: f64, is_size: bool, is_whole: bool) -> String {
     const MEBIBYTE: f64 = 1_048_576.0;
     if is_size {

@@ -1,15 +1,7 @@
 use super::*;
 
-const MACHINE: Machine = Machine {
-    memory_bytes: 24 << 30,
-    cores: 2,
-    has_servers: true,
-};
-const ALL: Allowed = Allowed {
-    restart: true,
-    host: true,
-    durability: true,
-};
+const MACHINE: Machine = Machine { memory_bytes: 24 << 30, cores: 2, has_servers: true };
+const ALL: Allowed = Allowed { restart: true, host: true, durability: true };
 
 fn knobs(asked: &[&str], allowed: Allowed) -> Result<Vec<Knob>, String> {
     let asked: Vec<String> = asked.iter().map(|text| (*text).to_owned()).collect();
@@ -23,22 +15,16 @@ fn restarts_and_less_durable_writes_must_be_allowed() {
     assert!(all.iter().any(|knob| knob.reach == Reach::Restart));
     assert!(safe.iter().all(|knob| knob.reach == Reach::RunTime));
     let journal = |knobs: &[Knob]| {
-        let mut own = knobs
-            .iter()
-            .filter(|knob| knob.key.ends_with("journalCommitInterval"));
+        let mut own = knobs.iter().filter(|knob| knob.key.ends_with("journalCommitInterval"));
         own.next().unwrap().values.clone()
     };
     assert!(journal(&all).contains(&"500".to_owned()));
-    assert!(
-        !journal(&safe).contains(&"500".to_owned()),
-        "{:?}",
-        journal(&safe)
-    );
+    assert!(!journal(&safe).contains(&"500".to_owned()), "{:?}", journal(&safe));
     assert!(all.iter().all(|knob| knob.group != CLIENT));
 }
 
 #[test]
-fn the_machine_decides_the_range() {
+fn machine_decides_the_range() {
     let cache = knobs(&["cache"], ALL).unwrap();
     let sizes: Vec<&str> = cache[0].values.iter().map(String::as_str).collect();
     assert_eq!((sizes[0], *sizes.last().unwrap()), ("256MiB", "12288MiB"));
@@ -49,11 +35,7 @@ fn the_machine_decides_the_range() {
 #[test]
 fn eviction_threads_follow_the_cores_up_to_the_server_limit() {
     let of_cores = |cores, has_servers| {
-        let machine = Machine {
-            cores,
-            has_servers,
-            ..MACHINE
-        };
+        let machine = Machine { cores, has_servers, ..MACHINE };
         let asked = ["eviction".to_owned()];
         let mut found = find(&asked, Allowed::default(), machine).unwrap();
         found.retain(|knob| knob.name == "eviction threads");
@@ -64,21 +46,15 @@ fn eviction_threads_follow_the_cores_up_to_the_server_limit() {
     assert_eq!(of_cores(1, true), ["1", "2", "3", "4"]);
     assert_eq!(of_cores(2, true), ["1", "2", "4", "8"]);
     assert_eq!(of_cores(64, true), ["1", "3", "4", "7", "20"]);
-    // How many cores another machine has is not known.
+    // The number of cores of another machine is unknown.
     assert_eq!(of_cores(2, false), ["1", "3", "4", "7", "20"]);
 }
 
 #[test]
 fn clients_follow_the_cores_of_their_own_machine() {
-    let allowed = Allowed {
-        restart: true,
-        ..Allowed::default()
-    };
+    let allowed = Allowed { restart: true, ..Allowed::default() };
     let of = |has_servers| {
-        let machine = Machine {
-            has_servers,
-            ..MACHINE
-        };
+        let machine = Machine { has_servers, ..MACHINE };
         let found = find(&["client".to_owned()], allowed, machine).unwrap();
         found[0].values.clone()
     };
@@ -100,9 +76,9 @@ fn journal_intervals_above_the_current_one_are_less_durable() {
         (&["10"][..], &["10"][..], &["30", "100"][..]),
         (&["30"], &["10", "30"], &["100"]),
         (&["100"], &["10", "30", "100"], &[]),
-        // What it has stays, and is no reason for more of it.
+        // The current value stays, but does not permit other weak values.
         (&["300"], &["10", "30", "100", "300"], &[]),
-        // What is safer than that can be tried.
+        // Safer values can be tried.
         (&["500"], &["10", "30", "100", "300", "500"], &[]),
         // The default of older servers.
         (&["0"], &["0", "10", "30", "100"], &[]),
@@ -113,7 +89,7 @@ fn journal_intervals_above_the_current_one_are_less_durable() {
         assert_eq!(without, left_out, "{now:?}");
         assert_eq!(knob.values[knob.default.unwrap()], now[0]);
     }
-    // What one server has is less durable than what the other one has, and both would have to have the same values.
+    // One server's value is less durable than the other's, but both would get the same values.
     for now in [["30", "100"], ["100", "30"]] {
         let (knob, left_out) = resolved(&now, safe);
         assert_eq!((knob.values.len(), left_out), (1, vec!["100".to_owned()]));
@@ -128,10 +104,7 @@ fn journal_intervals_above_the_current_one_are_less_durable() {
     assert_eq!(other.resolve_durability(&["60"], false).len(), 0);
     assert_eq!(other.values.len(), 6);
     assert_eq!(other.reported_parameter(), Some("syncdelay"));
-    let of_start = Knob {
-        key: format!("{PARAMETERS}journalCommitInterval"),
-        ..interval(safe)
-    };
+    let of_start = Knob { key: format!("{PARAMETERS}journalCommitInterval"), ..interval(safe) };
     assert_eq!(of_start.reported_parameter(), Some("journalCommitInterval"));
     assert_eq!(of_start.runtime_parameter(), None);
 }
@@ -139,9 +112,7 @@ fn journal_intervals_above_the_current_one_are_less_durable() {
 #[test]
 fn longer_checkpoint_intervals_are_less_durable_without_journal() {
     let resolved = |key: &str, now: &[&str], is_allowed| {
-        let mut knob = knobs(&["checkpoint"], Allowed::default())
-            .unwrap()
-            .remove(0);
+        let mut knob = knobs(&["checkpoint"], Allowed::default()).unwrap().remove(0);
         knob.key = key.to_owned();
         if key == "server.checkpoint_interval" {
             knob.values = ["10s", "1m", "120s"].map(str::to_owned).to_vec();
@@ -151,34 +122,23 @@ fn longer_checkpoint_intervals_are_less_durable_without_journal() {
     };
     let key = "server.runtime_parameters.syncdelay";
     let (values, left_out, _) = resolved(key, &["60.0"], false);
-    assert_eq!(
-        (values.as_str(), left_out.as_str()),
-        ("10 20 60", "120 300 900")
-    );
+    assert_eq!((values.as_str(), left_out.as_str()), ("10 20 60", "120 300 900"));
     let (values, left_out, marked) = resolved(key, &["60.0"], true);
-    assert_eq!(
-        (values.as_str(), left_out.as_str()),
-        ("10 20 60 120 300 900", "")
-    );
+    assert_eq!((values.as_str(), left_out.as_str()), ("10 20 60 120 300 900", ""));
     assert_eq!(marked, ["120", "300", "900"]);
-    // With 0 there are no checkpoints at all.
+    // 0 disables checkpoints.
     assert_eq!(resolved(key, &["0.0"], false).1, "");
     // Servers with a journal keep it.
     assert_eq!(resolved(key, &[], false).1, "");
     let at_start = resolved("server.checkpoint_interval", &["60.0"], false);
-    assert_eq!(
-        (at_start.0.as_str(), at_start.1.as_str()),
-        ("10s 1m", "120s")
-    );
+    assert_eq!((at_start.0.as_str(), at_start.1.as_str()), ("10s 1m", "120s"));
     let other = resolved("server.runtime_parameters.other", &["60.0"], false);
     assert_eq!(other.1, "");
 }
 
 #[test]
-fn a_parameter_is_typed_with_its_values() {
-    let mut knob = knobs(&["syncdelay=120,20"], Allowed::default())
-        .unwrap()
-        .remove(0);
+fn parameter_is_typed_with_its_values() {
+    let mut knob = knobs(&["syncdelay=120,20"], Allowed::default()).unwrap().remove(0);
     assert_eq!(knob.values, ["20", "120"]);
     assert_eq!((knob.default, knob.ordered), (None, true));
     knob.set_default("60.0");
@@ -202,11 +162,7 @@ fn a_parameter_is_typed_with_its_values() {
         assert!(error.contains(says), "{wrong}: {error}");
     }
     let error = knobs(&["checkpoint", "syncdelay=20,60"], ALL).unwrap_err();
-    let parts = [
-        "`server.runtime_parameters.syncdelay`",
-        "`checkpoint interval`",
-        "`syncdelay`",
-    ];
+    let parts = ["`server.runtime_parameters.syncdelay`", "`checkpoint interval`", "`syncdelay`"];
     assert!(parts.iter().all(|part| error.contains(part)), "{error}");
 }
 
@@ -214,15 +170,9 @@ fn a_parameter_is_typed_with_its_values() {
 fn knob_file_cannot_allow_less_durable_writes() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("own.toml");
-    let restart = Allowed {
-        restart: true,
-        ..Allowed::default()
-    };
+    let restart = Allowed { restart: true, ..Allowed::default() };
     for (key, values) in [
-        (
-            "server.runtime_parameters.journalCommitInterval",
-            "'30','200'",
-        ),
+        ("server.runtime_parameters.journalCommitInterval", "'30','200'"),
         ("server.parameters.journalCommitInterval", "'30','200'"),
         (
             "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
@@ -242,15 +192,12 @@ fn knob_file_cannot_allow_less_durable_writes() {
         let error = knobs(&asked, restart).unwrap_err();
         assert!(error.contains("less durable"), "{key}: {error}");
         let known = &knobs(&asked, ALL).unwrap()[0].less_durable;
-        assert!(
-            known.iter().any(|value| values.contains(value)),
-            "{key}: {known:?}"
-        );
+        assert!(known.iter().any(|value| values.contains(value)), "{key}: {known:?}");
     }
 }
 
 #[test]
-fn a_file_that_is_not_valid_is_refused_with_its_place() {
+fn invalid_file_is_refused_with_its_place() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("own.toml");
     for (text, says) in [
@@ -259,10 +206,7 @@ fn a_file_that_is_not_valid_is_refused_with_its_place() {
             "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nfrom='1GiB'\nto='1MiB'\nsteps=3\ndefault='1GiB'",
             "from `1GiB` to `1MiB`",
         ),
-        (
-            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']",
-            "`default`",
-        ),
+        ("[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']", "`default`"),
         (
             "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']\nfrom='1'\ndefault='1GiB'",
             "`values` alone",
@@ -288,34 +232,22 @@ fn a_file_that_is_not_valid_is_refused_with_its_place() {
 
 #[test]
 fn host_settings_must_be_allowed_and_some_need_a_restart() {
-    let host = |restart| Allowed {
-        restart,
-        host: true,
-        durability: false,
-    };
+    let host = |restart| Allowed { restart, host: true, durability: false };
     let error = knobs(&["host"], Allowed::default()).unwrap_err();
     assert!(error.contains("--allow host"), "{error}");
     let found = knobs(&["host"], host(false)).unwrap();
-    assert!(
-        found
-            .iter()
-            .all(|knob| knob.reach == Reach::Host && !knob.needs_start())
-    );
+    assert!(found.iter().all(|knob| knob.reach == Reach::Host && !knob.needs_start()));
     let of_all = |name, restart| {
         let all = knobs(&[], host(restart)).unwrap();
         all.iter().any(|knob| knob.name == name)
     };
-    for (name, without_start) in [
-        ("huge pages", false),
-        ("readahead", false),
-        ("I/O scheduler", true),
-    ] {
+    for (name, without_start) in
+        [("huge pages", false), ("readahead", false), ("I/O scheduler", true)]
+    {
         let found = (of_all(name, false), of_all(name, true));
         assert_eq!(found, (without_start, true), "{name}");
     }
-    let mut readahead = knobs(&["readahead=16KiB,128KiB,4KiB"], host(true))
-        .unwrap()
-        .remove(0);
+    let mut readahead = knobs(&["readahead=16KiB,128KiB,4KiB"], host(true)).unwrap().remove(0);
     assert_eq!(readahead.host_setting(), Some(HostSetting::Readahead));
     assert_eq!(readahead.values, ["4KiB", "16KiB", "128KiB"]);
     readahead.set_default("16KiB");
@@ -323,17 +255,9 @@ fn host_settings_must_be_allowed_and_some_need_a_restart() {
     assert_eq!((readahead.values.len(), readahead.default), (2, Some(0)));
     for (wrong, allowed, says) in [
         ("readahead=16KiB,128KiB", Allowed::default(), "--allow host"),
-        (
-            "huge_pages=always,never",
-            host(false),
-            "--allow host,restart",
-        ),
-        (
-            "readahead=16KiB,128KiB",
-            host(false),
-            "--allow host,restart",
-        ),
-        ("readahead=6KiB,16KiB", host(true), "its setting"),
+        ("huge_pages=always,never", host(false), "--allow host,restart"),
+        ("readahead=16KiB,128KiB", host(false), "--allow host,restart"),
+        ("readahead=6KiB,16KiB", host(true), "its machine setting"),
     ] {
         let error = knobs(&[wrong], allowed).unwrap_err();
         assert!(error.contains(says), "{wrong}: {error}");
@@ -346,10 +270,7 @@ fn built_in_knobs_have_risk_documentation_and_versions() {
         let name = &knob.name;
         assert!(knob.risk.is_some(), "{name}");
         let page = knob.documentation.as_ref();
-        assert!(
-            page.is_some_and(|page| page.starts_with("https://")),
-            "{name}"
-        );
+        assert!(page.is_some_and(|page| page.starts_with("https://")), "{name}");
         let is_of_server = knob.key.starts_with("server.") && !knob.key.starts_with(HOST_SETTINGS);
         assert_eq!(knob.versions.is_some(), is_of_server, "{name}");
     }
@@ -362,27 +283,13 @@ fn switches_are_unordered_and_connection_options_are_durable() {
     assert_eq!(switches.clone().count(), 2);
     assert!(switches.clone().all(|knob| !knob.ordered));
     let client = |durability| {
-        let allowed = Allowed {
-            restart: true,
-            host: false,
-            durability,
-        };
+        let allowed = Allowed { restart: true, host: false, durability };
         knobs(&["client"], allowed).unwrap()
     };
-    let names = |durability| {
-        let all = client(durability).into_iter();
-        all.map(|knob| knob.name).collect::<Vec<_>>()
-    };
+    let names =
+        |durability| client(durability).into_iter().map(|knob| knob.name).collect::<Vec<_>>();
     assert_eq!(names(false), ["clients", "wire compressor"]);
-    assert_eq!(
-        names(true),
-        [
-            "clients",
-            "wire compressor",
-            "write concern",
-            "durable writes"
-        ]
-    );
+    assert_eq!(names(true), ["clients", "wire compressor", "write concern", "durable writes"]);
     let durable = client(true).remove(3);
     assert_eq!(durable.less_durable, ["false"]);
     assert_eq!((durable.ordered, durable.default), (false, Some(0)));
@@ -393,10 +300,7 @@ fn switches_are_unordered_and_connection_options_are_durable() {
             "[[knobs]]\nname='a'\ngroup='g'\nkey='server.connection_options'\ntext='{text}'\nvalues=['snappy','1&w=0']\ndefault='snappy'"
         );
         std::fs::write(&path, own).unwrap();
-        let allowed = Allowed {
-            restart: true,
-            ..Allowed::default()
-        };
+        let allowed = Allowed { restart: true, ..Allowed::default() };
         let error = knobs(&[path.to_str().unwrap()], allowed).unwrap_err();
         assert!(error.contains("less durable"), "{text}: {error}");
     }

@@ -1,10 +1,10 @@
-//! Versions of a server that have something.
+//! Ranges of server versions.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use std::fmt;
 use std::str::FromStr;
 
-/// The first and the second number of a version, such as `(6, 0)`.
+/// Major and minor number of a version, such as `(6, 0)`.
 pub type Version = (u32, u32);
 
 /// A range of versions, both ends included: `4.4-6.0`, `7.0-`, `-6.0`.
@@ -15,14 +15,15 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Whether a version is among them.
+    /// Whether the range contains a version.
     pub fn contains(&self, version: Version) -> bool {
         self.first.is_none_or(|first| version >= first)
             && self.last.is_none_or(|last| version <= last)
     }
 }
 
-/// The first two numbers of a version as servers tell it, such as `6.0.5`; `None` if it has none.
+/// Major and minor number of a version as servers report it, such as `6.0.5`; `None` if it has
+/// none.
 pub fn version(text: &str) -> Option<Version> {
     let mut numbers = text.split('.');
     let mut number = || numbers.next()?.parse().ok();
@@ -34,7 +35,7 @@ impl FromStr for Versions {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is no range of versions such as `4.4-6.0`, `7.0-` or `-6.0`");
+            || format!("`{text}` is not a range of versions such as `4.4-6.0`, `7.0-` or `-6.0`");
         let (first, last) = text.split_once('-').ok_or_else(wrong)?;
         let end = |text: &str| match text {
             "" => Ok(None),
@@ -44,10 +45,7 @@ impl FromStr for Versions {
                 version.map(Some).ok_or_else(wrong)
             }
         };
-        Ok(Versions {
-            first: end(first)?,
-            last: end(last)?,
-        })
+        Ok(Versions { first: end(first)?, last: end(last)? })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sets of CPU numbers and of node numbers, read and written as Linux does: `0-3,8`.
+//! Sets of CPU numbers and node numbers in the notation of Linux: `0-3,8`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-/// Numbers above this are taken for a slip of the hand. Linux builds have at most 8192 CPUs, and a
-/// list such as `0-4000000000` must not fill the memory.
+/// Larger numbers are probably typing errors. Linux builds have at most 8192 CPUs, and a list such
+/// as `0-4000000000` must not fill the memory.
 const LARGEST_ID: u32 = 65_535;
 
 /// A set of CPU or node numbers, in ascending order. As text it is a list of numbers and ranges;
@@ -26,17 +26,16 @@ const LARGEST_ID: u32 = 65_535;
 )]
 pub struct IdSet(BTreeSet<u32>);
 
-/// CPU numbers: hardware threads as the kernel counts them.
+/// CPU numbers: hardware threads as numbered by the kernel.
 pub type CpuSet = IdSet;
 
 /// Numbers of NUMA nodes.
 pub type NodeSet = IdSet;
 
-/// A text that is no list of CPU or node numbers.
+/// A text is not a list of CPU or node numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a list of numbers up to {LARGEST_ID} such as `0-3,8`")]
 pub struct IdSetError {
-    /// The text as given.
     pub text: String,
 }
 
@@ -46,47 +45,47 @@ impl IdSet {
         self.0.iter().copied()
     }
 
-    /// How many numbers it has.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has no number.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The smallest number; `None` when empty.
+    /// The smallest number; `None` if empty.
     pub fn first(&self) -> Option<u32> {
         self.0.first().copied()
     }
 
-    /// The largest number; `None` when empty.
+    /// The largest number; `None` if empty.
     pub fn last(&self) -> Option<u32> {
         self.0.last().copied()
     }
 
-    /// Whether the number is in it.
+    /// Whether the set contains the number.
     pub fn contains(&self, id: u32) -> bool {
         self.0.contains(&id)
     }
 
-    /// Whether all of its numbers are in `other`.
+    /// Whether `other` contains all numbers of this set.
     pub fn is_subset(&self, other: &IdSet) -> bool {
         self.0.is_subset(&other.0)
     }
 
-    /// Whether it has no number in common with `other`.
+    /// Whether both sets have no common number.
     pub fn is_disjoint(&self, other: &IdSet) -> bool {
         self.0.is_disjoint(&other.0)
     }
 
-    /// The numbers that are in both.
+    /// The numbers in both sets.
     pub fn intersection(&self, other: &IdSet) -> IdSet {
         IdSet(self.0.intersection(&other.0).copied().collect())
     }
 
-    /// Its numbers that are not in `other`.
+    /// The numbers that are not in `other`.
     pub fn difference(&self, other: &IdSet) -> IdSet {
         IdSet(self.0.difference(&other.0).copied().collect())
     }
@@ -117,9 +116,7 @@ impl FromStr for IdSet {
             return Ok(IdSet(set));
         }
         for part in text.trim().split(',') {
-            let range = range(part).ok_or_else(|| IdSetError {
-                text: text.to_owned(),
-            })?;
+            let range = range(part).ok_or_else(|| IdSetError { text: text.to_owned() })?;
             set.extend(range);
         }
         Ok(IdSet(set))
@@ -157,7 +154,7 @@ impl fmt::Display for IdSet {
     }
 }
 
-/// Whether a text is a list of numbers of CPUs or nodes and ascending ranges of them, such as `0-7,16`.
+/// Whether a text is a list of CPU or node numbers and ascending ranges, such as `0-7,16`.
 pub(crate) fn is_list(text: &str) -> bool {
     text.trim() == text && text.parse().is_ok_and(|set: IdSet| !set.is_empty())
 }

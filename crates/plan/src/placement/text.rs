@@ -1,4 +1,4 @@
-//! The text of policies, places and requests: what is printed is read again as the same value.
+//! The text form of policies, places and requests. Printed values parse to the same values.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,9 +8,9 @@ use super::{
     ClientPolicy, IdSet, InstancePlacement, MemoryPolicy, NodePlace, PlacementRequest, Policy,
 };
 
-/// What the place of the clients begins with.
+/// Prefix of the client placement.
 const CLIENT_WORD: &str = "client=";
-/// What a place of the clients by nodes begins with.
+/// Prefix of a client placement by nodes.
 const NODES_WORD: &str = "nodes=";
 /// All nodes with memory.
 const ALL: &str = "all";
@@ -23,25 +23,23 @@ const MEMORY_FORMS: &str =
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
 const REQUEST_FORMS: &str = "a policy, then a space, `client=` and the placement of the clients";
 
-/// A text that is no policy, no place of the clients, or no list of places.
+/// A text is not a valid policy, client placement or list of places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {what}: expected {expected}")]
 pub struct PolicyError {
-    /// The text as given.
     pub text: String,
-    /// What it should have been.
+    /// Expected kind of text.
     pub what: &'static str,
-    /// The possible forms.
+    /// Description of the valid forms.
     pub expected: &'static str,
 }
 
 impl PlacementRequest {
-    /// A request from its text: a policy, and separated by a space `client=` with the place of the
-    /// clients, such as `spread client=other`. Without the second the
-    /// [default](Policy::default_client) holds.
+    /// Parses a policy, optionally followed by a space and `client=` with the client placement,
+    /// such as `spread client=other`. The default placement is [`Policy::default_client`].
     ///
     /// # Errors
-    /// [`PolicyError`] when the text has another form.
+    /// [`PolicyError`] if the text has another form.
     pub fn parse(text: &str, instances: u32) -> Result<PlacementRequest, PolicyError> {
         let mut words = text.split_whitespace();
         let policy: Policy = words.next().unwrap_or_default().parse()?;
@@ -53,18 +51,13 @@ impl PlacementRequest {
             },
             (Some(_), Some(_)) => return Err(syntax(text, "placement", REQUEST_FORMS)),
         };
-        Ok(PlacementRequest {
-            instances,
-            policy,
-            client,
-        })
+        Ok(PlacementRequest { instances, policy, client })
     }
 }
 
-/// Whether the text of a request names a place of the clients.
+/// Whether the text of a request contains a client placement.
 pub fn names_clients(text: &str) -> bool {
-    let mut words = text.split_whitespace().skip(1);
-    words.any(|word| word.starts_with(CLIENT_WORD))
+    text.split_whitespace().skip(1).any(|word| word.starts_with(CLIENT_WORD))
 }
 
 impl FromStr for Policy {
@@ -114,7 +107,7 @@ impl FromStr for ClientPolicy {
     }
 }
 
-/// A place without its memory policy, and that: the default if there is none after an `@`.
+/// Splits a place into its CPUs or nodes and its memory policy, the default without an `@`.
 fn with_memory(text: &str) -> Result<(&str, MemoryPolicy), PolicyError> {
     match text.split_once('@') {
         Some((place, memory)) => Ok((place, memory.parse()?)),
@@ -184,11 +177,7 @@ fn single(text: &str) -> Option<u32> {
 }
 
 fn syntax(text: &str, what: &'static str, expected: &'static str) -> PolicyError {
-    PolicyError {
-        text: text.to_owned(),
-        what,
-        expected,
-    }
+    PolicyError { text: text.to_owned(), what, expected }
 }
 
 impl fmt::Display for Policy {
@@ -302,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_policy_that_is_left_out_is_the_default() {
+    fn missing_memory_policy_is_the_default() {
         let place: InstancePlacement = "0-3".parse().unwrap();
         assert_eq!(place.memory, MemoryPolicy::Default);
     }
@@ -330,10 +319,7 @@ mod tests {
             "spread client=same more",
         ] {
             let error = PlacementRequest::parse(text, 1).unwrap_err();
-            assert!(
-                error.to_string().contains(error.expected),
-                "{text}: {error}"
-            );
+            assert!(error.to_string().contains(error.expected), "{text}: {error}");
         }
     }
 
@@ -341,13 +327,7 @@ mod tests {
     fn policies_are_serialized_as_their_text() {
         let request = PlacementRequest::parse("cores-per-instance=2,smt", 2).unwrap();
         let text = serde_json::to_string(&request).unwrap();
-        assert_eq!(
-            text,
-            r#"{"instances":2,"policy":"cores-per-instance=2,smt","client":"same"}"#
-        );
-        assert_eq!(
-            serde_json::from_str::<PlacementRequest>(&text).unwrap(),
-            request
-        );
+        assert_eq!(text, r#"{"instances":2,"policy":"cores-per-instance=2,smt","client":"same"}"#);
+        assert_eq!(serde_json::from_str::<PlacementRequest>(&text).unwrap(), request);
     }
 }

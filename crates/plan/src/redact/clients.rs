@@ -1,20 +1,19 @@
-//! Passwords that only the program makes known: `mysql -pS`, `redis-cli -a S`, `db.auth("u", "S")`, `echo S | sudo -S`.
+//! Passwords recognizable only by the program: `mysql -pS`, `redis-cli -a S`, `db.auth("u", "S")`,
+//! `echo S | sudo -S`.
 
 use super::pieces::{Edits, Part, group, pattern};
 use super::values::value_at;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Programs whose options of one letter take a password.
-const CLIENTS: [&str; 7] = [
-    "mongo", "mysql", "maria", "redis", "valkey", "ldap", "sshpass",
-];
+/// Programs whose one-letter options take a password.
+const CLIENTS: [&str; 7] = ["mongo", "mysql", "maria", "redis", "valkey", "ldap", "sshpass"];
 
 /// Whether a word names such a program.
 pub(crate) fn is_client(word: &str) -> bool {
     let word = word.trim_matches(['"', '\'', '`', '(']);
     let program = word.rsplit('/').next().unwrap_or(word);
-    // `mongodb` is a scheme, a database and a binding of YCSB.
+    // `mongodb` is a scheme, a database and a YCSB binding.
     !program.starts_with("mongodb") && CLIENTS.iter().any(|client| program.starts_with(client))
 }
 
@@ -23,20 +22,13 @@ pattern!(
     PIPED,
     r#"\b(?:echo|printf)(?:[ \t]+-[neE]+)*[ \t]+((?:'[^'\n]*'|"[^"\n]*"|[^|;&\n'"])+?)[ \t]*\|[ \t]*(?:(?:\S*/)?sudo\b[^|;&\n]*[ \t](?:-[A-Za-z]*S\b|--stdin)|[^|;&\n]*[ \t]--password-stdin\b)"#
 );
-pattern!(
-    HERE,
-    r"(?m)\bsudo\b[^|;&\n]*[ \t](?:-[A-Za-z]*S\b|--stdin)[^|;&\n]*<<<[ \t]*"
-);
+pattern!(HERE, r"(?m)\bsudo\b[^|;&\n]*[ \t](?:-[A-Za-z]*S\b|--stdin)[^|;&\n]*<<<[ \t]*");
 pattern!(WORD, r"\S+");
 
 pub(super) fn edits(text: &str, part: Part) -> Edits {
     let mut edits = Edits::new();
     edits.extend(CALL.captures_iter(text).map(|captures| group(&captures, 1)));
-    edits.extend(
-        PIPED
-            .captures_iter(text)
-            .map(|captures| group(&captures, 1)),
-    );
+    edits.extend(PIPED.captures_iter(text).map(|captures| group(&captures, 1)));
     let here = HERE.find_iter(text);
     edits.extend(here.filter_map(|found| Some(value_at(text, found.start(), found.end())?.range)));
     let mut is_of_client = part == Part::ClientCommand;

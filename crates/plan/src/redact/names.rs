@@ -2,11 +2,12 @@
 
 use super::pieces::Part;
 
-/// How surely a name belongs to a secret.
+/// How certainly a name belongs to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strength {
     None,
-    /// Before `=`, as an option, or with a quoted value. Names of [`PASSWORDS`] also before `:`.
+    /// Only before `=`, as an option, or with a quoted value. Names in [`PASSWORDS`] also before
+    /// `:`.
     Weak,
     /// Always.
     Strong,
@@ -43,7 +44,7 @@ const WEAK: [&str; 11] = [
 ];
 /// Weak names that hold a secret before `:` as well.
 const PASSWORDS: [&str; 5] = ["pass", "pw", "psk", "credential", "credentials"];
-/// What makes a `key` one that opens something, and not one of a document.
+/// Prefixes that make a `key` a secret, as opposed to a document's key.
 const KEYS: [&str; 15] = [
     "api",
     "access",
@@ -61,7 +62,7 @@ const KEYS: [&str; 15] = [
     "storage",
     "subscription",
 ];
-/// The last part of a name that is about a secret and does not hold it.
+/// Last part of a name that describes a secret without containing it.
 const ABOUT: [&str; 12] = [
     "file",
     "path",
@@ -76,23 +77,14 @@ const ABOUT: [&str; 12] = [
     "url",
     "policy",
 ];
-/// Texts in the place of a secret that show how one is given.
+/// Texts instead of a secret that show how to pass one.
 const PLACEHOLDERS: [&str; 6] = ["PASSWORD", "TOKEN", "SECRET", "KEY", "PASS", "VALUE"];
 /// Values that are not secrets.
-const LITERALS: [&str; 9] = [
-    "true",
-    "false",
-    "null",
-    "none",
-    "nil",
-    "undefined",
-    "yes",
-    "no",
-    "required",
-];
+const LITERALS: [&str; 9] =
+    ["true", "false", "null", "none", "nil", "undefined", "yes", "no", "required"];
 
-/// Words that begin a reason or a description behind a name, as in `wrong password: try another`. A word that is not
-/// here counts as a secret.
+/// Words that begin a reason or a description after a name, as in `wrong password: try another`.
+/// Any other word counts as a secret.
 const REASONS: [&str; 75] = [
     "a",
     "access",
@@ -180,18 +172,12 @@ pub(super) fn strength(name: &str, part: Part) -> Strength {
         return Strength::None;
     }
     let is_strong = |part: &String| STRONG.iter().any(|end| part.ends_with(end));
-    if parts.iter().any(is_strong)
-        || name
-            .to_ascii_lowercase()
-            .ends_with("authmechanismproperties")
+    if parts.iter().any(is_strong) || name.to_ascii_lowercase().ends_with("authmechanismproperties")
     {
         return Strength::Strong;
     }
     if last == "key" {
-        let before = parts
-            .len()
-            .checked_sub(2)
-            .map(|place| parts[place].as_str());
+        let before = parts.len().checked_sub(2).map(|place| parts[place].as_str());
         let is_of_environment = !name.bytes().any(|byte| byte.is_ascii_lowercase());
         return match before {
             Some(before) if KEYS.contains(&before) => Strength::Strong,
@@ -205,45 +191,39 @@ pub(super) fn strength(name: &str, part: Part) -> Strength {
     }
 }
 
-/// Whether a weak name holds a secret before `:` as well.
+/// Whether a weak name has a secret after `:` as well.
 pub(super) fn is_password(name: &str) -> bool {
     let last = parts(name).pop();
     last.is_some_and(|last| PASSWORDS.contains(&last.as_str()))
 }
 
-/// Whether a number behind a name is a count, as in `pass: 12`.
+/// Whether a number after a name is a count, as in `pass: 12`.
 pub(super) fn is_countable(name: &str) -> bool {
     parts(name).last().is_some_and(|last| last == "pass")
 }
 
-/// Whether a text behind a name begins a reason or a description.
+/// Whether a text after a name begins a reason or a description.
 pub(super) fn is_reason(word: &str) -> bool {
-    let mut reasons = REASONS.iter();
-    reasons.any(|reason| word.eq_ignore_ascii_case(reason))
+    REASONS.iter().any(|reason| word.eq_ignore_ascii_case(reason))
 }
 
 pub(super) fn is_placeholder(value: &str) -> bool {
     value.starts_with(['<', '[']) || PLACEHOLDERS.contains(&value) || is_literal(value)
 }
 
-/// Whether a value is not a secret, but a literal or a variable.
+/// Whether a value is a literal or a variable instead of a secret.
 pub(super) fn is_literal(value: &str) -> bool {
     let variable = value.strip_prefix('$');
     let variable = variable.map(|name| name.trim_start_matches('{').trim_end_matches('}'));
     let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
     };
     variable.is_some_and(is_name)
         || value.starts_with("$(")
-        || LITERALS
-            .iter()
-            .any(|literal| value.eq_ignore_ascii_case(literal))
+        || LITERALS.iter().any(|literal| value.eq_ignore_ascii_case(literal))
 }
 
-/// The words of a name in lower case, of `tlsKeyFile`, `x-api-key` and `API_KEY`.
+/// The lower-case words of a name such as `tlsKeyFile`, `x-api-key` or `API_KEY`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;

@@ -1,4 +1,4 @@
-//! What all steps of the removal of secrets share.
+//! Types shared by all steps of removing secrets.
 
 use regex::Captures;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 /// Replaces a secret.
 pub(crate) const MASK: &str = "***";
 
-/// The origin of a text.
+/// Origin of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Any text.
     Text,
-    /// A word of a command line, or some.
+    /// One or more words of a command line.
     Command,
-    /// The same, after a program whose options of one letter take a password.
+    /// One or more words after a program whose one-letter options take a password.
     ClientCommand,
 }
 

@@ -4,13 +4,14 @@ use super::pieces::{MASK, group, pattern};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// What documentation and hints write where user and password go.
+/// Placeholder for user and password in documentation and hints.
 const PLACEHOLDER: &str = "USER:PASSWORD";
 
 pattern!(SCHEME, r"(?i)\b([a-z][a-z0-9+.-]*)://");
 
-/// Masks users and passwords. A connection string ends at white space, and everything up to its last `@` counts as
-/// credentials; so does another address whose host would have a port that is none.
+/// Masks users and passwords. A connection string ends at white space, and everything up to its
+/// last `@` counts as credentials. The same applies to another address whose host would have an
+/// invalid port.
 pub(super) fn mask_user_information(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -23,9 +24,7 @@ pub(super) fn mask_user_information(text: &str) -> String {
         let word = &after[..word_end];
         let is_of_mongodb = scheme.starts_with("mongodb");
         let is_open = has_password_without_host(word);
-        let authority_end = word
-            .find(['/', '?', '#', '"', '\'', '`'])
-            .unwrap_or(word.len());
+        let authority_end = word.find(['/', '?', '#', '"', '\'', '`']).unwrap_or(word.len());
         let secret_end = match word[..authority_end].rfind('@') {
             _ if is_of_mongodb || is_open => word.rfind('@'),
             found => found,
@@ -47,8 +46,8 @@ pub(super) fn mask_user_information(text: &str) -> String {
     result
 }
 
-/// Whether a word that should start with a host has something that is no port behind its colon: the
-/// beginning of a password with white space in it.
+/// Whether a word that should start with a host has an invalid port after its colon: the beginning
+/// of a password that contains white space.
 fn has_password_without_host(word: &str) -> bool {
     let authority_end = word.find(['/', '?', ',']).unwrap_or(word.len());
     let authority = &word[..authority_end];

@@ -1,5 +1,5 @@
-//! Parameters of the Workload Services Framework below what a request says: that counts more, and a parameter that has no
-//! effect then is told.
+//! Applies parameters of the Workload Services Framework with a lower priority than the request.
+//! Overridden parameters are reported.
 
 use super::options;
 use crate::builtin;
@@ -11,31 +11,27 @@ use crate::request::{self, Request};
 use crate::wsf::placement::OF_CLIENTS;
 use crate::wsf::{self, Setting, WsfSettings};
 
-/// Keys that say where the data of the servers is.
+/// Keys for the location of the servers' data.
 const FOLDERS: [&str; 3] = ["server.data_dir", "server.data_dirs", "server.disk_mapping"];
 
-/// Reads the parameters, if they are wanted.
+/// Reads the parameters if they are requested.
 pub(super) fn read(request: &Request) -> Result<Option<WsfSettings>, PlanError> {
-    let settings = request
-        .wsf
-        .as_ref()
-        .map(|parameters| wsf::apply(parameters, request.source.as_deref()));
+    let settings =
+        request.wsf.as_ref().map(|parameters| wsf::apply(parameters, request.source.as_deref()));
     settings.transpose().map_err(PlanError::Framework)
 }
 
-/// The properties of the parameters, and over them those of the request.
+/// The properties of the parameters, followed by the request's properties, which override them.
 pub(super) fn properties(
     settings: Option<&WsfSettings>,
     request: &Request,
 ) -> Vec<(String, String)> {
     let below = settings.map_or(&[][..], |settings| &settings.properties);
-    let below = below
-        .iter()
-        .map(|setting| (setting.name.to_owned(), setting.value.clone()));
+    let below = below.iter().map(|setting| (setting.name.to_owned(), setting.value.clone()));
     below.chain(request.properties.iter().cloned()).collect()
 }
 
-/// The keys of the parameters, without those that have no effect. `plan` is the one that they are laid over.
+/// The keys of the parameters, without those that have no effect. `plan` is the plan to change.
 pub(super) fn keys(
     settings: &mut WsfSettings,
     request: &Request,
@@ -55,18 +51,18 @@ pub(super) fn keys(
         return Err(PlanError::Framework(refused));
     }
     if request.data_dir.is_some() {
-        let reason = "`--data-dir` takes its place";
+        let reason = "`--data-dir` overrides it";
         leave_out(settings, |key| FOLDERS.contains(&key), reason);
     }
     if request.overrides.pairs.is_some() {
-        let reason = "`--pairs` takes its place";
+        let reason = "`--pairs` overrides it";
         leave_out(settings, |key| key == "server.topology", reason);
     }
     let is_typed_topology = |setting: &request::Setting| {
         setting.key == "server.topology" && matches!(setting.value, request::SettingValue::Typed(_))
     };
     if request.settings.iter().any(is_typed_topology) {
-        let reason = "`--topology` takes its place";
+        let reason = "`--topology` overrides it";
         let says_how_many = |key: &str| key == "server.topology" || key == "server.pairs";
         leave_out(settings, says_how_many, reason);
     }
@@ -78,23 +74,23 @@ pub(super) fn keys(
     Ok(keys)
 }
 
-/// The clients of the framework load one document per command. The latency of a command with many would stand beside theirs
-/// by the same name.
+/// The framework's clients load one document per command. The latency of larger commands would not
+/// be comparable under the same name.
 fn load_one_by_one(settings: &mut WsfSettings, request: &Request) -> Option<request::Setting> {
     let is_batch = |name: &str| ["client.batch", "batchsize", "mongodb.batchsize"].contains(&name);
     let mut typed = (request.settings.iter().map(|setting| &setting.key))
         .chain(request.properties.iter().map(|(name, _)| name));
     let is_given = request.overrides.batch.is_some() || typed.any(|name| is_batch(name));
-    // Files of plans and of properties say it themselves.
+    // Plan and property files set it themselves.
     if is_given || !builtin::names().any(|name| name == settings.workload) {
         return None;
     }
-    let note = "documents are loaded one by one, as in that workload: `--batch 100` is faster";
+    let note = "documents are loaded one by one, as in that workload; `--batch 100` is faster";
     settings.notes.push(note.into());
     Some(request::Setting::new("client.batch", 1))
 }
 
-/// Whether the run aims at a server that is already running.
+/// Whether the run uses a running server.
 fn is_aimed(request: &Request, plan: &Plan) -> bool {
     let mut plan = plan.clone();
     request.uri.is_some()
@@ -103,7 +99,7 @@ fn is_aimed(request: &Request, plan: &Plan) -> bool {
             && plan.server.kind == ServerKind::Uri
 }
 
-/// Takes out keys that have no effect, which is told of those that were given.
+/// Removes keys that have no effect, with a warning for explicitly given ones.
 fn leave_out(settings: &mut WsfSettings, has_no_effect: impl Fn(&str) -> bool, reason: &str) {
     let keys = std::mem::take(&mut settings.keys);
     let (gone, left): (Vec<Setting>, Vec<Setting>) =
@@ -115,15 +111,13 @@ fn leave_out(settings: &mut WsfSettings, has_no_effect: impl Fn(&str) -> bool, r
     settings.keys = left;
 }
 
-/// Says of the parameters that place clients why they have no effect, which is another reason than that of the servers.
+/// Reports why the parameters that place clients have no effect; the reason differs from the
+/// servers' reason.
 fn leave_out_clients(settings: &mut WsfSettings, request: &Request) {
-    let mut keys = settings.keys.iter();
-    let Some(at) = keys.position(|key| key.name == "server.placement") else {
+    let Some(at) = settings.keys.iter().position(|key| key.name == "server.placement") else {
         return;
     };
-    let Setting {
-        variable, value, ..
-    } = &settings.keys[at];
+    let Setting { variable, value, .. } = &settings.keys[at];
     let note = wsf::placement::note(variable, value);
     settings.notes.retain(|one| *one != note);
     if OF_CLIENTS.contains(variable) {
@@ -131,25 +125,22 @@ fn leave_out_clients(settings: &mut WsfSettings, request: &Request) {
     }
     for variable in OF_CLIENTS {
         let reported = format!("`{variable}` has no effect: ");
-        let is_reported = settings
-            .warnings
-            .iter()
-            .any(|one| one.starts_with(&reported));
+        let is_reported = settings.warnings.iter().any(|one| one.starts_with(&reported));
         if is_given(request, variable) && !is_reported {
-            let reason = "clients of servers that run already are not placed";
+            let reason = "clients of running servers are not placed";
             settings.warnings.push(reported + reason);
         }
     }
 }
 
-/// Whether the parameter has a value; an empty one counts as none.
+/// Whether the parameter has a value; an empty one counts as absent.
 fn is_given(request: &Request, variable: &str) -> bool {
     let parameters = request.wsf.as_ref();
     let text = parameters.and_then(|parameters| parameters.given.get(variable));
     text.is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Names the parameters behind what is wrong with the plan.
+/// Adds the parameters that cause problems of the plan.
 pub(super) fn explain(error: PlanError, settings: &WsfSettings) -> PlanError {
     let named = |mut problems: Vec<Problem>| {
         settings.explain(&mut problems);
@@ -161,10 +152,7 @@ pub(super) fn explain(error: PlanError, settings: &WsfSettings) -> PlanError {
         (
             error @ (PlanError::Unknown { .. } | PlanError::Unreadable { .. } | PlanError::File(_)),
             Some(variable),
-        ) => PlanError::NoWorkload {
-            variable,
-            source: Box::new(error),
-        },
+        ) => PlanError::NoWorkload { variable, source: Box::new(error) },
         (error, _) => error,
     }
 }

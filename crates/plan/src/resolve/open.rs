@@ -1,4 +1,4 @@
-//! The plan that a request names, with the YCSB properties laid over it.
+//! Opens the plan that a request names, and applies the YCSB properties to it.
 
 use crate::builtin::{self, Plans};
 use crate::error::PlanError;
@@ -11,10 +11,10 @@ use crate::text;
 use crate::ycsb::{self, Phase, Properties};
 use std::path::Path;
 
-/// A plan on its way to a task.
+/// An unfinished task.
 pub(super) struct Draft {
     pub(super) plan: Plan,
-    /// The connection string among the properties. It may hold credentials.
+    /// The connection string in the properties. May contain credentials.
     pub(super) uri: Option<String>,
     pub(super) warnings: Vec<String>,
 }
@@ -23,15 +23,13 @@ pub(super) struct Draft {
 const USUAL_LOAD: &str = "a";
 const USUAL_INDEX_BUILD: &str = "churned";
 const USUAL_TAIL: &str = "tail";
-/// The built-in index build that takes a collection as it is.
+/// The built-in index build for an existing collection.
 const EXISTING: &str = "existing";
 
 /// Name of a built-in plan or path of a file.
 pub(super) fn source<'a>(request: &'a Request, framework: Option<&'a str>) -> &'a str {
     let usual = match &request.work {
-        Work::IndexBuild {
-            collection: Some(_),
-        } => return EXISTING,
+        Work::IndexBuild { collection: Some(_) } => return EXISTING,
         Work::IndexBuild { collection: None } => USUAL_INDEX_BUILD,
         Work::Tail => USUAL_TAIL,
         Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment | Work::Servers => USUAL_LOAD,
@@ -39,7 +37,7 @@ pub(super) fn source<'a>(request: &'a Request, framework: Option<&'a str>) -> &'
     framework.or(request.source.as_deref()).unwrap_or(usual)
 }
 
-/// Opens the plan of the work. `properties` are those of the request and what lies below them.
+/// Opens the plan of the work. `properties` are the request's properties and lower-priority ones.
 pub(super) fn open(
     request: &Request,
     source: &str,
@@ -64,7 +62,7 @@ pub(super) fn open(
     Ok(draft)
 }
 
-/// A built-in index build says how its server is started.
+/// Opens an index build. A built-in plan sets how its server is started.
 fn index_build(
     mut plan: Plan,
     request: &Request,
@@ -77,7 +75,8 @@ fn index_build(
     let is_ignored = server != plan.server;
     let mut draft = with_properties(plan, request, properties)?;
     if is_ignored {
-        let text = "the plan's cache and compressor apply to a server that dyno starts; this one keeps its own";
+        let text = "the plan's cache and compressor apply to a server that dyno starts; the \
+            running server keeps its own";
         draft.warnings.push(text.into());
     }
     Ok(draft)
@@ -92,9 +91,7 @@ fn load(
     if let Some(plan) = builtin::find(source) {
         return with_properties(plan, request, properties);
     }
-    let is_suite = || PlanError::IsSuite {
-        name: source.to_owned(),
-    };
+    let is_suite = || PlanError::IsSuite { name: source.to_owned() };
     if builtin::suite(source).is_some() {
         return Err(is_suite());
     }
@@ -119,22 +116,16 @@ fn load(
     with_properties(file::parse(text, source)?, request, properties)
 }
 
-/// Property files have no fixed ending, but every one of them names a workload class.
+/// Property files have no fixed suffix, but each of them names a workload class.
 pub(super) fn is_property_file(path: &Path, text: &str) -> bool {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => false,
         Some("properties") => true,
         _ => text.lines().any(|line| {
             let line = line.trim_start();
-            [
-                "workload=",
-                "workload:",
-                "workload ",
-                "recordcount",
-                "readproportion",
-            ]
-            .iter()
-            .any(|start| line.starts_with(start))
+            ["workload=", "workload:", "workload ", "recordcount", "readproportion"]
+                .iter()
+                .any(|start| line.starts_with(start))
         }),
     }
 }
@@ -149,7 +140,7 @@ fn from_properties(
     for (name, value) in more {
         properties.set(name, value);
     }
-    // The options stand in for properties that the file must have otherwise.
+    // The options replace properties that the file would need otherwise.
     for (name, value) in [
         ("recordcount", request.overrides.records),
         ("operationcount", request.overrides.operations),
@@ -164,14 +155,10 @@ fn from_properties(
         ycsb::resolve(&properties, Phase::Run, request.lenient).map_err(PlanError::Properties)?;
     let mut plan = resolved.plan;
     if !gives_uri && !gives_server {
-        // The tool's own server unless the properties aim at one.
+        // The tool's own server, unless the properties name one.
         plan.server = Default::default();
     }
-    Ok(Draft {
-        plan,
-        uri: gives_uri.then_some(resolved.uri),
-        warnings: resolved.warnings,
-    })
+    Ok(Draft { plan, uri: gives_uri.then_some(resolved.uri), warnings: resolved.warnings })
 }
 
 fn with_properties(
@@ -180,11 +167,7 @@ fn with_properties(
     given: &[(String, String)],
 ) -> Result<Draft, PlanError> {
     if given.is_empty() {
-        return Ok(Draft {
-            plan,
-            uri: None,
-            warnings: Vec::new(),
-        });
+        return Ok(Draft { plan, uri: None, warnings: Vec::new() });
     }
     let mut properties = Properties::default();
     for (name, value) in given {
@@ -195,9 +178,5 @@ fn with_properties(
     if properties.get("recordcount").is_some() {
         plan.data.times_cache = None;
     }
-    Ok(Draft {
-        plan,
-        uri: applied.uri,
-        warnings: applied.warnings,
-    })
+    Ok(Draft { plan, uri: applied.uri, warnings: applied.warnings })
 }

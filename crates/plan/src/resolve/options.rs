@@ -1,4 +1,4 @@
-//! Options with a place of their own in a request, laid over the plan.
+//! Applies the request's dedicated options to the plan.
 
 use crate::builtin;
 use crate::error::PlanError;
@@ -10,7 +10,7 @@ use crate::request::{Observing, Overrides, ScheduleKind};
 use crate::units::Span;
 use crate::wsf::TraceWindow;
 
-/// Lays single values over the plan, but for those about the server.
+/// Applies single values to the plan, except those about the server.
 pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     let client = &mut plan.client;
     set(&mut client.clients, overrides.clients);
@@ -21,10 +21,7 @@ pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanEr
     set(&mut client.backend, overrides.backend);
     set(&mut client.seed, overrides.seed);
     set(&mut client.timeout, overrides.timeout);
-    set(
-        &mut client.tolerated_error_ratio,
-        overrides.tolerated_error_ratio,
-    );
+    set(&mut client.tolerated_error_ratio, overrides.tolerated_error_ratio);
     set(&mut client.batch, overrides.batch);
     if overrides.records.is_some() {
         plan.data.times_cache = None;
@@ -41,7 +38,7 @@ fn set<T>(target: &mut T, value: Option<T>) {
     }
 }
 
-/// Lays the options about the server over the plan. `uri` is the address that was given, without credentials.
+/// Applies the options about the server. `uri` is the given address, without credentials.
 pub(super) fn apply_server(
     plan: &mut Plan,
     overrides: &Overrides,
@@ -54,7 +51,7 @@ pub(super) fn apply_server(
     let kind = match (overrides.server, &uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
             let problem = Problem::new("`--uri` uses a running server, `--server` starts one")
-                .with_hint("give one of them");
+                .with_hint("use only one of them");
             return Err(PlanError::Invalid(vec![problem]));
         }
         (Some(kind), _, _) => Some(kind),
@@ -77,7 +74,7 @@ pub(super) fn apply_server(
     Ok(())
 }
 
-/// A count alone ends the phase by count, a time alone by time, both by whichever comes first.
+/// A single count ends the phase by count, a single time by time, both by whichever comes first.
 fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
     match (overrides.operations, overrides.duration) {
         (None, None) => {}
@@ -99,38 +96,36 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
     let rate_per_s = overrides.rate_per_s.or(plan.schedule.rate_per_s());
     let needed = || {
         let problem = Problem::new(format!("the schedule `{}` needs a rate", kind.as_str()));
-        PlanError::Invalid(vec![problem.with_hint("give `--rate`")])
+        PlanError::Invalid(vec![problem.with_hint("set `--rate`")])
     };
     let max_start_delay = plan.schedule.max_start_delay();
     let max_start_delay = max_start_delay.unwrap_or(Schedule::DEFAULT_MAX_START_DELAY);
     plan.schedule = match kind {
         ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
             let problem = Problem::new("a closed loop has no rate")
-                .with_hint("drop `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
+                .with_hint("omit `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
             return Err(PlanError::Invalid(vec![problem]));
         }
         ScheduleKind::Closed => Schedule::Closed {},
-        ScheduleKind::Constant => Schedule::Constant {
-            rate_per_s: rate_per_s.ok_or_else(needed)?,
-            max_start_delay,
-        },
-        ScheduleKind::Poisson => Schedule::Poisson {
-            rate_per_s: rate_per_s.ok_or_else(needed)?,
-            max_start_delay,
-        },
-        ScheduleKind::Throttled => Schedule::Throttled {
-            rate_per_s: rate_per_s.ok_or_else(needed)?,
-        },
+        ScheduleKind::Constant => {
+            Schedule::Constant { rate_per_s: rate_per_s.ok_or_else(needed)?, max_start_delay }
+        }
+        ScheduleKind::Poisson => {
+            Schedule::Poisson { rate_per_s: rate_per_s.ok_or_else(needed)?, max_start_delay }
+        }
+        ScheduleKind::Throttled => {
+            Schedule::Throttled { rate_per_s: rate_per_s.ok_or_else(needed)? }
+        }
     };
     Ok(())
 }
 
-/// How long a soak lasts, and how long its server may be away, unless something else is said.
+/// Default duration of a soak, and default time for which its server may be unavailable.
 const SOAK_DURATION: Span = Span::from_secs(3_600);
 const SOAK_GIVE_UP: Span = Span::from_secs(300);
 
-/// Gives a soak its length and its patience. `source` is the plan that it was made from, and `is_said` whether the end of
-/// the measured time was typed, be it the usual one.
+/// Sets duration and patience of a soak. `source` is its original plan, and `is_said` whether the
+/// end of the measured time was given explicitly, even if it is the default.
 pub(super) fn apply_soak(plan: &mut Plan, give_up: Option<Span>, source: &str, is_said: bool) {
     let usual = builtin::find(source).map_or_else(PhasePlan::default, |plan| plan.phases);
     let phases = &mut plan.phases;
@@ -146,7 +141,7 @@ pub(super) fn apply_soak(plan: &mut Plan, give_up: Option<Span>, source: &str, i
     }
 }
 
-/// Lays over the plan what is watched.
+/// Applies changes to what is observed.
 pub(super) fn apply_observing(plan: &mut Plan, observing: &Observing) {
     let observe = &mut plan.observe;
     set(&mut observe.interval, observing.interval);
@@ -157,13 +152,12 @@ pub(super) fn apply_observing(plan: &mut Plan, observing: &Observing) {
         let number = observe.exporters.len() + 1;
         let name = exporter.name.clone();
         let name = name.unwrap_or_else(|| format!("exporter-{number}"));
-        observe
-            .exporters
-            .push(ExporterPlan::open(name, exporter.url.clone()));
+        observe.exporters.push(ExporterPlan::open(name, exporter.url.clone()));
     }
 }
 
-/// Moves the trace windows of the plan, and puts a shell command into them; if it has none, into one in the measure phase.
+/// Moves the plan's trace windows, and sets their shell command; without a window, adds one in the
+/// measure phase.
 pub(super) fn apply_trace(plan: &mut Plan, command: Option<&str>, window: Option<&TraceWindow>) {
     if plan.traces.is_empty() && command.is_some() {
         plan.traces.push(TracePlan {
@@ -179,7 +173,7 @@ pub(super) fn apply_trace(plan: &mut Plan, command: Option<&str>, window: Option
             (trace.phase, trace.from, trace.length) = (window.phase, window.from, window.length);
         }
         if let Some(command) = command {
-            // Without `exec`: more than one program, and assignments, are commands too.
+            // Without `exec`, because the command may consist of several programs or assignments.
             trace.command = vec!["sh".into(), "-c".into(), command.to_owned()];
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Why a text is not a topology, without the list of valid forms, which it must have.
+/// Why a text is not a topology, without the list of valid forms, which must be present.
 fn refused(text: &str) -> String {
     let error = text.parse::<Topology>().unwrap_err();
     assert_eq!(error.value, text);
@@ -109,14 +109,8 @@ fn only_servers_with_data_are_counted_as_such() {
 }
 
 #[test]
-fn every_document_is_on_as_many_servers_as_hold_copies() {
+fn every_document_is_on_as_many_servers_as_copies() {
     let copies = |text: &str| text.parse::<Topology>().unwrap().copies();
-    let all = [
-        "standalone",
-        "split=4",
-        "pairs=4",
-        "replica-set=3+1",
-        "sharded=2x3",
-    ];
+    let all = ["standalone", "split=4", "pairs=4", "replica-set=3+1", "sharded=2x3"];
     assert_eq!(all.map(copies), [1, 1, 4, 3, 3]);
 }

@@ -1,4 +1,4 @@
-//! The text form of a topology, both ways.
+//! Parses and prints the text form of a topology.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::{
     Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
 };
 
-/// The valid forms, as errors name them.
+/// The valid forms, for error messages.
 pub(super) const FORMS: &str = "`standalone`, `pairs=N`, `replica-set=N[+ARBITERS][,priorities=P/P/...]`, \
     `sharded=SHARDSxMEMBERS[,config=N][,routers=N][,key=FIELD:hashed|ranged][,chunks=N][,balancer=on|off]`, \
     and for index builds `split=N`";
@@ -22,7 +22,7 @@ impl fmt::Display for ShardKey {
     }
 }
 
-/// The text form; parts that have their default are left out.
+/// The text form; default parts are omitted.
 impl fmt::Display for Topology {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -47,11 +47,7 @@ impl fmt::Display for Topology {
 
 fn write_cluster(formatter: &mut fmt::Formatter<'_>, cluster: &Sharded) -> fmt::Result {
     let usual = Sharded::new(cluster.shards, cluster.members_per_shard);
-    write!(
-        formatter,
-        "sharded={}x{}",
-        cluster.shards, cluster.members_per_shard
-    )?;
+    write!(formatter, "sharded={}x{}", cluster.shards, cluster.members_per_shard)?;
     if cluster.config_members != usual.config_members {
         write!(formatter, ",config={}", cluster.config_members)?;
     }
@@ -87,7 +83,7 @@ impl FromStr for Topology {
     }
 }
 
-/// `name=value`; no value without `=`.
+/// Splits `name=value`; no value without `=`.
 fn pair(text: &str) -> (&str, Option<&str>) {
     match text.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
@@ -116,20 +112,19 @@ fn parse(
         ("pairs" | "split" | "replica-set" | "sharded", None) => {
             Err(format!("`{name}` needs a number"))
         }
-        _ => Err(format!("`{name}` is not known")),
+        _ => Err(format!("`{name}` is unknown")),
     }
 }
 
 fn no_options(options: &[(&str, Option<&str>)]) -> Result<(), String> {
     match options.first() {
         None => Ok(()),
-        Some((name, _)) => Err(format!("it has no option `{name}`")),
+        Some((name, _)) => Err(format!("unknown option `{name}`")),
     }
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a whole number"))
+    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
 }
 
 fn parse_set(members: &str, options: &[(&str, Option<&str>)]) -> Result<ReplicaSet, String> {
@@ -141,22 +136,18 @@ fn parse_set(members: &str, options: &[(&str, Option<&str>)]) -> Result<ReplicaS
             ("priorities", Some(list)) => {
                 set.priorities = list
                     .split('/')
-                    .map(|text| {
-                        text.parse()
-                            .map_err(|_| format!("`{text}` is not a priority"))
-                    })
+                    .map(|text| text.parse().map_err(|_| format!("`{text}` is not a priority")))
                     .collect::<Result<_, _>>()?;
             }
-            (name, _) => return Err(format!("a replica set has no option `{name}`")),
+            (name, _) => return Err(format!("unknown replica set option `{name}`")),
         }
     }
     Ok(set)
 }
 
 fn parse_cluster(size: &str, options: &[(&str, Option<&str>)]) -> Result<Sharded, String> {
-    let (shards, members) = size
-        .split_once('x')
-        .ok_or_else(|| format!("`{size}` is not SHARDSxMEMBERS"))?;
+    let (shards, members) =
+        size.split_once('x').ok_or_else(|| format!("`{size}` is not SHARDSxMEMBERS"))?;
     let mut cluster = Sharded::new(number(shards)?, number(members)?);
     for option in options {
         match option {
@@ -167,7 +158,7 @@ fn parse_cluster(size: &str, options: &[(&str, Option<&str>)]) -> Result<Sharded
             ("balancer", Some("on")) => cluster.balancer = Balancer::On,
             ("balancer", Some("off")) => cluster.balancer = Balancer::Off,
             ("balancer", _) => return Err("`balancer` must be `on` or `off`".to_owned()),
-            (name, _) => return Err(format!("a sharded cluster has no option `{name}`")),
+            (name, _) => return Err(format!("unknown sharded cluster option `{name}`")),
         }
     }
     Ok(cluster)
@@ -179,8 +170,5 @@ fn parse_key(text: &str) -> Result<ShardKey, String> {
         Some((field, "ranged")) => (field, ShardKeyKind::Ranged),
         _ => return Err(format!("`{text}` is not FIELD:hashed or FIELD:ranged")),
     };
-    Ok(ShardKey {
-        field: field.to_owned(),
-        kind,
-    })
+    Ok(ShardKey { field: field.to_owned(), kind })
 }

@@ -1,4 +1,4 @@
-//! Who logs in: user, password and mechanism of a connection string.
+//! User, password and mechanism of a connection string.
 
 use super::options::Authentication;
 use super::percent::decode;
@@ -8,21 +8,22 @@ use std::fmt;
 /// User and password. It has no `Serialize`, and `Debug` hides the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// User name. Empty only with [`Mechanism::X509`]: the server takes the subject of the client's certificate.
+    /// Empty only with [`Mechanism::X509`]: the server uses the subject of the client's
+    /// certificate.
     pub username: String,
     /// Empty with [`Mechanism::X509`].
     password: String,
-    /// Database that holds the user: `authSource`, else the database of the connection string, `$external` with
-    /// [`Mechanism::X509`]; `admin` when absent.
+    /// Database of the user: `authSource`, else the database of the connection string, `$external`
+    /// with [`Mechanism::X509`]; `admin` if absent.
     pub source: Option<String>,
-    /// Mechanism; agreed on with the server when absent.
+    /// Negotiated with the server if absent.
     pub mechanism: Option<Mechanism>,
-    /// Whether `source` was given as `authSource`, so that a TXT record does not replace it.
+    /// Whether `source` was given as `authSource`, so that a TXT record must not replace it.
     pub(super) source_is_explicit: bool,
 }
 
 impl Credentials {
-    /// Credentials from parts. `source` is taken as explicit when present.
+    /// Creates credentials. `source` counts as explicit if present.
     pub fn new(username: String, password: String, source: Option<String>) -> Self {
         Credentials {
             username,
@@ -33,7 +34,7 @@ impl Credentials {
         }
     }
 
-    /// The password in clear; keep it out of messages and files.
+    /// The password in plain text, which must not appear in messages or files.
     pub fn password(&self) -> &str {
         &self.password
     }
@@ -51,7 +52,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Authentication mechanisms that both backends speak.
+/// Authentication mechanisms that both backends support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// `SCRAM-SHA-1`.
@@ -63,11 +64,8 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub(super) const ALL: [Mechanism; 3] = [
-        Mechanism::ScramSha1,
-        Mechanism::ScramSha256,
-        Mechanism::X509,
-    ];
+    pub(super) const ALL: [Mechanism; 3] =
+        [Mechanism::ScramSha1, Mechanism::ScramSha256, Mechanism::X509];
 
     /// Name in connection strings and in commands.
     pub const fn name(self) -> &'static str {
@@ -79,7 +77,7 @@ impl Mechanism {
     }
 }
 
-/// Database of the users whom another system than MongoDB knows.
+/// Database of users that an external system authenticates.
 const EXTERNAL: &str = "$external";
 
 /// User name and password of `user:password`, decoded.
@@ -111,7 +109,7 @@ pub(super) fn make_credentials(
                 name: "authMechanism",
                 needs: "a user name in the connection string",
             }),
-            // `authSource` alone asks for nothing.
+            // `authSource` alone has no effect.
             None => Ok(None),
         };
     };
@@ -129,10 +127,7 @@ fn certificate_credentials(
     source: Option<String>,
 ) -> Result<Credentials, UriError> {
     let (username, password) = user.unwrap_or_default();
-    let conflict = |second| UriError::Conflict {
-        first: "`authMechanism=MONGODB-X509`",
-        second,
-    };
+    let conflict = |second| UriError::Conflict { first: "`authMechanism=MONGODB-X509`", second };
     if !password.is_empty() {
         return Err(conflict("a password"));
     }

@@ -1,6 +1,6 @@
-//! Why a text is not a usable connection string, and what to do about it.
+//! Errors in connection strings, with advice.
 
-/// Why a text is not a usable connection string. No variant holds a password.
+/// A text is not a usable connection string. No variant contains a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UriError {
@@ -13,43 +13,31 @@ pub enum UriError {
     /// `@` without a user name.
     #[error("the user name before `@` is empty")]
     EmptyUserName,
-    /// A host that is no host.
+    /// An invalid host.
     #[error("`{host}` is not a host: {reason}")]
-    Host {
-        /// The host as given.
-        host: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Host { host: String, reason: &'static str },
     /// The path of a Unix-domain socket with slashes.
     #[error("the path of a Unix-domain socket must be percent-encoded")]
     Socket,
     /// A database name that MongoDB does not allow.
-    #[error("`{database}` is not a database name: it holds `{character}`")]
+    #[error("`{database}` is not a database name: it contains `{character}`")]
     Database {
-        /// The name, decoded.
+        /// The decoded name.
         database: String,
         /// The first forbidden character.
         character: char,
     },
     /// A piece after `?` that is not `name=value`.
     #[error("`{text}` in the connection string is not `name=value`")]
-    OptionSyntax {
-        /// The piece.
-        text: String,
-    },
+    OptionSyntax { text: String },
     /// Bad percent-encoding outside the credentials.
     #[error("`{text}` is not valid percent-encoding of UTF-8")]
-    PercentEncoding {
-        /// The piece.
-        text: String,
-    },
-    /// A name that no version of MongoDB's drivers knows.
+    PercentEncoding { text: String },
+    /// A name that MongoDB's drivers do not know.
     #[error("unknown option `{name}` in the connection string")]
     UnknownOption {
-        /// The name as given.
         name: String,
-        /// The nearest known name, if one is near.
+        /// The nearest known name, if there is one.
         nearest: Option<String>,
     },
     /// A value of the wrong type or out of range.
@@ -57,21 +45,20 @@ pub enum UriError {
     OptionValue {
         /// Canonical name.
         name: &'static str,
-        /// Value as given; `***` where it is a secret.
+        /// The given value; `***` for a secret.
         value: String,
-        /// What would be right.
+        /// Description of the valid values.
         expected: String,
     },
-    /// An option that neither backend honours.
+    /// An option that neither backend supports.
     #[error("option `{name}={value}` of the connection string is not supported: {reason}")]
     UnsupportedOption {
         /// Canonical name.
         name: &'static str,
-        /// Value as given; `***` where it is a secret.
+        /// The given value; `***` for a secret.
         value: String,
-        /// Why.
         reason: &'static str,
-        /// What to do instead.
+        /// Advice for the user.
         hint: &'static str,
     },
     /// One option given twice with different values.
@@ -82,30 +69,22 @@ pub enum UriError {
     },
     /// Options that exclude each other.
     #[error("{first} and {second} exclude each other")]
-    Conflict {
-        /// One of them.
-        first: &'static str,
-        /// The other one.
-        second: &'static str,
-    },
-    /// An option that means nothing without another part.
+    Conflict { first: &'static str, second: &'static str },
+    /// An option that has no effect without another part.
     #[error("option `{name}` needs {needs}")]
     Needs {
         /// Canonical name.
         name: &'static str,
-        /// What is missing.
+        /// The missing part.
         needs: &'static str,
     },
-    /// An authentication mechanism that neither backend speaks.
+    /// An authentication mechanism that neither backend supports.
     #[error("authentication mechanism `{mechanism}` is not supported")]
-    UnsupportedMechanism {
-        /// The mechanism as given.
-        mechanism: String,
-    },
+    UnsupportedMechanism { mechanism: String },
 }
 
 impl UriError {
-    /// What to do about it, if there is more to say than the message.
+    /// Advice, if there is any beyond the message.
     pub fn hint(&self) -> Option<String> {
         match self {
             UriError::Scheme => Some("for example `mongodb://localhost:27017/ycsb`".into()),

@@ -1,21 +1,23 @@
-//! A connection string for another host: the files that it names are those of one machine, and its secrets go apart.
+//! Adapts a connection string to another host: its files belong to one machine, and its secrets are
+//! sent separately.
 
 use super::{Credentials, Mechanism, Target, encode, options, with_option};
 use std::path::{Path, PathBuf};
 
-/// Options whose values are files of the machine that connects.
+/// Options whose values are files of the connecting machine.
 const FILES: [&str; 2] = ["tlsCAFile", "tlsCertificateKeyFile"];
 
 impl Target {
-    /// The same target with other files, or without any: certificates that servers are trusted by (`tlsCAFile`), and the
-    /// certificate of the client with its key (`tlsCertificateKeyFile`). Whether connections are encrypted stays as it is.
+    /// The same target with other files or none: trusted certificates (`tlsCAFile`), and the
+    /// client's certificate with its key (`tlsCertificateKeyFile`). Whether connections are
+    /// encrypted stays the same.
     #[must_use]
     pub fn with_files(mut self, ca: Option<&Path>, client: Option<&Path>) -> Self {
         self.options.tls_ca_file = ca.map(PathBuf::from);
         self.options.tls_certificate_key_file = client.map(PathBuf::from);
         self.parameters.retain(|(name, _)| !FILES.contains(name));
         if self.options.tls && !self.parameters.iter().any(|(name, _)| *name == "tls") {
-            // A file alone implied it.
+            // A single file option implied encryption.
             self.parameters.push(("tls", "true".to_owned()));
         }
         for (name, file) in FILES.into_iter().zip([ca, client]) {
@@ -25,12 +27,12 @@ impl Target {
         self
     }
 
-    /// Whether it names files of the machine that connects.
+    /// Whether it names files of the connecting machine.
     pub fn names_files(&self) -> bool {
         self.options.tls_ca_file.is_some() || self.options.tls_certificate_key_file.is_some()
     }
 
-    /// Whether it takes certificates that are not valid, or are those of other hosts.
+    /// Whether it accepts invalid certificates or certificates of other hosts.
     pub fn is_lenient(&self) -> bool {
         let options = &self.options;
         options.tls_insecure
@@ -38,19 +40,19 @@ impl Target {
             || options.tls_allow_invalid_hostnames
     }
 
-    /// Whether it holds secrets besides user and password, such as the password of a key.
+    /// Whether it contains secrets in addition to user and password, such as the password of a key.
     pub fn has_secret_options(&self) -> bool {
         !self.secrets.0.is_empty()
     }
 
-    /// Password of the key in `tlsCertificateKeyFile`. Keep it out of messages and files.
+    /// Password of the key in `tlsCertificateKeyFile`. Must not appear in messages or files.
     pub fn certificate_key_password(&self) -> Option<&str> {
-        let mut secrets = self.secrets.0.iter();
-        let found = secrets.find(|(name, _)| *name == "tlsCertificateKeyFilePassword");
+        let found =
+            self.secrets.0.iter().find(|(name, _)| *name == "tlsCertificateKeyFilePassword");
         found.map(|(_, password)| password.as_str())
     }
 
-    /// The whole connection string, with everything that is secret. Keep it out of messages and files.
+    /// The complete connection string with all secrets. Must not appear in messages or files.
     pub fn to_secret_uri(&self, credentials: Option<&Credentials>) -> String {
         let mut uri = self.to_driver_uri();
         let Some(credentials) = credentials else {
@@ -66,10 +68,8 @@ impl Target {
         {
             uri = format!("{scheme}://{user}@{rest}");
         }
-        if let Some(source) = credentials
-            .source
-            .as_deref()
-            .filter(|_| credentials.source_is_explicit)
+        if let Some(source) =
+            credentials.source.as_deref().filter(|_| credentials.source_is_explicit)
         {
             uri = with_option(&uri, "authSource", &options::encode_value(source));
         }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_exchanged_and_the_encryption_stays() {
+    fn files_are_replaced_and_the_encryption_stays() {
         let (target, _) = parse("mongodb://h/?tlsCAFile=%2Fa%20b&w=majority").unwrap();
         assert!(target.names_files());
         let bare = target.clone().with_files(None, None);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_text_means_the_same() {
+    fn secret_uri_means_the_same_target() {
         for text in [
             "mongodb://u%40x:p%3A%2F%3F@a,b:7/db?replicaSet=rs&authSource=s%26t",
             "mongodb://u:p@h/db?authMechanism=SCRAM-SHA-1",

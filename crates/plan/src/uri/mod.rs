@@ -1,8 +1,8 @@
-//! Connection strings: `mongodb://` and `mongodb+srv://` become a [`Target`] without secrets and,
-//! apart from it, [`Credentials`] that cannot be serialized or printed.
+//! Connection strings: parses `mongodb://` and `mongodb+srv://` into a [`Target`] without secrets
+//! and separate [`Credentials`], which cannot be serialized or printed.
 //!
-//! Every option is either honoured, listed in [`Target::unsupported_by_wire`], or an error with
-//! the nearest known name. Resolving names and connecting is left to others.
+//! Every option is either supported, listed in [`Target::unsupported_by_wire`], or an error with
+//! the nearest known name. Callers resolve names and connect.
 
 mod credentials;
 mod error;
@@ -24,35 +24,36 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Port of a host that names none.
+/// Port of a host without an explicit one.
 pub const DEFAULT_PORT: u16 = 27017;
 
-/// Where the server is and how to talk to it, without secrets.
+/// Address and options of the server, without secrets.
 ///
-/// `Display` and `Serialize` give a connection string without user, password and secret options,
+/// `Display` and `Serialize` produce a connection string without user, password and secret options,
 /// which parses to an equal target.
 #[derive(Clone, Debug, SerializeDisplay)]
 pub struct Target {
     /// Addresses to start from, at least one; empty with `srv` until its records are looked up.
     pub hosts: Vec<Host>,
-    /// Name to look up, with `mongodb+srv://`.
+    /// Name to look up, for `mongodb+srv://`.
     pub srv: Option<SrvName>,
     /// Database in the path of the connection string.
     pub database: Option<String>,
-    /// Options with a meaning for every backend.
+    /// Options that apply to every backend.
     pub options: TargetOptions,
-    /// Options that the driver backend can honour and the wire backend cannot: it refuses to start.
+    /// Options that the driver backend supports but the wire backend does not: it refuses to start.
     pub unsupported_by_wire: Vec<UnsupportedOption>,
-    /// Options with `directConnection=true` that the wire backend cannot honour if the one server is a router.
+    /// Options with `directConnection=true` that the wire backend does not support if the server is
+    /// a router.
     pub unsupported_on_router: Vec<UnsupportedOption>,
     /// Options as given, with canonical names, without authentication and secrets.
     parameters: Vec<(&'static str, String)>,
-    /// Options whose values are secrets; they reach the driver only.
+    /// Options with secret values, which only the driver gets.
     secrets: Secrets,
 }
 
 impl PartialEq for Target {
-    /// Secret options do not take part: two targets are equal when they are displayed equally.
+    /// Ignores secret options: two targets are equal if they are displayed equally.
     fn eq(&self, other: &Self) -> bool {
         self.hosts == other.hosts
             && self.srv == other.srv
@@ -69,21 +70,18 @@ struct Secrets(Vec<(&'static str, String)>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_list()
-            .entries(self.0.iter().map(|(name, _)| name))
-            .finish()
+        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
 }
 
-/// Name whose SRV records list the hosts.
+/// Name with SRV records that list the hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SrvName {
     /// Host name in the connection string.
     pub host: String,
     /// Service in `_<service>._tcp.<host>`; `mongodb` unless `srvServiceName` says otherwise.
     pub service_name: String,
-    /// Largest number of hosts to use, chosen at random; no limit when absent (`srvMaxHosts=0` is absent too).
+    /// Largest number of hosts to use, chosen at random; no limit if absent (or `srvMaxHosts=0`).
     pub max_hosts: Option<u32>,
 }
 
@@ -92,35 +90,36 @@ pub struct SrvName {
 pub enum Host {
     /// Host name or IP address (IPv6 without brackets), lower case.
     Tcp {
-        /// Host name or address.
         host: String,
-        /// Port, above 0.
+        /// Above 0.
         port: u16,
     },
     /// Path of a Unix-domain socket.
     Unix(PathBuf),
 }
 
-/// Options that both backends honour. Absent means: not given, so the server or the backend decides.
+/// Options that both backends support. Absent options were not given, so the server or the backend
+/// decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetOptions {
-    /// Name that the replica set must have.
+    /// Required name of the replica set.
     pub replica_set: Option<String>,
-    /// Talk to the one given host, whatever its role.
+    /// Whether to use only the given host, whatever its role.
     pub direct_connection: Option<bool>,
-    /// Encrypt. True with `tls=true`, `ssl=true`, any other `tls…` option, and `mongodb+srv://`, unless `tls=false`.
+    /// Whether to encrypt. True with `tls=true`, `ssl=true`, any other `tls…` option, and
+    /// `mongodb+srv://`, unless `tls=false`.
     pub tls: bool,
-    /// PEM file with the trusted authorities; the system's when absent.
+    /// PEM file with the trusted authorities; the system's if absent.
     pub tls_ca_file: Option<PathBuf>,
     /// PEM file with the client's certificate and key.
     pub tls_certificate_key_file: Option<PathBuf>,
-    /// Accept any certificate for any host name.
+    /// Whether to accept any certificate for any host name.
     pub tls_insecure: bool,
-    /// Accept certificates that do not verify.
+    /// Whether to accept certificates that do not verify.
     pub tls_allow_invalid_certificates: bool,
-    /// Accept certificates of another host name.
+    /// Whether to accept certificates of another host name.
     pub tls_allow_invalid_hostnames: bool,
-    /// Compressors to offer, most wanted first. Empty: none.
+    /// Compressors to offer, most preferred first. Empty: none.
     pub compressors: Vec<Compressor>,
     /// Level for zlib, -1 (its default) to 9.
     pub zlib_compression_level: Option<i32>,
@@ -128,8 +127,8 @@ pub struct TargetOptions {
     pub write_concern: WriteConcern,
     /// Read concern of all reads: `local`, `available`, `majority`, `linearizable` or `snapshot`.
     pub read_concern_level: Option<String>,
-    /// Mode of `readPreference`. The wire backend honours it with `directConnection=true`; any other than `primary` is else also in
-    /// [`Target::unsupported_by_wire`].
+    /// Mode of `readPreference`. The wire backend supports it with `directConnection=true`;
+    /// otherwise any mode except `primary` is also in [`Target::unsupported_by_wire`].
     pub read_preference: Option<String>,
     /// Longest time to open a connection, in milliseconds; 0 is no limit.
     pub connect_timeout_ms: Option<u64>,
@@ -137,13 +136,15 @@ pub struct TargetOptions {
     pub socket_timeout_ms: Option<u64>,
     /// Longest time to find a usable server, in milliseconds, above 0.
     pub server_selection_timeout_ms: Option<u64>,
-    /// Name that the server logs for our connections, at most 128 bytes.
+    /// Name of our connections in the server's log, at most 128 bytes.
     pub app_name: Option<String>,
-    /// Upper bound of connections; no bound when absent (`maxPoolSize=0` is absent too).
+    /// Upper bound of connections; no bound if absent (or `maxPoolSize=0`).
     pub max_pool_size: Option<u32>,
-    /// Send a read once more after a failure that allows it. Drivers default to it, both backends here do not.
+    /// Whether to send a read once more after a failure that allows it. Drivers do by default, both
+    /// backends here do not.
     pub retry_reads: Option<bool>,
-    /// The same for writes, on servers that recognise a write that they have applied already.
+    /// Like `retry_reads` for writes, on servers that recognise a write that they have already
+    /// applied.
     pub retry_writes: Option<bool>,
     /// `loadBalanced`. `true` is also in `unsupported_by_wire`.
     pub load_balanced: Option<bool>,
@@ -171,19 +172,19 @@ impl Compressor {
     }
 }
 
-/// What a write must reach before it is acknowledged.
+/// The condition for acknowledging a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// Acknowledgement; the server's default when absent.
+    /// Acknowledgement; the server's default if absent.
     pub w: Option<W>,
-    /// Wait for the journal.
+    /// Whether to wait for the journal.
     pub journal: Option<bool>,
     /// Longest time to wait for the acknowledgement, in milliseconds; 0 is no limit.
     pub wtimeout_ms: Option<u64>,
 }
 
 impl WriteConcern {
-    /// Whether nothing is asked, so that no write concern is sent.
+    /// Whether no part is set, so that no write concern is sent.
     pub fn is_empty(&self) -> bool {
         *self == WriteConcern::default()
     }
@@ -200,16 +201,16 @@ pub enum W {
     Tag(String),
 }
 
-/// An option that the wire backend cannot honour.
+/// An option that the wire backend does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsupportedOption {
     /// Canonical name.
     pub name: String,
-    /// Value as given; `***` where it is a secret.
+    /// The given value; `***` for a secret.
     pub value: String,
-    /// Why the wire backend cannot honour it.
+    /// Why the wire backend does not support it.
     pub reason: String,
-    /// What to do instead.
+    /// Advice for the user.
     pub hint: String,
 }
 
@@ -219,32 +220,25 @@ impl fmt::Display for UnsupportedOption {
     }
 }
 
-/// Whether a connection string has an option, under any of its names. The string is not checked.
+/// Whether a connection string has an option under any of its names. The string is not checked.
 pub fn has_option(uri: &str, name: &str) -> bool {
     let query = uri.split_once('?').map_or("", |(_, query)| query);
-    query
-        .split(['&', ';'])
-        .filter_map(|piece| piece.split_once('='))
-        .any(|(given, _)| {
-            given.eq_ignore_ascii_case(name)
-                || (name == "journal" && given.eq_ignore_ascii_case("j"))
-        })
+    query.split(['&', ';']).filter_map(|piece| piece.split_once('=')).any(|(given, _)| {
+        given.eq_ignore_ascii_case(name) || (name == "journal" && given.eq_ignore_ascii_case("j"))
+    })
 }
 
-/// The connection string with one more option, whose value needs no encoding. The string is not checked.
+/// Adds an option, whose value needs no encoding, to a connection string. The string is not
+/// checked.
 pub fn with_option(uri: &str, name: &str, value: &str) -> String {
     let (base, query) = uri.split_once('?').unwrap_or((uri, ""));
     let hosts = base.split_once("://").map_or(base, |(_, hosts)| hosts);
     let slash = if hosts.contains('/') { "" } else { "/" };
-    let ampersand = if query.is_empty() || query.ends_with(['&', ';']) {
-        ""
-    } else {
-        "&"
-    };
+    let ampersand = if query.is_empty() || query.ends_with(['&', ';']) { "" } else { "&" };
     format!("{base}{slash}?{query}{ampersand}{name}={value}")
 }
 
-/// The connection string, which names no database, with one. The string is not checked.
+/// Adds a database to a connection string without one. The string is not checked.
 pub(crate) fn with_database(uri: &str, database: &str) -> String {
     let (base, query) = uri.split_at(uri.find('?').unwrap_or(uri.len()));
     format!("{}/{}{query}", base.trim_end_matches('/'), encode(database))
@@ -253,8 +247,8 @@ pub(crate) fn with_database(uri: &str, database: &str) -> String {
 /// Splits a connection string into a target and, if it names a user, credentials.
 ///
 /// # Errors
-/// [`UriError`] for anything that is not a connection string, or holds an option that is unknown,
-/// malformed or contradicts another one. The error never holds the password.
+/// [`UriError`] for a text that is not a connection string, or that contains an unknown, malformed
+/// or contradictory option. The error never contains the password.
 pub fn parse(text: &str) -> Result<(Target, Option<Credentials>), UriError> {
     let (is_srv, rest) = if let Some(rest) = text.strip_prefix("mongodb://") {
         (false, rest)
@@ -266,8 +260,8 @@ pub fn parse(text: &str) -> Result<(Target, Option<Credentials>), UriError> {
     let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(authority_end);
     let parsed = parse_parts(is_srv, authority, tail);
-    // An `@` after the authority is usually the end of a password with an unescaped `/` or `?`: what
-    // looks like a host or an option is then part of the password, so no error may quote it.
+    // An `@` after the authority is usually the end of a password with an unescaped `/` or `?`: the
+    // apparent host or option is then part of the password, so no error may quote it.
     let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
     if path.contains('@') || (tail.contains('@') && parsed.is_err()) {
         return Err(UriError::UnescapedCredentials);
@@ -312,22 +306,18 @@ fn parse_parts(
                 needs: "`mongodb+srv://`",
             });
         }
-        target.hosts = host_list
-            .split(',')
-            .map(parse_host)
-            .collect::<Result<_, _>>()?;
+        target.hosts = host_list.split(',').map(parse_host).collect::<Result<_, _>>()?;
     }
     if target.options.direct_connection == Some(true) {
-        // All reads go to the one server. A router chooses the member, by the mode that the reads carry.
+        // All reads go to the one server. A router chooses the member, by the mode in the reads.
         let unsupported = std::mem::take(&mut target.unsupported_by_wire);
         for option in unsupported {
             if !options::CHOOSE_MEMBER.contains(&option.name.as_str()) {
                 target.unsupported_by_wire.push(option);
             } else if option.name != "readPreference" {
-                target.unsupported_on_router.push(UnsupportedOption {
-                    reason: options::MODE_ONLY.into(),
-                    ..option
-                });
+                target
+                    .unsupported_on_router
+                    .push(UnsupportedOption { reason: options::MODE_ONLY.into(), ..option });
             }
         }
     }
@@ -347,19 +337,14 @@ fn parse_database(path: &str) -> Result<Option<String>, UriError> {
         return Ok(None);
     }
     let database = decode(path).ok_or_else(|| UriError::PercentEncoding { text: path.into() })?;
-    match database
-        .chars()
-        .find(|c| ['/', '\\', ' ', '"', '$', '.', '\0'].contains(c))
-    {
-        Some(character) => Err(UriError::Database {
-            database,
-            character,
-        }),
+    match database.chars().find(|c| ['/', '\\', ' ', '"', '$', '.', '\0'].contains(c)) {
+        Some(character) => Err(UriError::Database { database, character }),
         None => Ok(Some(database)),
     }
 }
 
-/// What messages show of a host: what follows a colon may be a password, if the host was forgotten.
+/// The part of a host for messages: the text after a colon may be a password, if the host was
+/// forgotten.
 fn shown_host(text: &str) -> &str {
     let is_of_address = |byte: u8| byte.is_ascii_hexdigit() || b"[:.".contains(&byte);
     match text.split_once(']') {
@@ -369,10 +354,7 @@ fn shown_host(text: &str) -> &str {
 }
 
 fn parse_host(text: &str) -> Result<Host, UriError> {
-    let bad = |reason| UriError::Host {
-        host: shown_host(text).into(),
-        reason,
-    };
+    let bad = |reason| UriError::Host { host: shown_host(text).into(), reason };
     if text.is_empty() {
         return Err(bad("it is empty"));
     }
@@ -382,9 +364,7 @@ fn parse_host(text: &str) -> Result<Host, UriError> {
         return if is_socket {
             Ok(Host::Unix(PathBuf::from(path)))
         } else {
-            Err(bad(
-                "a Unix-domain socket ends with `.sock`, and a host name has no `%`",
-            ))
+            Err(bad("a Unix-domain socket ends with `.sock`, and a host name does not contain `%`"))
         };
     }
     let (host, port) =
@@ -393,7 +373,7 @@ fn parse_host(text: &str) -> Result<Host, UriError> {
         return Err(bad("the host name is empty"));
     }
     if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(bad("it holds white space"));
+        return Err(bad("it contains white space"));
     }
     let port = match port {
         None => DEFAULT_PORT,
@@ -402,18 +382,15 @@ fn parse_host(text: &str) -> Result<Host, UriError> {
             _ => return Err(bad("the port is a number from 1 to 65535")),
         },
     };
-    Ok(Host::Tcp {
-        host: host.to_ascii_lowercase(),
-        port,
-    })
+    Ok(Host::Tcp { host: host.to_ascii_lowercase(), port })
 }
 
-/// Host and port text of `host`, `host:port`, `[v6]` or `[v6]:port`; nothing for a bare or broken IPv6 address.
+/// Host and port text of `host`, `host:port`, `[v6]` or `[v6]:port`; `None` for a bare or broken
+/// IPv6 address.
 fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (address, after) = rest.split_once(']')?;
-        let without_zone = address.split('%').next().unwrap_or(address);
-        without_zone.parse::<std::net::Ipv6Addr>().ok()?;
+        address.split('%').next().unwrap_or(address).parse::<std::net::Ipv6Addr>().ok()?;
         return match after {
             "" => Some((address, None)),
             _ => Some((address, Some(after.strip_prefix(':')?))),
@@ -427,17 +404,12 @@ fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn parse_srv_host(text: &str, srv: &options::SrvOptions) -> Result<SrvName, UriError> {
-    let bad = |reason| UriError::Host {
-        host: shown_host(text).into(),
-        reason,
-    };
+    let bad = |reason| UriError::Host { host: shown_host(text).into(), reason };
     if text.contains(',') {
         return Err(bad("`mongodb+srv://` takes exactly one host"));
     }
     if text.contains(':') {
-        return Err(bad(
-            "`mongodb+srv://` takes no port, it comes from the SRV record",
-        ));
+        return Err(bad("`mongodb+srv://` does not take a port, which comes from the SRV record"));
     }
     match parse_host(text)? {
         Host::Unix(_) => Err(bad("`mongodb+srv://` takes a host name, not a socket")),
@@ -452,7 +424,7 @@ fn parse_srv_host(text: &str, srv: &options::SrvOptions) -> Result<SrvName, UriE
     }
 }
 
-/// Rules that concern more than one part.
+/// Checks rules about several parts.
 fn check_together(target: &Target, srv: &options::SrvOptions) -> Result<(), UriError> {
     let options = &target.options;
     let conflict = |first, second| Err(UriError::Conflict { first, second });
@@ -485,11 +457,12 @@ fn check_together(target: &Target, srv: &options::SrvOptions) -> Result<(), UriE
 }
 
 impl Target {
-    /// Options of the TXT record of a `mongodb+srv://` name; what the connection string says itself wins.
+    /// Applies the options of the TXT record of a `mongodb+srv://` name; options in the connection
+    /// string take precedence.
     ///
     /// # Errors
-    /// [`UriError::Needs`] if the record holds another option than `authSource`, `replicaSet` and
-    /// `loadBalanced`, the only ones that a record may hold.
+    /// [`UriError::Needs`] if the record contains options other than `authSource`, `replicaSet` and
+    /// `loadBalanced`, the only permitted ones.
     pub fn apply_txt_record(
         &mut self,
         credentials: Option<&mut Credentials>,
@@ -520,8 +493,8 @@ impl Target {
         Ok(())
     }
 
-    /// Connection string for the official driver: without user and password, which are handed over
-    /// apart, but with all other options, secret ones included. Do not print it.
+    /// Connection string for the official driver: without user and password, which are passed
+    /// separately, but with all other options including secret ones. Must not be printed.
     pub fn to_driver_uri(&self) -> String {
         let secrets = self.secrets.0.iter();
         self.uri(self.parameters.iter().chain(secrets))
@@ -560,7 +533,7 @@ impl fmt::Display for Target {
 }
 
 impl Host {
-    /// Whether this is the network of this machine alone: `localhost` or an address of loopback.
+    /// Whether this host is reachable only on this machine: `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         let Host::Tcp { host, .. } = self else {
             return false;

@@ -59,12 +59,12 @@ const NAMES: &[(&str, &[&str])] = &[
     ("zlibCompressionLevel", &[]),
 ];
 
-/// Canonical names of all options that a connection string may hold.
+/// Canonical names of all options of a connection string.
 pub fn option_names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|(name, _)| *name)
 }
 
-/// Whether a connection string may hold an option of this name.
+/// Whether a connection string may contain an option with this name.
 pub(crate) fn is_option(name: &str) -> bool {
     canonical(name).is_some()
 }

@@ -1,5 +1,5 @@
-//! The options of a connection string: their names, their values, and which of them the wire
-//! backend cannot honour. Rules between options and hosts are left to the parent module.
+//! The options of a connection string: names, values, and support by the wire backend. The parent
+//! module checks rules between options and hosts.
 
 use super::names::{canonical, option_names};
 use super::percent::{decode, encode_except};
@@ -7,32 +7,21 @@ use super::{Compressor, Mechanism, TargetOptions, UnsupportedOption, UriError, W
 use crate::nearest::nearest;
 use std::path::PathBuf;
 
-/// Values of these are never printed.
-const SECRET_NAMES: [&str; 3] = [
-    "authMechanismProperties",
-    "proxyPassword",
-    "tlsCertificateKeyFilePassword",
-];
+/// Options whose values are never printed.
+const SECRET_NAMES: [&str; 3] =
+    ["authMechanismProperties", "proxyPassword", "tlsCertificateKeyFilePassword"];
 
-/// Options that say which member of a replica set is read.
-pub(super) const CHOOSE_MEMBER: [&str; 3] = [
-    "maxStalenessSeconds",
-    "readPreference",
-    "readPreferenceTags",
-];
+/// Options that select the members of a replica set for reads.
+pub(super) const CHOOSE_MEMBER: [&str; 3] =
+    ["maxStalenessSeconds", "readPreference", "readPreferenceTags"];
 
-/// Why the wire backend refuses a choice of members other than by `readPreference` on a router.
+/// Why the wire backend refuses to select members other than by `readPreference` on a router.
 pub(super) const MODE_ONLY: &str =
     "the wire backend sends only the mode of `readPreference` to a router";
 
-/// Mechanisms that MongoDB knows and neither backend speaks.
-const OTHER_MECHANISMS: [&str; 5] = [
-    "GSSAPI",
-    "MONGODB-AWS",
-    "MONGODB-CR",
-    "MONGODB-OIDC",
-    "PLAIN",
-];
+/// Mechanisms that MongoDB supports but neither backend does.
+const OTHER_MECHANISMS: [&str; 5] =
+    ["GSSAPI", "MONGODB-AWS", "MONGODB-CR", "MONGODB-OIDC", "PLAIN"];
 
 /// Options about the lookup of `mongodb+srv://` names.
 #[derive(Default)]
@@ -54,7 +43,7 @@ impl SrvOptions {
     }
 }
 
-/// Options about authentication; they mean nothing without a user.
+/// Options about authentication; they have no effect without a user.
 #[derive(Default)]
 pub(super) struct Authentication {
     pub(super) source: Option<String>,
@@ -68,16 +57,16 @@ pub(super) struct Parsed {
     pub(super) srv: SrvOptions,
     pub(super) authentication: Authentication,
     pub(super) unsupported_by_wire: Vec<UnsupportedOption>,
-    /// For display and for the driver: neither authentication nor secrets.
+    /// For display and for the driver: without authentication and secrets.
     pub(super) parameters: Vec<(&'static str, String)>,
     pub(super) secrets: Vec<(&'static str, String)>,
     /// `tls` or `ssl` as given.
     pub(super) tls: Option<bool>,
-    /// Another `tls…` option is given, which makes no sense without encryption.
+    /// Whether another `tls…` option is given, which makes no sense without encryption.
     pub(super) tls_is_implied: bool,
 }
 
-/// Encodes a value so that it reads well and parses to the same.
+/// Encodes a value readably, such that it parses to the same value.
 pub(super) fn encode_value(value: &str) -> String {
     encode_except(value, ",:/")
 }
@@ -87,9 +76,8 @@ pub(super) fn encode_value(value: &str) -> String {
 pub(super) fn parse_query(query: &str) -> Result<Vec<(&'static str, String)>, UriError> {
     let mut given: Vec<(&'static str, String)> = Vec::new();
     for piece in query.split(['&', ';']).filter(|piece| !piece.is_empty()) {
-        let (name, value) = piece
-            .split_once('=')
-            .ok_or_else(|| UriError::OptionSyntax { text: piece.into() })?;
+        let (name, value) =
+            piece.split_once('=').ok_or_else(|| UriError::OptionSyntax { text: piece.into() })?;
         let name = canonical(name).ok_or_else(|| UriError::UnknownOption {
             name: name.into(),
             nearest: nearest(name, option_names()).map(Into::into),
@@ -105,27 +93,18 @@ pub(super) fn parse_query(query: &str) -> Result<Vec<(&'static str, String)>, Ur
     Ok(given)
 }
 
-/// Gives every option its meaning and checks what concerns options alone.
+/// Interprets all options, and checks rules about options alone.
 pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriError> {
     let mut parsed = Parsed::default();
     for (name, value) in given {
-        // Tags may be empty: any member will do.
+        // Tags may be empty, which means any member.
         if value.is_empty() && *name != "readPreferenceTags" {
             return Err(invalid(name, value, "a value"));
         }
         let refusal = interpret_one(&mut parsed, name, value)?;
-        let shown = if SECRET_NAMES.contains(name) {
-            "***"
-        } else {
-            value
-        };
+        let shown = if SECRET_NAMES.contains(name) { "***" } else { value };
         if let Some((reason, hint)) = neither(name, value)? {
-            return Err(UriError::UnsupportedOption {
-                name,
-                value: shown.into(),
-                reason,
-                hint,
-            });
+            return Err(UriError::UnsupportedOption { name, value: shown.into(), reason, hint });
         }
         if let Some((reason, hint)) = refusal {
             parsed.unsupported_by_wire.push(UnsupportedOption {
@@ -171,16 +150,13 @@ fn check(parsed: &Parsed) -> Result<(), UriError> {
         let mut given = parsed.parameters.iter().map(|(name, _)| *name);
         let chosen = given.find(|name| CHOOSE_MEMBER.contains(name) && *name != "readPreference");
         if let Some(name) = chosen {
-            return Err(UriError::Needs {
-                name,
-                needs: "a `readPreference` other than `primary`",
-            });
+            return Err(UriError::Needs { name, needs: "a `readPreference` other than `primary`" });
         }
     }
     Ok(())
 }
 
-/// Why the wire backend refuses an option, and what to do instead.
+/// Why the wire backend refuses an option, with advice.
 type Refusal = Option<(&'static str, &'static str)>;
 
 const USE_DRIVER: &str = "remove it, or use `--backend driver`";
@@ -188,17 +164,15 @@ const NO_POOL: Refusal = Some((
     "the wire backend has no connection pool: each client keeps one connection",
     "remove it and set the number of connections by `--clients`",
 ));
-const NO_MONITOR: Refusal = Some((
-    "the wire backend does not monitor servers during a run",
-    USE_DRIVER,
-));
+const NO_MONITOR: Refusal =
+    Some(("the wire backend does not monitor servers during a run", USE_DRIVER));
 const PRIMARY_ONLY: Refusal = Some(("the wire backend reads from the primary only", USE_DRIVER));
-const ONE_RETRY: &str = "the wire backend sends an operation once more at most";
+const ONE_RETRY: &str = "the wire backend retries an operation at most once";
 
-/// Whether a value asks for what happens anyway, with both backends.
+/// Whether a value asks for the default behaviour of both backends.
 fn asks_for_nothing(name: &str, value: &str) -> bool {
     match name {
-        // The documents hold no UUIDs.
+        // The documents contain no UUIDs.
         "uuidRepresentation" => true,
         "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => value == "true",
         "enableOverloadRetargeting" | "serverSelectionTryOnce" | "tlsAllowInvalidHostnames" => {
@@ -213,7 +187,7 @@ fn asks_for_nothing(name: &str, value: &str) -> bool {
     }
 }
 
-/// Why neither backend honours an option, and what to do instead.
+/// Why neither backend supports an option, with advice.
 fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
     const REMOVE: &str = "remove it";
     let number = |result: Result<u64, UriError>| result.map(drop);
@@ -226,43 +200,30 @@ fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
             "it is an option of drivers that are no longer supported",
             "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
         ),
-        "authMechanismProperties" | "gssapiServiceName" => (
-            "it belongs to an authentication mechanism that is not supported",
-            REMOVE,
-        ),
+        "authMechanismProperties" | "gssapiServiceName" => {
+            ("it belongs to an authentication mechanism that is not supported", REMOVE)
+        }
         "serverSelectionTryOnce" => {
             boolean(name, value)?;
-            (
-                "the search for a server lasts until `serverSelectionTimeoutMS`",
-                REMOVE,
-            )
+            ("the search for a server lasts until `serverSelectionTimeoutMS`", REMOVE)
         }
         "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
             boolean(name, value)?;
-            (
-                "neither backend checks whether certificates are revoked",
-                REMOVE,
-            )
+            ("neither backend checks whether certificates are revoked", REMOVE)
         }
         "waitQueueMultiple" | "maxLifeTimeMS" => {
             number(self::number(name, value))?;
-            (
-                "clients keep their connections and do not queue for them",
-                REMOVE,
-            )
+            ("clients keep their connections and do not queue for them", REMOVE)
         }
         "timeoutMS" => {
             number(self::number(name, value))?;
-            (
-                "the time limit of an operation belongs to the plan",
-                "remove it and use `--timeout`",
-            )
+            ("the plan sets the time limit of an operation", "remove it and use `--timeout`")
         }
         _ => return Ok(None),
     }))
 }
 
-/// Stores one option; the answer says whether the wire backend refuses it.
+/// Stores one option, and returns whether the wire backend refuses it.
 fn interpret_one(
     parsed: &mut Parsed,
     name: &'static str,
@@ -298,7 +259,7 @@ fn interpret_one(
         "tlsCertificateKeyFile" => options.tls_certificate_key_file = Some(PathBuf::from(value)),
         "retryReads" => options.retry_reads = Some(boolean(name, value)?),
         "retryWrites" => options.retry_writes = Some(boolean(name, value)?),
-        // Kept among the secrets.
+        // Stored with the secrets.
         "tlsCertificateKeyFilePassword" => {}
         "tlsInsecure" => options.tls_insecure = boolean(name, value)?,
         "w" => return acknowledgement(options, name, value),
@@ -312,29 +273,19 @@ fn interpret_one(
     Ok(None)
 }
 
-/// Shortest time between two looks of a driver at a server.
+/// Shortest interval between two checks of a server by a driver.
 const LEAST_HEARTBEAT_MS: u64 = 500;
 
 /// Shortest `maxStalenessSeconds` of a driver.
 const LEAST_STALENESS_S: i64 = 90;
 
-const UUID_REPRESENTATIONS: [&str; 5] = [
-    "standard",
-    "csharpLegacy",
-    "javaLegacy",
-    "pythonLegacy",
-    "unspecified",
-];
+const UUID_REPRESENTATIONS: [&str; 5] =
+    ["standard", "csharpLegacy", "javaLegacy", "pythonLegacy", "unspecified"];
 
-const READ_PREFERENCES: [&str; 5] = [
-    "primary",
-    "primaryPreferred",
-    "secondary",
-    "secondaryPreferred",
-    "nearest",
-];
+const READ_PREFERENCES: [&str; 5] =
+    ["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
 
-/// Options of which the wire backend honours some values or none.
+/// Interprets options that the wire backend supports only partly or not at all.
 fn interpret_partly_supported(
     options: &mut TargetOptions,
     name: &'static str,
@@ -391,7 +342,7 @@ fn interpret_partly_supported(
             one_of(name, value, &UUID_REPRESENTATIONS)?;
             None
         }
-        // What neither backend honours.
+        // Options that neither backend supports.
         "authMechanismProperties"
         | "fsync"
         | "gssapiServiceName"
@@ -407,7 +358,7 @@ fn interpret_partly_supported(
         | "tlsDisableCertificateRevocationCheck"
         | "tlsDisableOCSPEndpointCheck"
         | "waitQueueMultiple" => None,
-        _ => unreachable!("`{name}` is in the table of names and has no meaning"),
+        _ => unreachable!("`{name}` is in the table of names but is not interpreted"),
     })
 }
 
@@ -422,10 +373,8 @@ fn acknowledgement(
         _ if is_number => W::Number(number(name, value)?),
         tag => W::Tag(tag.into()),
     };
-    let refusal = (w == W::Number(0)).then_some((
-        "the end of an unacknowledged write cannot be measured",
-        "use `w=1`",
-    ));
+    let refusal = (w == W::Number(0))
+        .then_some(("the end of an unacknowledged write cannot be measured", "use `w=1`"));
     options.write_concern.w = Some(w);
     Ok(refusal)
 }
@@ -438,7 +387,7 @@ fn above_zero(name: &'static str, value: &str) -> Result<u64, UriError> {
     Ok(number)
 }
 
-/// Refuses tags that are not `name:value`, separated by commas. An empty value means any member.
+/// Refuses tags other than `name:value`, separated by commas. An empty value means any member.
 fn check_tags(name: &'static str, value: &str) -> Result<(), UriError> {
     let mut tags = value.split(',').filter(|_| !value.is_empty());
     if tags.all(|tag| tag.split(':').count() == 2) {
@@ -449,9 +398,7 @@ fn check_tags(name: &'static str, value: &str) -> Result<(), UriError> {
 
 fn mechanism(value: &str) -> Result<Mechanism, UriError> {
     if OTHER_MECHANISMS.contains(&value) {
-        return Err(UriError::UnsupportedMechanism {
-            mechanism: value.into(),
-        });
+        return Err(UriError::UnsupportedMechanism { mechanism: value.into() });
     }
     let mut known = Mechanism::ALL.into_iter();
     let names = Mechanism::ALL.map(Mechanism::name).join("`, `");
@@ -494,9 +441,7 @@ fn one_of(
 }
 
 fn boolean(name: &'static str, value: &str) -> Result<bool, UriError> {
-    value
-        .parse()
-        .map_err(|_| invalid(name, value, "`true` or `false`"))
+    value.parse().map_err(|_| invalid(name, value, "`true` or `false`"))
 }
 
 fn number<N: std::str::FromStr>(name: &'static str, value: &str) -> Result<N, UriError> {
@@ -509,16 +454,8 @@ fn number<N: std::str::FromStr>(name: &'static str, value: &str) -> Result<N, Ur
 }
 
 fn invalid(name: &'static str, value: &str, expected: &str) -> UriError {
-    let value = if SECRET_NAMES.contains(&name) {
-        "***"
-    } else {
-        value
-    };
-    UriError::OptionValue {
-        name,
-        value: value.into(),
-        expected: expected.into(),
-    }
+    let value = if SECRET_NAMES.contains(&name) { "***" } else { value };
+    UriError::OptionValue { name, value: value.into(), expected: expected.into() }
 }
 
 #[cfg(test)]
@@ -526,10 +463,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_known_option_has_a_meaning() {
+    fn every_known_option_is_interpreted() {
         for name in option_names() {
             for value in ["1", "true", "x"] {
-                // Values may be wrong; a name without a meaning would panic.
+                // Values may be wrong; a name that is not interpreted would panic.
                 let _ = interpret(&[(name, value.to_owned())]);
             }
         }

@@ -1,9 +1,9 @@
-//! Percent-encoding as RFC 3986 has it, for the parts of a connection string.
+//! Percent-encoding of RFC 3986 for the parts of a connection string.
 
 use std::fmt::Write;
 
-/// Decodes `%XX`; nothing if a `%` is not followed by two hexadecimal digits or the bytes are no
-/// UTF-8. A `+` stands for itself.
+/// Decodes `%XX`; `None` if a `%` is not followed by two hexadecimal digits or the bytes are not
+/// UTF-8. A `+` stays a `+`.
 pub(super) fn decode(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -22,12 +22,12 @@ pub(super) fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-/// Encodes everything but the unreserved characters of RFC 3986.
+/// Encodes all characters except the unreserved ones of RFC 3986.
 pub(crate) fn encode(text: &str) -> String {
     encode_except(text, "")
 }
 
-/// Encodes everything but the unreserved characters of RFC 3986 and those in `kept`.
+/// Encodes all characters except the unreserved ones of RFC 3986 and those in `kept`.
 pub(super) fn encode_except(text: &str, kept: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

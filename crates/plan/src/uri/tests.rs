@@ -1,9 +1,7 @@
 use super::*;
 
 fn target(text: &str) -> Target {
-    parse(text)
-        .unwrap_or_else(|error| panic!("{text}: {error}"))
-        .0
+    parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).0
 }
 
 fn error(text: &str) -> UriError {
@@ -11,14 +9,11 @@ fn error(text: &str) -> UriError {
 }
 
 fn tcp(host: &str, port: u16) -> Host {
-    Host::Tcp {
-        host: host.into(),
-        port,
-    }
+    Host::Tcp { host: host.into(), port }
 }
 
 #[test]
-fn a_host_alone_is_enough() {
+fn host_alone_is_enough() {
     let parsed = target("mongodb://localhost");
     assert_eq!(parsed.hosts, [tcp("localhost", 27017)]);
     assert_eq!(parsed.database, None);
@@ -65,7 +60,7 @@ fn bad_hosts_are_named() {
 }
 
 #[test]
-fn the_path_of_a_socket_must_be_encoded() {
+fn socket_path_must_be_encoded() {
     for text in ["mongodb:///tmp/x.sock", "mongodb:///tmp/X.SOCK?w=1"] {
         assert_eq!(error(text), UriError::Socket, "{text}");
     }
@@ -79,7 +74,7 @@ fn other_schemes_are_refused() {
 }
 
 #[test]
-fn credentials_are_decoded_and_kept_apart() {
+fn credentials_are_decoded_and_kept_separate() {
     let (target, credentials) =
         parse("mongodb://a%40b:p%3Aw%2F%25@host/db?authMechanism=SCRAM-SHA-256").unwrap();
     let credentials = credentials.unwrap();
@@ -92,18 +87,15 @@ fn credentials_are_decoded_and_kept_apart() {
 }
 
 #[test]
-fn authsource_comes_before_the_database_and_admin() {
+fn authsource_overrides_the_database_and_admin() {
     let source = |text: &str| parse(text).unwrap().1.unwrap().source;
-    assert_eq!(
-        source("mongodb://u:p@h/db?authSource=users").as_deref(),
-        Some("users")
-    );
+    assert_eq!(source("mongodb://u:p@h/db?authSource=users").as_deref(), Some("users"));
     assert_eq!(source("mongodb://u:p@h/db").as_deref(), Some("db"));
     assert_eq!(source("mongodb://u:p@h"), None);
 }
 
 #[test]
-fn no_error_holds_the_password() {
+fn errors_never_contain_the_password() {
     for text in [
         "mongodb://user:sec/ret@host/db",
         "mongodb://user:sec?ret@host/db",
@@ -129,11 +121,7 @@ fn no_error_holds_the_password() {
         "mongodb://host/?tlsCertificateKeyFilePassword=secret&tlsCertificateKeyFilePassword=secret2",
     ] {
         let error = error(text);
-        for shown in [
-            error.to_string(),
-            format!("{error:?}"),
-            format!("{:?}", error.hint()),
-        ] {
+        for shown in [error.to_string(), format!("{error:?}"), format!("{:?}", error.hint())] {
             for part in ["sec", "ret@"] {
                 assert!(!shown.contains(part), "{text} gives {shown}");
             }
@@ -142,7 +130,7 @@ fn no_error_holds_the_password() {
 }
 
 #[test]
-fn secret_options_reach_the_driver_and_nothing_else() {
+fn secret_options_reach_only_the_driver() {
     let parsed =
         target("mongodb://h/?tlsCertificateKeyFilePassword=hush&tlsCertificateKeyFile=c.pem");
     assert!(parsed.to_driver_uri().contains("hush"));
@@ -150,14 +138,12 @@ fn secret_options_reach_the_driver_and_nothing_else() {
     assert!(!format!("{parsed:?}").contains("hush"));
     assert_eq!(parsed.certificate_key_password(), Some("hush"));
     let proxied = error("mongodb://h/?proxyPassword=hush");
-    let UriError::UnsupportedOption { name, value, .. } = &proxied else {
-        panic!("{proxied:?}")
-    };
+    let UriError::UnsupportedOption { name, value, .. } = &proxied else { panic!("{proxied:?}") };
     assert_eq!((*name, value.as_str()), ("proxyPassword", "***"));
 }
 
 #[test]
-fn options_get_their_meaning_in_any_case() {
+fn options_are_interpreted_in_any_case() {
     let parsed = target(
         "mongodb://h/?REPLICASET=rs0&w=2&j=true&wtimeoutMS=500&readConcernLevel=majority\
          &compressors=zstd,snappy&zlibCompressionLevel=-1&connectTimeoutMS=0&socketTimeoutMS=7\
@@ -167,11 +153,7 @@ fn options_get_their_meaning_in_any_case() {
     assert_eq!(options.replica_set.as_deref(), Some("rs0"));
     assert_eq!(
         options.write_concern,
-        WriteConcern {
-            w: Some(W::Number(2)),
-            journal: Some(true),
-            wtimeout_ms: Some(500)
-        }
+        WriteConcern { w: Some(W::Number(2)), journal: Some(true), wtimeout_ms: Some(500) }
     );
     assert_eq!(options.read_concern_level.as_deref(), Some("majority"));
     assert_eq!(options.compressors, [Compressor::Zstd, Compressor::Snappy]);
@@ -188,7 +170,7 @@ fn options_get_their_meaning_in_any_case() {
 }
 
 #[test]
-fn wrong_values_name_the_option_and_what_it_takes() {
+fn wrong_values_name_the_option_and_the_valid_values() {
     for text in [
         "journal=yes",
         "connectTimeoutMS=1s",
@@ -218,12 +200,10 @@ fn wrong_values_name_the_option_and_what_it_takes() {
 }
 
 #[test]
-fn an_unknown_option_is_an_error_with_the_nearest_name() {
+fn unknown_option_is_an_error_with_the_nearest_name() {
     let error = error("mongodb://h/?maxPoolSzie=5");
-    let unknown = UriError::UnknownOption {
-        name: "maxPoolSzie".into(),
-        nearest: Some("maxPoolSize".into()),
-    };
+    let unknown =
+        UriError::UnknownOption { name: "maxPoolSzie".into(), nearest: Some("maxPoolSize".into()) };
     assert_eq!(error, unknown);
     let hint = error.hint().unwrap_or_default();
     assert!(hint.contains("`maxPoolSize`"), "{hint}");
@@ -257,7 +237,7 @@ fn options_unsupported_by_the_wire_backend_are_listed() {
 }
 
 #[test]
-fn options_that_neither_backend_honours_are_refused() {
+fn options_that_neither_backend_supports_are_refused() {
     for text in [
         "proxyHost=p",
         "timeoutMS=100",
@@ -280,7 +260,7 @@ fn options_that_neither_backend_honours_are_refused() {
 }
 
 #[test]
-fn values_that_ask_for_nothing_reach_neither_backend() {
+fn default_values_reach_neither_backend() {
     for text in [
         "uuidRepresentation=standard",
         "uuidRepresentation=csharpLegacy",
@@ -313,7 +293,7 @@ fn wire_backend_accepts_options_that_match_its_behavior() {
 }
 
 #[test]
-fn a_direct_connection_honours_every_read_preference() {
+fn direct_connection_supports_every_read_preference() {
     let text = "mongodb://h/?readPreference=secondaryPreferred&maxStalenessSeconds=120\
                 &readPreferenceTags=dc:ny&readPreferenceTags=&directConnection=true";
     let parsed = target(text);
@@ -326,11 +306,10 @@ fn a_direct_connection_honours_every_read_preference() {
 fn router_gets_only_the_mode_of_a_read_preference() {
     let names = |text: &str| {
         let parsed = target(&format!("mongodb://h/?readPreference=nearest&{text}"));
-        let options = parsed.unsupported_on_router.into_iter();
-        options.map(|option| option.name).collect::<Vec<_>>()
+        parsed.unsupported_on_router.into_iter().map(|option| option.name).collect::<Vec<_>>()
     };
     let more = "maxStalenessSeconds=120&readPreferenceTags=dc:ny";
-    assert!(names(more).is_empty(), "it is refused before");
+    assert!(names(more).is_empty(), "it was refused before");
     let direct = names(&format!("{more}&directConnection=true"));
     assert_eq!(direct, ["maxStalenessSeconds", "readPreferenceTags"]);
     assert!(names("directConnection=true").is_empty());
@@ -340,12 +319,7 @@ fn router_gets_only_the_mode_of_a_read_preference() {
 fn unsupported_mechanisms_are_refused_by_name() {
     for name in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "PLAIN"] {
         let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
-        assert_eq!(
-            error,
-            UriError::UnsupportedMechanism {
-                mechanism: name.into()
-            }
-        );
+        assert_eq!(error, UriError::UnsupportedMechanism { mechanism: name.into() });
     }
 }
 
@@ -376,16 +350,10 @@ fn contradictions_are_errors() {
     ] {
         assert!(matches!(error(text), UriError::Conflict { .. }), "{text}");
     }
-    assert_eq!(
-        error("mongodb://h/?tls=true&ssl=false"),
-        UriError::Repeated { name: "tls" }
-    );
+    assert_eq!(error("mongodb://h/?tls=true&ssl=false"), UriError::Repeated { name: "tls" });
     assert!(matches!(
         error("mongodb://h/?srvServiceName=x"),
-        UriError::Needs {
-            name: "srvServiceName",
-            ..
-        }
+        UriError::Needs { name: "srvServiceName", .. }
     ));
     for text in ["readPreferenceTags=dc:ny", "maxStalenessSeconds=90"] {
         let needs = error(&format!("mongodb://h/?readPreference=primary&{text}"));
@@ -393,15 +361,12 @@ fn contradictions_are_errors() {
     }
     assert!(matches!(
         error("mongodb://h/?authMechanism=SCRAM-SHA-256"),
-        UriError::Needs {
-            name: "authMechanism",
-            ..
-        }
+        UriError::Needs { name: "authMechanism", .. }
     ));
 }
 
 #[test]
-fn an_authentication_database_without_user_asks_for_nothing() {
+fn authentication_database_without_user_has_no_effect() {
     let (_, credentials) = parse("mongodb://h/?authSource=x").unwrap();
     assert_eq!(credentials, None);
 }
@@ -432,7 +397,7 @@ fn x509_takes_its_user_from_the_certificate() {
 }
 
 #[test]
-fn an_option_twice_with_the_same_value_counts_once() {
+fn repeated_option_with_the_same_value_counts_once() {
     let parsed = target("mongodb://h/?journal=true&j=true");
     assert_eq!(parsed.to_string(), "mongodb://h:27017/?journal=true");
 }
@@ -461,21 +426,17 @@ fn srv_names_take_one_host_without_port() {
 }
 
 #[test]
-fn a_txt_record_fills_what_the_connection_string_leaves_open() {
+fn txt_record_fills_options_that_are_not_given() {
     let (mut target, credentials) = parse("mongodb+srv://u:p@h.example.org/db").unwrap();
     let mut credentials = credentials.unwrap();
-    target
-        .apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0")
-        .unwrap();
+    target.apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0").unwrap();
     assert_eq!(credentials.source.as_deref(), Some("users"));
     assert_eq!(target.options.replica_set.as_deref(), Some("rs0"));
 
     let (mut target, credentials) =
         parse("mongodb+srv://u:p@h.example.org/?authSource=mine&replicaSet=mine").unwrap();
     let mut credentials = credentials.unwrap();
-    target
-        .apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0")
-        .unwrap();
+    target.apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0").unwrap();
     assert_eq!(credentials.source.as_deref(), Some("mine"));
     assert_eq!(target.options.replica_set.as_deref(), Some("mine"));
     assert!(target.apply_txt_record(None, "tls=false").is_err());
@@ -493,10 +454,7 @@ fn displayed_target_parses_to_the_same_target() {
         let parsed = target(text);
         assert_eq!(target(&parsed.to_string()), parsed, "{text}");
         assert_eq!(target(&parsed.to_driver_uri()), parsed, "{text}");
-        assert_eq!(
-            serde_json::to_string(&parsed).unwrap(),
-            format!("\"{parsed}\"")
-        );
+        assert_eq!(serde_json::to_string(&parsed).unwrap(), format!("\"{parsed}\""));
     }
 }
 
@@ -506,14 +464,11 @@ fn database_names_that_mongodb_forbids_are_refused() {
         error("mongodb://h/db.collection"),
         UriError::Database { character: '.', .. }
     ));
-    assert!(matches!(
-        error("mongodb://h/a%20b"),
-        UriError::Database { .. }
-    ));
+    assert!(matches!(error("mongodb://h/a%20b"), UriError::Database { .. }));
 }
 
 #[test]
-fn one_more_option_is_put_where_it_belongs() {
+fn added_option_is_inserted_at_the_right_place() {
     let cases = [
         ("mongodb://h", "mongodb://h/?a=b"),
         ("mongodb://h:1,i:2/", "mongodb://h:1,i:2/?a=b"),
@@ -522,23 +477,17 @@ fn one_more_option_is_put_where_it_belongs() {
         ("mongodb://h/?c=d", "mongodb://h/?c=d&a=b"),
         ("mongodb://h/?c=d&", "mongodb://h/?c=d&a=b"),
         ("mongodb://h?c=d;", "mongodb://h/?c=d;a=b"),
-        (
-            "mongodb://%2Ftmp%2Fm.sock",
-            "mongodb://%2Ftmp%2Fm.sock/?a=b",
-        ),
+        ("mongodb://%2Ftmp%2Fm.sock", "mongodb://%2Ftmp%2Fm.sock/?a=b"),
     ];
     for (given, expected) in cases {
         assert_eq!(with_option(given, "a", "b"), expected, "{given}");
     }
     let given = with_option("mongodb://h", "serverMonitoringMode", "poll");
-    assert_eq!(
-        target(&given).to_driver_uri(),
-        given.replace("//h/", "//h:27017/")
-    );
+    assert_eq!(target(&given).to_driver_uri(), given.replace("//h/", "//h:27017/"));
 }
 
 #[test]
-fn an_option_is_found_under_any_of_its_names() {
+fn option_is_found_under_any_of_its_names() {
     let uri = "mongodb://h/?J=true&servermonitoringmode=stream";
     assert!(has_option(uri, "journal"));
     assert!(has_option(uri, "serverMonitoringMode"));

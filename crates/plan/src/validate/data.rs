@@ -10,15 +10,14 @@ pub(super) const RECORDS: u64 = 1 << 62;
 /// Largest document that a server stores, in bytes.
 pub(super) const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Most bytes of the documents of an insert command, below the 48 000 000 that a server takes for a message.
+/// Largest size of the documents in an insert command, below the 48 000 000 bytes of a server's
+/// largest message.
 const BATCH_BYTES: u64 = 47_000_000;
 
 pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     check_namespace(problems, data);
     problems.within("data.records", data.records, 1..=RECORDS);
-    let end = data
-        .insert_start
-        .saturating_add(data.insert_count.unwrap_or(0));
+    let end = data.insert_start.saturating_add(data.insert_count.unwrap_or(0));
     problems.require_or(
         end <= data.records && data.insert_start < data.records.max(1),
         "the client's part must lie within the data set",
@@ -49,7 +48,7 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     check_indexes(problems, data);
 }
 
-/// A collection has 64 indexes at most, of which one is that of `_id`.
+/// A collection has at most 64 indexes, one of them on `_id`.
 const INDEXES: usize = 63;
 
 fn check_indexes(problems: &mut Problems, data: &DataPlan) {
@@ -72,26 +71,21 @@ fn check_indexes(problems: &mut Problems, data: &DataPlan) {
             "the fields of a document are `_id` and, by default, `field0` to `field9`",
             || {
                 format!(
-                    "`data.indexes[{place}]` names `{}`, which is no field of a document",
+                    "`data.indexes[{place}]` names `{}`, which is not a field of a document",
                     unknown.copied().unwrap_or_default()
                 )
             },
         );
-        let is_twice = fields
-            .iter()
-            .enumerate()
-            .any(|(at, name)| fields[..at].contains(name));
-        problems.require(!is_twice, || {
-            format!("`data.indexes[{place}]` names a field twice")
-        });
+        let is_twice = fields.iter().enumerate().any(|(at, name)| fields[..at].contains(name));
+        problems.require(!is_twice, || format!("`data.indexes[{place}]` names a field twice"));
         let is_known = fields.as_slice() == ["_id"] || all[..place].contains(fields);
         problems.require(!is_known, || {
-            format!("`data.indexes[{place}]` is an index that is there already")
+            format!("`data.indexes[{place}]` is an index that already exists")
         });
     }
 }
 
-/// What `data.times_cache` may be.
+/// Valid range of `data.times_cache`.
 pub(crate) const TIMES_CACHE: RangeInclusive<f64> = 0.01..=1000.0;
 
 pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
@@ -101,11 +95,12 @@ pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
     problems.within("data.times_cache", times, TIMES_CACHE);
     problems.require_or(
         plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
-        "set the number of documents with `data.records`, or the cache of a server that dyno starts with `server.cache`",
+        "set the number of documents with `data.records`, or set the cache of a server that dyno \
+            starts with `server.cache`",
         || "`data.times_cache` needs a known cache size".into(),
     );
     problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
-        "`data.times_cache` needs documents with fields, whose lengths do not follow a histogram"
+        "`data.times_cache` needs documents with fields, and cannot use a histogram of lengths"
             .into()
     });
 }
@@ -113,47 +108,36 @@ pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
 fn check_namespace(problems: &mut Problems, data: &DataPlan) {
     let database_ok = !data.database.is_empty()
         && data.database.len() < 64
-        && !data
-            .database
-            .chars()
-            .any(|c| "/\\. \"$*<>:|?\0".contains(c));
+        && !data.database.chars().any(|c| "/\\. \"$*<>:|?\0".contains(c));
     problems.require(database_ok, || {
-        format!(
-            "`data.database` is `{}`, which is not a valid database name",
-            data.database
-        )
+        format!("`data.database` is `{}`, which is not a valid database name", data.database)
     });
     let collection_ok = !data.collection.is_empty()
         && data.collection.len() < 200
         && !data.collection.contains(['$', '\0'])
         && !data.collection.starts_with("system.");
     problems.require(collection_ok, || {
-        format!(
-            "`data.collection` is `{}`, which is not a valid collection name",
-            data.collection
-        )
+        format!("`data.collection` is `{}`, which is not a valid collection name", data.collection)
     });
     let prefix = &data.field_name_prefix;
     problems.require(!prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']), || {
         format!("`data.field_name_prefix` is `{prefix}`, but must not be empty, start with `$` or contain `.`")
     });
-    problems.require(
-        data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'),
-        || "`data.key_prefix` must have at most 128 bytes and no zero byte".into(),
-    );
+    problems.require(data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'), || {
+        "`data.key_prefix` must have at most 128 bytes and no zero byte".into()
+    });
 }
 
-/// Bytes of the largest document, names and overhead of the fields included.
+/// Size of the largest document in bytes, including names and overhead of the fields.
 fn document_bytes(data: &DataPlan) -> u64 {
     let longest = match &data.field_length {
         FieldLength::Constant { bytes } => *bytes,
         FieldLength::Uniform { max_bytes, .. } | FieldLength::Zipfian { max_bytes, .. } => {
             *max_bytes
         }
-        FieldLength::Histogram {
-            block_bytes,
-            weights,
-        } => block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX)),
+        FieldLength::Histogram { block_bytes, weights } => {
+            block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX))
+        }
     };
     // Type, terminator, length and subtype of an element, and the digits of its number.
     let overhead = data.field_name_prefix.len() as u64 + 7 + 5;
@@ -161,35 +145,25 @@ fn document_bytes(data: &DataPlan) -> u64 {
 }
 
 fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
-    if let FieldLength::Uniform {
-        min_bytes,
-        max_bytes,
-    }
-    | FieldLength::Zipfian {
-        min_bytes,
-        max_bytes,
-    } = &data.field_length
+    if let FieldLength::Uniform { min_bytes, max_bytes }
+    | FieldLength::Zipfian { min_bytes, max_bytes } = &data.field_length
     {
         problems.require(min_bytes <= max_bytes, || {
             format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
         });
     }
-    if let FieldLength::Histogram {
-        block_bytes,
-        weights,
-    } = &data.field_length
-    {
-        problems.require(
-            *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
-            || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
-        );
+    if let FieldLength::Histogram { block_bytes, weights } = &data.field_length {
+        problems.require(*block_bytes > 0 && weights.iter().any(|weight| *weight > 0), || {
+            "`data.field_length` needs `block_bytes` above 0 and a positive weight".into()
+        });
     }
     let bytes = document_bytes(data);
     problems.require(bytes < DOCUMENT_BYTES, || {
         format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
     });
     let batch_bytes = bytes.saturating_mul(u64::from(batch));
-    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "make `client.batch` smaller", || {
+    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "reduce \
+        `client.batch`", || {
         format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes at most {BATCH_BYTES}")
     });
     let constant = matches!(data.field_length, FieldLength::Constant { .. });

@@ -6,7 +6,7 @@ use crate::model::{Plan, ServerKind};
 use crate::units::Span;
 use std::time::Duration;
 
-/// The problems of the table, and of what cannot be part of a fleet.
+/// Checks the table, and other parts of the plan that a fleet does not support.
 pub(super) fn check_fleet(problems: &mut Problems, plan: &Plan) {
     let Some(fleet) = &plan.fleet else { return };
     check_hosts(problems, fleet);
@@ -44,31 +44,32 @@ fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     let starts_servers = plan.server.kind != ServerKind::Uri;
     let is_deployment = fleet.mapping == Mapping::Deployment;
     problems.require(starts_servers || is_deployment, || {
-        "`fleet.mapping` needs independent servers, and `server.uri` is one deployment".into()
+        "`fleet.mapping` needs independent servers, but `server.uri` is one deployment".into()
     });
     problems.require_or(
         plan.server.pairs <= 1 || !is_deployment,
         "`fleet.mapping = \"pairs\"`, `\"all-to-all\"` or `\"table\"`",
-        || "`server.pairs` starts independent servers on each host, and `fleet.mapping` is `deployment`".into(),
+        || {
+            "`server.pairs` starts independent servers on each host, but `fleet.mapping` is \
+            `deployment`"
+                .into()
+        },
     );
     check_table(problems, fleet);
-    problems.require(
-        plan.data.insert_start == 0 && plan.data.insert_count.is_none(),
-        || "the fleet sets `data.insert_start` and `insert_count` of each agent".into(),
-    );
+    problems.require(plan.data.insert_start == 0 && plan.data.insert_count.is_none(), || {
+        "the fleet sets `data.insert_start` and `insert_count` of each agent".into()
+    });
 }
 
 fn check_table(problems: &mut Problems, fleet: &FleetPlan) {
     let is_table = fleet.mapping == Mapping::Table;
-    problems.require_or(
-        is_table || fleet.table.is_empty(),
-        "`fleet.mapping = \"table\"`",
-        || "`fleet.table` has no effect with this `fleet.mapping`".into(),
-    );
+    problems.require_or(is_table || fleet.table.is_empty(), "`fleet.mapping = \"table\"`", || {
+        "`fleet.table` has no effect with this `fleet.mapping`".into()
+    });
     problems.require_or(
         !is_table || !fleet.table.is_empty(),
         "such as `table = [[0, 1], [2, 3]]`, a list of servers for each agent",
-        || "`fleet.mapping` is `table`, and there is no `fleet.table`".into(),
+        || "`fleet.mapping` is `table`, but `fleet.table` is not set".into(),
     );
     for (agent, servers) in fleet.table.iter().enumerate() {
         problems.require(!servers.is_empty(), || {
@@ -81,7 +82,7 @@ fn check_table(problems: &mut Problems, fleet: &FleetPlan) {
     }
 }
 
-/// A name that may follow a program as an argument, and can be a host name or a group.
+/// Whether a text can be a host name or a group, and can follow a program as an argument.
 fn is_host_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.starts_with('-')
@@ -142,7 +143,7 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
     }
 }
 
-/// A label of the domain name system, as names of Kubernetes are.
+/// Whether a text is a DNS label, as names in Kubernetes are.
 fn is_label(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=63).contains(&name.len())
@@ -151,7 +152,8 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// Whether a text refers to an image: `REPOSITORY`, with `:TAG`, `@sha256:DIGEST` or both behind it.
+/// Whether a text is an image reference: `REPOSITORY`, optionally followed by `:TAG`,
+/// `@sha256:DIGEST` or both.
 fn is_image(text: &str) -> bool {
     let (name, digest) = match text.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),

@@ -1,9 +1,9 @@
-//! Names that become names of files.
+//! Checks of names that become file names.
 
 /// Longest name of a plan, in characters.
 pub(super) const NAME_CHARACTERS: usize = 64;
 
-/// Whether a text can be the name of a file.
+/// Whether a text can be a file name.
 pub(crate) fn is_file_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !name.is_empty()

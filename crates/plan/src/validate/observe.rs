@@ -1,4 +1,4 @@
-//! Checks of what is watched.
+//! Checks of the observed sources.
 
 use super::names::{NAME_CHARACTERS, is_file_name};
 use super::problems::Problems;
@@ -10,10 +10,10 @@ use std::time::Duration;
 /// Names of sources that a run has without exporters.
 const OWN_SOURCES: [&str; 2] = ["host", "server"];
 
-/// How the names of sources begin that are hosts of a fleet.
+/// Prefix of the names of sources that are hosts of a fleet.
 const HOST_OF_FLEET: &str = "host-";
 
-/// How the names of one of several servers begin.
+/// Prefixes of the names of servers, if there are several.
 const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
 
 pub(super) fn check_price(problems: &mut Problems, plan: &Plan) {
@@ -38,9 +38,7 @@ pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
         let is_taken = OWN_SOURCES.contains(&name.as_str())
             || is_numbered_server(name)
             || (plan.fleet.is_some() && name.starts_with(HOST_OF_FLEET))
-            || observe.exporters[..index]
-                .iter()
-                .any(|other| other.name == *name);
+            || observe.exporters[..index].iter().any(|other| other.name == *name);
         problems.require(!is_taken, || {
             format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
         });
@@ -58,13 +56,13 @@ fn check_grafana(problems: &mut Problems, grafana: &GrafanaPlan) {
     let has_host = host(url).is_some() && !url.contains(['?', '#']);
     problems.require_or(
         has_host,
-        "give it as `http://HOST:PORT` or `https://HOST:PORT`, without user, password and query",
+        "use `http://HOST:PORT` or `https://HOST:PORT`, without user, password and query",
         || "`observe.grafana.url` is not the address of a Grafana".to_owned(),
     );
     check_authority(problems, url, grafana.ca_file.as_deref(), "observe.grafana");
 }
 
-/// The host, maybe with its port, of an `http` or `https` address without user and password.
+/// The host, optionally with its port, of an `http` or `https` address without user and password.
 fn host(url: &str) -> Option<&str> {
     let encrypted = url.strip_prefix("https://");
     let place = encrypted.or_else(|| url.strip_prefix("http://"))?;
@@ -75,22 +73,20 @@ fn host(url: &str) -> Option<&str> {
 fn check_authority(problems: &mut Problems, url: &str, ca_file: Option<&Path>, path: &str) {
     problems.require_or(
         ca_file.is_none() || url.starts_with("https://"),
-        "begin the address with `https://`, or leave `ca_file` out",
+        "begin the address with `https://`, or remove `ca_file`",
         || format!("`{path}.ca_file` applies to `https` only"),
     );
 }
 
-/// The problems of the disks that are said to hold the data of a server.
+/// Checks the disks that hold a server's data.
 fn check_disk(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
     let Some(disk) = &exporter.disk else {
         return;
     };
     let names = disk.names();
-    problems.require_or(
-        !names.is_empty(),
-        "name the disks, or leave `disk` out",
-        || format!("`{path}.disk` is an empty list"),
-    );
+    problems.require_or(!names.is_empty(), "name the disks, or remove `disk`", || {
+        format!("`{path}.disk` is an empty list")
+    });
     for (index, name) in names.iter().enumerate() {
         problems.require_or(
             !name.is_empty() && !name.contains('/'),
@@ -102,41 +98,35 @@ fn check_disk(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
         });
     }
     problems.require(exporter.of_server != Some(false), || {
-        format!("`{path}.disk` holds the data of a server, but `of_server` is `false`")
+        format!("`{path}.disk` names a server's disk, but `of_server` is `false`")
     });
 }
 
-/// The problems of where an exporter is and of how it is asked.
+/// Checks the address and the credentials of an exporter.
 fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
     problems.require_or(
         host(&exporter.url).is_some(),
-        "give it as `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have keys of their own",
+        "use `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have \
+            their own keys",
         || format!("`{path}.url` is not the address of an exporter"),
     );
     let has_user = exporter.user.is_some();
     problems.require_or(
         has_user == exporter.password_file.is_some(),
-        "give both for HTTP Basic authentication, or none",
+        "set both for HTTP Basic authentication, or none",
         || format!("`{path}` has only one of `user` and `password_file`"),
     );
-    problems.require_or(
-        exporter.token_file.is_none() || !has_user,
-        "leave one of them out",
-        || {
-            format!(
-                "`{path}` has `token_file` and `user`, but a request can carry only one of them"
-            )
-        },
-    );
+    problems.require_or(exporter.token_file.is_none() || !has_user, "remove one of them", || {
+        format!("`{path}` has `token_file` and `user`, but a request can carry only one of them")
+    });
     let user = exporter.user.as_deref().unwrap_or("user");
     let is_user = !user.is_empty() && !user.contains(|c: char| c == ':' || c.is_control());
-    problems.require(is_user, || {
-        format!("`{path}.user` is empty, or has `:` or a control character")
-    });
+    problems
+        .require(is_user, || format!("`{path}.user` is empty, or has `:` or a control character"));
     check_authority(problems, &exporter.url, exporter.ca_file.as_deref(), path);
 }
 
-/// Whether it is the name of one of several servers, such as `member-0`.
+/// Whether a text is the name of one of several servers, such as `member-0`.
 fn is_numbered_server(name: &str) -> bool {
     name.split_once('-').is_some_and(|(kind, number)| {
         SERVER_KINDS.contains(&kind) && number.starts_with(|first: char| first.is_ascii_digit())

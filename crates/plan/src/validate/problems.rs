@@ -1,4 +1,4 @@
-//! The problems that were found so far, and the tests that most checks are made of.
+//! Collects problems, with helpers for common checks.
 
 use crate::problem::Problem;
 use std::fmt::Display;
@@ -20,7 +20,7 @@ impl Problems {
         }
     }
 
-    /// A value between two bounds, which are allowed as well.
+    /// Checks that a value is between two inclusive bounds.
     pub(super) fn within<T>(&mut self, key: &str, value: T, bounds: RangeInclusive<T>)
     where
         T: Display + PartialOrd,

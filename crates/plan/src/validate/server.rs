@@ -1,4 +1,4 @@
-//! Checks of the servers: how they are started, and how they are reached.
+//! Checks of the servers' start and addresses.
 
 use super::problems::Problems;
 use crate::host_setting::HostSetting;
@@ -9,19 +9,19 @@ use crate::topology::{INSTEAD_OF_SPLIT, NOT_DEALT, Topology};
 use crate::uri;
 use std::net::IpAddr;
 
-/// Most servers of one run: a host is no data centre, and more than this are a typing error.
+/// A larger number of servers on one host is probably a typing error.
 const PAIRS: u32 = 64;
 
 pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     problems.within("server.pairs", server.pairs, 1..=PAIRS);
     problems.require_or(
         server.pairs <= 1 || server.kind != ServerKind::Uri,
-        "leave out `--uri` to start them, or run once for each server",
+        "omit `--uri` to start them, or run once for each server",
         || "`server.pairs` starts servers, but the plan uses a running one".into(),
     );
     problems.require_or(
         server.placement.is_none() || server.kind != ServerKind::Uri,
-        "leave out `--uri` to start the server, or `--placement`",
+        "omit `--uri` to start the server, or omit `--placement`",
         || {
             "`server.placement` places servers that dyno starts, but the plan uses a running one"
                 .into()
@@ -30,16 +30,13 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     let is_uri = server.kind == ServerKind::Uri;
     problems.require_or(
         server.uri.is_some() == is_uri,
-        "`server.uri` and `server.kind = \"uri\"` belong together",
+        "set both `server.uri` and `server.kind = \"uri\"`",
         || match &server.uri {
             Some(_) => "`server.uri` is given, but `server.kind` is not `uri`".into(),
             None => "`server.kind` is `uri`, but `server.uri` is missing".into(),
         },
     );
-    for (key, given) in [
-        ("mongod", server.mongod.is_some()),
-        ("mongos", server.mongos.is_some()),
-    ] {
+    for (key, given) in [("mongod", server.mongod.is_some()), ("mongos", server.mongos.is_some())] {
         let fits = matches!(server.kind, ServerKind::Mongod | ServerKind::Auto);
         problems.require(!given || fits, || {
             format!("`server.{key}` is given, but `server.kind` is not `mongod`")
@@ -61,10 +58,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("listen", server.listen.is_some()),
             ("advertise", server.advertise.is_some()),
             ("journal", server.journal.is_some()),
-            (
-                "journal_commit_interval",
-                server.journal_commit_interval.is_some(),
-            ),
+            ("journal_commit_interval", server.journal_commit_interval.is_some()),
             ("journal_compressor", server.journal_compressor.is_some()),
             ("storage_engine", server.storage_engine.is_some()),
             ("parameters", !server.parameters.is_empty()),
@@ -85,7 +79,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     }
 }
 
-/// Settings that take back what durable writes promise, and work that has no such writes.
+/// Refuses settings that contradict durable writes, and work without such writes.
 pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
     let server = &plan.server;
     if !server.durable_writes {
@@ -109,12 +103,10 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
         ),
         (
             "`tail.write_concern = \"0\"`",
-            plan.tail
-                .as_ref()
-                .is_some_and(|tail| tail.write_concern == "0"),
+            plan.tail.as_ref().is_some_and(|tail| tail.write_concern == "0"),
         ),
     ] {
-        problems.require_or(!holds, "leave one of them out", || {
+        problems.require_or(!holds, "remove one of them", || {
             format!("`server.durable_writes` and {against} contradict each other")
         });
     }
@@ -124,18 +116,19 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// The texts of the topology and of the placement, and whether the servers can form the topology.
+/// Checks the texts of topology and placement, and whether the servers support the topology.
 fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
     match server.topology() {
         Ok(topology) => {
-            let lacking = topology
-                .lacking_in_embedded()
-                .filter(|_| server.kind == ServerKind::Embedded);
-            let hint =
-                "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`";
+            let lacking =
+                topology.lacking_in_embedded().filter(|_| server.kind == ServerKind::Embedded);
+            let hint = "install MongoDB 4.4 or later (`dyno server install`), and choose `mongod`";
             problems.require_or(lacking.is_none(), hint, || {
                 let lacking = lacking.unwrap_or_default();
-                format!("`server.topology` = `{topology}`: the embedded server has no {lacking}")
+                format!(
+                    "`server.topology` = `{topology}`: the embedded server does not support \
+                    {lacking}"
+                )
             });
         }
         Err(error) => problems.require_or(false, "see docs/servers.md, Topologies", || {
@@ -149,7 +142,7 @@ fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
     }
 }
 
-/// Servers over which documents are dealt are of use to an index build only.
+/// Only an index build can distribute documents over servers.
 pub(super) fn check_split(problems: &mut Problems, plan: &Plan) {
     let Ok(topology @ Topology::Split { .. }) = plan.server.topology() else {
         return;
@@ -162,23 +155,21 @@ pub(super) fn check_split(problems: &mut Problems, plan: &Plan) {
 fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     problems.require_or(
         server.topology.is_none() || server.pairs == 1,
-        "write `pairs=N` as the topology, or leave it out",
-        || "`server.topology` and `server.pairs` both say how many servers there are".into(),
+        "write `pairs=N` as the topology, or remove it",
+        || "`server.topology` and `server.pairs` both set the number of servers".into(),
     );
-    problems.require(
-        server.data_dirs.is_empty() || server.data_dir.is_none(),
-        || "`server.data_dir` and `server.data_dirs` both name the data folders".into(),
-    );
+    problems.require(server.data_dirs.is_empty() || server.data_dir.is_none(), || {
+        "`server.data_dir` and `server.data_dirs` both name the data folders".into()
+    });
     let names_folder = server.data_dir.is_some() || !server.data_dirs.is_empty();
     problems.require_or(
         server.storage.is_none() || !names_folder,
-        "what is prepared has a folder of its own: leave out `data_dir` and `data_dirs`, or `storage`",
-        || "`server.storage` and a data folder both say where the data lies".into(),
+        "prepared storage has its own folder: remove `data_dir` and `data_dirs`, or `storage`",
+        || "`server.storage` and a data folder both set the location of the data".into(),
     );
-    problems.require(
-        server.data_dirs.iter().all(|folder| !folder.is_empty()),
-        || "`server.data_dirs` has an empty path".into(),
-    );
+    problems.require(server.data_dirs.iter().all(|folder| !folder.is_empty()), || {
+        "`server.data_dirs` has an empty path".into()
+    });
     problems.require(
         server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
         || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
@@ -186,14 +177,12 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     check_parameters(problems, server);
 }
 
-/// The names of parameters, and whether there is a server that takes them while it runs.
+/// Checks the names of parameters, and whether a server accepts them at run time.
 fn check_parameters(problems: &mut Problems, server: &ServerPlan) {
-    for (key, parameters) in [
-        ("parameters", &server.parameters),
-        ("runtime_parameters", &server.runtime_parameters),
-    ] {
-        let mut names = parameters.keys();
-        let wrong = names.find(|name| name.is_empty() || name.contains('='));
+    for (key, parameters) in
+        [("parameters", &server.parameters), ("runtime_parameters", &server.runtime_parameters)]
+    {
+        let wrong = parameters.keys().find(|name| name.is_empty() || name.contains('='));
         problems.require(wrong.is_none(), || {
             format!(
                 "`server.{key}` has `{}`, which is not a valid name of a parameter",
@@ -203,15 +192,12 @@ fn check_parameters(problems: &mut Problems, server: &ServerPlan) {
     }
     let takes_them = server.kind != ServerKind::Embedded || server.runtime_parameters.is_empty();
     problems.require(takes_them, || {
-        "`server.runtime_parameters` is given, but the embedded server has none".into()
+        "`server.runtime_parameters` is set, but the embedded server does not support them".into()
     });
 }
 
 fn check_listen(problems: &mut Problems, server: &ServerPlan) {
-    let address = server
-        .listen
-        .as_ref()
-        .map(|text| text.parse::<IpAddr>().ok());
+    let address = server.listen.as_ref().map(|text| text.parse::<IpAddr>().ok());
     let is_one = address.is_none_or(|one| one.is_some_and(|one| !one.is_multicast()));
     let hint =
         "one address of the machine, such as `10.0.0.21`, or `0.0.0.0` with `server.advertise`";
@@ -220,16 +206,15 @@ fn check_listen(problems: &mut Problems, server: &ServerPlan) {
     let is_any = address.flatten().is_some_and(|one| one.is_unspecified());
     let Some(name) = &server.advertise else {
         let hint =
-            "set `server.advertise` to the name or the address by which clients reach this machine";
+            "set `server.advertise` to the name or address by which clients reach this machine";
         problems.require_or(!is_any, hint, || {
-            format!("`server.listen` is `{listen}`, which is no address that clients could use")
+            format!("`server.listen` is `{listen}`, which is not an address that clients can use")
         });
         return;
     };
     let hint = "a name or an address without a port, such as `db1.example.com` or `10.0.0.21`";
-    problems.require_or(is_reachable_name(name), hint, || {
-        format!("`server.advertise` is `{name}`")
-    });
+    problems
+        .require_or(is_reachable_name(name), hint, || format!("`server.advertise` is `{name}`"));
     problems.require_or(
         server.listen.is_some(),
         "set it to an address of the machine, or to `0.0.0.0`",
@@ -237,11 +222,11 @@ fn check_listen(problems: &mut Problems, server: &ServerPlan) {
     );
 }
 
-/// Longest name of a host in bytes.
+/// Longest host name in bytes.
 /// Source: RFC 1035, section 2.3.4.
 const HOST_NAME_BYTES: usize = 253;
 
-/// Whether a text is a name of a host, or an address that a client can use.
+/// Whether a text is a host name, or an address that a client can use.
 fn is_reachable_name(text: &str) -> bool {
     if let Ok(address) = text.parse::<IpAddr>() {
         return !address.is_unspecified() && !address.is_multicast();
@@ -253,7 +238,7 @@ fn is_reachable_name(text: &str) -> bool {
     text.len() <= HOST_NAME_BYTES && text.split('.').all(is_label)
 }
 
-/// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.
+/// Longest name of a network interface in bytes: `IFNAMSIZ` without the final zero.
 const INTERFACE_BYTES: usize = 15;
 
 fn check_steering(problems: &mut Problems, server: &ServerPlan) {
@@ -269,7 +254,7 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
         && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     problems.require_or(
         is_interface && cpus.is_none_or(is_list),
-        "write a network card for all CPUs, such as `eth0`, or for some, such as `eth0=0-3`",
+        "name a network card, such as `eth0` for all CPUs or `eth0=0-3` for some",
         || format!("`server.receive_packet_steering` is `{text}`"),
     );
 }
@@ -277,13 +262,10 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
 fn check_host_settings(problems: &mut Problems, server: &ServerPlan) {
     for (name, value) in &server.host_settings {
         let Some(setting) = HostSetting::named(name) else {
-            let all: Vec<&str> = HostSetting::NAMES
-                .iter()
-                .map(|(_, name, _)| *name)
-                .collect();
+            let all: Vec<&str> = HostSetting::NAMES.iter().map(|(_, name, _)| *name).collect();
             let hint = format!("the names are `{}`", all.join("`, `"));
             problems.require_or(false, &hint, || {
-                format!("`server.host_settings` has `{name}`, which is no setting of the machine")
+                format!("`server.host_settings` has `{name}`, which is not a machine setting")
             });
             continue;
         };
@@ -294,7 +276,7 @@ fn check_host_settings(problems: &mut Problems, server: &ServerPlan) {
     }
 }
 
-/// Options that dyno sets itself on connections to servers that it starts.
+/// Options that dyno itself sets on connections to servers that it starts.
 const OWN_OPTIONS: [&str; 9] = [
     "directconnection",
     "replicaset",
@@ -322,7 +304,8 @@ fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
         .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
     problems.require(own.is_none(), || {
         format!(
-            "`server.connection_options` has `{}`, which follows from the topology, `encryption` and `auth`",
+            "`server.connection_options` has `{}`, which dyno sets from the topology, `encryption` \
+                and `auth`",
             own.unwrap_or_default()
         )
     });
@@ -341,10 +324,9 @@ fn check_uri(problems: &mut Problems, text: &str) {
             Problem::new("`server.uri` contains credentials, but plans are stored and shown")
                 .with_hint("use `--uri`, whose password is not recorded"),
         ),
-        Err(error) => problems.0.push(Problem {
-            hint: error.hint(),
-            ..Problem::new(format!("`server.uri`: {error}"))
-        }),
+        Err(error) => problems
+            .0
+            .push(Problem { hint: error.hint(), ..Problem::new(format!("`server.uri`: {error}")) }),
     }
 }
 
@@ -359,7 +341,7 @@ fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
     };
     problems.require(known.contains(&compressor.as_str()), || {
         format!(
-            "`server.block_compressor` is `{compressor}`, but this server has {}",
+            "`server.block_compressor` is `{compressor}`, but this server supports {}",
             known.join(", ")
         )
     });

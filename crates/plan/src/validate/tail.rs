@@ -5,19 +5,19 @@ use crate::model::{Encryption, Plan};
 use crate::tail::TailPlan;
 use std::time::Duration;
 
-/// Most messages of a producer: what is known of each is in memory at the end, some 50 bytes.
+/// Largest number of messages of a producer: at the end, some 50 bytes per message are in memory.
 const MOST_MESSAGES: u64 = 100_000_000;
-/// Most connections that drivers take.
+/// Largest number of connections that drivers support.
 const MOST_POOL: u32 = 100_000;
-/// Longest time that a consumer spends on a message.
+/// Longest time of a consumer per message.
 const MOST_WORK: Duration = Duration::from_secs(1000);
-/// Most producers, and most consumers, at once.
+/// Largest number of concurrent producers, and of concurrent consumers.
 const MOST_AT_ONCE: u32 = 64;
-/// Most rounds: nobody waits for more.
+/// Largest number of rounds; more would take too long.
 const MOST_REPEAT: u32 = 1000;
-/// Most bytes that are added to a message, so that it stays below the 16 MiB of a document.
+/// Largest number of bytes added to a message, so that it stays below a document's 16 MiB.
 const MOST_SIZE: u64 = 16_000_000;
-/// Smallest capped collection that servers make.
+/// Smallest capped collection that servers create.
 const LEAST_CAPPED: u64 = 4096;
 
 pub(super) fn check_tail(problems: &mut Problems, plan: &Plan) {
@@ -27,11 +27,11 @@ pub(super) fn check_tail(problems: &mut Problems, plan: &Plan) {
     check_messages(problems, tail);
     check_hosts(problems, tail);
     check_times(problems, tail);
-    // Drivers there would look for the certificates among the files of their own host.
+    // Drivers there would look for the certificates on their own host.
     let is_elsewhere = tail.producer_host.is_some() || tail.consumer_host.is_some();
     problems.require_or(
         !is_elsewhere || plan.server.encryption == Encryption::Off,
-        "leave `server.encryption` out, or name a server that runs by `--uri`",
+        "remove `server.encryption`, or use a running server with `--uri`",
         || {
             "`server.encryption` cannot be combined with `tail.producer_host` and `tail.consumer_host`: the certificates are files of this machine"
                 .into()
@@ -40,12 +40,9 @@ pub(super) fn check_tail(problems: &mut Problems, plan: &Plan) {
 }
 
 fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
-    for (key, drivers) in [
-        ("producers", &tail.producers),
-        ("consumers", &tail.consumers),
-    ] {
+    for (key, drivers) in [("producers", &tail.producers), ("consumers", &tail.consumers)] {
         for (place, name) in drivers.iter().enumerate() {
-            // `@` stands before the version of a driver, `node@6.8`.
+            // `@` precedes the version of a driver, as in `node@6.8`.
             let allowed = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
             let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
             problems.require(is_name, || {
@@ -57,7 +54,7 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
         }
     }
     problems.require(!tail.consumers.is_empty(), || {
-        "`tail.consumers` is empty, so nobody would receive the messages".into()
+        "`tail.consumers` is empty, so no consumer would receive the messages".into()
     });
     for (key, count) in [
         ("tail.producers_at_once", tail.producers_at_once),
@@ -78,9 +75,8 @@ fn check_axes(problems: &mut Problems, tail: &TailPlan) {
         }
     }
     let twice = |place: usize| bounds[..place].contains(&bounds[place]);
-    problems.require(!(0..bounds.len()).any(twice), || {
-        "`tail.in_flight` has a number twice".into()
-    });
+    problems
+        .require(!(0..bounds.len()).any(twice), || "`tail.in_flight` has a number twice".into());
     problems.within("tail.repeat", tail.repeat, 1..=MOST_REPEAT);
     problems.require(!tail.pool.contains(&0), || {
         "`tail.pool` has `0`, but drivers need at least one connection".into()
@@ -108,16 +104,13 @@ fn check_messages(problems: &mut Problems, tail: &TailPlan) {
 }
 
 fn check_hosts(problems: &mut Problems, tail: &TailPlan) {
-    for (key, host) in [
-        ("producer_host", &tail.producer_host),
-        ("consumer_host", &tail.consumer_host),
-    ] {
+    for (key, host) in
+        [("producer_host", &tail.producer_host), ("consumer_host", &tail.consumer_host)]
+    {
         let is_name = host.as_ref().is_none_or(|host| {
             !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace)
         });
-        problems.require(is_name, || {
-            format!("`tail.{key}` is not a host name that `ssh` accepts")
-        });
+        problems.require(is_name, || format!("`tail.{key}` is not a host name that `ssh` accepts"));
     }
     let folder = tail.host_drivers.as_ref();
     problems.require(folder.is_none_or(|folder| folder.starts_with('/')), || {
@@ -128,7 +121,7 @@ fn check_hosts(problems: &mut Problems, tail: &TailPlan) {
 fn check_times(problems: &mut Problems, tail: &TailPlan) {
     let work = tail.work;
     problems.require(work.0 <= MOST_WORK, || {
-        format!("`tail.work` is `{work}`, more than 1000 seconds for each message")
+        format!("`tail.work` is `{work}`, more than 1000 seconds per message")
     });
     problems.require(work.0.subsec_nanos().is_multiple_of(1000), || {
         "`tail.work` must be whole microseconds".into()

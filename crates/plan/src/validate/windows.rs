@@ -1,10 +1,10 @@
-//! Trace windows against the phases that they are in.
+//! Checks trace windows against their phases.
 
 use crate::model::{Plan, TracePhase};
 use crate::problem::Problem;
 use crate::units::Span;
 
-/// A window of a trace, and how the plan names it.
+/// A trace window, and its key in the plan.
 struct Window {
     key: String,
     phase: TracePhase,
@@ -12,7 +12,7 @@ struct Window {
     length: Option<Span>,
 }
 
-/// Windows that begin when their phase is over.
+/// Windows that begin after the end of their phase.
 pub(crate) fn outside(plan: &Plan) -> Vec<Problem> {
     windows(plan)
         .filter_map(|window| {
@@ -27,11 +27,9 @@ pub(crate) fn outside(plan: &Plan) -> Vec<Problem> {
         .collect()
 }
 
-/// Windows that a run may not record in full.
+/// Warnings about windows that a run may not record completely.
 pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
-    windows(plan)
-        .filter_map(|window| warning(plan, &window))
-        .collect()
+    windows(plan).filter_map(|window| warning(plan, &window)).collect()
 }
 
 fn warning(plan: &Plan, window: &Window) -> Option<String> {
@@ -43,9 +41,9 @@ fn warning(plan: &Plan, window: &Window) -> Option<String> {
         (TracePhase::Measure, Some(operations), _) if is_late => Some(format!(
             "`{key}` is `{from}`: nothing is recorded if the {operations} operations of `phases.operations` end earlier"
         )),
-        (TracePhase::Load, _, _) if is_late => Some(format!(
-            "`{key}` is `{from}`: nothing is recorded if the load ends earlier"
-        )),
+        (TracePhase::Load, _, _) if is_late => {
+            Some(format!("`{key}` is `{from}`: nothing is recorded if the load ends earlier"))
+        }
         (_, _, Some((limit, end))) if wanted.is_some_and(|wanted| wanted > end.0) => Some(format!(
             "the trace from `{key}` = `{from}` ends with its phase, after `{limit}` = `{end}`"
         )),
@@ -53,7 +51,7 @@ fn warning(plan: &Plan, window: &Window) -> Option<String> {
     }
 }
 
-/// The time after which a phase ends at the latest, and its key.
+/// The latest end of a phase, and its key.
 fn end(plan: &Plan, phase: TracePhase) -> Option<(&'static str, Span)> {
     match phase {
         TracePhase::Load => None,
@@ -62,7 +60,7 @@ fn end(plan: &Plan, phase: TracePhase) -> Option<(&'static str, Span)> {
     }
 }
 
-/// Index builds and messages have phases of their own.
+/// The windows of a load. Index builds and messages have other phases.
 fn windows(plan: &Plan) -> impl Iterator<Item = Window> {
     let has_phases = plan.index_build.is_none() && plan.tail.is_none();
     let programs = plan.traces.iter().enumerate().map(|(index, trace)| Window {
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_outside_of_their_phase_are_problems() {
+    fn windows_outside_their_phase_are_problems() {
         for (duration_s, count) in [(180, 1), (300, 1), (301, 0), (720, 0)] {
             let problems = outside(&pkm(Some(duration_s), None));
             assert_eq!(problems.len(), count, "{duration_s} s");
@@ -111,11 +109,7 @@ mod tests {
     #[test]
     fn windows_that_may_be_cut_short_give_warnings() {
         assert_eq!(warnings(&pkm(Some(720), None)), Vec::<String>::new());
-        for plan in [
-            pkm(Some(720), Some(1_000)),
-            pkm(None, Some(1_000)),
-            pkm(Some(420), None),
-        ] {
+        for plan in [pkm(Some(720), Some(1_000)), pkm(None, Some(1_000)), pkm(Some(420), None)] {
             assert_eq!(warnings(&plan).len(), 1);
         }
         let mut plan = pkm(Some(10), None);

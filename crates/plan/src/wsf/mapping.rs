@@ -1,4 +1,4 @@
-//! What the given values mean for the plan, one question after the other.
+//! Maps the given values to the plan, one topic after the other.
 
 use super::read::Given;
 use super::table::{Treatment, VARIABLES, find};
@@ -9,19 +9,12 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::units::Span;
 
-/// Test cases of that workload that are built-in plans here.
-pub(super) const CASES: [&str; 7] = [
-    "gated",
-    "pkm",
-    "90read10update",
-    "50read50update",
-    "30write70read",
-    "write",
-    "read",
-];
-/// What runs when nothing names a workload.
+/// Test cases of the workload that are built-in plans here.
+pub(super) const CASES: [&str; 7] =
+    ["gated", "pkm", "90read10update", "50read50update", "30write70read", "write", "read"];
+/// The test case to run if no workload is named.
 const DEFAULT_CASE: &str = "90read10update";
-/// What else that workload's manual gives, where nothing is said.
+/// Other defaults from the workload's manual.
 const OTHER_DEFAULTS: [(&str, &str); 4] = [
     ("RECORD_COUNT", "4000000"),
     ("OPERATION_COUNT", "4000000"),
@@ -31,7 +24,7 @@ const OTHER_DEFAULTS: [(&str, &str); 4] = [
 /// Separates folders in `DB_HOSTPATH`.
 const FOLDERS: &str = "%20";
 
-/// The settings that are found so far.
+/// The settings found so far.
 pub(super) struct Mapping {
     given: Given,
     on_hosts: bool,
@@ -46,7 +39,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Looks at all values. `workload` is what the command line names.
+    /// Maps all values. `workload` is the workload named on the command line.
     pub(super) fn new(parameters: &Parameters, workload: Option<&str>) -> Self {
         let mut mapping = Mapping {
             given: Given::read(&parameters.given),
@@ -81,7 +74,7 @@ impl Mapping {
         mapping
     }
 
-    /// The settings, or all that is wrong.
+    /// The settings, or all problems.
     pub(super) fn finish(self) -> Result<WsfSettings, Vec<Problem>> {
         if !self.given.problems.is_empty() {
             let mut problems = self.given.problems;
@@ -163,18 +156,18 @@ impl Mapping {
         DEFAULT_CASE.into()
     }
 
-    /// Whether what is not given has that workload's default.
+    /// Whether missing values get the workload's defaults.
     fn has_defaults(&self) -> bool {
         !self.workload.ends_with(".toml")
     }
 
-    /// Parameters that each set one property or one key by themselves.
+    /// Maps parameters that each set a single property or key.
     fn pass_on(&mut self) {
         for variable in VARIABLES {
             let name = variable.name;
             let value = match (name, self.given.get(name), self.has_defaults()) {
                 (_, Some(value), _) => value.to_owned(),
-                // The gate has one client and one server there, too.
+                // The gate has one client and one server in the original as well.
                 ("CLIENT_SERVER_PAIR" | "THREADS", None, true) if self.workload == "gated" => {
                     continue;
                 }
@@ -197,18 +190,18 @@ impl Mapping {
         }
     }
 
-    /// The default of that workload for the size of the run and the journal, if it is wanted. The gate is small there, too.
+    /// The workload's default for the size of the run and the journal, if requested. The gate is
+    /// small in the original as well.
     fn other_default(&self, name: &'static str) -> Option<&'static str> {
         if !self.all_defaults || self.workload == "gated" || self.given.is_given(name) {
             return None;
         }
-        // The trace of this one begins after more than the default time there.
+        // The trace of this plan begins after the workload's default time.
         let has_own_length = self.workload == "pkm";
         if has_own_length && ["OPERATION_COUNT", "MAX_EXECUTION_TIME"].contains(&name) {
             return None;
         }
-        let mut others = OTHER_DEFAULTS.into_iter();
-        others.find_map(|(other, default)| (other == name).then_some(default))
+        OTHER_DEFAULTS.into_iter().find_map(|(other, default)| (other == name).then_some(default))
     }
 
     fn pass_property(&mut self, variable: &'static str, property: &'static str, value: String) {
@@ -238,36 +231,30 @@ impl Mapping {
     fn pass_key(&mut self, variable: &'static str, key: &'static str, value: String) {
         let is_set = self.given.is_true("REPLICA_SET");
         match variable {
-            // The topology says how many servers there are.
+            // The topology sets the number of servers.
             "CLIENT_SERVER_PAIR" if is_set => {}
             "JOURNAL_ENABLED" if is_set && value == "false" => {
                 let warning = "`JOURNAL_ENABLED=false` has no effect: a member of a replica set needs its journal";
                 self.given.warnings.push(warning.into());
             }
-            // `storage.wiredTiger.engineConfig.cacheSizeGB` counts in powers of two.
+            // `storage.wiredTiger.engineConfig.cacheSizeGB` uses powers of two.
             "CACHE_SIZE_GB" => self.set(variable, key, format!("{value}GiB")),
             _ => self.set(variable, key, value),
         }
     }
 
-    /// Servers there are; at least 1.
+    /// Number of servers, at least 1.
     fn pairs(&self) -> u32 {
         let setting = self.keys.iter().find(|key| key.name == "server.pairs");
-        setting
-            .and_then(|setting| setting.value.parse().ok())
-            .unwrap_or(1)
+        setting.and_then(|setting| setting.value.parse().ok()).unwrap_or(1)
     }
 
-    /// There, every server becomes a set of one member.
+    /// In the workload, every server becomes a set of one member.
     fn replica_set(&mut self) {
         if !self.given.is_true("REPLICA_SET") {
             return;
         }
-        let default = if self.has_defaults() && self.workload != "gated" {
-            3
-        } else {
-            1
-        };
+        let default = if self.has_defaults() && self.workload != "gated" { 3 } else { 1 };
         let servers = self.given.number("CLIENT_SERVER_PAIR").unwrap_or(default);
         if servers == 1 {
             return self.set("REPLICA_SET", "server.topology", "replica-set=1");
@@ -275,11 +262,12 @@ impl Mapping {
         let reason = format!(
             "with {servers} servers it means {servers} replica sets of one member each, which dyno does not start"
         );
-        let hint = "set `CLIENT_SERVER_PAIR=1`, or leave both out and plan one real set, `server.topology = \"replica-set=3\"`";
+        let hint = "set `CLIENT_SERVER_PAIR=1`, or remove both and plan a real set, \
+            `server.topology = \"replica-set=3\"`";
         self.given.refuse("REPLICA_SET", &reason, hint);
     }
 
-    /// A number for the scripts, a word in the manual.
+    /// Maps the encryption parameter, a number in the scripts and a word in the manual.
     fn encryption(&mut self) {
         let Some(flag) = self.given.get("TLS_FLAG").map(str::to_ascii_lowercase) else {
             return;
@@ -293,10 +281,8 @@ impl Mapping {
             Some(true) => self.set("TLS_FLAG", "server.encryption", "server"),
             Some(false) => self.set("TLS_FLAG", "server.encryption", "off"),
             None => {
-                let (reason, hint) = (
-                    "it is neither on nor off",
-                    "give `0`, `1`, `true` or `false`",
-                );
+                let (reason, hint) =
+                    ("it is neither on nor off", "use `0`, `1`, `true` or `false`");
                 self.given.refuse("TLS_FLAG", reason, hint);
             }
         }
@@ -304,7 +290,8 @@ impl Mapping {
 
     fn steering(&mut self) {
         if self.given.is_true("NETWORK_RPS_TUNE_ENABLE") {
-            // The clients reach the servers on this machine by `lo`, and those of a host by its card.
+            // Clients reach servers on this machine through `lo`, and a host's servers through its
+            // card.
             let card = if self.on_hosts { "auto" } else { "lo" };
             let key = "server.receive_packet_steering";
             self.set("NETWORK_RPS_TUNE_ENABLE", key, card);
@@ -373,7 +360,7 @@ impl Mapping {
             None | Some("hdrhistogram") => {}
             Some("raw" | "hdrhistogram+raw") => {
                 let reason = "a run keeps histograms, not every single latency";
-                let hint = "leave it out; the run directory has the histogram of every second";
+                let hint = "remove it; the run directory has the histogram of every second";
                 self.given.refuse(name, reason, hint);
             }
             Some(_) => {
@@ -400,8 +387,8 @@ impl Mapping {
         }
     }
 
-    /// Clients and servers are on the hosts of an inventory or in pods: each server has its clients, which the client hosts divide. A
-    /// plan file says this itself.
+    /// Maps clients and servers that are on the hosts of an inventory or in pods: each server has
+    /// its clients, which the client hosts share. A plan file sets this itself.
     fn hosts(&mut self) {
         let machines = self.given.number("CLIENT_COUNT");
         let alone = match (self.given.is_true("RUN_SINGLE_NODE"), machines) {
@@ -411,11 +398,11 @@ impl Mapping {
         };
         if let Some(variable) = alone {
             let reason = "clients and servers of a fleet are on different hosts";
-            let hint = "`dyno run --wsf` has all of them on this machine";
+            let hint = "use `dyno run --wsf` to run all of them on this machine";
             self.given.refuse(variable, reason, hint);
         }
         if let Some(variable) = self.workload_variable.filter(|_| self.workload == "pkm") {
-            let reason = "its traces watch one machine, and a fleet has several";
+            let reason = "its traces observe one machine, but a fleet has several";
             let hint = "`90read10update` with `MAX_EXECUTION_TIME=720` is the same load without traces, and `EVENT_TRACE_PARAMS` then has no effect";
             self.given.refuse(variable, reason, hint);
         }
@@ -438,16 +425,16 @@ impl Mapping {
         self.set("CLIENT_COUNT", "fleet.mapping", mapping);
         self.set("CLIENT_COUNT", "fleet.amounts", "per-server");
         let note = if self.on_pods {
-            "numbers are those of each server"
+            "numbers apply to each server"
         } else {
             self.set("CLIENT_COUNT", "fleet.clients", r#"["clients"]"#);
             self.set("CLIENT_COUNT", "fleet.servers", r#"["servers"]"#);
-            "clients and servers are the groups `clients` and `servers` of the inventory; numbers are those of each server"
+            "clients and servers are the groups `clients` and `servers` of the inventory; numbers apply to each server"
         };
         self.given.notes.push(note.into());
     }
 
-    /// There are no other machines for the clients.
+    /// Notes that this machine also runs the clients.
     fn remark_on_machines(&mut self) {
         let machines = self.given.number("CLIENT_COUNT");
         let alone = self.given.is_true("RUN_SINGLE_NODE") || machines == Some(0);
@@ -465,7 +452,7 @@ impl Mapping {
         }
     }
 
-    /// What is decided without having been asked for.
+    /// Notes defaults that were chosen without being requested.
     fn remark_on_defaults(&mut self) {
         let assumed: Vec<String> = (self.keys.iter().chain(&self.properties))
             .filter(|setting| !setting.given)
@@ -477,42 +464,34 @@ impl Mapping {
             })
             .collect();
         if !assumed.is_empty() {
-            let note = format!("not given, and as in that workload: {}", assumed.join(", "));
+            let note = format!("not given; default of that workload: {}", assumed.join(", "));
             self.given.notes.push(note);
         }
         let sizes = ["RECORD_COUNT", "OPERATION_COUNT", "MAX_EXECUTION_TIME"];
-        let left: Vec<&str> = sizes
-            .into_iter()
-            .filter(|name| !self.given.is_given(name))
-            .collect();
+        let left: Vec<&str> = sizes.into_iter().filter(|name| !self.given.is_given(name)).collect();
         if left.len() == sizes.len() && !self.all_defaults {
-            let note = format!("not given, and as in the plan: `{}`", left.join("`, `"));
+            let note = format!("not given; taken from the plan: `{}`", left.join("`, `"));
             self.given.notes.push(note);
         }
         let mut keys = self.keys.iter();
         if keys.any(|key| key.variable == "JOURNAL_ENABLED" && !key.given) {
-            let note = "a `mongod` from 6.1 on always has a journal, and the embedded server a log: give `JOURNAL_ENABLED=true` for these";
+            let note = "`mongod` 6.1 and later always has a journal, and the embedded server a \
+                log: set `JOURNAL_ENABLED=true` for these";
             self.given.notes.push(note.into());
         }
         if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() && !self.all_defaults {
-            let note = "`JOURNAL_ENABLED` is not given: the journal keeps the server's default; that workload would switch it off";
+            let note = "`JOURNAL_ENABLED` is not given: the journal keeps the server's default; \
+                that workload would disable it";
             self.given.notes.push(note.into());
         }
     }
 }
 
-/// The window of a region between two lines that the scripts print, or of two times.
+/// The window between two lines of the scripts' output, or between two times.
 fn window(text: &str) -> Option<TraceWindow> {
-    let parts: Vec<String> = text
-        .split(',')
-        .map(|part| part.trim().replace(' ', "_"))
-        .collect();
+    let parts: Vec<String> = text.split(',').map(|part| part.trim().replace(' ', "_")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let whole = |phase| TraceWindow {
-        phase,
-        from: Span::from_secs(0),
-        length: None,
-    };
+    let whole = |phase| TraceWindow { phase, from: Span::from_secs(0), length: None };
     match parts[..] {
         ["roi", "RUN_PHASE", "benchmark-finish"] => Some(whole(TracePhase::Measure)),
         ["roi", "LOAD_PHASE", "RUN_PHASE"] => Some(whole(TracePhase::Load)),

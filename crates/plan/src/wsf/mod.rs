@@ -1,8 +1,8 @@
-//! Parameters of the workload `Mongo-ycsb` of Intel's Workload Services Framework, as its scripts read
-//! them from the environment, become keys of a plan and YCSB properties.
+//! Converts parameters of the workload `Mongo-ycsb` of Intel's Workload Services Framework, which
+//! its scripts read from the environment, to keys of a plan and YCSB properties.
 //!
-//! Every parameter of [`VARIABLES`] is honoured, accepted with a warning that says why it has no
-//! effect, or refused by name. The environment itself is read elsewhere.
+//! Every parameter in [`VARIABLES`] is supported, accepted with a warning about its missing effect,
+//! or refused by name. The caller reads the environment.
 
 mod mapping;
 mod numactl;
@@ -24,63 +24,61 @@ use crate::units::Span;
 use crate::ycsb;
 use mapping::Mapping;
 
-/// A value for the plan, and where it comes from.
+/// A value for the plan, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The parameter.
     pub variable: &'static str,
-    /// Whether it is given; otherwise this is that workload's default.
+    /// Whether it is given; otherwise it is the workload's default.
     pub given: bool,
     /// YCSB property or dotted key of the plan.
     pub name: &'static str,
-    /// Value, in the form that the plan or the property has.
+    /// In the form of the plan or the property.
     pub value: String,
 }
 
-/// The window in which another program watches.
+/// The window in which another program observes the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceWindow {
-    /// Phase that it is in.
     pub phase: TracePhase,
-    /// Time from the start of the phase.
+    /// From the start of the phase.
     pub from: Span,
-    /// Length; to the end of the phase when absent.
+    /// Length; until the end of the phase if absent.
     pub length: Option<Span>,
 }
 
-/// What the parameters mean.
+/// Settings derived from the parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WsfSettings {
     /// Name of a built-in plan, or path of a plan or property file.
     pub workload: String,
-    /// The parameter that names it; absent if it is named elsewhere, or by nothing.
+    /// The parameter that names it; absent if the workload is named elsewhere or not at all.
     pub workload_variable: Option<&'static str>,
     /// Keys of the plan, in the form of [`crate::file::set`].
     pub keys: Vec<Setting>,
     /// YCSB properties.
     pub properties: Vec<Setting>,
-    /// Window for a program that watches, if one is given.
+    /// Window for an observing program, if given.
     pub trace: Option<TraceWindow>,
-    /// Values that servers in pods cannot have.
+    /// Values that servers in pods do not support.
     pub refused_by_pods: Vec<Problem>,
-    /// What is done differently from what was asked for, one sentence each.
+    /// Deviations from the request, one sentence each.
     pub warnings: Vec<String>,
-    /// What is good to know, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Maps parameters to settings. `workload` is what a person
-/// has named besides them, which counts more. What is not given has that workload's default where it
-/// shapes the load, unless the workload is a plan file (`.toml`), which says all of that itself.
+/// Maps parameters to settings. `workload` is the workload that the user named separately, which
+/// takes precedence. Missing parameters that shape the load get the workload's defaults, unless the
+/// workload is a plan file (`.toml`), which sets all of that itself.
 ///
 /// # Errors
-/// All problems: values of a wrong form, and what is not supported here, each with the parameter's name.
+/// All problems: malformed and unsupported values, each with the parameter's name.
 pub fn apply(parameters: &Parameters, workload: Option<&str>) -> Result<WsfSettings, Vec<Problem>> {
     Mapping::new(parameters, workload).finish()
 }
 
 impl WsfSettings {
-    /// Adds to each problem of the plan which parameters set what it is about.
+    /// Adds to each problem of the plan the parameters that set its keys.
     pub fn explain(&self, problems: &mut [Problem]) {
         for problem in problems {
             let is_named = |name: &str| problem.message.contains(&format!("`{name}`"));

@@ -1,16 +1,16 @@
-//! The options of `numactl` as a placement policy, as far as a policy can say the same.
+//! Converts options of `numactl` to a placement policy where possible.
 //!
-//! One line of options is for all servers there. A policy gives each process a place of its own, so
-//! that a list of CPUs is divided and not shared.
+//! One line of options applies to all servers in the original. A policy gives each process its own
+//! place, so a list of CPUs is divided instead of shared.
 
 use crate::placement::is_list;
 
-/// What options of `numactl` ask for.
+/// The options of `numactl`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Options {
-    /// `--physcpubind`, unless it is all.
+    /// `--physcpubind`, unless it means all.
     cpus: Option<String>,
-    /// `--cpunodebind`, unless it is all.
+    /// `--cpunodebind`, unless it means all.
     nodes: Option<String>,
     memory: Memory,
 }
@@ -25,20 +25,20 @@ enum Memory {
     Prefer(String),
 }
 
-/// A policy, and what differs from the options.
+/// A policy, and a note about its difference from the options.
 pub(super) type Policy = Result<(String, Option<String>), String>;
 
-/// Forms that a person would write instead.
+/// Hints with the equivalent placement options.
 pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md lists all forms";
 pub(super) const CLIENT_HINT: &str =
     "place the clients with `--placement 'POLICY client=8-15'`; docs/placement.md lists all forms";
 pub(super) const HOST_CLIENT_HINT: &str = "write one place for all clients of a host with `--placement`, such as `POLICY client=8-15@bind:1`, or name their CPUs with `YCSB_CORES=LIST`; docs/placement.md lists all forms";
 
 impl Options {
-    /// Reads a command line with or without `numactl` at its start.
+    /// Parses a command line with or without `numactl` at its start.
     ///
     /// # Errors
-    /// What cannot be understood or said as a policy.
+    /// Options that are unknown or that a policy cannot express.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut options = Options::default();
         let mut words = text.split_whitespace().peekable();
@@ -56,7 +56,7 @@ impl Options {
             match name {
                 "physcpubind" | "C" => options.cpus = list(value()?)?,
                 "cpunodebind" | "N" | "cpubind" | "c" => options.nodes = nodes(value()?)?,
-                // The manual of the workload has `-M`, which is something else to `numactl`.
+                // The workload's manual uses `-M`, which means something else in `numactl`.
                 "membind" | "m" | "M" => {
                     let nodes = list(value()?)?;
                     options.remember(nodes.map_or(Memory::Default, Memory::Bind))?;
@@ -112,17 +112,14 @@ impl Options {
         let policy = format!("node={node}");
         match &self.memory {
             Memory::Bind(memory) if memory == node => exact(&policy),
-            Memory::Default | Memory::Local => Ok((
-                policy,
-                Some(format!(
-                    "memory is bound to node {node}, not just preferred"
-                )),
-            )),
+            Memory::Default | Memory::Local => {
+                Ok((policy, Some(format!("memory is bound to node {node}, not just preferred"))))
+            }
             _ => Err("CPUs of one node cannot be combined with memory of another".into()),
         }
     }
 
-    /// The place of clients beside servers with this policy.
+    /// The placement of clients on the servers' machine, for this server policy.
     pub(super) fn client(&self, server: &str, pairs: u32) -> Policy {
         let memory = self.memory_text();
         match (&self.cpus, &self.nodes) {
@@ -138,7 +135,8 @@ impl Options {
         }
     }
 
-    /// The place of clients on hosts of their own: one for all clients of a host, whose nodes it names.
+    /// The placement of clients on their own hosts: one place for all clients of a host, with nodes
+    /// by number.
     pub(super) fn client_on_hosts(&self) -> Policy {
         let cpus = match (&self.cpus, &self.nodes) {
             (None, None) => None,
@@ -156,7 +154,7 @@ impl Options {
         }
     }
 
-    /// Clients on nodes, which can be said only in relation to the node of the servers.
+    /// Clients on nodes, which only a place relative to the servers' node can express.
     fn client_on(&self, nodes: &str, server: &str) -> Policy {
         let own = match &self.memory {
             Memory::Default | Memory::Local => true,
@@ -169,7 +167,8 @@ impl Options {
             (Some(_), None) if is_one(nodes) => Ok((
                 "other".into(),
                 Some(format!(
-                    "clients are on a node other than that of the servers, which is node {nodes} where there are two"
+                    "clients are on a node other than the servers' node, which is node {nodes} on \
+                        a machine with two"
                 )),
             )),
             (Some(node), Some(not)) if node == not => exact("other"),
@@ -198,7 +197,7 @@ fn exact(policy: &str) -> Policy {
     Ok((policy.to_owned(), None))
 }
 
-/// The same memory for each of the processes, on any CPU.
+/// The same memory for each process, on any CPU.
 fn everywhere(memory: &str, processes: u32) -> String {
     vec![format!("any@{memory}"); processes as usize].join("/")
 }
@@ -231,13 +230,11 @@ fn list(value: &str) -> Result<Option<String>, String> {
     match value {
         ALL => Ok(None),
         list if is_list(list) => Ok(Some(list.to_owned())),
-        _ => Err(format!(
-            "`{value}` is not a list of numbers such as `0-3,8`"
-        )),
+        _ => Err(format!("`{value}` is not a list of numbers such as `0-3,8`")),
     }
 }
 
-/// A list of nodes, or all but these.
+/// A list of nodes, or all nodes except these.
 fn nodes(value: &str) -> Result<Option<String>, String> {
     match value.strip_prefix('!') {
         Some(rest) if is_list(rest) => Ok(Some(value.to_owned())),
@@ -270,16 +267,8 @@ mod tests {
             ("-C0-3,8 -l", 1, "custom=0-3,8@local"),
             ("-C 0-3 -i all", 1, "custom=0-3@interleave:all"),
             ("--physcpubind=0-3", 1, "custom=0-3@default"),
-            (
-                "--physcpubind=all --preferred=1",
-                2,
-                "custom=any@prefer:1/any@prefer:1",
-            ),
-            (
-                "--interleave=0-1",
-                2,
-                "custom=any@interleave:0-1/any@interleave:0-1",
-            ),
+            ("--physcpubind=all --preferred=1", 2, "custom=any@prefer:1/any@prefer:1"),
+            ("--interleave=0-1", 2, "custom=any@interleave:0-1/any@interleave:0-1"),
         ] {
             assert_eq!(server(text, pairs), Ok((policy.into(), None)), "{text}");
         }
@@ -367,11 +356,7 @@ mod tests {
             ("-N 0 -M 0", "node=0", 2, "same"),
             ("-N !0 -l", "node=0", 2, "other"),
         ] {
-            assert_eq!(
-                client(text, policy, pairs),
-                Ok((place.into(), None)),
-                "{text}"
-            );
+            assert_eq!(client(text, policy, pairs), Ok((place.into(), None)), "{text}");
         }
         let (place, difference) = client("-N 1 -M 1", "node=0", 2).expect("there is another node");
         assert_eq!(place, "other");

@@ -1,9 +1,9 @@
-//! The parameters that say which CPUs and which memory servers and clients have.
+//! Parameters for the CPUs and the memory of servers and clients.
 
 use super::numactl::{CLIENT_HINT, HOST_CLIENT_HINT, Options, Policy, SERVER_HINT};
 use super::read::Given;
 
-/// Parameters that have a part in it.
+/// Parameters that affect the placement.
 const NAMES: [&str; 7] = [
     "NUMACTL_OPTION",
     "SELECT_NUMA_NODE",
@@ -14,16 +14,16 @@ const NAMES: [&str; 7] = [
     "CUSTOMER_NUMAOPT_CLIENT",
 ];
 
-/// Parameters that place the clients alone, the one that counts more first.
+/// Parameters that place only the clients, in order of precedence.
 pub(crate) const OF_CLIENTS: [&str; 2] = ["CUSTOMER_NUMAOPT_CLIENT", "YCSB_CORES"];
 
-/// Says what the parameters come to.
+/// Note about the resulting placement.
 pub(crate) fn note(variable: &str, text: &str) -> String {
     format!("`{variable}` and its kind mean `--placement '{text}'`")
 }
 
-/// The placement, and the parameter that has most to say about it. `None` if none is given. With `on_hosts` clients have machines of
-/// their own.
+/// The placement, and the most important parameter for it. `None` if no parameter is given. With
+/// `on_hosts` clients have their own machines.
 pub(super) fn placement(
     given: &mut Given,
     pairs: u32,
@@ -35,7 +35,7 @@ pub(super) fn placement(
     let custom = "CUSTOMER_NUMAOPT_SERVER";
     let (variable, server) = match given.get(custom).map(str::to_owned) {
         Some(text) => {
-            let reason = "`CUSTOMER_NUMAOPT_SERVER` takes its place";
+            let reason = "`CUSTOMER_NUMAOPT_SERVER` overrides it";
             for name in &NAMES[..4] {
                 given.unused(name, reason);
             }
@@ -57,7 +57,7 @@ pub(super) fn placement(
     Some((variable, text))
 }
 
-/// The policy of the servers by `NUMACTL_OPTION`.
+/// The servers' policy for `NUMACTL_OPTION`.
 fn by_option(given: &mut Given) -> Option<String> {
     if given.is_given("NUMACTL_OPTION") && given.get("NUMACTL_OPTION").is_none() {
         return None;
@@ -83,7 +83,7 @@ fn by_option(given: &mut Given) -> Option<String> {
             let Some(cores) = given.number("CORE_NUMS_EACH_INSTANCE") else {
                 if !given.is_given("CORE_NUMS_EACH_INSTANCE") {
                     let reason = "`CORE_NUMS_EACH_INSTANCE` is missing";
-                    let hint = "give the number of cores of each server";
+                    let hint = "set the number of cores of each server";
                     given.refuse("NUMACTL_OPTION", reason, hint);
                 }
                 return None;
@@ -95,11 +95,11 @@ fn by_option(given: &mut Given) -> Option<String> {
     })
 }
 
-/// The place of the clients; the inner `None` leaves it to the policy, which then means unpinned.
+/// The clients' placement; the inner `None` leaves it to the policy, which then means unpinned.
 fn client(given: &mut Given, server: &str, pairs: u32, on_hosts: bool) -> Option<Option<String>> {
     let custom = "CUSTOMER_NUMAOPT_CLIENT";
     if let Some(text) = given.get(custom).map(str::to_owned) {
-        given.unused("YCSB_CORES", "`CUSTOMER_NUMAOPT_CLIENT` takes its place");
+        given.unused("YCSB_CORES", "`CUSTOMER_NUMAOPT_CLIENT` overrides it");
         let options = Options::parse(&text);
         let (place, hint) = if on_hosts {
             let place = options.and_then(|options| options.client_on_hosts());
@@ -123,7 +123,7 @@ fn client(given: &mut Given, server: &str, pairs: u32, on_hosts: bool) -> Option
     })
 }
 
-/// The policy that options of `numactl` mean; what it says differently is a warning.
+/// The policy for options of `numactl`; a difference between them is a warning.
 fn accept(given: &mut Given, name: &'static str, policy: Policy, hint: &str) -> Option<String> {
     match policy {
         Ok((policy, difference)) => {

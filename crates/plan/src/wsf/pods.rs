@@ -1,24 +1,27 @@
-//! Parameters in pods of Kubernetes, which have no CPUs by number, no folders of their node and no settings of it.
+//! Parameters in Kubernetes pods, which cannot use CPUs by number, folders of their node, or
+//! settings of their node.
 
 use super::Setting;
 use super::read::Given;
 use crate::problem::Problem;
 
 const PIN_CPUS: &str =
-    "with `fleet.kubernetes.pin_cpus` the kubelet gives each server CPUs of its own";
+    "with `fleet.kubernetes.pin_cpus` the kubelet gives each server its own CPUs";
 const CPUS: &str =
-    "leave it out, and set their number with `fleet.kubernetes.server_cpus` and `client_cpus`";
-const VOLUMES: &str = "leave it out, and describe the volumes with `fleet.kubernetes.disks`, `disk_size` and `storage_class`";
+    "remove it, and set their number with `fleet.kubernetes.server_cpus` and `client_cpus`";
+const VOLUMES: &str = "remove it, and describe the volumes with `fleet.kubernetes.disks`, \
+    `disk_size` and `storage_class`";
 const NODE: &str = "pods may not change their nodes: set it there before the run";
 
-/// Takes out keys that pods do not have. A value that was typed and would be lost is a problem; the rest is a warning.
+/// Removes keys that pods do not support. A typed value that would be lost is a problem; other
+/// removed keys are a warning.
 pub(super) fn keep_possible(given: &mut Given, keys: &mut Vec<Setting>) -> Vec<Problem> {
     let mut problems = Vec::new();
     keys.retain(|setting| {
         let variable = setting.variable;
         let refusal = match setting.name {
             "server.journal" if setting.value == "false" && setting.given => {
-                Some(("the `mongod` of a pod has a journal", "leave it out"))
+                Some(("the `mongod` of a pod has a journal", "remove it"))
             }
             "server.journal" if setting.value == "false" => {
                 let reason = "the `mongod` of a pod has a journal";
@@ -36,7 +39,7 @@ pub(super) fn keep_possible(given: &mut Given, keys: &mut Vec<Setting>) -> Vec<P
             }
             "server.topology" => Some((
                 "pods have independent servers",
-                "leave it out, or load a set that runs with `--uri`",
+                "remove it, or use a running set with `--uri`",
             )),
             _ => None,
         };
@@ -46,7 +49,7 @@ pub(super) fn keep_possible(given: &mut Given, keys: &mut Vec<Setting>) -> Vec<P
     problems
 }
 
-/// The placement as pods can have it; `None` where a problem is in its way.
+/// The placement in a form that pods support; `None` if there is a problem.
 pub(super) fn placement(
     given: &mut Given,
     text: String,

@@ -1,4 +1,4 @@
-//! Reads the given values by the form that each parameter has.
+//! Reads the given values in the form of each parameter.
 
 use super::table::{Form, Treatment, VARIABLES, Variable};
 use crate::nearest::nearest;
@@ -6,12 +6,12 @@ use crate::placement::is_list;
 use crate::problem::Problem;
 use std::collections::BTreeMap;
 
-/// The values that are given, with everything that is wrong or worth a word so far.
+/// The given values, with the problems and warnings found so far.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    /// Values of the right form, in the spelling that the rest of the program has.
+    /// Valid values in the spelling of the rest of the program.
     values: BTreeMap<&'static str, String>,
-    /// Names whose value has another form.
+    /// Names with an invalid value.
     wrong: Vec<&'static str>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Reads all parameters. An empty value counts as none, as it does there.
+    /// Reads all parameters. An empty value counts as absent, as in the original.
     pub(super) fn read(variables: &BTreeMap<String, String>) -> Self {
         let mut given = Given::default();
         for variable in VARIABLES {
@@ -44,9 +44,9 @@ impl Given {
         };
         let is_default = variable.default == Some(value.as_str());
         match variable.treatment {
-            Treatment::NoEffect(reason) if !is_default => self
-                .warnings
-                .push(format!("`{name}` has no effect: {reason}")),
+            Treatment::NoEffect(reason) if !is_default => {
+                self.warnings.push(format!("`{name}` has no effect: {reason}"))
+            }
             Treatment::Refused(reason, instead) if !is_default => {
                 let problem = Problem::new(format!(
                     "`{name}` is `{value}`, which is not supported: {reason}"
@@ -58,13 +58,13 @@ impl Given {
         self.values.insert(name, value);
     }
 
-    /// The value, if it is given and of the right form.
+    /// The value, if it is given and valid.
     pub(super) fn get(&self, name: &'static str) -> Option<&str> {
         debug_assert!(super::table::find(name).is_some(), "{name} is not listed");
         self.values.get(name).map(String::as_str)
     }
 
-    /// Whether there is a value, be it right or wrong.
+    /// Whether a value is given, valid or not.
     pub(super) fn is_given(&self, name: &'static str) -> bool {
         self.get(name).is_some() || self.wrong.contains(&name)
     }
@@ -74,41 +74,36 @@ impl Given {
         self.get(name) == Some("true")
     }
 
-    /// The value as a number; `None` if it is no whole number.
+    /// The value as a number; `None` if it is not a whole number.
     pub(super) fn number(&self, name: &'static str) -> Option<u32> {
         self.get(name)?.parse().ok()
     }
 
-    /// A value that does not do.
+    /// Reports a value as unsupported.
     pub(super) fn refuse(&mut self, name: &'static str, reason: &str, hint: &str) {
         let problem = self.problem(name, reason, hint);
         self.problems.push(problem);
     }
 
-    /// The same problem, for the caller.
+    /// The problem for an unsupported value.
     pub(super) fn problem(&self, name: &'static str, reason: &str, hint: &str) -> Problem {
         let value = self.get(name).unwrap_or_default();
         Problem::new(format!("`{name}` is `{value}`: {reason}")).with_hint(hint)
     }
 
-    /// Says that a value other than the default does nothing.
+    /// Warns that a value other than the default has no effect.
     pub(super) fn unused(&mut self, name: &'static str, reason: &str) {
         let default = super::table::find(name).and_then(|variable| variable.default);
         if self.get(name).is_some_and(|value| default != Some(value)) {
-            self.warnings
-                .push(format!("`{name}` has no effect: {reason}"));
+            self.warnings.push(format!("`{name}` has no effect: {reason}"));
         }
     }
 }
 
-/// The value in its usual spelling. The error says what was expected.
+/// The value in its usual spelling. The error describes the expected form.
 fn in_form(form: Form, text: &str) -> Result<String, Problem> {
     let expect = |fits: bool, value: String, expected: String| {
-        if fits {
-            Ok(value)
-        } else {
-            Err(Problem::new(expected))
-        }
+        if fits { Ok(value) } else { Err(Problem::new(expected)) }
     };
     let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
     match form {
@@ -119,11 +114,7 @@ fn in_form(form: Form, text: &str) -> Result<String, Problem> {
                 u64::MAX => format!("a whole number from {least}"),
                 most => format!("a whole number from {least} to {most}"),
             };
-            expect(
-                value.is_some(),
-                value.unwrap_or_default().to_string(),
-                expected,
-            )
+            expect(value.is_some(), value.unwrap_or_default().to_string(), expected)
         }
         Form::Number => expect(
             number().is_some_and(|number| number >= 0.0),
@@ -141,16 +132,10 @@ fn in_form(form: Form, text: &str) -> Result<String, Problem> {
             expect(fits, value, "`true` or `false`".into())
         }
         Form::Word(words) => word(words, text),
-        Form::Text => expect(
-            !text.contains(char::is_control),
-            text.into(),
-            "one line of text".into(),
-        ),
-        Form::Cpus => expect(
-            is_list(text),
-            text.into(),
-            "a list of CPUs such as `0-7,16`".into(),
-        ),
+        Form::Text => {
+            expect(!text.contains(char::is_control), text.into(), "one line of text".into())
+        }
+        Form::Cpus => expect(is_list(text), text.into(), "a list of CPUs such as `0-7,16`".into()),
     }
 }
 

@@ -1,18 +1,18 @@
-//! Every parameter of the workload: its default there, and what becomes of it here. How values of
-//! several parameters act together is left to the sibling modules.
+//! All parameters of the workload, with their default in the original and their treatment here. The
+//! sibling modules handle values that depend on several parameters.
 
 use self::Form::{Boolean, Cpus, Number, Positive, Text, Whole, Word};
 
-/// A parameter, its default there and its treatment here.
+/// A parameter, its default in the original and its treatment here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variable {
     /// Name of the environment variable.
     pub name: &'static str,
-    /// Value there when the variable is not set; absent where it is empty and something else decides.
+    /// Value in the original if the variable is not set; absent if it is empty and something else
+    /// decides.
     pub default: Option<&'static str>,
-    /// What its value must be.
+    /// Valid form of its value.
     pub form: Form,
-    /// What is done with it.
     pub treatment: Treatment,
 }
 
@@ -27,26 +27,26 @@ pub enum Form {
     Positive,
     /// `true` or `false` in any case.
     Boolean,
-    /// One of these words in any case, passed on in this one.
+    /// One of these words in any case, passed on in this spelling.
     Word(&'static [&'static str]),
-    /// Anything without a control character.
+    /// Any text without control characters.
     Text,
     /// CPU numbers such as `0-7,16`.
     Cpus,
 }
 
-/// What is done with a parameter.
+/// Treatment of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Treatment {
-    /// It sets this YCSB property.
+    /// Sets this YCSB property.
     Property(&'static str),
-    /// It sets this key of the plan.
+    /// Sets this key of the plan.
     Plan(&'static str),
-    /// It acts together with others on what is named here.
+    /// Sets the named thing together with other parameters.
     Together(&'static str),
-    /// It changes nothing here for this reason, which is a warning for another value than the default.
+    /// Has no effect here for this reason; a value other than the default gives a warning.
     NoEffect(&'static str),
-    /// Another value than the default is an error; the second text says what to do.
+    /// A value other than the default is an error; the second text is the hint.
     Refused(&'static str, &'static str),
 }
 
@@ -56,8 +56,8 @@ const PLACEMENT: &str = "server.placement";
 const NO_KUBERNETES: &str = "Kubernetes does not schedule anything here";
 const NO_ACCELERATOR: &str = "it belongs to an accelerator that is not used";
 
-/// Rows of the table: what is done with a parameter, its name, its default there if it has one, its form, and the property,
-/// the key, what it acts on or the reason.
+/// Rows of the table: treatment of a parameter, its name, its default in the original if it has
+/// one, its form, and the property, the key, the affected thing or the reason.
 macro_rules! variables {
     (default) => { None };
     (default $default:literal) => { Some($default) };
@@ -83,7 +83,8 @@ pub const VARIABLES: &[Variable] = variables! {
     Together "REPLICA_SET" = "false": Boolean, "server.topology";
     Together "TLS_FLAG" = "0": Text, "server.encryption";
     NoEffect "CONFIG_CENTER_PORT" = "16379": Whole(1, 65_535),
-        "clients of one machine need no Redis, and those of a fleet find it by `DYNO_REDIS` or `DYNO_REDIS_FILE`";
+        "clients on one machine need no Redis, and a fleet finds it through `DYNO_REDIS` or \
+            `DYNO_REDIS_FILE`";
     // Placement
     Together "NUMACTL_OPTION" = "0": Whole(0, 5), PLACEMENT;
     Together "SELECT_NUMA_NODE" = "0": Whole(0, 65_535), PLACEMENT;
@@ -139,7 +140,8 @@ pub const VARIABLES: &[Variable] = variables! {
     // The machine
     Together "NETWORK_RPS_TUNE_ENABLE" = "false": Boolean, "server.receive_packet_steering";
     NoEffect "DB_HUGEPAGE_STATUS" = "false": Boolean,
-        "huge pages stay as they are; `dyno doctor` tells what this server version needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
+        "huge pages stay as they are; `dyno doctor` shows the advice for this server version, and \
+            `dyno doctor --apply huge_pages,huge_pages_defrag` applies it";
     NoEffect "KERNEL_SETTING_OPTIMIZED" = "true": Boolean,
         "kernel settings stay as they are; `dyno doctor` checks them";
     Refused "CORE_FREQUENCY_ENABLE" = "false": Boolean,

@@ -1,4 +1,4 @@
-//! The mapping as a whole, and its table against the documentation.
+//! The complete mapping, and its table against the documentation.
 
 use super::mapping::CASES;
 use super::*;
@@ -12,17 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 fn here(pairs: &[(&str, &str)]) -> Parameters {
-    Parameters {
-        given: map(pairs),
-        ..Parameters::default()
-    }
+    Parameters { given: map(pairs), ..Parameters::default() }
 }
 
 #[track_caller]
@@ -34,10 +28,7 @@ fn applied(pairs: &[(&str, &str)]) -> WsfSettings {
 #[track_caller]
 fn refused(pairs: &[(&str, &str)]) -> String {
     let problems = apply(&here(pairs), None).expect_err("it should be refused");
-    problems
-        .iter()
-        .map(|problem| format!("{problem}\n"))
-        .collect()
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 fn key<'a>(settings: &'a WsfSettings, name: &str) -> Option<&'a str> {
@@ -46,8 +37,7 @@ fn key<'a>(settings: &'a WsfSettings, name: &str) -> Option<&'a str> {
 }
 
 fn property<'a>(settings: &'a WsfSettings, name: &str) -> Option<&'a str> {
-    let mut properties = settings.properties.iter();
-    let found = properties.find(|setting| setting.name == name);
+    let found = settings.properties.iter().find(|setting| setting.name == name);
     found.map(|setting| setting.value.as_str())
 }
 
@@ -56,13 +46,10 @@ fn placement(pairs: &[(&str, &str)]) -> String {
     key(&settings, "server.placement").unwrap_or("-").to_owned()
 }
 
-/// The plan that the settings give.
+/// The plan for the settings.
 #[track_caller]
 fn plan(pairs: &[(&str, &str)]) -> Plan {
-    let request = Request {
-        wsf: Some(here(pairs)),
-        ..Request::default()
-    };
+    let request = Request { wsf: Some(here(pairs)), ..Request::default() };
     let host = HostFacts {
         cores: 8,
         hostname: None,
@@ -90,11 +77,7 @@ fn without_parameters_the_load_has_the_framework_defaults() {
     assert!(settings.keys.iter().all(|setting| !setting.given));
     assert_eq!(settings.warnings, Vec::<String>::new());
     let notes = settings.notes.join("\n");
-    for part in [
-        "`CLIENT_SERVER_PAIR=3`",
-        "`RECORD_COUNT`",
-        "`JOURNAL_ENABLED`",
-    ] {
+    for part in ["`CLIENT_SERVER_PAIR=3`", "`RECORD_COUNT`", "`JOURNAL_ENABLED`"] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
 }
@@ -132,7 +115,7 @@ fn every_test_case_is_a_built_in_plan() {
 }
 
 #[test]
-fn a_workload_file_is_a_built_in_plan_or_a_path() {
+fn workload_file_is_a_built_in_plan_or_a_path() {
     for (file, workload) in [
         ("90Read10Update", "90read10update"),
         ("NA", "90read10update"),
@@ -143,11 +126,7 @@ fn a_workload_file_is_a_built_in_plan_or_a_path() {
     }
     let both = applied(&[("WORKLOAD_FILE", "read"), ("TESTCASE", "x_write")]);
     assert_eq!(both.workload, "write");
-    assert!(
-        both.warnings
-            .iter()
-            .any(|text| text.contains("WORKLOAD_FILE"))
-    );
+    assert!(both.warnings.iter().any(|text| text.contains("WORKLOAD_FILE")));
     let named = apply(&here(&[("WORKLOAD_FILE", "read")]), Some("pkm")).unwrap();
     assert_eq!(named.workload, "pkm");
     assert!(named.warnings[0].starts_with("`WORKLOAD_FILE`"));
@@ -229,27 +208,16 @@ fn parameters_of_the_servers_become_a_plan() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert_eq!(
-        plan.server.cache_bytes().map(|cache| cache.0),
-        Some(3 << 29)
-    );
+    assert_eq!(plan.server.cache_bytes().map(|cache| cache.0), Some(3 << 29));
     assert_eq!(plan.server.data_dirs, ["/mnt/disk1", "/mnt/disk2"]);
 }
 
 #[test]
 fn tls_flag_may_be_a_number_or_a_word() {
-    for (flag, encryption) in [
-        ("0", "off"),
-        ("false", "off"),
-        ("1", "server"),
-        ("True", "server"),
-    ] {
+    for (flag, encryption) in [("0", "off"), ("false", "off"), ("1", "server"), ("True", "server")]
+    {
         let settings = applied(&[("TLS_FLAG", flag)]);
-        assert_eq!(
-            key(&settings, "server.encryption"),
-            Some(encryption),
-            "{flag}"
-        );
+        assert_eq!(key(&settings, "server.encryption"), Some(encryption), "{flag}");
     }
     for flag in ["yes", "2", "01", "-1"] {
         let problem = refused(&[("TLS_FLAG", flag)]);
@@ -261,7 +229,7 @@ fn tls_flag_may_be_a_number_or_a_word() {
 }
 
 #[test]
-fn a_replica_set_is_one_of_one_member() {
+fn replica_set_has_one_member() {
     let settings = applied(&[
         ("REPLICA_SET", "true"),
         ("CLIENT_SERVER_PAIR", "1"),
@@ -270,12 +238,7 @@ fn a_replica_set_is_one_of_one_member() {
     assert_eq!(key(&settings, "server.topology"), Some("replica-set=1"));
     assert_eq!(key(&settings, "server.pairs"), None);
     assert_eq!(key(&settings, "server.journal"), None);
-    assert!(
-        settings
-            .warnings
-            .iter()
-            .any(|text| text.contains("journal"))
-    );
+    assert!(settings.warnings.iter().any(|text| text.contains("journal")));
     for more in [&[][..], &[("CLIENT_SERVER_PAIR", "2")]] {
         let text = refused(&[&[("REPLICA_SET", "true")], more].concat());
         for part in ["`REPLICA_SET`", "`CLIENT_SERVER_PAIR=1`"] {
@@ -291,10 +254,7 @@ fn data_folders_are_one_or_several() {
     assert_eq!(key(&one, "server.data_dirs"), None);
     assert!(refused(&[("DB_HOSTPATH", "/a%20")]).starts_with("`DB_HOSTPATH`"));
     let text = refused(&[("DISK_SPEC", "true")]);
-    assert!(
-        text.starts_with("`DISK_SPEC`") && text.contains("`DB_HOSTPATH`"),
-        "{text}"
-    );
+    assert!(text.starts_with("`DISK_SPEC`") && text.contains("`DB_HOSTPATH`"), "{text}");
 }
 
 #[test]
@@ -312,10 +272,7 @@ fn options_of_placement_become_policies() {
         (&[option("2"), node, cores], "cores=0-7 client=other"),
         (&[option("2"), clients], "node=0 client=8-15"),
         (&[option("3"), each], "cores-per-instance=4 client=other"),
-        (
-            &[option("4"), each, clients],
-            "cores-per-instance=4,smt client=8-15",
-        ),
+        (&[option("4"), each, clients], "cores-per-instance=4,smt client=8-15"),
         (&[option("5")], "none"),
         (&[clients], "interleave client=8-15"),
         (&[option("1"), clients], "spread client=8-15"),
@@ -336,15 +293,9 @@ fn custom_options_of_numactl_replace_the_others() {
     assert_eq!(placement(&[one, cores]), "custom=0-3@bind:0");
     let settings = applied(&[one, cores, ("NUMACTL_OPTION", "2"), ("CORES", "4-7")]);
     let warnings = settings.warnings.join("\n");
-    assert!(
-        warnings.contains("`NUMACTL_OPTION`") && warnings.contains("`CORES`"),
-        "{warnings}"
-    );
+    assert!(warnings.contains("`NUMACTL_OPTION`") && warnings.contains("`CORES`"), "{warnings}");
     let text = refused(&[("CUSTOMER_NUMAOPT_SERVER", "-N 0,1 -m 0,1")]);
-    assert!(
-        text.contains("`CUSTOMER_NUMAOPT_SERVER`") && text.contains("--placement"),
-        "{text}"
-    );
+    assert!(text.contains("`CUSTOMER_NUMAOPT_SERVER`") && text.contains("--placement"), "{text}");
     assert!(refused(&[("CUSTOMER_NUMAOPT_CLIENT", "-N 1")]).contains("`CUSTOMER_NUMAOPT_CLIENT`"));
 }
 
@@ -354,18 +305,13 @@ fn incomplete_or_unused_placement_is_reported() {
     assert!(text.contains("`CORE_NUMS_EACH_INSTANCE`"), "{text}");
     let text = refused(&[("NUMACTL_OPTION", "3"), ("CORE_NUMS_EACH_INSTANCE", "x")]);
     assert_eq!(text.lines().count(), 1, "{text}");
-    for (name, value) in [
-        ("CORES", "0-3"),
-        ("SELECT_NUMA_NODE", "1"),
-        ("CORE_NUMS_EACH_INSTANCE", "2"),
-    ] {
+    for (name, value) in
+        [("CORES", "0-3"), ("SELECT_NUMA_NODE", "1"), ("CORE_NUMS_EACH_INSTANCE", "2")]
+    {
         let warnings = applied(&[(name, value)]).warnings;
         assert!(warnings[0].starts_with(&format!("`{name}`")), "{name}");
     }
-    assert_eq!(
-        applied(&[("SELECT_NUMA_NODE", "0")]).warnings,
-        Vec::<String>::new()
-    );
+    assert_eq!(applied(&[("SELECT_NUMA_NODE", "0")]).warnings, Vec::<String>::new());
 }
 
 #[test]
@@ -392,10 +338,7 @@ fn unsupported_values_are_refused_and_defaults_are_not() {
             continue;
         };
         let text = refused(&[(variable.name, "true")]);
-        assert!(
-            text.contains(&format!("`{}`", variable.name)) && text.contains(reason),
-            "{text}"
-        );
+        assert!(text.contains(&format!("`{}`", variable.name)) && text.contains(reason), "{text}");
         assert!(text.contains(instead), "{text}");
         applied(&[(variable.name, variable.default.unwrap())]);
     }
@@ -427,7 +370,7 @@ fn values_without_effect_give_a_warning_except_defaults() {
 fn every_given_parameter_changes_the_result() {
     for variable in VARIABLES {
         let name = variable.name;
-        // What counts only beside another one is given with it.
+        // A parameter that depends on another one is given with it.
         let (value, more): (&str, &[(&str, &str)]) = match name {
             "TESTCASE" => ("x_read", &[]),
             "WORKLOAD_FILE" => ("read", &[]),
@@ -458,7 +401,7 @@ fn every_given_parameter_changes_the_result() {
 }
 
 #[test]
-fn a_wrong_value_is_one_problem_that_names_the_parameter() {
+fn wrong_value_is_one_problem_that_names_the_parameter() {
     for variable in VARIABLES {
         let wrong = match variable.form {
             Form::Text => "a\u{7}b",
@@ -486,16 +429,13 @@ fn a_wrong_value_is_one_problem_that_names_the_parameter() {
 }
 
 #[test]
-fn an_empty_value_is_none() {
-    let all: Vec<(&str, &str)> = VARIABLES
-        .iter()
-        .map(|variable| (variable.name, " "))
-        .collect();
+fn empty_value_is_absent() {
+    let all: Vec<(&str, &str)> = VARIABLES.iter().map(|variable| (variable.name, " ")).collect();
     assert_eq!(applied(&all), applied(&[]));
 }
 
 #[test]
-fn problems_of_the_plan_name_the_parameters_behind_them() {
+fn plan_problems_name_the_parameters_behind_them() {
     let settings = applied(&[("INSERT_START", "9"), ("RECORD_COUNT", "5")]);
     let mut problems = [
         Problem::new("`data.insert_start` is 9"),
@@ -515,12 +455,8 @@ fn problems_of_the_plan_name_the_parameters_behind_them() {
 #[test]
 fn parameters_in_pods_are_kept_or_refused_by_name() {
     let on_pods = |pairs: &[(&str, &str)]| {
-        let parameters = Parameters {
-            on_hosts: true,
-            on_pods: true,
-            all_defaults: true,
-            ..here(pairs)
-        };
+        let parameters =
+            Parameters { on_hosts: true, on_pods: true, all_defaults: true, ..here(pairs) };
         apply(&parameters, None).unwrap_or_else(|problems| panic!("{problems:?}"))
     };
     let refused = |pairs: &[(&str, &str)]| -> Vec<String> {
@@ -530,28 +466,18 @@ fn parameters_in_pods_are_kept_or_refused_by_name() {
     let all = on_pods(&[("CLIENT_COUNT", "3"), ("NETWORK_RPS_TUNE_ENABLE", "true")]);
     assert_eq!(all.refused_by_pods, []);
     assert_eq!(key(&all, "fleet.kubernetes.client_pods"), Some("3"));
-    for name in [
-        "fleet.clients",
-        "fleet.client_hosts",
-        "server.journal",
-        "server.receive_packet_steering",
-    ] {
+    for name in
+        ["fleet.clients", "fleet.client_hosts", "server.journal", "server.receive_packet_steering"]
+    {
         assert_eq!(key(&all, name), None, "{name}");
     }
     let warned = |name: &str| all.warnings.iter().any(|one| one.contains(name));
     assert!(warned("`JOURNAL_ENABLED=false`") && warned("`NETWORK_RPS_TUNE_ENABLE`"));
-    for (option, placement) in [
-        ("0", "interleave"),
-        ("1", "none"),
-        ("2", "node=0 client=none"),
-        ("5", "none"),
-    ] {
+    for (option, placement) in
+        [("0", "interleave"), ("1", "none"), ("2", "node=0 client=none"), ("5", "none")]
+    {
         let placed = on_pods(&[("NUMACTL_OPTION", option)]);
-        assert_eq!(
-            key(&placed, "server.placement"),
-            Some(placement),
-            "{option}"
-        );
+        assert_eq!(key(&placed, "server.placement"), Some(placement), "{option}");
         assert_eq!(placed.refused_by_pods, [], "{option}");
     }
     let cores = on_pods(&[("NUMACTL_OPTION", "3"), ("CORE_NUMS_EACH_INSTANCE", "6")]);
@@ -559,41 +485,23 @@ fn parameters_in_pods_are_kept_or_refused_by_name() {
     for (given, name) in [
         (&[("NUMACTL_OPTION", "2"), ("CORES", "0-3")][..], "CORES"),
         (&[("YCSB_CORES", "0-3")], "YCSB_CORES"),
-        (
-            &[("CUSTOMER_NUMAOPT_CLIENT", "-N 0")],
-            "CUSTOMER_NUMAOPT_CLIENT",
-        ),
-        (
-            &[("CUSTOMER_NUMAOPT_SERVER", "-l")],
-            "CUSTOMER_NUMAOPT_SERVER",
-        ),
-        (
-            &[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "6")],
-            "NUMACTL_OPTION",
-        ),
+        (&[("CUSTOMER_NUMAOPT_CLIENT", "-N 0")], "CUSTOMER_NUMAOPT_CLIENT"),
+        (&[("CUSTOMER_NUMAOPT_SERVER", "-l")], "CUSTOMER_NUMAOPT_SERVER"),
+        (&[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "6")], "NUMACTL_OPTION"),
         (&[("JOURNAL_ENABLED", "false")], "JOURNAL_ENABLED"),
         (&[("DB_HOSTPATH", "/data")], "DB_HOSTPATH"),
-        (
-            &[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")],
-            "REPLICA_SET",
-        ),
+        (&[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")], "REPLICA_SET"),
     ] {
         let problems = refused(given);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(
-            problems[0].starts_with(&format!("`{name}` is `")),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with(&format!("`{name}` is `")), "{problems:?}");
     }
 }
 
 #[test]
 fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
     let on_hosts = |pairs: &[(&str, &str)], workload: Option<&str>| {
-        let parameters = Parameters {
-            on_hosts: true,
-            ..here(pairs)
-        };
+        let parameters = Parameters { on_hosts: true, ..here(pairs) };
         apply(&parameters, workload)
     };
     let settings = on_hosts(&[("CLIENT_COUNT", "2"), ("CLIENT_SERVER_PAIR", "4")], None).unwrap();
@@ -602,46 +510,30 @@ fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
     assert_eq!(key(&settings, "fleet.clients"), Some(r#"["clients"]"#));
     assert_eq!(key(&settings, "fleet.amounts"), Some("per-server"));
     assert!(settings.warnings.is_empty(), "{:?}", settings.warnings);
-    let set = on_hosts(
-        &[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")],
-        None,
-    )
-    .unwrap();
+    let set = on_hosts(&[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")], None).unwrap();
     assert_eq!(key(&set, "fleet.mapping"), Some("deployment"));
     let steered = on_hosts(&[("NETWORK_RPS_TUNE_ENABLE", "true")], None).unwrap();
     let card = key(&steered, "server.receive_packet_steering");
-    assert_eq!(card, Some("auto"), "the one that the servers listen on");
-    // Clients are on other machines than the node, and the cores, of the servers.
+    assert_eq!(card, Some("auto"), "the card that the servers listen on");
+    // Clients are on other machines than the servers, with other nodes and cores.
     for (given, expected) in [
         (&[("NUMACTL_OPTION", "1")][..], "spread client=none"),
         (&[("NUMACTL_OPTION", "2")], "node=0 client=none"),
-        (
-            &[("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")],
-            "node=0 client=0-3",
-        ),
+        (&[("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")], "node=0 client=0-3"),
         (
             &[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "2")],
             "cores-per-instance=2,smt client=none",
         ),
         (
-            &[
-                ("NUMACTL_OPTION", "2"),
-                ("CUSTOMER_NUMAOPT_CLIENT", "-C 0-3 -l"),
-            ],
+            &[("NUMACTL_OPTION", "2"), ("CUSTOMER_NUMAOPT_CLIENT", "-C 0-3 -l")],
             "node=0 client=0-3@local",
         ),
         (
-            &[
-                ("NUMACTL_OPTION", "2"),
-                ("CUSTOMER_NUMAOPT_CLIENT", "numactl -N 0 -m 0"),
-            ],
+            &[("NUMACTL_OPTION", "2"), ("CUSTOMER_NUMAOPT_CLIENT", "numactl -N 0 -m 0")],
             "node=0 client=nodes=0@bind:0",
         ),
         (
-            &[
-                ("NUMACTL_OPTION", "1"),
-                ("CUSTOMER_NUMAOPT_CLIENT", "--interleave=all"),
-            ],
+            &[("NUMACTL_OPTION", "1"), ("CUSTOMER_NUMAOPT_CLIENT", "--interleave=all")],
             "spread client=any@interleave:all",
         ),
     ] {
@@ -649,10 +541,7 @@ fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
         assert_eq!(key(&placed, "server.placement"), Some(expected));
     }
     for options in ["-N 0 -C 0", "-m 0 -i 1", "-p 0-1"] {
-        let given = [
-            ("NUMACTL_OPTION", "2"),
-            ("CUSTOMER_NUMAOPT_CLIENT", options),
-        ];
+        let given = [("NUMACTL_OPTION", "2"), ("CUSTOMER_NUMAOPT_CLIENT", options)];
         let problems = on_hosts(&given, None).expect_err("it is refused");
         let text = problems[0].to_string();
         assert!(
@@ -660,19 +549,14 @@ fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
             "{text}"
         );
     }
-    // A plan file has a table of its own.
+    // A plan file has its own table.
     let own = on_hosts(&[("CLIENT_COUNT", "2")], Some("own.toml")).unwrap();
-    assert_eq!(
-        (key(&own, "fleet.clients"), key(&own, "fleet.client_hosts")),
-        (None, Some("2"))
-    );
+    assert_eq!((key(&own, "fleet.clients"), key(&own, "fleet.client_hosts")), (None, Some("2")));
     // Nothing is traced there.
     for window in ["time,3,4", "roi,RUN_PHASE"] {
         let settings = on_hosts(&[("EVENT_TRACE_PARAMS", window)], None).unwrap();
         assert_eq!(settings.trace, None);
-        let [warning] = settings.warnings.as_slice() else {
-            panic!("{:?}", settings.warnings)
-        };
+        let [warning] = settings.warnings.as_slice() else { panic!("{:?}", settings.warnings) };
         assert!(
             warning.starts_with("`EVENT_TRACE_PARAMS`") && warning.contains("fleet"),
             "{warning}"
@@ -692,10 +576,7 @@ fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
 #[test]
 fn manual_defaults_apply_unless_a_value_is_given() {
     let with = |pairs: &[(&str, &str)]| {
-        let parameters = Parameters {
-            all_defaults: true,
-            ..here(pairs)
-        };
+        let parameters = Parameters { all_defaults: true, ..here(pairs) };
         apply(&parameters, None).unwrap_or_else(|problems| panic!("{problems:?}"))
     };
     let all = with(&[]);
@@ -703,11 +584,7 @@ fn manual_defaults_apply_unless_a_value_is_given() {
     let sizes = sizes.map(|name| property(&all, name));
     assert_eq!(sizes, [Some("4000000"), Some("4000000"), Some("180")]);
     assert_eq!(key(&all, "server.journal"), Some("false"));
-    assert!(
-        all.notes
-            .iter()
-            .any(|note| note.contains("`MAX_EXECUTION_TIME=180`"))
-    );
+    assert!(all.notes.iter().any(|note| note.contains("`MAX_EXECUTION_TIME=180`")));
     let some = with(&[("RECORD_COUNT", "1000"), ("JOURNAL_ENABLED", "true")]);
     assert_eq!(property(&some, "recordcount"), Some("1000"));
     assert_eq!(key(&some, "server.journal"), Some("true"));
@@ -718,17 +595,14 @@ fn manual_defaults_apply_unless_a_value_is_given() {
     let sizes = ["recordcount", "operationcount", "maxexecutiontime"];
     let sizes = sizes.map(|name| property(&pkm, name));
     assert_eq!(sizes, [Some("4000000"), None, None]);
-    // Which servers cannot have what nobody gave.
+    // Default values that pods do not support.
     let off = [("JOURNAL_ENABLED", "false")];
-    for (settings, is_noted) in [
-        (&all, true),
-        (&some, false),
-        (&with(&off), false),
-        (&gate, false),
-    ] {
-        let mut notes = settings.notes.iter();
-        let noted =
-            notes.any(|note| note.contains("6.1") && note.contains("`JOURNAL_ENABLED=true`"));
+    for (settings, is_noted) in [(&all, true), (&some, false), (&with(&off), false), (&gate, false)]
+    {
+        let noted = settings
+            .notes
+            .iter()
+            .any(|note| note.contains("6.1") && note.contains("`JOURNAL_ENABLED=true`"));
         assert_eq!(noted, is_noted, "{:?}", settings.notes);
     }
 }
@@ -768,11 +642,9 @@ fn documented() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_documentation_has_exactly_the_parameters_of_the_table() {
-    let table: BTreeSet<String> = VARIABLES
-        .iter()
-        .map(|variable| variable.name.to_owned())
-        .collect();
+fn documentation_has_exactly_the_parameters_of_the_table() {
+    let table: BTreeSet<String> =
+        VARIABLES.iter().map(|variable| variable.name.to_owned()).collect();
     assert_eq!(table.len(), VARIABLES.len(), "a name is listed twice");
     let documented = documented();
     let missing: Vec<_> = table.difference(&documented).collect();

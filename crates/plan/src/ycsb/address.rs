@@ -1,13 +1,14 @@
-//! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
+//! The connection string: `mongodb.url` combined with the options that YCSB stores in separate
+//! properties.
 
 use super::reader::Reader;
 use super::words::in_ycsb_words;
 use crate::problem::Problem;
 use crate::uri::{self, Credentials, Target, UnsupportedOption, has_option, with_option};
 
-/// Where YCSB's MongoDB binding connects when nothing is said.
+/// Default address of YCSB's MongoDB binding.
 pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
-/// The same where `mongodb.database` names the database.
+/// Default address if `mongodb.database` names the database.
 const DEFAULT_SERVER: &str = "mongodb://localhost:27017/?w=1";
 
 /// Properties that add to `mongodb.url`.
@@ -20,19 +21,18 @@ const ADDITIONS: [&str; 6] = [
     "mongodb.password",
 ];
 
-/// A connection string that was checked. The text may hold credentials.
+/// A validated connection string. The text may contain credentials.
 pub(super) struct Address {
     pub(super) text: String,
     pub(super) target: Target,
-    /// Options that come from a property other than `mongodb.url`.
+    /// Options from properties other than `mongodb.url`.
     added: Vec<&'static str>,
 }
 
 impl Address {
-    /// Options that the wire backend does not honour, by the names of their properties.
+    /// Options that the wire backend does not support, by the names of their properties.
     pub(super) fn unsupported_by_wire(&self, reader: &Reader<'_>) -> Vec<Problem> {
-        let options = self.target.unsupported_by_wire.iter();
-        options.map(|option| self.problem(option, reader)).collect()
+        self.target.unsupported_by_wire.iter().map(|option| self.problem(option, reader)).collect()
     }
 
     fn problem(&self, option: &UnsupportedOption, reader: &Reader<'_>) -> Problem {
@@ -52,8 +52,8 @@ impl Address {
     }
 }
 
-/// Reads `mongodb.url`, or `default` in its place, and merges the other properties into it. Nothing
-/// if there is neither, or if something is wrong, which is left in the reader.
+/// Reads `mongodb.url`, or `default` if it is absent, and merges the other properties into it.
+/// `None` if there is neither, or if there is a problem, which is added to the reader.
 pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Address> {
     const NAME: &str = "mongodb.url";
     let database = reader.text("mongodb.database");
@@ -65,18 +65,18 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
                 reader.problem(
                     name,
                     message,
-                    "give `mongodb.url`, or write the option into `--uri`",
+                    "set `mongodb.url`, or write the option into `--uri`",
                 );
             }
         }
         return None;
     };
     if url.contains('|') {
-        let hint = "give one connection string with all hosts, separated by commas";
+        let hint = "use one connection string with all hosts, separated by commas";
         reader.problem(NAME, "`mongodb.url` holds several connection strings", hint);
         return None;
     }
-    // Checked before anything is added, so that no message quotes what the person did not write.
+    // Checked before anything is added, so that messages quote only the user's text.
     let (target, credentials) = parsed(reader, url)?;
     let mut text = match database {
         Some(_) if target.database.is_some() => {
@@ -102,18 +102,10 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     }
     text = with_credentials(reader, text, credentials.as_ref())?;
     if text == url {
-        return Some(Address {
-            text,
-            target,
-            added,
-        });
+        return Some(Address { text, target, added });
     }
     let (target, _) = parsed(reader, &text)?;
-    Some(Address {
-        text,
-        target,
-        added,
-    })
+    Some(Address { text, target, added })
 }
 
 fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credentials>)> {
@@ -129,7 +121,7 @@ fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credenti
     }
 }
 
-/// Options of connection strings that the given properties mean.
+/// Options of connection strings for the given properties.
 fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     let write_concern = reader.choice_in_any_case(
@@ -149,10 +141,7 @@ fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
             ("primary", ("readPreference", "primary")),
             ("primary_preferred", ("readPreference", "primaryPreferred")),
             ("secondary", ("readPreference", "secondary")),
-            (
-                "secondary_preferred",
-                ("readPreference", "secondaryPreferred"),
-            ),
+            ("secondary_preferred", ("readPreference", "secondaryPreferred")),
             ("nearest", ("readPreference", "nearest")),
         ],
     );
@@ -175,25 +164,21 @@ pub fn property_of_option(option: &str) -> Option<&'static str> {
     }
 }
 
-/// Puts user and password into a connection string that has none.
+/// Adds user and password to a connection string without them.
 fn with_credentials(
     reader: &mut Reader<'_>,
     url: String,
     given: Option<&Credentials>,
 ) -> Option<String> {
-    let user = reader
-        .exact_text("mongodb.username")
-        .filter(|user| !user.is_empty());
-    let password = reader
-        .exact_text("mongodb.password")
-        .filter(|password| !password.is_empty());
+    let user = reader.exact_text("mongodb.username").filter(|user| !user.is_empty());
+    let password = reader.exact_text("mongodb.password").filter(|password| !password.is_empty());
     let Some(user) = user else {
         if password.is_some() {
             let message = "`mongodb.password` is given without `mongodb.username`";
             reader.problem(
                 "mongodb.password",
                 message,
-                "give both, or write them into `mongodb.url`",
+                "set both, or write them into `mongodb.url`",
             );
             return None;
         }

@@ -1,51 +1,53 @@
-//! What `dyno ycsb` does and prints beside the plan: status line, exporters, retries.
+//! Options of `dyno ycsb` that are not part of the plan: status line, exporters, retries.
 
 use super::reader::Reader;
 use crate::nearest::nearest;
 use std::path::PathBuf;
 
-/// Options of YCSB's client that are no part of a plan. The defaults are YCSB's.
+/// Options of YCSB's client that are not part of a plan. The defaults are YCSB's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YcsbClientOptions {
-    /// Print a status line on stderr (`status`, `-s`).
+    /// Whether to print a status line on stderr (`status`, `-s`).
     pub status: bool,
     /// Seconds between two status lines, at least 1 (`status.interval`).
     pub status_interval_s: u64,
-    /// Text before the status line, with nothing between them (`label`, `-l`).
+    /// Text directly before the status line (`label`, `-l`).
     pub label: String,
     /// Operations per second over all threads, absent without a limit (`target`).
     pub target_ops_per_s: Option<f64>,
     /// Longest duration of a phase in seconds, absent without a limit (`maxexecutiontime`).
     pub max_execution_time_s: Option<u64>,
-    /// Form of the final output (`exporter`).
+    /// Format of the final output (`exporter`).
     pub exporter: Exporter,
     /// File for the final output, stdout when absent (`exportfile`).
     pub export_file: Option<PathBuf>,
-    /// Which figures an operation gets (`measurementtype`).
+    /// Measured figures of an operation (`measurementtype`).
     pub measurement_type: MeasurementType,
-    /// Where latencies begin (`measurement.interval`).
+    /// Start of latencies (`measurement.interval`).
     pub measurement_interval: MeasurementInterval,
     /// Percentiles of the final output, each 0 to 100 (`hdrhistogram.percentiles`).
     pub percentiles: Vec<f64>,
-    /// Write one histogram log per operation (`hdrhistogram.fileoutput`).
+    /// Whether to write one histogram log per operation (`hdrhistogram.fileoutput`).
     pub hdr_fileoutput: bool,
-    /// Beginning of the names of these logs (`hdrhistogram.output.path`).
+    /// Prefix of the names of these logs (`hdrhistogram.output.path`).
     pub hdr_output_path: String,
-    /// Print the buckets of the histograms too (`measurement.histogram.verbose`).
+    /// Whether to print the buckets of the histograms as well (`measurement.histogram.verbose`).
     pub histogram_verbose: bool,
     /// Number of 1 ms buckets of the type `histogram`, at least 1 (`histogram.buckets`).
     pub histogram_buckets: u32,
     /// Step of the type `timeseries` in milliseconds, at least 1 (`timeseries.granularity`).
     pub timeseries_granularity_ms: u64,
-    /// A block for each kind of error (`reportlatencyforeacherror`).
+    /// Whether to print a block for each kind of error (`reportlatencyforeacherror`).
     pub report_latency_for_each_error: bool,
-    /// Statuses with blocks of their own (`latencytrackederrors`).
+    /// Statuses with their own blocks (`latencytrackederrors`).
     pub latency_tracked_errors: Vec<String>,
-    /// How often a failed insert of the load phase is repeated (`core_workload_insertion_retry_limit`).
+    /// Largest number of retries of a failed insert in the load phase
+    /// (`core_workload_insertion_retry_limit`).
     pub insertion_retry_limit: u32,
-    /// Seconds before it is repeated (`core_workload_insertion_retry_interval`).
+    /// Seconds before each retry (`core_workload_insertion_retry_interval`).
     pub insertion_retry_interval_s: u64,
-    /// Go on with the load after an insert that failed for good (`core_workload_insertion_keep_going_on_error`).
+    /// Whether to continue the load after a permanently failed insert
+    /// (`core_workload_insertion_keep_going_on_error`).
     pub keep_going_on_error: bool,
 }
 
@@ -76,7 +78,7 @@ impl Default for YcsbClientOptions {
     }
 }
 
-/// Form of the final output.
+/// Format of the final output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exporter {
     /// `TextMeasurementsExporter`.
@@ -87,7 +89,7 @@ pub enum Exporter {
     JsonArray,
 }
 
-/// Which figures an operation gets. YCSB's `raw` types need every single latency and are refused.
+/// Measured figures of an operation. YCSB's `raw` types need every single latency and are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementType {
     /// `histogram`.
@@ -100,18 +102,18 @@ pub enum MeasurementType {
     TimeSeries,
 }
 
-/// Where latencies begin.
+/// Start of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementInterval {
-    /// At the send.
+    /// The send start.
     Op,
-    /// At the intended start.
+    /// The intended start.
     Intended,
-    /// Both, in blocks of their own.
+    /// Both, in separate blocks.
     Both,
 }
 
-/// Statuses that YCSB's operations have.
+/// Statuses of YCSB's operations.
 const STATUSES: [&str; 9] = [
     "OK",
     "ERROR",
@@ -124,7 +126,7 @@ const STATUSES: [&str; 9] = [
     "BATCHED_OK",
 ];
 
-/// Names of the properties that are read here, apart from those that set the plan too.
+/// Names of the properties that are read here, except those that also set the plan.
 pub(super) const NAMES: [&str; 18] = [
     "status",
     "status.interval",
@@ -146,14 +148,14 @@ pub(super) const NAMES: [&str; 18] = [
     "core_workload_insertion_keep_going_on_error",
 ];
 
-/// Reads the options; what is wrong is left in the reader, with the default in its place.
+/// Reads the options; problems are added to the reader, with the default as the value.
 pub(super) fn read(reader: &mut Reader<'_>) -> YcsbClientOptions {
     let mut options = YcsbClientOptions::default();
     read_status(reader, &mut options);
     read_output(reader, &mut options);
     read_measurement(reader, &mut options);
     read_retries(reader, &mut options);
-    // The plan reads these two as well and reports what is wrong with them.
+    // The plan reads these two as well and reports their problems.
     options.target_ops_per_s = given(reader, "target").filter(|rate: &f64| *rate > 0.0);
     options.max_execution_time_s = given(reader, "maxexecutiontime").filter(|time: &u64| *time > 0);
     options
@@ -181,36 +183,19 @@ fn positive(reader: &mut Reader<'_>, name: &str) -> Option<u64> {
 
 fn read_status(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
     set(&mut options.status, reader.boolean("status"));
-    set(
-        &mut options.status_interval_s,
-        positive(reader, "status.interval"),
-    );
-    set(
-        &mut options.label,
-        reader.exact_text("label").map(Into::into),
-    );
+    set(&mut options.status_interval_s, positive(reader, "status.interval"));
+    set(&mut options.label, reader.exact_text("label").map(Into::into));
 }
 
 fn read_output(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
     set(&mut options.exporter, exporter(reader));
-    options.export_file = reader
-        .text("exportfile")
-        .filter(|path| !path.is_empty())
-        .map(PathBuf::from);
+    options.export_file =
+        reader.text("exportfile").filter(|path| !path.is_empty()).map(PathBuf::from);
     set(&mut options.percentiles, percentiles(reader));
-    set(
-        &mut options.hdr_fileoutput,
-        reader.boolean("hdrhistogram.fileoutput"),
-    );
-    set(
-        &mut options.hdr_output_path,
-        reader.text("hdrhistogram.output.path").map(Into::into),
-    );
+    set(&mut options.hdr_fileoutput, reader.boolean("hdrhistogram.fileoutput"));
+    set(&mut options.hdr_output_path, reader.text("hdrhistogram.output.path").map(Into::into));
     if !options.hdr_fileoutput {
-        reader.warn_unused(
-            "hdrhistogram.output.path",
-            "`hdrhistogram.fileoutput` is not `true`",
-        );
+        reader.warn_unused("hdrhistogram.output.path", "`hdrhistogram.fileoutput` is not `true`");
     }
 }
 
@@ -238,17 +223,11 @@ fn percentiles(reader: &mut Reader<'_>) -> Option<Vec<f64>> {
     let parsed: Option<Vec<f64>> = text
         .split(',')
         .map(|part| {
-            part.trim()
-                .parse()
-                .ok()
-                .filter(|percentile| (0.0..=100.0).contains(percentile))
+            part.trim().parse().ok().filter(|percentile| (0.0..=100.0).contains(percentile))
         })
         .collect();
     if parsed.is_none() {
-        reader.refuse(
-            "hdrhistogram.percentiles",
-            "numbers from 0 to 100, separated by commas",
-        );
+        reader.refuse("hdrhistogram.percentiles", "numbers from 0 to 100, separated by commas");
     }
     parsed
 }
@@ -268,23 +247,14 @@ fn read_measurement(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
         let reason = "without `target`, the intended start of an operation is its actual start";
         reader.warn_unused("measurement.interval", reason);
     }
-    set(
-        &mut options.histogram_verbose,
-        reader.boolean("measurement.histogram.verbose"),
-    );
+    set(&mut options.histogram_verbose, reader.boolean("measurement.histogram.verbose"));
     let buckets = positive(reader, "histogram.buckets");
     set(
         &mut options.histogram_buckets,
         buckets.map(|number| u32::try_from(number).unwrap_or(u32::MAX)),
     );
-    set(
-        &mut options.timeseries_granularity_ms,
-        positive(reader, "timeseries.granularity"),
-    );
-    set(
-        &mut options.report_latency_for_each_error,
-        reader.boolean("reportlatencyforeacherror"),
-    );
+    set(&mut options.timeseries_granularity_ms, positive(reader, "timeseries.granularity"));
+    set(&mut options.report_latency_for_each_error, reader.boolean("reportlatencyforeacherror"));
     set(&mut options.latency_tracked_errors, tracked_errors(reader));
 }
 
@@ -303,10 +273,7 @@ fn measurement_type(reader: &mut Reader<'_>) -> Option<MeasurementType> {
         &[
             ("histogram", MeasurementType::Histogram),
             ("hdrhistogram", MeasurementType::HdrHistogram),
-            (
-                "hdrhistogram+histogram",
-                MeasurementType::HdrHistogramAndHistogram,
-            ),
+            ("hdrhistogram+histogram", MeasurementType::HdrHistogramAndHistogram),
             ("timeseries", MeasurementType::TimeSeries),
         ],
     )
@@ -315,11 +282,7 @@ fn measurement_type(reader: &mut Reader<'_>) -> Option<MeasurementType> {
 fn tracked_errors(reader: &mut Reader<'_>) -> Option<Vec<String>> {
     const NAME: &str = "latencytrackederrors";
     let text = reader.text(NAME)?;
-    let names: Vec<&str> = text
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if let Some(unknown) = names.iter().find(|name| !STATUSES.contains(name)) {
         let message = format!("`{NAME}` has the unknown status `{unknown}`");
         let hint = match nearest(unknown, STATUSES) {
@@ -333,10 +296,7 @@ fn tracked_errors(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 }
 
 fn read_retries(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
-    set(
-        &mut options.insertion_retry_limit,
-        reader.count("core_workload_insertion_retry_limit"),
-    );
+    set(&mut options.insertion_retry_limit, reader.count("core_workload_insertion_retry_limit"));
     set(
         &mut options.insertion_retry_interval_s,
         reader.count("core_workload_insertion_retry_interval"),

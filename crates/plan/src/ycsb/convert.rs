@@ -1,5 +1,5 @@
-//! Given properties become values of a plan. A property that is not given leaves the plan as it is,
-//! so the same code serves YCSB's defaults, built-in plans and plan files.
+//! Converts given properties to values of a plan. A property that is not given leaves the plan
+//! unchanged, so the same code serves YCSB's defaults, built-in plans and plan files.
 
 use super::reader::Reader;
 use super::{Phase, field_length};
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::units::Span;
 
-/// Applies all properties that set the plan, apart from the connection string.
+/// Applies all properties that set the plan, except the connection string.
 pub(super) fn apply(plan: &mut Plan, reader: &mut Reader<'_>) {
     apply_server(plan, reader);
     apply_data(plan, reader);
@@ -37,10 +37,7 @@ fn apply_server(plan: &mut Plan, reader: &mut Reader<'_>) {
     if let Some(kind) = reader.choice("dyno.server", &kinds)
         && kind != plan.server.kind
     {
-        plan.server = ServerPlan {
-            kind,
-            ..Default::default()
-        };
+        plan.server = ServerPlan { kind, ..Default::default() };
     }
 }
 
@@ -53,20 +50,15 @@ fn apply_data(plan: &mut Plan, reader: &mut Reader<'_>) {
         data.insert_count = Some(count);
     }
     set(&mut data.field_count, reader.count("fieldcount"));
-    set(
-        &mut data.field_name_prefix,
-        reader.text("fieldnameprefix").map(Into::into),
-    );
+    set(&mut data.field_name_prefix, reader.text("fieldnameprefix").map(Into::into));
     data.field_length = field_length::read(&data.field_length, reader);
     set(&mut data.integrity, reader.boolean("dataintegrity"));
-    // YCSB takes every word but `hashed` for `ordered`, misspelt ones included.
+    // YCSB interprets every word except `hashed` as `ordered`, even misspelt ones.
     let orders = [("hashed", KeyOrder::Hashed), ("ordered", KeyOrder::Ordered)];
     set(&mut data.key_order, reader.choice("insertorder", &orders));
     set(&mut data.zero_padding, reader.count("zeropadding"));
     // A value of 4 means that a quarter of the bytes is random.
-    let ratio = reader
-        .number("compressibility", 1.0, 100.0)
-        .map(|factor| 1.0 - 1.0 / factor);
+    let ratio = reader.number("compressibility", 1.0, 100.0).map(|factor| 1.0 - 1.0 / factor);
     set(&mut data.compressible_ratio, ratio);
 }
 
@@ -98,14 +90,9 @@ fn apply_operations(weights: &mut OperationWeights, reader: &mut Reader<'_>) {
 }
 
 fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
-    let hotspot = KeyDistribution::Hotspot {
-        hot_data_ratio: 0.2,
-        hot_operation_ratio: 0.8,
-    };
-    let exponential = KeyDistribution::Exponential {
-        percentile: 95.0,
-        data_ratio: 0.857_142_857_1,
-    };
+    let hotspot = KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 };
+    let exponential =
+        KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.857_142_857_1 };
     let chosen = reader.choice(
         "requestdistribution",
         &[
@@ -122,11 +109,7 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
     let hot_operations = reader.number("hotspotopnfraction", 0.0, 1.0);
     let new_percentile = reader.number("exponential.percentile", 0.0, 100.0);
     let fraction = reader.number("exponential.frac", 0.0, f64::MAX);
-    if let KeyDistribution::Hotspot {
-        hot_data_ratio,
-        hot_operation_ratio,
-    } = &mut keys
-    {
+    if let KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } = &mut keys {
         set(hot_data_ratio, hot_data);
         set(hot_operation_ratio, hot_operations);
     } else {
@@ -134,11 +117,7 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
         reader.warn_unused("hotspotdatafraction", reason);
         reader.warn_unused("hotspotopnfraction", reason);
     }
-    if let KeyDistribution::Exponential {
-        percentile,
-        data_ratio,
-    } = &mut keys
-    {
+    if let KeyDistribution::Exponential { percentile, data_ratio } = &mut keys {
         set(percentile, new_percentile);
         set(data_ratio, fraction);
     } else {
@@ -152,29 +131,17 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
 fn apply_access(plan: &mut Plan, reader: &mut Reader<'_>) {
     let access = &mut plan.access;
     set(&mut access.read_all_fields, reader.boolean("readallfields"));
-    set(
-        &mut access.read_all_fields_by_name,
-        reader.boolean("readallfieldsbyname"),
-    );
+    set(&mut access.read_all_fields_by_name, reader.boolean("readallfieldsbyname"));
     if !access.read_all_fields && access.read_all_fields_by_name {
-        // YCSB looks at the second one only if the first is true.
+        // YCSB reads the second one only if the first is true.
         reader.warn_unused("readallfieldsbyname", "`readallfields` is `false`");
         access.read_all_fields_by_name = false;
     }
-    set(
-        &mut access.write_all_fields,
-        reader.boolean("writeallfields"),
-    );
+    set(&mut access.write_all_fields, reader.boolean("writeallfields"));
     set(&mut access.min_scan_length, reader.count("minscanlength"));
     set(&mut access.max_scan_length, reader.count("maxscanlength"));
-    let lengths = [
-        ("uniform", ScanLength::Uniform),
-        ("zipfian", ScanLength::Zipfian),
-    ];
-    set(
-        &mut access.scan_length_distribution,
-        reader.choice("scanlengthdistribution", &lengths),
-    );
+    let lengths = [("uniform", ScanLength::Uniform), ("zipfian", ScanLength::Zipfian)];
+    set(&mut access.scan_length_distribution, reader.choice("scanlengthdistribution", &lengths));
     set(&mut access.upsert, reader.boolean("mongodb.upsert"));
 }
 
@@ -183,18 +150,12 @@ fn apply_client(plan: &mut Plan, reader: &mut Reader<'_>) {
     set(&mut client.clients, reader.count("threadcount"));
     set(&mut client.batch, batch(reader));
     let backends = [("wire", Backend::Wire), ("driver", Backend::Driver)];
-    set(
-        &mut client.backend,
-        reader.choice("dyno.backend", &backends),
-    );
+    set(&mut client.backend, reader.choice("dyno.backend", &backends));
     set(&mut client.seed, reader.count("dyno.seed"));
-    set(
-        &mut client.timeout,
-        reader.parsed::<Span>("dyno.timeout", "a time span such as `10s`"),
-    );
+    set(&mut client.timeout, reader.parsed::<Span>("dyno.timeout", "a time span such as `10s`"));
 }
 
-/// The binding reads `batchsize`, its manual says `mongodb.batchsize`: both mean the same here.
+/// The binding reads `batchsize`, its manual says `mongodb.batchsize`: both are accepted here.
 fn batch(reader: &mut Reader<'_>) -> Option<u32> {
     let read = reader.count::<u32>("batchsize");
     let documented = reader.count::<u32>("mongodb.batchsize");
@@ -202,19 +163,16 @@ fn batch(reader: &mut Reader<'_>) -> Option<u32> {
         && read != documented
     {
         let message = format!("`mongodb.batchsize` is `{documented}` and `batchsize` is `{read}`");
-        reader.problem(
-            "mongodb.batchsize",
-            message,
-            "they mean the same; give one of them",
-        );
+        reader.problem("mongodb.batchsize", message, "both mean the same; use only one of them");
     } else if read.is_none() && documented.is_some_and(|batch| batch != 1) {
-        let warning = "`mongodb.batchsize` is honoured here; YCSB's `mongodb` binding ignores it and reads `batchsize`";
+        let warning = "`mongodb.batchsize` is supported here; YCSB's `mongodb` binding ignores it \
+            and reads `batchsize`";
         reader.warnings.push(warning.into());
     }
     read.or(documented)
 }
 
-/// A count alone ends the phase by count, a time alone by time, both by whichever comes first; 0
+/// A single count ends the phase by count, a single time by time, both by whichever comes first; 0
 /// means no limit.
 fn apply_phases(plan: &mut Plan, reader: &mut Reader<'_>) {
     let operations = reader.count::<u64>("operationcount");
@@ -234,10 +192,7 @@ fn apply_schedule(plan: &mut Plan, reader: &mut Reader<'_>) {
         return;
     }
     let max_start_delay = Schedule::DEFAULT_MAX_START_DELAY;
-    plan.schedule = Schedule::Constant {
-        rate_per_s,
-        max_start_delay,
-    };
+    plan.schedule = Schedule::Constant { rate_per_s, max_start_delay };
     reader.warnings.push(format!(
         "`target` is an open-loop schedule of {rate_per_s} operations per second over all threads: an \
          operation that cannot start within {max_start_delay} is dropped and counted, where YCSB \
@@ -245,7 +200,8 @@ fn apply_schedule(plan: &mut Plan, reader: &mut Reader<'_>) {
     ));
 }
 
-/// What depends on the phase: its number of operations, and the clients that have something to do.
+/// Sets values that depend on the phase: its number of operations, and the number of clients with
+/// work to do.
 pub(super) fn finish_phase(plan: &mut Plan, reader: &mut Reader<'_>, phase: Phase) {
     check_phase(reader, phase);
     let operations = match phase {
@@ -254,7 +210,8 @@ pub(super) fn finish_phase(plan: &mut Plan, reader: &mut Reader<'_>, phase: Phas
     };
     plan.phases.operations = operations;
     if phase == Phase::Run && plan.client.batch > 1 && plan.operations.insert > 0.0 {
-        let warning = "`batchsize` counts in the load phase only: in the run phase every insert is sent by itself";
+        let warning = "`batchsize` applies only to the load phase: in the run phase every insert \
+            is sent separately";
         reader.warnings.push(warning.into());
     }
     let Some(operations) = operations else { return };
@@ -274,15 +231,11 @@ fn check_phase(reader: &mut Reader<'_>, phase: Phase) {
     };
     if is_run != (phase == Phase::Run) {
         let message = format!("`dotransactions` is `{is_run}`, but the command is `{phase}`");
-        reader.problem(
-            "dotransactions",
-            message,
-            "remove it: the command chooses the phase",
-        );
+        reader.problem("dotransactions", message, "remove it: the command chooses the phase");
     }
 }
 
-/// Documents that this client loads.
+/// Number of documents that this client loads.
 fn load_count(plan: &Plan, reader: &mut Reader<'_>) -> u64 {
     let data = &plan.data;
     let rest = data.records.saturating_sub(data.insert_start);

@@ -1,9 +1,9 @@
-//! The length of field values: four properties and, for `histogram`, a file.
+//! Length of field values: four properties and, for `histogram`, a file.
 
 use super::reader::Reader;
 use crate::model::FieldLength;
 
-/// Most buckets of a histogram file: values beyond a document's size make no sense.
+/// Largest number of buckets of a histogram file: longer values would exceed a document.
 const MOST_BUCKETS: usize = 1 << 20;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -14,18 +14,12 @@ enum Kind {
     Histogram,
 }
 
-/// The lengths of a plan, changed by the given properties.
+/// The lengths of a plan after applying the given properties.
 pub(super) fn read(current: &FieldLength, reader: &mut Reader<'_>) -> FieldLength {
     let (current_kind, current_shortest, current_longest) = match *current {
         FieldLength::Constant { bytes } => (Kind::Constant, 1, bytes),
-        FieldLength::Uniform {
-            min_bytes,
-            max_bytes,
-        } => (Kind::Uniform, min_bytes, max_bytes),
-        FieldLength::Zipfian {
-            min_bytes,
-            max_bytes,
-        } => (Kind::Zipfian, min_bytes, max_bytes),
+        FieldLength::Uniform { min_bytes, max_bytes } => (Kind::Uniform, min_bytes, max_bytes),
+        FieldLength::Zipfian { min_bytes, max_bytes } => (Kind::Zipfian, min_bytes, max_bytes),
         FieldLength::Histogram { .. } => (Kind::Histogram, 1, 100),
     };
     let given_kind = reader.choice(
@@ -43,14 +37,8 @@ pub(super) fn read(current: &FieldLength, reader: &mut Reader<'_>) -> FieldLengt
     warn_unused(kind, reader);
     match kind {
         Kind::Constant => FieldLength::Constant { bytes: max_bytes },
-        Kind::Uniform => FieldLength::Uniform {
-            min_bytes,
-            max_bytes,
-        },
-        Kind::Zipfian => FieldLength::Zipfian {
-            min_bytes,
-            max_bytes,
-        },
+        Kind::Uniform => FieldLength::Uniform { min_bytes, max_bytes },
+        Kind::Zipfian => FieldLength::Zipfian { min_bytes, max_bytes },
         Kind::Histogram if given_kind.is_some() || reader.is_given("fieldlengthhistogram") => {
             histogram(reader).unwrap_or_else(|| current.clone())
         }
@@ -68,14 +56,11 @@ fn warn_unused(kind: Kind, reader: &mut Reader<'_>) {
     if kind == Kind::Histogram {
         reader.warn_unused("fieldlength", "`fieldlengthdistribution` is `histogram`");
     } else {
-        reader.warn_unused(
-            "fieldlengthhistogram",
-            "`fieldlengthdistribution` is not `histogram`",
-        );
+        reader.warn_unused("fieldlengthhistogram", "`fieldlengthdistribution` is not `histogram`");
     }
 }
 
-/// Reads the file that `fieldlengthhistogram` names.
+/// Reads the file named by `fieldlengthhistogram`.
 fn histogram(reader: &mut Reader<'_>) -> Option<FieldLength> {
     const NAME: &str = "fieldlengthhistogram";
     let path = reader.text(NAME).unwrap_or("hist.txt");
@@ -93,8 +78,8 @@ fn histogram(reader: &mut Reader<'_>) -> Option<FieldLength> {
     };
     match parse(&text) {
         Ok(length) => {
-            let warning = "YCSB gives values of the last histogram bucket the length of the one before; here they \
-                           have their own";
+            let warning = "YCSB gives values of the last histogram bucket the length of the \
+                previous bucket; here they have their own length";
             reader.warnings.push(warning.into());
             Some(length)
         }
@@ -110,36 +95,26 @@ fn histogram(reader: &mut Reader<'_>) -> Option<FieldLength> {
     }
 }
 
-/// Reads the text of a histogram file; the error is the number of the malformed line.
+/// Parses a histogram file; the error is the number of the malformed line.
 fn parse(text: &str) -> Result<FieldLength, usize> {
     let mut block_bytes = 0;
     let mut weights: Vec<u64> = Vec::new();
     let mut is_seen: Vec<bool> = Vec::new();
     let mut is_first = true;
-    for (index, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let malformed = || index + 1;
         let mut words = line.split_whitespace();
         let (Some(name), Some(number), None) = (words.next(), words.next(), words.next()) else {
             return Err(malformed());
         };
         if is_first {
-            let size = number
-                .parse()
-                .ok()
-                .filter(|size| *size > 0 && name == "BlockSize");
+            let size = number.parse().ok().filter(|size| *size > 0 && name == "BlockSize");
             block_bytes = size.ok_or_else(malformed)?;
             is_first = false;
             continue;
         }
-        let bucket: usize = name
-            .parse()
-            .ok()
-            .filter(|bucket| *bucket < MOST_BUCKETS)
-            .ok_or_else(malformed)?;
+        let bucket: usize =
+            name.parse().ok().filter(|bucket| *bucket < MOST_BUCKETS).ok_or_else(malformed)?;
         if bucket >= weights.len() {
             weights.resize(bucket + 1, 0);
             is_seen.resize(bucket + 1, false);
@@ -152,10 +127,7 @@ fn parse(text: &str) -> Result<FieldLength, usize> {
     if weights.is_empty() {
         return Err(text.lines().count().max(1));
     }
-    Ok(FieldLength::Histogram {
-        block_bytes,
-        weights,
-    })
+    Ok(FieldLength::Histogram { block_bytes, weights })
 }
 
 #[cfg(test)]
@@ -163,13 +135,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_file_has_a_block_size_and_buckets() {
+    fn histogram_file_has_a_block_size_and_buckets() {
         assert_eq!(
             parse("BlockSize\t10\n0\t5\n2\t7\n\n"),
-            Ok(FieldLength::Histogram {
-                block_bytes: 10,
-                weights: vec![5, 0, 7]
-            })
+            Ok(FieldLength::Histogram { block_bytes: 10, weights: vec![5, 0, 7] })
         );
     }
 

@@ -1,8 +1,9 @@
-//! YCSB's properties: property files and `-p name=value` become a plan and options of the client.
+//! YCSB's properties: converts property files and `-p name=value` to a plan and options of the
+//! client.
 //!
-//! Every property of [`PROPERTIES`] is honoured, accepted with a reason why it has no effect, or
-//! refused by name; unknown names are problems with the nearest known one. Where YCSB silently does
-//! something else than its properties say, the plan is right and a warning says so.
+//! Every property in [`PROPERTIES`] is supported, accepted with a reason for its missing effect, or
+//! refused by name; an unknown name is a problem with the nearest known one. Where YCSB silently
+//! deviates from its properties, the plan follows the properties and a warning explains this.
 
 mod address;
 mod client;
@@ -53,35 +54,38 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What properties mean. It has neither `Debug` nor `Serialize`, because `uri` may hold credentials.
+/// Plan and options derived from properties. It has neither `Debug` nor `Serialize`, because `uri`
+/// may contain credentials.
 pub struct YcsbPlan {
-    /// The plan; valid. `phases.operations` is the number of operations of the phase that was asked
-    /// for, which is a number of documents for [`Phase::Load`].
+    /// The valid plan. `phases.operations` is the number of operations of the requested phase, or
+    /// the number of documents for [`Phase::Load`].
     pub plan: Plan,
-    /// Connection string with the options of all properties merged into it. May hold credentials.
+    /// Connection string with the options of all properties merged into it. May contain
+    /// credentials.
     pub uri: String,
-    /// Options of `uri` that the wire backend does not honour.
+    /// Options of `uri` that the wire backend does not support.
     pub unsupported_by_wire: Vec<Problem>,
-    /// What the client does and prints beside the plan.
+    /// Options of the client that are not part of the plan.
     pub client: YcsbClientOptions,
-    /// What the person should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What [`apply`] gives beside the changed plan. Without `Debug` and `Serialize`, as [`YcsbPlan`].
+/// Results of [`apply`] in addition to the changed plan. Without `Debug` and `Serialize`, like
+/// [`YcsbPlan`].
 pub struct Applied {
-    /// Connection string, if `mongodb.url` was given. May hold credentials.
+    /// Connection string, if `mongodb.url` was given. May contain credentials.
     pub uri: Option<String>,
-    /// What the person should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Resolves properties as `bin/ycsb` does: what is not given has YCSB's default. `lenient` makes
+/// Resolves properties like `bin/ycsb`: missing properties have YCSB's defaults. `lenient` makes
 /// unknown names warnings.
 ///
 /// # Errors
-/// All problems: unknown names, malformed and unsupported values, contradictions, and everything
-/// that makes the plan invalid, told with the names of the properties.
+/// All problems: unknown names, malformed and unsupported values, contradictions, and problems of
+/// the plan under the names of the properties.
 pub fn resolve(
     properties: &Properties,
     phase: Phase,
@@ -93,7 +97,7 @@ pub fn resolve(
     check_classes(&mut reader);
     if !reader.is_given("recordcount") {
         let hint =
-            "give the number of documents of the whole data set, for example `-p recordcount=1000`";
+            "set the number of documents in the whole data set, for example `-p recordcount=1000`";
         reader.problem("recordcount", "`recordcount` is missing", hint);
     }
     convert::finish_phase(&mut plan, &mut reader, phase);
@@ -103,10 +107,8 @@ pub fn resolve(
     }
     let client = client::read(&mut reader);
     if reader.problems.is_empty() {
-        let problems: Vec<_> = validate(&plan)
-            .iter()
-            .map(|problem| reader.translate(problem))
-            .collect();
+        let problems: Vec<_> =
+            validate(&plan).iter().map(|problem| reader.translate(problem)).collect();
         reader.problems = problems;
     }
     match address {
@@ -121,10 +123,10 @@ pub fn resolve(
     }
 }
 
-/// Lays properties over a plan: what is not given stays as it is. The changed plan is not validated.
+/// Applies properties to a plan; other values stay unchanged. The changed plan is not validated.
 ///
 /// # Errors
-/// All problems of the properties themselves; the plan may then be changed in part.
+/// All problems of the properties themselves; the plan may then be partly changed.
 pub fn apply(
     plan: &mut Plan,
     properties: &Properties,
@@ -135,10 +137,7 @@ pub fn apply(
     check_classes(&mut reader);
     let address = address::read(&mut reader, None);
     if let Some(address) = &address {
-        plan.server = ServerPlan {
-            kind: ServerKind::Uri,
-            ..Default::default()
-        };
+        plan.server = ServerPlan { kind: ServerKind::Uri, ..Default::default() };
         aim(plan, address);
     }
     client::read(&mut reader);
@@ -146,43 +145,21 @@ pub fn apply(
         reader.warn_unused(name, "it belongs to `dyno ycsb`");
     }
     if reader.problems.is_empty() {
-        Ok(Applied {
-            uri: address.map(|address| address.text),
-            warnings: reader.warnings,
-        })
+        Ok(Applied { uri: address.map(|address| address.text), warnings: reader.warnings })
     } else {
         Err(reader.problems)
     }
 }
 
-/// YCSB's defaults. `recordcount` has none that could be used.
+/// YCSB's defaults. `recordcount` has no usable default.
 fn defaults(properties: &Properties) -> Plan {
-    let client = ClientPlan {
-        clients: 1,
-        threads: 1,
-        batch: 1,
-        ..Default::default()
-    };
-    let phases = PhasePlan {
-        warmup: Span::from_secs(0),
-        duration: None,
-        operations: None,
-    };
+    let client = ClientPlan { clients: 1, threads: 1, batch: 1, ..Default::default() };
+    let phases = PhasePlan { warmup: Span::from_secs(0), duration: None, operations: None };
     Plan {
         name: name(properties),
-        server: ServerPlan {
-            kind: ServerKind::Uri,
-            ..Default::default()
-        },
-        data: DataPlan {
-            records: 0,
-            ..Default::default()
-        },
-        operations: OperationWeights {
-            read: 0.95,
-            update: 0.05,
-            ..Default::default()
-        },
+        server: ServerPlan { kind: ServerKind::Uri, ..Default::default() },
+        data: DataPlan { records: 0, ..Default::default() },
+        operations: OperationWeights { read: 0.95, update: 0.05, ..Default::default() },
         keys: KeyDistribution::Uniform {},
         client,
         phases,
@@ -190,52 +167,35 @@ fn defaults(properties: &Properties) -> Plan {
     }
 }
 
-/// The name of the last property file in the characters that a plan's name may have, or `ycsb`.
+/// The name of the last property file, reduced to valid characters of a plan's name, or `ycsb`.
 fn name(properties: &Properties) -> String {
-    let file = properties
-        .origins()
-        .last()
-        .and_then(|origin| Path::new(origin).file_name()?.to_str());
+    let file =
+        properties.origins().last().and_then(|origin| Path::new(origin).file_name()?.to_str());
     let allowed = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
-    let name: String = file
-        .unwrap_or_default()
-        .chars()
-        .filter(allowed)
-        .take(64)
-        .collect();
+    let name: String = file.unwrap_or_default().chars().filter(allowed).take(64).collect();
     match name.trim_start_matches('.') {
         "" => "ycsb".into(),
         name => name.into(),
     }
 }
 
-/// Aims the plan at a server that runs, and takes the database of the connection string. YCSB does
-/// not take `admin`, which is usually there for authentication.
+/// Aims the plan at a running server, and uses the database of the connection string. YCSB ignores
+/// `admin`, which is usually there for authentication.
 fn aim(plan: &mut Plan, address: &Address) {
     if plan.server.kind == ServerKind::Uri {
         plan.server.uri = Some(address.target.to_string());
     }
-    if let Some(database) = address
-        .target
-        .database
-        .as_ref()
-        .filter(|database| *database != "admin")
+    if let Some(database) = address.target.database.as_ref().filter(|database| *database != "admin")
     {
         plan.data.database = database.clone();
     }
 }
 
-/// The only classes there are, under the package names of all versions of YCSB.
+/// Checks for the only existing classes, under the package names of all versions of YCSB.
 fn check_classes(reader: &mut Reader<'_>) {
     let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
-    if reader
-        .text("workload")
-        .is_some_and(|class| last(class) != "CoreWorkload")
-    {
-        reader.refuse(
-            "workload",
-            "`site.ycsb.workloads.CoreWorkload`, the only workload class",
-        );
+    if reader.text("workload").is_some_and(|class| last(class) != "CoreWorkload") {
+        reader.refuse("workload", "`site.ycsb.workloads.CoreWorkload`, the only workload class");
     }
     let is_mongodb = |class: &str| class == "mongodb" || last(class) == "MongoDbClient";
     if reader.text("db").is_some_and(|class| !is_mongodb(class)) {

@@ -1,5 +1,5 @@
 //! Property files in the syntax of `java.util.Properties`, and properties from the command line.
-//! What the properties mean is left to the parent module.
+//! The parent module interprets the properties.
 
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -7,7 +7,7 @@ use crate::text;
 use std::fmt;
 use std::path::Path;
 
-/// Properties in the order in which they were first given; a later value replaces an earlier one.
+/// Properties in the order of their first occurrence; a later value replaces an earlier one.
 #[derive(Clone, Default)]
 pub struct Properties {
     entries: Vec<Entry>,
@@ -15,12 +15,12 @@ pub struct Properties {
     warnings: Vec<String>,
 }
 
-/// One property and where it was given.
+/// A property and its place.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) value: String,
-    /// File, line and column of the name; absent for a property of the command line.
+    /// File, line and column of the name; absent for a property from the command line.
     pub(super) place: Option<Place>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Place {
 }
 
 impl Entry {
-    /// A problem with this property, with the file in its text and the place beside it.
+    /// A problem with this property, with the file in its text and the place in its fields.
     pub(super) fn problem(&self, message: impl fmt::Display) -> Problem {
         match &self.place {
             None => Problem::new(message.to_string()),
@@ -44,7 +44,7 @@ impl Entry {
 }
 
 impl fmt::Debug for Properties {
-    /// Names only: values may hold passwords.
+    /// Prints only names: values may contain passwords.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.entries.iter().map(|entry| &entry.name);
         formatter.debug_set().entries(names).finish()
@@ -52,10 +52,11 @@ impl fmt::Debug for Properties {
 }
 
 impl Properties {
-    /// Reads a property file in UTF-8, or else in ISO-8859-1, which is all that Java reads.
+    /// Reads a property file in UTF-8, or else in ISO-8859-1, the only encoding that Java reads.
     ///
     /// # Errors
-    /// [`PlanError::Unreadable`], and [`PlanError::Properties`] as [`Properties::parse`].
+    /// [`PlanError::Unreadable`], and [`PlanError::Properties`] with the errors of
+    /// [`Properties::parse`].
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let text = std::fs::read(path)
             .and_then(|bytes| text::utf8_or_latin1(&bytes))
@@ -63,23 +64,16 @@ impl Properties {
         Self::parse(&text, &path.display().to_string()).map_err(PlanError::Properties)
     }
 
-    /// Reads the text of a property file; `origin` names the file in messages.
+    /// Parses a property file; `origin` names the file in messages.
     ///
     /// # Errors
-    /// All `\u` escapes that are malformed, each with its place.
+    /// All malformed `\u` escapes, each with its place.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Vec<Problem>> {
-        let mut properties = Properties {
-            origins: vec![origin.to_owned()],
-            ..Default::default()
-        };
+        let mut properties = Properties { origins: vec![origin.to_owned()], ..Default::default() };
         let mut problems = Vec::new();
         for line in logical_lines(text) {
             let (name, value) = split(&line.text);
-            let place = Place {
-                origin: origin.to_owned(),
-                line: line.number,
-                column: line.column,
-            };
+            let place = Place { origin: origin.to_owned(), line: line.number, column: line.column };
             match (unescape(name), unescape(value)) {
                 (Some(name), Some(value)) => properties.put_from_file(Entry { name, value, place: Some(place) }),
                 _ => problems.push(
@@ -89,23 +83,15 @@ impl Properties {
                 ),
             }
         }
-        if problems.is_empty() {
-            Ok(properties)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(properties) } else { Err(problems) }
     }
 
-    /// Sets one property, as `-p name=value` does. It replaces what files say.
+    /// Sets one property, like `-p name=value`. It overrides files.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.put(Entry {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            place: None,
-        });
+        self.put(Entry { name: name.to_owned(), value: value.to_owned(), place: None });
     }
 
-    /// Lays `later` over these properties, as a further `-P` does.
+    /// Applies `later` to these properties, like a further `-P`.
     pub fn extend(&mut self, later: Properties) {
         self.origins.extend(later.origins);
         self.warnings.extend(later.warnings);
@@ -119,7 +105,7 @@ impl Properties {
         self.entry(name).map(|entry| entry.value.as_str())
     }
 
-    /// Names of all given properties, in the order in which they were first given.
+    /// Names of all given properties, in the order of their first occurrence.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
@@ -137,7 +123,7 @@ impl Properties {
         &self.origins
     }
 
-    /// What is suspicious about the files, one sentence each.
+    /// Warnings about the files, one sentence each.
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -155,27 +141,23 @@ impl Properties {
     }
 
     fn put(&mut self, entry: Entry) {
-        match self
-            .entries
-            .iter_mut()
-            .find(|known| known.name == entry.name)
-        {
+        match self.entries.iter_mut().find(|known| known.name == entry.name) {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
         }
     }
 }
 
-/// A line that holds a property, with its continuation lines joined; escapes are still in it.
+/// A line with a property, with its continuation lines joined and escapes unchanged.
 struct LogicalLine {
     text: String,
     /// Number of its first line, from 1.
     number: usize,
-    /// Column of its first character that is no white space, from 1.
+    /// Column of its first character other than white space, from 1.
     column: usize,
 }
 
-/// White space as Java has it here: no line ends, nothing beyond ASCII.
+/// White space as defined by Java: no line ends, nothing beyond ASCII.
 fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\u{c}')
 }
@@ -199,11 +181,7 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
                 None => break,
             }
         }
-        lines.push(LogicalLine {
-            text: joined,
-            number: index + 1,
-            column,
-        });
+        lines.push(LogicalLine { text: joined, number: index + 1, column });
     }
     lines
 }
@@ -213,7 +191,7 @@ fn ends_with_continuation(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
-/// Name and value: the name ends at the first `=`, `:` or white space that is not escaped.
+/// Name and value: the name ends at the first unescaped `=`, `:` or white space.
 fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line
@@ -229,7 +207,7 @@ fn split(line: &str) -> (&str, &str) {
     (name, value.trim_start_matches(is_blank))
 }
 
-/// Replaces escapes; nothing if a `\u` is malformed or half a character.
+/// Replaces escapes; `None` if a `\u` is malformed or half a character.
 fn unescape(text: &str) -> Option<String> {
     let mut units: Vec<u16> = Vec::with_capacity(text.len());
     let mut buffer = [0; 2];
@@ -264,11 +242,7 @@ mod tests {
 
     fn pairs(text: &str) -> Vec<(String, String)> {
         let properties = Properties::parse(text, "file").expect(text);
-        properties
-            .entries
-            .into_iter()
-            .map(|entry| (entry.name, entry.value))
-            .collect()
+        properties.entries.into_iter().map(|entry| (entry.name, entry.value)).collect()
     }
 
     fn pair(text: &str) -> (String, String) {
@@ -279,15 +253,7 @@ mod tests {
 
     #[test]
     fn names_end_at_equals_colon_or_white_space() {
-        for text in [
-            "a=b",
-            "a:b",
-            "a b",
-            "a = b",
-            "  a\t:  b",
-            "a\u{c}=b",
-            "\u{feff}a=b",
-        ] {
+        for text in ["a=b", "a:b", "a b", "a = b", "  a\t:  b", "a\u{c}=b", "\u{feff}a=b"] {
             assert_eq!(pair(text), ("a".into(), "b".into()), "{text:?}");
         }
         assert_eq!(pair("a==b"), ("a".into(), "=b".into()));
@@ -301,15 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_empty_lines_hold_no_property() {
-        assert_eq!(
-            pairs("# a=b\n  ! c=d\n\n \t \r\n#e=f \\\ng=h"),
-            [("g".into(), "h".into())]
-        );
-        assert_eq!(
-            pair("a=b # no comment"),
-            ("a".into(), "b # no comment".into())
-        );
+    fn comments_and_empty_lines_contain_no_property() {
+        assert_eq!(pairs("# a=b\n  ! c=d\n\n \t \r\n#e=f \\\ng=h"), [("g".into(), "h".into())]);
+        assert_eq!(pair("a=b # no comment"), ("a".into(), "b # no comment".into()));
     }
 
     #[test]
@@ -321,12 +281,9 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_joins_lines_unless_it_is_escaped() {
+    fn backslash_joins_lines_unless_it_is_escaped() {
         assert_eq!(pair("a=1,\\\n   2,\\\r\n\t3"), ("a".into(), "1,2,3".into()));
-        assert_eq!(
-            pairs("a=1\\\\\nb=2"),
-            [("a".into(), "1\\".into()), ("b".into(), "2".into())]
-        );
+        assert_eq!(pairs("a=1\\\\\nb=2"), [("a".into(), "1\\".into()), ("b".into(), "2".into())]);
         assert_eq!(pair("a=1\\"), ("a".into(), "1".into()));
         assert_eq!(pair("a=1\\\n#2"), ("a".into(), "1#2".into()));
     }
@@ -334,24 +291,15 @@ mod tests {
     #[test]
     fn escapes_are_replaced() {
         assert_eq!(pair("a\\ b\\=c\\:d=e"), ("a b=c:d".into(), "e".into()));
-        assert_eq!(
-            pair("a=\\t\\n\\r\\f\\\\\\q\\\""),
-            ("a".into(), "\t\n\r\u{c}\\q\"".into())
-        );
-        assert_eq!(
-            pair("a=\\u0041\\u00e4\\uD83D\\uDE00"),
-            ("a".into(), "Aä😀".into())
-        );
+        assert_eq!(pair("a=\\t\\n\\r\\f\\\\\\q\\\""), ("a".into(), "\t\n\r\u{c}\\q\"".into()));
+        assert_eq!(pair("a=\\u0041\\u00e4\\uD83D\\uDE00"), ("a".into(), "Aä😀".into()));
     }
 
     #[test]
     fn files_in_latin1_and_in_utf8_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        for text in [
-            &b"# Gr\xf6\xdfe\nlabel=\xfcber\n"[..],
-            "# Größe\nlabel=über".as_bytes(),
-        ] {
+        for text in [&b"# Gr\xf6\xdfe\nlabel=\xfcber\n"[..], "# Größe\nlabel=über".as_bytes()] {
             std::fs::write(&path, text).unwrap();
             let properties = Properties::read(&path).unwrap();
             assert_eq!(properties.get("label"), Some("über"));
@@ -362,10 +310,8 @@ mod tests {
     fn all_malformed_escapes_are_reported_with_their_places() {
         let problems =
             Properties::parse("a=1\n  b=\\u12\nc=\\u00zz\nd=\\u+123\ne=\\uD800", "f").unwrap_err();
-        let places: Vec<_> = problems
-            .iter()
-            .map(|problem| (problem.line, problem.column))
-            .collect();
+        let places: Vec<_> =
+            problems.iter().map(|problem| (problem.line, problem.column)).collect();
         let place = |line, column| (Some(line), Some(column));
         assert_eq!(places, [place(2, 3), place(3, 1), place(4, 1), place(5, 1)]);
     }
@@ -375,17 +321,15 @@ mod tests {
         let mut properties = Properties::parse("a=1\nb=1", "first").unwrap();
         properties.extend(Properties::parse("b=2\nc=2", "second").unwrap());
         properties.set("c", "3");
-        let values: Vec<_> = ["a", "b", "c", "d"]
-            .into_iter()
-            .map(|name| properties.get(name))
-            .collect();
+        let values: Vec<_> =
+            ["a", "b", "c", "d"].into_iter().map(|name| properties.get(name)).collect();
         assert_eq!(values, [Some("1"), Some("2"), Some("3"), None]);
         assert_eq!(properties.names().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert!(properties.warnings().is_empty());
     }
 
     #[test]
-    fn two_values_in_one_file_are_worth_a_warning() {
+    fn two_values_in_one_file_give_a_warning() {
         let properties = Properties::parse("a=1\na=1\na=2", "file").unwrap();
         assert_eq!(properties.get("a"), Some("2"));
         assert_eq!(properties.warnings().len(), 1);
@@ -399,11 +343,9 @@ mod tests {
         assert_eq!(format!("{properties:?}"), "{\"mongodb.url\"}");
     }
 
-    /// Escapes as `java.util.Properties.store` does.
+    /// Escapes like `java.util.Properties.store`.
     fn escape(text: &str) -> String {
-        text.encode_utf16()
-            .map(|unit| format!("\\u{unit:04x}"))
-            .collect()
+        text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Reads values of properties and collects everything that is wrong or worth a warning.
+//! Reads values of properties, and collects problems and warnings.
 
 use super::properties::{Entry, Properties};
 use super::table::{self, PROPERTIES, Treatment};
@@ -18,11 +18,7 @@ impl<'a> Reader<'a> {
     /// Checks the names first. An unknown name is a problem, or a warning if `lenient`.
     pub(super) fn new(properties: &'a Properties, lenient: bool) -> Self {
         let warnings = properties.warnings().to_vec();
-        let mut reader = Reader {
-            properties,
-            problems: Vec::new(),
-            warnings,
-        };
+        let mut reader = Reader { properties, problems: Vec::new(), warnings };
         for entry in properties.entries() {
             reader.check_name(entry, lenient);
         }
@@ -34,21 +30,17 @@ impl<'a> Reader<'a> {
             return self.report_unknown(entry, lenient);
         };
         let value = entry.value.trim();
-        if property
-            .default
-            .is_some_and(|default| default.eq_ignore_ascii_case(value))
-        {
+        if property.default.is_some_and(|default| default.eq_ignore_ascii_case(value)) {
             return;
         }
         let name = &entry.name;
         match property.treatment {
-            Treatment::NoEffect(reason) => self
-                .warnings
-                .push(format!("`{name}` has no effect: {reason}")),
+            Treatment::NoEffect(reason) => {
+                self.warnings.push(format!("`{name}` has no effect: {reason}"))
+            }
             Treatment::Refused(reason) => {
-                let problem = entry.problem(format_args!(
-                    "`{name}` is `{value}`, which is not supported"
-                ));
+                let problem =
+                    entry.problem(format_args!("`{name}` is `{value}`, which is not supported"));
                 self.problems.push(problem.with_hint(reason));
             }
             Treatment::Plan(_) | Treatment::Client(_) | Treatment::Target(_) => {}
@@ -56,21 +48,16 @@ impl<'a> Reader<'a> {
     }
 
     fn report_unknown(&mut self, entry: &Entry, lenient: bool) {
-        let names = PROPERTIES
-            .iter()
-            .map(|property| property.name.trim_end_matches(".*"));
+        let names = PROPERTIES.iter().map(|property| property.name.trim_end_matches(".*"));
         let near = nearest(&entry.name, names);
         let problem = entry.problem(format_args!("unknown property `{}`", entry.name));
         let problem = match near {
             Some(name) => problem.with_hint(format!("did you mean `{name}`?")),
-            None => problem.with_hint("remove it, or ignore unknown names by `--lenient`"),
+            None => problem.with_hint("remove it, or ignore unknown names with `--lenient`"),
         };
         if lenient {
-            let hint = near
-                .map(|name| format!(", did you mean `{name}`?"))
-                .unwrap_or_default();
-            self.warnings
-                .push(format!("{} is ignored{hint}", problem.message));
+            let hint = near.map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
+            self.warnings.push(format!("{} is ignored{hint}", problem.message));
         } else {
             self.problems.push(problem);
         }
@@ -81,7 +68,7 @@ impl<'a> Reader<'a> {
         self.entry(name).is_some()
     }
 
-    /// Whether the property was given with another value than YCSB's default.
+    /// Whether the property was given with a value other than YCSB's default.
     pub(super) fn is_changed(&self, name: &str) -> bool {
         let default = table::find(name).and_then(|property| property.default);
         self.text(name).is_some_and(|value| default != Some(value))
@@ -92,12 +79,12 @@ impl<'a> Reader<'a> {
         self.entry(name).map(|entry| entry.value.trim())
     }
 
-    /// The value as it was given, for names and labels.
+    /// The value exactly as given, for names and labels.
     pub(super) fn exact_text(&self, name: &str) -> Option<&'a str> {
         self.entry(name).map(|entry| entry.value.as_str())
     }
 
-    /// A value that is read by its type.
+    /// A value parsed as its type.
     pub(super) fn parsed<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<T> {
         let text = self.text(name)?;
         let parsed = text.parse().ok();
@@ -115,12 +102,10 @@ impl<'a> Reader<'a> {
     /// A finite number from `smallest` to `largest`.
     pub(super) fn number(&mut self, name: &str, smallest: f64, largest: f64) -> Option<f64> {
         let text = self.text(name)?;
-        // Java's numbers may end with their type.
+        // Numbers in Java may end with their type.
         let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
-        let number = digits
-            .parse::<f64>()
-            .ok()
-            .filter(|number| (smallest..=largest).contains(number));
+        let number =
+            digits.parse::<f64>().ok().filter(|number| (smallest..=largest).contains(number));
         if number.is_none() {
             let expected = if largest == f64::MAX {
                 format!("a number from {smallest}")
@@ -132,7 +117,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// `true` or `false` in any case. YCSB takes every other text for `false`.
+    /// `true` or `false` in any case. YCSB interprets every other text as `false`.
     pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
         let text = self.text(name)?;
         let value = text.to_ascii_lowercase().parse().ok();
@@ -142,7 +127,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// One of several words, written exactly so.
+    /// One of several words, in this exact spelling.
     pub(super) fn choice<T: Clone>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         self.choose(name, choices, |word, text| word == text)
     }
@@ -163,15 +148,10 @@ impl<'a> Reader<'a> {
         is_meant: impl Fn(&str, &str) -> bool,
     ) -> Option<T> {
         let text = self.text(name)?;
-        let found = choices
-            .iter()
-            .find(|(word, _)| is_meant(word, text))
-            .map(|(_, value)| value.clone());
+        let found =
+            choices.iter().find(|(word, _)| is_meant(word, text)).map(|(_, value)| value.clone());
         if found.is_none() {
-            let words: Vec<_> = choices
-                .iter()
-                .map(|(word, _)| format!("`{word}`"))
-                .collect();
+            let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
             let mut expected = words.join(", ");
             if let Some(near) = nearest(text, choices.iter().map(|(word, _)| *word)) {
                 expected.push_str(&format!("; did you mean `{near}`?"));
@@ -181,14 +161,10 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reports a value that is not what is expected.
+    /// Reports an unexpected value.
     pub(super) fn refuse(&mut self, name: &str, expected: &str) {
         let value = self.text(name).unwrap_or_default();
-        self.problem(
-            name,
-            format_args!("`{name}` is `{value}`"),
-            &format!("expected {expected}"),
-        );
+        self.problem(name, format_args!("`{name}` is `{value}`"), &format!("expected {expected}"));
     }
 
     /// Reports a problem with a property, at its place if it was given.
@@ -204,16 +180,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Warns if a property was changed and has no effect for this reason.
+    /// Warns if a property was changed but has no effect for this reason.
     pub(super) fn warn_unused(&mut self, name: &str, reason: &str) {
         if self.is_changed(name) {
-            self.warnings
-                .push(format!("`{name}` has no effect: {reason}"));
+            self.warnings.push(format!("`{name}` has no effect: {reason}"));
         }
     }
 
-    /// A problem of a plan, told with the names of the properties and at the place of the first of
-    /// them that was given.
+    /// A problem of a plan in terms of the properties, at the place of the first one that was
+    /// given.
     pub(super) fn translate(&self, problem: &Problem) -> Problem {
         let mut message = problem.message.clone();
         let mut hint = problem.hint.clone();

@@ -1,34 +1,33 @@
 //! Every property of YCSB's client, its core workload and its MongoDB binding: YCSB's default, and
-//! what is done with it here. How a value is read is left to the sibling modules.
+//! its treatment here. The sibling modules read the values.
 
 /// A property, its default and its treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Name; a name that ends in `.*` stands for all names with this beginning.
+    /// A name that ends in `.*` matches all names with this prefix.
     pub name: &'static str,
-    /// YCSB's value when the property is not given; absent if YCSB has none.
+    /// YCSB's value if the property is not given; absent if YCSB has none.
     pub default: Option<&'static str>,
-    /// What is done with it.
     pub treatment: Treatment,
 }
 
-/// What is done with a property.
+/// Treatment of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// It sets this key of the plan.
+    /// Sets this key of the plan.
     Plan(&'static str),
-    /// It changes what `dyno ycsb` does or prints, not the plan.
+    /// Changes what `dyno ycsb` does or prints, not the plan.
     Client(&'static str),
-    /// It is part of the connection string.
+    /// Part of the connection string.
     Target(&'static str),
-    /// It is accepted, and a value other than the default is worth a warning with this reason.
+    /// Accepted; a value other than the default gives a warning with this reason.
     NoEffect(&'static str),
     /// A value other than the default is an error with this reason.
     Refused(&'static str),
 }
 
 impl Property {
-    /// Whether a given name is this property.
+    /// Whether a given name matches this property.
     pub fn is_named(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -48,7 +47,8 @@ const NO_BATCH_POOL: &str = "each client has a connection of its own and never w
 const ONE_WORKLOAD: &str = "it belongs to a workload class other than `CoreWorkload`";
 const NO_ENCRYPTION: &str = "field-level and queryable encryption are not supported";
 
-/// Rows of the table: what is done with a property, its name, YCSB's default if it has one, and the key, effect or reason.
+/// Rows of the table: treatment of a property, its name, YCSB's default if it has one, and the key,
+/// effect or reason.
 macro_rules! properties {
     (default) => { None };
     (default $default:literal) => { Some($default) };
@@ -124,7 +124,7 @@ pub const PROPERTIES: &[Property] = properties! {
     Client "core_workload_insertion_retry_limit" = "0", "how often a failed insert of the load phase is repeated";
     Client "core_workload_insertion_retry_interval" = "3", "seconds before it is repeated";
     Client "core_workload_insertion_keep_going_on_error" = "false",
-        "a load goes on after an insert that failed for good";
+        "the load continues after a permanently failed insert";
     // Other workload classes
     Refused "disksize" = "100000000", ONE_WORKLOAD;
     Refused "occupancy" = "0.9", ONE_WORKLOAD;
@@ -171,15 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_exactly_and_by_their_beginning() {
-        assert_eq!(
-            find("recordcount").map(|property| property.name),
-            Some("recordcount")
-        );
-        assert_eq!(
-            find("htrace.sampler.classes").map(|property| property.name),
-            Some("htrace.*")
-        );
+    fn names_are_found_exactly_and_by_their_prefix() {
+        assert_eq!(find("recordcount").map(|property| property.name), Some("recordcount"));
+        assert_eq!(find("htrace.sampler.classes").map(|property| property.name), Some("htrace.*"));
         assert_eq!(find("recordCount"), None);
         assert_eq!(find("htrace"), None);
     }

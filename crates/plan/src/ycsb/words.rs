@@ -1,6 +1,6 @@
-//! Options that hints name, in the words of `dyno ycsb`.
+//! Translates options in hints to options of `dyno ycsb`.
 
-/// Beginnings of options of other commands, and what says the same to `dyno ycsb`.
+/// Prefixes of options of other commands, with the equivalent of `dyno ycsb`.
 const WORDS: [(&str, &str); 9] = [
     ("`--backend ", "`-p dyno.backend="),
     ("`--clients", "`-threads"),
@@ -13,9 +13,7 @@ const WORDS: [(&str, &str); 9] = [
     ("`--operations", "`-p operationcount"),
 ];
 
-/// A hint that names options, with the options that `dyno ycsb` has.
+/// Translates the options in a hint to options of `dyno ycsb`.
 pub fn in_ycsb_words(hint: &str) -> String {
-    WORDS
-        .into_iter()
-        .fold(hint.to_owned(), |hint, (from, to)| hint.replace(from, to))
+    WORDS.into_iter().fold(hint.to_owned(), |hint, (from, to)| hint.replace(from, to))
 }

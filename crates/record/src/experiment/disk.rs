@@ -1,125 +1,118 @@
-//! What the devices with the data did while a rate was measured, and whether that limits the rate.
+//! Activity of the data devices while a rate was measured, and the limits that follow from it.
 
 use super::figures::{Demand, Figure};
 use crate::disk::DiskCapacity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one device did while a rate was measured; of repeated runs it is the mean.
+/// Activity of a device while a rate was measured; the mean over repeated runs.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskFigures {
-    /// Its machine; absent if that is the one of the run.
+    /// Machine of the device; absent for the run's own machine.
     pub host: Option<String>,
     /// Name as in `/proc/diskstats`.
     pub device: String,
     /// See [`crate::disk::DiskUse::serves_several`].
     pub serves_several: Option<bool>,
-    /// Share of the time in which it had a request, 0 to 1.
+    /// Share of the time in which the device had a request, 0 to 1.
     pub busy_ratio: f64,
     /// Mean number of requests in the device and its queue.
     pub queue_mean: Option<f64>,
-    /// Reads per second.
     pub read_per_s: Option<f64>,
-    /// Writes per second.
     pub write_per_s: Option<f64>,
-    /// Flushes of its cache per second.
+    /// Cache flushes per second.
     pub flush_per_s: Option<f64>,
-    /// Bytes read per second.
     pub read_bytes_per_s: Option<f64>,
-    /// Bytes written per second.
     pub write_bytes_per_s: Option<f64>,
-    /// What it can do, if that was measured.
+    /// Measured capacity.
     pub capacity: Option<DiskCapacity>,
 }
 
 impl DiskFigures {
-    /// Whether both are about the same device.
+    /// Whether both describe the same device.
     pub fn is_same(&self, other: &DiskFigures) -> bool {
         (&self.host, &self.device) == (&other.host, &other.device)
     }
 
-    /// Reads, writes and flushes per second; `None` where reads or writes were not counted.
+    /// Reads, writes and flushes per second; `None` if reads or writes were not counted.
     pub fn requests_per_s(&self) -> Option<f64> {
         Some(self.read_per_s? + self.write_per_s? + self.flush_per_s.unwrap_or(0.0))
     }
 }
 
-/// What the devices with the data allow.
+/// Rate limits by the data devices.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskLimits {
-    /// How many devices hold data; 0 if they were not told apart.
+    /// Number of data devices; 0 if they were not distinguished.
     pub devices: u32,
-    /// The device that limits first, of those whose limit is known. One of which only a part is known is among them if nothing
-    /// that was watched allows less than this part.
+    /// Device with the lowest known limit. A partial limit counts only if no other observed resource has a lower limit.
     pub known: Option<DiskLimit>,
-    /// The device whose unknown limit may be nearest.
+    /// Device whose unknown limit may be lower.
     pub unknown: Option<DiskWithoutLimit>,
 }
 
-/// A device whose limit is known.
+/// A device with a known limit.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskLimit {
-    /// What it did.
+    /// Activity of the device.
     pub disk: DiskFigures,
-    /// How its limit is known.
+    /// How the limit is known.
     pub basis: LimitBasis,
-    /// Requests per second at which it stopped to do more.
+    /// Requests per second at which the device is saturated.
     pub requests_per_s: Option<Figure>,
-    /// Time of the device that an operation takes, with the device as one server: the inverse is the bound of the rate. Of a
-    /// device that was measured it is the least: the share of its capacity of reads or of writes, whichever is more.
+    /// Device time per operation, with the device as a single server: its inverse bounds the rate. For a measured
+    /// device this is the minimum: the larger of its read and write capacity shares.
     pub demand: Demand,
-    /// The same in seconds if reads and writes share the time of a device that was measured.
+    /// Device time per operation in seconds if reads and writes share the time of a measured device.
     pub together_s: Option<f64>,
 }
 
-/// How the limit of a device is known.
+/// How a device limit is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitBasis {
-    /// It serves one request at a time, so that the time in which it had requests is the time in which it worked.
+    /// The device serves one request at a time, so its busy time is its working time.
     OneAtATime,
-    /// It was measured alone.
+    /// The device's capacity was measured.
     Measured,
-    /// The servers may do only so many reads per second there.
+    /// The servers' reads per second are limited on this device.
     Limited,
-    /// Several levels of the sweep: more requests waited from level to level, and no more were served.
+    /// Several sweep levels show it: the queue grew from level to level, but the number of served requests did not.
     Saturated,
 }
 
-/// A device whose limit is not known, or not all of it.
+/// A device with an unknown or partly unknown limit.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskWithoutLimit {
-    /// What it did; without a device where the devices were not told apart.
+    /// Activity; without a name if the devices were not distinguished.
     pub disk: DiskFigures,
-    /// Why.
     pub reason: NoLimit,
-    /// Whether it may limit before anything whose limit is known. It cannot if it would allow a higher rate than the rest even as
-    /// a server of one request at a time, or with reads and writes that share its time.
+    /// Whether the device may limit before any known limit. It cannot if it allows a higher rate even when it serves
+    /// one request at a time, or when reads and writes share its time.
     pub may_be_first: bool,
 }
 
-/// Why the limit of a device is not known.
+/// Why a device limit is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoLimit {
-    /// It serves several requests at once, and neither was its limit measured nor did it come to light.
+    /// The device serves several requests at once; its limit was neither measured nor reached.
     ServesSeveral,
-    /// Nobody knows how many requests it serves at once.
+    /// The device's concurrency is unknown.
     KindUnknown,
-    /// The writes of the servers are limited, and nobody knows how many of those that the device did were theirs. The bound of
-    /// its reads is known nevertheless.
+    /// The servers' writes are limited, but their share of the device's writes is unknown. The read limit is known.
     WritesLimited,
-    /// It flushed its cache, and how much of its time a flush takes was not measured. That of its reads and writes is known.
+    /// The device flushed its cache, but the time per flush was not measured. The read and write limits are known.
     FlushesUnknown,
-    /// It flushed its cache, at a share of what was measured that does not tell whether flushes limit first: operations share them, and
-    /// whether reads and writes go on meanwhile is not known.
+    /// The device flushed its cache at a share of the measured flush rate that does not show whether flushes limit
+    /// first: operations share flushes, and reads and writes may continue during a flush.
     FlushesBeside,
-    /// It did something whose limit was not measured. That of the rest is known.
+    /// The device did something whose limit was not measured. The other limits are known.
     PartUnknown,
-    /// Its limits of reads and of writes are known, and not whether they share its time.
+    /// The read and write limits are known, but not whether reads and writes share the device's time.
     ReadsBesideWrites,
 }

@@ -1,4 +1,4 @@
-//! What one run of an experiment says, with its uncertainty.
+//! Figures of one run of an experiment, with their uncertainty.
 
 use super::costs::Costs;
 use super::disk::DiskFigures;
@@ -11,61 +11,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A figure with its interval, where the run was long enough for one.
+/// A figure, with an interval if the run was long enough.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written")]
 pub struct Figure {
-    /// The value.
     pub value: f64,
     /// Lower end of the 95 % interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub high: Option<f64>,
 }
 
 impl Figure {
-    /// A value whose error is not known.
+    /// A value with an unknown error.
     pub fn bare(value: f64) -> Figure {
-        Figure {
-            value,
-            low: None,
-            high: None,
-        }
+        Figure { value, low: None, high: None }
     }
 
-    /// A quotient whose error is that of its divisor; without an interval if that may be anything, from a share of 1 on.
+    /// A quotient with the relative error of its divisor; without an interval if that error is 1 or more.
     pub fn of_quotient(quotient: Quantity) -> Figure {
-        let Quantity {
-            value,
-            uncertainty_ratio: error,
-        } = quotient;
+        let Quantity { value, uncertainty_ratio: error } = quotient;
         if error < 1.0 {
-            Figure {
-                value,
-                low: Some(value / (1.0 + error)),
-                high: Some(value / (1.0 - error)),
-            }
+            Figure { value, low: Some(value / (1.0 + error)), high: Some(value / (1.0 - error)) }
         } else {
             Figure::bare(value)
         }
     }
 
-    /// The rate at which a resource with this demand has no time left: its servers divided by the demand.
+    /// The rate at which a resource with this demand is always busy: its servers divided by the demand.
     pub fn bound_by(demand: &Demand) -> Figure {
         Figure::of_quotient(demand.saturation_rate_per_s())
     }
 
-    /// It in a statement, in this unit.
+    /// As a number of a statement.
     pub fn number(&self, unit: Unit) -> Number {
-        Number {
-            low: self.low,
-            high: self.high,
-            ..Number::new(self.value, unit)
-        }
+        Number { low: self.low, high: self.high, ..Number::new(self.value, unit) }
     }
 
-    /// The value with its relative uncertainty; without an interval that is all of it.
+    /// The value with its relative uncertainty, which is 1 without an interval.
     pub fn quantity(&self) -> Quantity {
         let width = self.high.zip(self.low).map(|(high, low)| high - low);
         Quantity {
@@ -75,21 +59,12 @@ impl Figure {
     }
 }
 
-/// How a figure is written: some were numbers before they had intervals.
+/// Serialized forms of a figure: older records have some as plain numbers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
-    /// The value alone.
     Number(f64),
-    /// The value, perhaps with its interval.
-    Interval {
-        /// The value.
-        value: f64,
-        /// Lower end.
-        low: Option<f64>,
-        /// Upper end.
-        high: Option<f64>,
-    },
+    Interval { value: f64, low: Option<f64>, high: Option<f64> },
 }
 
 impl From<Written> for Figure {
@@ -103,11 +78,7 @@ impl From<Written> for Figure {
 
 impl From<Estimate> for Figure {
     fn from(estimate: Estimate) -> Figure {
-        Figure {
-            value: estimate.value,
-            low: Some(estimate.low),
-            high: Some(estimate.high),
-        }
+        Figure { value: estimate.value, low: Some(estimate.low), high: Some(estimate.high) }
     }
 }
 
@@ -115,68 +86,66 @@ impl From<Estimate> for Figure {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// Concurrent clients, all pairs together.
+    /// Concurrent clients of all pairs.
     pub clients: u32,
-    /// Worker threads, all pairs together.
+    /// Worker threads of all pairs.
     pub threads: u32,
-    /// Rate that the schedule asked for; absent with a closed loop.
+    /// Offered rate; absent with a closed loop.
     pub offered_rate_per_s: Option<f64>,
-    /// Operations that succeeded per second.
+    /// Successful operations per second.
     pub rate_per_s: Figure,
-    /// Mean response time of all operations of the database; the read and the update of a read-modify-write count one
-    /// by one.
+    /// Mean response time of all database operations; the read and the update of a read-modify-write count separately.
     pub response_mean_us: Figure,
     /// Percentiles of the same response times, by their names in [`super::PERCENTILES`].
     pub response_us: BTreeMap<String, Figure>,
     /// Mean service time of all operations.
     pub service_mean_us: f64,
-    /// Mean time that clients waited between an answer and the send of their next operation; absent unless the schedule
-    /// makes them wait.
+    /// Mean time between an answer and the same client's next send; absent unless the schedule makes clients wait.
     pub think_mean_us: Option<f64>,
-    /// Operations sent and not yet answered, as a mean over time.
+    /// Mean number of operations in flight.
     pub mean_in_flight: f64,
-    /// Operations that succeeded.
+    /// Successful operations.
     pub succeeded: u64,
-    /// Share of the finished operations that failed.
+    /// Share of finished operations that failed.
     pub failed_ratio: f64,
-    /// Share of the arrivals that were never sent; 0 with a closed loop.
+    /// Share of arrivals that were never sent; 0 with a closed loop.
     pub dropped_ratio: f64,
     /// Length of the phase.
     pub duration_s: f64,
-    /// Length of the start of the phase that was still a warm-up. Rate, mean and percentiles are those after it; what
-    /// is counted (operations, failures, busy times) and the laws are those of the whole phase.
+    /// Length of the part at the start of the phase that was still a warm-up. Rate, mean and percentiles exclude it;
+    /// counts (operations, failures, busy times) and the laws cover the whole phase.
     #[serde(default)]
     pub warm_up_s: f64,
-    /// Whether the rest is a steady state; absent where the phase is too short to tell.
+    /// Whether the rest is a steady state; absent if the phase is too short to decide.
     pub steady: Option<bool>,
-    /// How busy the resources were.
+    /// Utilization of the resources.
     pub resources: Vec<Resource>,
-    /// The devices with the data, one by one; empty where they were not told apart.
+    /// Each data device; empty if they were not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskFigures>,
-    /// What an operation needed of each. The uncertainty is that of the counters: busy times and operations are
-    /// counted in the same phase.
+    /// Service demands. Their uncertainty comes from the counters: busy times and operations are counted in the same
+    /// phase.
     pub demands: Vec<Demand>,
-    /// What an operation cost; absent in records that did not count it.
+    /// Costs of an operation; absent in records without these counters.
     #[serde(default)]
     pub costs: Option<Costs>,
-    /// Whether server and client wait for the same CPUs.
+    /// Whether server and client compete for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
-    /// The CPUs of both together, where they compete and it is known which these are.
+    /// CPUs of server and client, if they compete and the CPUs are known.
     pub shared_cpus: Option<SharedCpus>,
-    /// Share of the CPU time that the hypervisor took; absent where no machine told.
+    /// Share of CPU time that the hypervisor took; absent if no machine reported it.
     pub stolen_ratio: Option<f64>,
-    /// The server by its program and version, such as `mongod 6.0.5`; absent where it did not tell.
+    /// Program and version of the server, such as `mongod 6.0.5`; absent if it did not report them.
     pub server: Option<String>,
-    /// The laws that can be checked in a single run.
+    /// Checks of the laws that a single run allows.
     pub laws: Vec<LawCheck>,
-    /// Doubts that the run has of itself.
+    /// Kinds of the run's caveats.
     pub caveats: Vec<CaveatKind>,
 }
 
 impl Figures {
-    /// Whether the run says that the client was the limit and not the server.
+    /// Whether the client was the limit, not the server.
     pub fn is_generator_bound(&self) -> bool {
         self.caveats.contains(&CaveatKind::GeneratorBottleneck)
     }
@@ -187,29 +156,28 @@ impl Figures {
     }
 }
 
-/// CPUs that server and client may use together.
+/// CPUs that server and client may both use.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedCpus {
-    /// How many.
     pub cpus: u32,
-    /// The time per unit of time that quotas leave of them; absent where there is no quota or it is not less.
+    /// CPU time per unit of time that quotas allow; absent without a quota that lowers it.
     pub quota: Option<f64>,
 }
 
-/// How busy a resource was while a rate was measured.
+/// Utilization of a resource while a rate was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
     /// Name, such as `server CPU`.
     pub name: String,
-    /// Servers that work side by side, such as CPUs; at least 1.
+    /// Number of parallel servers, such as CPUs; at least 1.
     pub servers: u32,
-    /// The time per unit of time that quotas leave of these CPUs; absent where there is no quota or it is not less.
+    /// CPU time per unit of time that quotas allow; absent without a quota that lowers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<f64>,
-    /// Share of the time that they may be used in which they were, 0 to 1, as a mean over the servers.
+    /// Share of the usable time in which the resource was busy, 0 to 1, as a mean over the servers.
     pub busy_ratio: f64,
-    /// Half-width of the confidence interval of `busy_ratio`, as a share of it.
+    /// Half-width of the confidence interval, as a share of `busy_ratio`.
     pub uncertainty_ratio: f64,
 }
 
@@ -223,51 +191,44 @@ impl Resource {
     }
 }
 
-/// What one operation needs of a resource.
+/// Service demand: time that one operation occupies a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demand {
-    /// Name of the resource.
     pub name: String,
-    /// Servers of the resource.
+    /// Number of parallel servers.
     pub servers: u32,
-    /// The time per unit of time that quotas leave of these CPUs; absent where there is no quota or it is not less.
+    /// CPU time per unit of time that quotas allow; absent without a quota that lowers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<f64>,
-    /// Time of one server that one operation needs, in seconds.
+    /// Busy time of one server per operation, in seconds.
     pub demand_s: f64,
-    /// Half-width of the confidence interval of `demand_s`, as a share of it.
+    /// Half-width of the confidence interval, as a share of `demand_s`.
     pub uncertainty_ratio: f64,
 }
 
 impl Demand {
-    /// The demand as a number with its error, in seconds.
+    /// The demand with its uncertainty, in seconds.
     pub fn quantity(&self) -> Quantity {
-        Quantity {
-            value: self.demand_s,
-            uncertainty_ratio: self.uncertainty_ratio,
-        }
+        Quantity { value: self.demand_s, uncertainty_ratio: self.uncertainty_ratio }
     }
 
-    /// How many servers can be busy on average: as many as there are, or less by a quota.
+    /// Maximum mean number of busy servers: all, or fewer because of a quota.
     pub fn usable(&self) -> f64 {
         self.quota.unwrap_or(f64::from(self.servers))
     }
 
-    /// The time for which an operation occupies one of the servers: under a quota that is longer than the time it needs.
+    /// Time for which an operation occupies one of the servers: longer than the demand if there is a quota.
     pub fn occupied_s(&self) -> f64 {
         self.per_server_s() * f64::from(self.servers)
     }
 
-    /// The time between two operations when all servers are busy, in seconds.
+    /// Time between two operations when all servers are busy, in seconds.
     pub fn per_server_s(&self) -> f64 {
         self.demand_s / self.usable()
     }
 
-    /// The rate at which all servers are busy: no run can be faster. Infinite without a demand.
+    /// The rate at which all servers are busy, which bounds all runs. Infinite without a demand.
     pub fn saturation_rate_per_s(&self) -> Quantity {
-        Quantity {
-            value: 1.0 / self.per_server_s(),
-            uncertainty_ratio: self.uncertainty_ratio,
-        }
+        Quantity { value: 1.0 / self.per_server_s(), uncertainty_ratio: self.uncertainty_ratio }
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the operational laws, as they are recorded.
+//! Recorded checks of the operational laws.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,34 +21,31 @@ pub enum Law {
     ResponseBound,
 }
 
-/// How measurement and law agree.
+/// Agreement of measurement and law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LawVerdict {
-    /// The difference is within the uncertainty or the tolerance of the law.
+    /// The difference is within the uncertainty or the law's tolerance.
     Holds,
-    /// The difference is beyond both.
+    /// The difference exceeds both.
     Broken,
-    /// The uncertainty is above a third of the value, so that agreement would mean nothing.
+    /// The uncertainty is above a third of the value, so agreement would be meaningless.
     TooUncertain,
 }
 
-/// A measured value beside the one that a law predicts, in the unit that [`Law`] says.
+/// A measured value and the value that a law predicts, in the unit of the [`Law`].
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LawCheck {
-    /// The law.
     pub law: Law,
-    /// Resource or part of the system that it was applied to; absent for the system as a whole.
+    /// Resource or part of the system; absent for the whole system.
     pub subject: Option<String>,
-    /// What was measured.
     pub measured: f64,
-    /// What the law makes of the other measurements.
+    /// Value that the law gives from the other measurements.
     pub predicted: f64,
     /// `measured / predicted − 1`.
     pub difference_ratio: f64,
     /// Half-width of the confidence interval of `difference_ratio`, from the errors of both sides.
     pub uncertainty_ratio: f64,
-    /// Whether the two agree.
     pub verdict: LawVerdict,
 }

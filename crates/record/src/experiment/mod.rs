@@ -1,5 +1,5 @@
-//! `experiment.json`: several runs that answer one question together, and the answer. The runs are ordinary run
-//! directories beside it; everything in the answer can be computed from them again.
+//! `experiment.json`: several runs that answer one question, and the answer. The runs are ordinary run directories in
+//! the same folder; the answer can be recomputed from them.
 
 mod comparison;
 mod costs;
@@ -52,29 +52,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Percentiles of every run, with their names in [`Figures::response_us`].
-pub const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p95", 95.0),
-    ("p99", 99.0),
-    ("p99_9", 99.9),
-];
+pub const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99_9", 99.9)];
 
-/// Version of the form of [`Experiment`]; raised when a reader of the old form would misread the new one.
+/// Format version of [`Experiment`]; raised when a reader of the old format would misread the new one.
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the file in the folder of the experiment.
+/// Name of the file in the experiment's folder.
 pub const FILE: &str = "experiment.json";
 
-/// Key of the plan with the number of clients; a sweep over it orders its points along an axis.
+/// Plan key for the number of clients; a sweep over it has an ordered axis.
 pub const CLIENTS: &str = "client.clients";
-/// Key of the plan with the offered rate; likewise.
+/// Plan key for the offered rate; a sweep over it has an ordered axis.
 pub const RATE: &str = "schedule.rate_per_s";
-/// Key of the plan with the program of the server.
+/// Plan key for the server's program.
 pub const PROGRAM: &str = "server.mongod";
 
 named! {
-    /// What is asked.
-    // By the words of the command line, which are in names of folders, too.
+    /// Kind of an experiment.
+    // The names are the command line's subcommands and also appear in folder names.
     Verb {
         /// How rate and response time depend on a setting.
         Sweep = "sweep",
@@ -86,7 +81,7 @@ named! {
         Ab = "ab",
         /// How fast each of several workloads is.
         Suite = "suite",
-        /// Which settings make a server better.
+        /// Which settings improve a server.
         Tune = "tune",
     }
 }
@@ -95,48 +90,47 @@ named! {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
-    /// Version of this form.
+    /// Format version.
     pub schema_version: u32,
-    /// Version of the `dyno` that wrote it.
+    /// Version of the `dyno` that wrote the document.
     pub dyno_version: String,
-    /// What is asked.
+    /// Kind of the experiment.
     pub verb: Verb,
-    /// The question in words.
+    /// Question in words.
     pub question: String,
     /// Name of the workload.
     pub name: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    /// End, RFC 3339 in UTC; absent until then, and in older records.
     pub ended_at: Option<String>,
-    /// How it ended.
     pub status: RunStatus,
-    /// Why it is partial or failed.
+    /// Why the experiment is partial or failed.
     pub status_reason: Option<String>,
-    /// The plan that all points change, without secrets.
+    /// Base plan of all points, without secrets.
     pub plan: serde_json::Value,
-    /// Numbers that say how the experiment is done, by the name of the option.
+    /// Options of the experiment, by name.
     pub options: BTreeMap<String, serde_json::Value>,
-    /// The keys that are varied; empty where a search chooses the points.
+    /// Varied keys; empty if a search chooses the points.
     pub axes: Vec<Axis>,
-    /// The machine of the client, without what runs found otherwise; absent before the first run, and in records of earlier versions.
+    /// Client machine, without differing findings of single runs; absent before the first run, and in older records.
     pub environment: Option<Environment>,
-    /// The machines of the hosts of a fleet by their names, without what runs found otherwise; empty without a fleet, and
-    /// in records of earlier versions.
+    /// Machines of a fleet's hosts by name, without differing findings of single runs; empty without a fleet, and in
+    /// older records.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Environment>,
-    /// The machines of servers elsewhere by the addresses of the servers, without what runs found otherwise; empty where agents
-    /// have read them, and in records of earlier versions.
+    /// Machines of remote servers by server address, without differing findings of single runs; empty if agents have
+    /// read them, and in older records.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_machines: BTreeMap<String, ServerMachine>,
-    /// All points in the order in which they are run.
+    /// Points in the order in which they are run.
     pub points: Vec<Point>,
-    /// The answer; absent until there is one.
+    /// Answer; absent until it is known.
     pub answer: Option<Answer>,
-    /// What follows from it, the most important first.
+    /// Conclusions, the most important first.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// Reasons to doubt it.
+    /// Reasons to doubt the answer.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
 }
@@ -144,7 +138,7 @@ pub struct Experiment {
 impl Document for Experiment {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "the folder of an experiment";
+    const FOLDER: &'static str = "an experiment folder";
 
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
@@ -152,42 +146,35 @@ impl Document for Experiment {
 }
 
 impl Experiment {
-    /// The plan by its fields.
+    /// The plan's fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
     }
 
-    /// Whether numbers of clients and offered rates were swept one after the other, and not with each other.
+    /// Whether numbers of clients and offered rates are swept one after the other, not combined.
     pub fn has_blocks(&self) -> bool {
         self.points.iter().any(|point| point.block.is_some())
     }
 
-    /// The keys that are varied in a block; all of them without one.
+    /// Keys that vary in a block; all keys without a block.
     pub fn axes_of(&self, block: Option<Block>) -> impl Iterator<Item = &Axis> + Clone {
-        let axes = self.axes.iter();
-        axes.filter(move |axis| block.is_none_or(|block| block.varies(&axis.key)))
+        self.axes.iter().filter(move |axis| block.is_none_or(|block| block.varies(&axis.key)))
     }
 }
 
-/// The answer, by what was asked.
+/// Answer of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
-    /// See [`Verb::Sweep`].
     Sweep(Box<SweepAnswer>),
-    /// The same, of numbers of clients and offered rates one after the other.
+    /// A sweep over numbers of clients, then offered rates.
     Blocks(Box<BlocksAnswer>),
-    /// See [`Verb::Xmax`].
     Xmax(Box<XmaxAnswer>),
-    /// See [`Verb::Slo`].
     Slo(Box<SloAnswer>),
-    /// See [`Verb::Ab`].
     Ab(Box<AbAnswer>),
-    /// See [`Verb::Suite`].
     Suite(Box<SuiteAnswer>),
-    /// See [`Verb::Tune`].
     Tune(Box<TuneAnswer>),
-    /// The same for each of several workloads.
+    /// Tuning for several workloads.
     TuneAcross(Box<TuneAcrossAnswer>),
 }
 
@@ -196,24 +183,24 @@ pub enum Answer {
 pub struct Axis {
     /// Dotted key of the plan, such as `client.clients`; [`WORKLOAD`] for the workloads of a suite.
     pub key: String,
-    /// The values, as they are set.
+    /// Values as in the plan.
     pub values: Vec<String>,
 }
 
-/// Which of two plans.
+/// One of two plans.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The first, which the other is compared with.
+    /// The baseline.
     A,
-    /// The second.
+    /// The candidate.
     B,
 }
 
 impl Side {
-    /// How people are told of it: `A` or `B`.
+    /// Label: `A` or `B`.
     pub const fn label(self) -> &'static str {
         match self {
             Side::A => "A",
@@ -222,23 +209,23 @@ impl Side {
     }
 }
 
-/// Which part of a sweep that has numbers of clients and offered rates one after the other.
+/// Part of a sweep over numbers of clients, then offered rates.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// A closed loop over the numbers of clients.
+    /// Closed loop over the numbers of clients.
     Closed,
-    /// An open loop over the offered rates.
+    /// Open loop over the offered rates.
     Open,
 }
 
 impl Block {
-    /// Both, in the order in which they are run and told.
+    /// Both blocks, in the order of running and reporting.
     pub const ALL: [Block; 2] = [Block::Closed, Block::Open];
 
-    /// Whether a key that the sweep varies is varied in this block.
+    /// Whether a key of the sweep varies in this block.
     pub fn varies(self, key: &str) -> bool {
         match self {
             Block::Closed => key != RATE,
@@ -251,73 +238,68 @@ impl Block {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
-    /// Keys of the plan that it sets.
+    /// Keys of the plan that the run sets.
     pub settings: BTreeMap<String, String>,
-    /// Which of two plans it runs.
+    /// Which of two plans is run.
     pub side: Option<Side>,
-    /// Which of several workloads it runs.
+    /// Which of several workloads is run.
     pub workload: Option<String>,
-    /// Which part of a sweep it belongs to; absent where there is one only.
+    /// Block of the sweep; absent without blocks.
     pub block: Option<Block>,
     /// Number among the runs with the same settings, from 0.
     pub repeat: u32,
-    /// Run directory, inside that of the experiment.
+    /// Run directory, relative to the experiment's folder.
     pub directory: String,
-    /// What it measured; absent until it was run.
+    /// Results; absent until the run is done.
     pub figures: Option<Figures>,
-    /// Why it has no figures, if it was run and measured nothing.
+    /// Why a finished run has no figures.
     pub problem: Option<String>,
-    /// The key of the plan whose value the server refused to set, if that is why.
+    /// The plan key that the server refused to set, if that caused the problem.
     pub refused: Option<String>,
-    /// Share of the CPU time that the hypervisor took, of a run that was ended early; of others the figures have it.
+    /// Share of CPU time that the hypervisor took, for a run that was ended early; other runs have it in `figures`.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// The time that it had measured when it was ended early by the limits of a search: with figures as certainly worse, else
-    /// because it did harm. Absent of runs that went on to their end, and in records of earlier versions.
+    /// Measured time of a run that a search ended early: with figures if it was certainly worse, without if it did
+    /// harm. Absent for runs that were not ended early, and in older records.
     #[serde(default)]
     pub ended_after_s: Option<f64>,
-    /// Whether it has no figures because a server that was started for it ended, or did not start.
+    /// Whether the run has no figures because a server that was started for it crashed or did not start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_ended: bool,
-    /// The storage that was made for its servers; absent where the data lay on storage that was there.
+    /// Storage that was created for its servers; absent if existing storage was used.
     #[serde(default)]
     pub storage: Option<PreparedStorageRecord>,
 }
 
-/// What a performance engineer would say, and what supports it.
+/// A conclusion with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Whether it says what is, or what could be changed.
     pub kind: FindingKind,
-    /// What it says, with its figures.
+    /// Conclusion with its figures.
     #[serde(flatten)]
     pub statement: Statement,
-    /// The measurements behind it; at least one.
+    /// Measurements that support it; at least one.
     pub evidence: Vec<Statement>,
 }
 
 impl Finding {
-    /// One with at least one piece of evidence.
+    /// A finding with at least one piece of evidence.
     pub fn new(kind: FindingKind, statement: Statement, evidence: Vec<Statement>) -> Self {
-        debug_assert!(!evidence.is_empty(), "nothing supports `{statement}`");
-        Finding {
-            kind,
-            statement,
-            evidence,
-        }
+        debug_assert!(!evidence.is_empty(), "no evidence for `{statement}`");
+        Finding { kind, statement, evidence }
     }
 
-    /// What was found.
+    /// A finding of kind [`FindingKind::Finding`].
     pub fn found(statement: Statement, evidence: Vec<Statement>) -> Self {
         Finding::new(FindingKind::Finding, statement, evidence)
     }
 
-    /// Why the answer should not be trusted.
+    /// A reason not to trust the answer.
     pub fn warning(statement: Statement, evidence: Vec<Statement>) -> Self {
         Finding::new(FindingKind::Warning, statement, evidence)
     }
 
-    /// What could be changed.
+    /// A possible improvement.
     pub fn opportunity(statement: Statement, evidence: Vec<Statement>) -> Self {
         Finding::new(FindingKind::Opportunity, statement, evidence)
     }
@@ -327,10 +309,10 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// What was found.
+    /// A fact.
     Finding,
-    /// What could be changed, and why that should help.
+    /// A possible improvement, with the reason.
     Opportunity,
-    /// Why the answer should not be trusted, or reaches only so far.
+    /// A reason not to trust the answer, or a limit of its validity.
     Warning,
 }

@@ -1,4 +1,5 @@
-//! Answers of searches: for the highest rate of a closed loop, and for the highest offered rate that keeps an objective.
+//! Answers of searches: for the highest rate of a closed loop, and for the highest offered rate that keeps an
+//! objective.
 
 use super::disk::DiskLimits;
 use super::figures::{Demand, Figure, Figures};
@@ -11,43 +12,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientsEnd {
-    /// More clients do not raise the rate: two doublings in a row brought too little.
+    /// Two doublings in a row gained too little: more clients do not raise the rate.
     Plateau,
-    /// The largest number of clients came before two such doublings: the maximum may be higher.
+    /// The maximum number of clients was reached before two such doublings: the maximum rate may be higher.
     LimitReached,
-    /// The rate still grew at the largest number of clients: the maximum is higher.
+    /// The rate still grew at the maximum number of clients: the maximum rate is higher.
     StillGrowing,
-    /// The number of measurements was spent first.
+    /// The maximum number of measurements was reached.
     OutOfMeasurements,
 }
 
-/// A number of clients and the rates that were measured with it.
+/// A number of clients and its measured rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedClients {
-    /// Number of clients.
     pub clients: u32,
-    /// Operations per second of each measurement, in their order.
+    /// Operations per second of each measurement, in order.
     pub rates_per_s: Vec<f64>,
 }
 
-/// The maximum.
+/// Result of a search over clients.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientsResult {
     /// Number of clients with the highest rate.
     pub clients: u32,
-    /// Its rate, operations per second: mean of the measurements after its election.
+    /// Operations per second: the mean of the measurements after this number of clients was chosen.
     pub rate_per_s: f64,
-    /// Number of these measurements, the last ones with that number of clients.
+    /// Number of these measurements, which are the last ones with this number of clients.
     #[serde(default)]
     pub counted_runs: u32,
-    /// The rate with its confidence interval; absent if there are less than two such measurements.
+    /// The rate with its confidence interval; absent for fewer than two measurements.
     pub estimate_per_s: Option<Estimate>,
-    /// Fewest clients whose rate is within `gain_ratio` of the highest: more of them only wait.
+    /// Smallest number of clients with a rate within `gain_ratio` of the highest: additional clients only wait.
     pub enough_clients: u32,
-    /// Why the search ended.
     pub end: ClientsEnd,
-    /// All numbers tried, from the lowest.
+    /// All numbers of clients tried, ascending.
     pub tried: Vec<TriedClients>,
 }
 
@@ -57,7 +56,6 @@ pub struct ClientsResult {
 pub struct Confirmation {
     /// Offered rate as a share of the closed-loop maximum.
     pub ratio: f64,
-    /// Offered rate.
     pub offered_rate_per_s: f64,
     /// Achieved rate.
     pub rate_per_s: Figure,
@@ -65,36 +63,36 @@ pub struct Confirmation {
     pub p99_us: Option<Figure>,
     /// Whether the server kept up: 99 % of the rate, nothing dropped, nothing failed.
     pub kept: bool,
-    /// The client was too busy, so that a rate that was not kept says nothing about the server.
+    /// Whether the client was too busy: a missed rate then says nothing about the server.
     #[serde(default)]
     pub generator_bound: bool,
 }
 
-/// The answer.
+/// Answer of a search for the maximum rate.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct XmaxAnswer {
-    /// X_max: mean rate of the repeated closed-loop runs with the best number of clients; absent if the client
-    /// was the limit, as it is then not a property of the server.
+    /// X_max: mean rate of the repeated closed-loop runs with the best number of clients; absent if the client was the
+    /// limit, because the rate is then not a property of the server.
     pub x_max_per_s: Option<Figure>,
-    /// The same where the client was the limit: what the client can do.
+    /// Maximum rate of the client, if the client was the limit.
     pub client_maximum_per_s: Option<Figure>,
     /// The closed-loop search.
     pub search: ClientsResult,
     /// Why the client was the limit; empty if the server was.
     pub generator_bound: Vec<Statement>,
-    /// Open-loop runs below the maximum, in their order.
+    /// Open-loop runs below the maximum, in order.
     pub confirmations: Vec<Confirmation>,
-    /// The highest offered rate that was kept; absent if none was. It was set and is not estimated, and one run at each
-    /// rate has judged it: it has no interval. The achieved rates in `confirmations` have theirs.
+    /// The highest offered rate that was kept; absent if none was. It has no interval because it was set, not
+    /// estimated, and one run at each rate decided. The achieved rates in `confirmations` have intervals.
     pub sustained_rate_per_s: Option<f64>,
-    /// What an operation needed of each resource at the maximum, over the runs that its rate is from.
+    /// Service demands at the maximum, over the runs that determined its rate.
     pub demands: Vec<Demand>,
-    /// What the devices with the data allow; absent where no disk was watched.
+    /// Limits by the data devices; absent if no disk was observed.
     pub disk: Option<DiskLimits>,
-    /// The resource that saturates first, of those whose limit is known.
+    /// The resource that saturates first, among those with known limits.
     pub bottleneck: Option<Demand>,
-    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
+    /// Rate at which the bottleneck is always busy. Without an interval, the error of its demand is unknown.
     pub bound_per_s: Option<Figure>,
 }
 
@@ -102,82 +100,80 @@ pub struct XmaxAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectiveEnd {
-    /// The interval of the boundary is as narrow as was asked for.
+    /// The interval of the boundary is as narrow as requested.
     Resolved,
-    /// The objective is kept at the highest rate that may be tried.
+    /// The objective is kept at the highest allowed rate.
     AlwaysKept,
-    /// The objective is missed at the lowest rate that may be tried.
+    /// The objective is missed at the lowest allowed rate.
     NeverKept,
-    /// The number of measurements was spent first; the interval of the boundary, if there is one, says what is known.
+    /// The maximum number of measurements was reached; the interval of the boundary, if any, is still valid.
     OutOfMeasurements,
 }
 
-/// How often a rate was tried, and with what success.
+/// Number of measurements at a rate that kept or missed the objective.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedRate {
     /// Operations per second.
     pub rate_per_s: f64,
     /// Measurements that kept the objective.
     pub kept_count: u32,
-    /// Measurements that missed it.
+    /// Measurements that missed the objective.
     pub missed_count: u32,
 }
 
-/// What a search found.
+/// Result of a search for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
-    /// The rate that half of the measurements keep, operations per second; where no boundary was found, the highest one
-    /// that was kept; absent if none was.
+    /// Rate that half of the measurements keep, operations per second; without a boundary, the highest kept rate;
+    /// absent if none was kept.
     pub rate_per_s: Option<f64>,
-    /// The boundary with its intervals; absent if the objective was never kept or never missed, and in documents of
-    /// versions that did not estimate it.
+    /// The boundary with its intervals; absent if the objective was never kept or never missed, and in older documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<Boundary>,
-    /// The highest rate that was tried below all rates at which a measurement missed the objective; absent if the
-    /// lowest of all has a miss. This and `always_missed_from_per_s` say what the measurements made say, and have no
-    /// stated confidence: one more could contradict them.
+    /// Highest tried rate below all rates with a miss; absent if the lowest rate has a miss. This and
+    /// `always_missed_from_per_s` summarize the measurements without a confidence level: another measurement could
+    /// contradict them.
     pub always_kept_up_to_per_s: Option<f64>,
-    /// The lowest rate that was tried above all rates at which a measurement kept it; absent if the highest of all was
-    /// kept once.
+    /// Lowest tried rate above all rates at which the objective was kept; absent if it was kept once at the highest
+    /// rate.
     pub always_missed_from_per_s: Option<f64>,
-    /// Why the search ended.
     pub end: ObjectiveEnd,
-    /// All rates tried, from the lowest.
+    /// All rates tried, ascending.
     pub tried: Vec<TriedRate>,
 }
 
 /// Where runs begin to miss an objective. The share of runs that keep it is a logistic curve over the logarithm of the
-/// rate: `P(kept) = l + (1 − 2 l) / (1 + (rate / half)^(1 / spread))`, with 0.01 for `l`. All intervals hold
-/// 95 %.
+/// rate: `P(kept) = l + (1 − 2 l) / (1 + (rate / half)^(1 / spread))`, with `l` = 0.01. All intervals are 95 %
+/// intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Boundary {
-    /// The rate that half of the runs keep, operations per second.
+    /// Rate that half of the runs keep, operations per second.
     pub half_per_s: Estimate,
-    /// The rate that 95 % of the runs keep, operations per second.
+    /// Rate that 95 % of the runs keep, operations per second.
     pub most_per_s: Estimate,
-    /// The rate that 5 % of the runs keep, operations per second.
+    /// Rate that 5 % of the runs keep, operations per second.
     pub few_per_s: Estimate,
-    /// Scale of the curve, as a share of the rate: how much chance there is in a run near the boundary. Where few runs
-    /// contradict each other, its upper end is what they leave open.
+    /// Scale of the curve, as a share of the rate: how random the outcome is near the boundary. If few runs contradict
+    /// each other, its upper end is the largest value that they do not rule out.
     pub spread_ratio: Estimate,
-    /// The lowest and the highest rate that was tried. The rates above are cut there: one that is as high as the highest
-    /// is that or higher, and one that is as low as the lowest is that or lower. Absent in older records, where
-    /// they are not cut.
+    /// Lowest and highest rate tried. The rates of the boundary are clipped to this range: a rate at its upper end
+    /// means that rate or higher, and a rate at its lower end means that rate or lower. Absent in older records, where
+    /// the rates are not clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_per_s: Option<[f64; 2]>,
 }
 
-/// Where a rate lies that was cut to those that were tried.
+/// Position of a clipped rate outside the measured range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMeasured {
-    /// At the lowest rate that was tried, or below.
+    /// At or below the lowest rate tried.
     Below,
-    /// At the highest rate that was tried, or above.
+    /// At or above the highest rate tried.
     Above,
 }
 
 impl Boundary {
-    /// The same without rates below the lowest and above the highest that was tried.
+    /// Clips the rates to the range from the lowest to the highest rate tried.
     pub fn within_measured(self, [lowest, highest]: [f64; 2]) -> Boundary {
         let cut = |rate: Estimate| Estimate {
             value: rate.value.clamp(lowest, highest),
@@ -194,7 +190,7 @@ impl Boundary {
         }
     }
 
-    /// Whether a rate of the boundary, or an end of its interval, was cut.
+    /// Whether a rate of the boundary, or an end of its interval, was clipped.
     pub fn not_measured(&self, rate_per_s: f64) -> Option<NotMeasured> {
         let [lowest, highest] = self.measured_per_s?;
         if rate_per_s >= highest {
@@ -207,40 +203,37 @@ impl Boundary {
     }
 }
 
-/// What must hold in a run.
+/// A limit on a response time statistic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {
     /// Name of a percentile of the response time, such as `p99` or `p99_9`, or `mean`.
     pub statistic: String,
-    /// Largest value.
+    /// Largest allowed value.
     pub limit_us: f64,
 }
 
 impl Objective {
-    /// A limit of the percentile at which `percent` of the operations are as fast; above 0 and below 100.
+    /// Limits a percentile; `percent` is above 0 and below 100.
     pub fn of_percentile(percent: f64, limit_us: f64) -> Objective {
-        Objective {
-            statistic: format!("p{percent}").replace('.', "_"),
-            limit_us,
-        }
+        Objective { statistic: format!("p{percent}").replace('.', "_"), limit_us }
     }
 
-    /// Its name as it is written for people: `p99.9`, `mean`.
+    /// Display name: `p99.9`, `mean`.
     pub fn name(&self) -> String {
         self.statistic.replace('_', ".")
     }
 
-    /// The percentage that its name says; `None` of the mean.
+    /// Percentage of a percentile; `None` for the mean.
     pub fn percent(&self) -> Option<f64> {
         self.name().strip_prefix('p')?.parse().ok()
     }
 
-    /// Share of the operations that may take longer, by its percentage; `None` of the mean.
+    /// Share of operations that may exceed the limit; `None` for the mean.
     pub fn longer_ratio(&self) -> Option<f64> {
         Some((100.0 - self.percent()?) / 100.0)
     }
 
-    /// The value that the objective is about; `None` if the run has none.
+    /// Value of the statistic in a run; `None` if the run does not have it.
     pub fn value_us(&self, figures: &Figures) -> Option<f64> {
         match self.statistic.as_str() {
             "mean" => Some(figures.response_mean_us.value),
@@ -249,12 +242,12 @@ impl Objective {
     }
 }
 
-/// All that must hold.
+/// All conditions that a run must keep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objectives {
-    /// Limits of response times; empty where only failures count.
+    /// Response time limits; empty if only failures count.
     pub responses: Vec<Objective>,
-    /// Largest share of operations that may fail.
+    /// Largest allowed share of failed operations.
     pub failed_ratio: f64,
 }
 
@@ -266,23 +259,23 @@ pub struct Attempt {
     pub rate_per_s: f64,
     /// Values of the objectives, in their order; empty if no operation succeeded.
     pub values_us: Vec<f64>,
-    /// Share of the operations that failed.
+    /// Share of operations that failed.
     pub failed_ratio: f64,
-    /// Share of the arrivals that were never sent.
+    /// Share of arrivals that were never sent.
     #[serde(default)]
     pub dropped_ratio: f64,
-    /// Rate at which operations ended, if that is less than the offered rate: a queue grew.
+    /// Rate of finished operations, if it is below the offered rate: a queue grew.
     pub ended_rate_per_s: Option<f64>,
-    /// Whether all objectives were kept, and the offered rate with them.
+    /// Whether all objectives and the offered rate were kept.
     pub kept: bool,
-    /// The client was too busy, so that its response times are not the server's alone.
+    /// Whether the client was too busy, so that response times include its delays.
     pub generator_bound: bool,
-    /// Share of the CPU time that the hypervisor took; absent where no machine told.
+    /// Share of CPU time that the hypervisor took; absent if no machine reported it.
     pub stolen_ratio: Option<f64>,
 }
 
 impl Attempt {
-    /// A run in which no operation succeeded: it has no response times and misses every objective.
+    /// A run without a successful operation: it does not have response times, and misses every objective.
     pub fn without_success(rate_per_s: f64) -> Attempt {
         Attempt {
             rate_per_s,
@@ -296,27 +289,24 @@ impl Attempt {
         }
     }
 
-    /// Whether a response time was beyond its limit.
+    /// Whether a response time exceeded its limit.
     pub fn is_too_slow(&self, objectives: &Objectives) -> bool {
         let limits = objectives.responses.iter().map(|one| one.limit_us);
-        let mut both = self.values_us.iter().zip(limits);
-        both.any(|(value, limit)| *value > limit)
+        self.values_us.iter().zip(limits).any(|(value, limit)| *value > limit)
     }
 }
 
-/// The answer.
+/// Answer of a search for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloAnswer {
-    /// What had to be kept.
     pub objectives: Objectives,
-    /// Rate of a closed loop with the same clients, which the search began from, with the interval of that run.
+    /// Rate of a closed loop with the same clients, where the search began, with its interval.
     pub closed_rate_per_s: Figure,
-    /// The boundary, and how often each rate was tried.
+    /// The boundary, and the measurements at each rate.
     pub search: ObjectiveResult,
-    /// The measurements that count, in their order.
+    /// Measurements that count, in order.
     pub attempts: Vec<Attempt>,
-    /// Measurements that do not count: the hypervisor took so much of the CPU time that they were
-    /// made again.
+    /// Measurements that do not count and were repeated, because the hypervisor took too much CPU time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<Attempt>,
 }

@@ -1,4 +1,4 @@
-//! The answer of a suite: several workloads in one table, with each setting beside the others.
+//! Answer of a suite: several workloads in one table, with the settings side by side.
 
 use super::figures::Figure;
 use super::sweep::{Level, Relative};
@@ -6,26 +6,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Key of the axis of the workloads. It is no key of a plan.
+/// Axis key for the workloads, which is not a key of the plan.
 pub const WORKLOAD: &str = "workload";
 
-/// Name of the option of an experiment with several workloads that holds the plan of each by its name, without secrets.
+/// Name of the option that holds the plans of several workloads by name, without secrets.
 pub const PLANS: &str = "plans";
 
-/// Name of the option of an experiment that holds [`SuiteAnswer::below_us`].
+/// Name of the option that holds [`SuiteAnswer::below_us`].
 pub const BELOW_US: &str = "below_us";
 
-/// The answer of a suite.
+/// Answer of a suite.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteAnswer {
-    /// The load phases, one row for each setting; empty if nothing was loaded.
+    /// Load phases, one row for each setting; empty if nothing was loaded.
     pub loads: Vec<SuiteLoad>,
     /// Each workload with each setting, in the order of the axes.
     pub rows: Vec<SuiteRow>,
-    /// The time of which is told what share of the operations took less, in microseconds; absent if none was named.
+    /// Time limit in microseconds for [`SuiteOperation::below_ratio`]; absent if none was given.
     pub below_us: Option<f64>,
-    /// The rows relative to those with the base and the same workload; absent unless one setting has several values.
+    /// Rows relative to the same workload with the base; absent unless one setting has several values.
     pub relative: Option<Relative>,
 }
 
@@ -34,7 +34,7 @@ pub struct SuiteAnswer {
 pub struct SuiteRow {
     /// All operations together.
     pub level: Level,
-    /// Each kind of operation by its name. Of a read-modify-write the parts are there besides the whole.
+    /// Kinds of operations by name. A read-modify-write is listed together with its parts.
     pub operations: BTreeMap<String, SuiteOperation>,
 }
 
@@ -42,9 +42,9 @@ pub struct SuiteRow {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteOperation {
-    /// Operations that succeeded.
+    /// Successful operations.
     pub count: u64,
-    /// Operations that failed; their times are in none of the figures.
+    /// Failed operations; no figure includes their times.
     pub errors: u64,
     /// Mean response time.
     pub response_mean_us: Figure,
@@ -56,18 +56,16 @@ pub struct SuiteOperation {
     pub below_ratio: Option<Figure>,
 }
 
-/// The load phases with a setting: the first one of each round, which fills a server that has just been started, or a
-/// collection that has just been dropped.
+/// Load phases with a setting: the first of each round, which fills a new server or a dropped collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteLoad {
-    /// The settings.
     pub settings: BTreeMap<String, String>,
-    /// Places of the runs that they belong to in [`super::Experiment::points`].
+    /// Indices of their runs in [`super::Experiment::points`].
     pub runs: Vec<u32>,
-    /// Documents per insert command, as a mean.
+    /// Mean number of documents per insert command.
     pub documents_per_command: f64,
     /// Documents per second.
     pub documents_per_s: Figure,
-    /// The insert commands.
+    /// Insert commands.
     pub commands: SuiteOperation,
 }

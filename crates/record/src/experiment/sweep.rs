@@ -1,4 +1,4 @@
-//! The answer of a sweep.
+//! Answer of a sweep.
 
 use super::Block;
 use super::comparison::{Comparison, DemandRatio, Explanation};
@@ -12,142 +12,140 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name of the option of an experiment that holds its [`Base`].
+/// Name of the option that holds the [`Base`].
 pub const BASE: &str = "base";
 
-/// All runs with the same settings together.
+/// All runs with the same settings.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Level {
-    /// The settings.
     pub settings: BTreeMap<String, String>,
-    /// The workload, where there are several.
+    /// Workload, if there are several.
     pub workload: Option<String>,
-    /// Places of the runs in [`super::Experiment::points`].
+    /// Indices of the runs in [`super::Experiment::points`].
     pub runs: Vec<u32>,
     /// Concurrent clients.
     pub clients: u32,
-    /// Rate that was asked for; absent with a closed loop.
+    /// Offered rate; absent with a closed loop.
     pub offered_rate_per_s: Option<f64>,
     /// Operations per second.
     pub rate_per_s: Figure,
     /// Mean response time.
     pub response_mean_us: Figure,
-    /// Mean time that clients waited between an answer and the send of their next operation, over the runs; absent unless the
-    /// schedule makes them wait.
+    /// Mean time over the runs between an answer and the same client's next send; absent unless the schedule makes
+    /// clients wait.
     pub think_mean_us: Option<f64>,
     /// Percentiles of the response time, by name, over the merged histograms.
     pub response_us: BTreeMap<String, Figure>,
-    /// Share of the operations that failed.
+    /// Share of operations that failed.
     pub failed_ratio: f64,
-    /// Share of the arrivals that were never sent.
+    /// Share of arrivals that were never sent.
     pub dropped_ratio: f64,
-    /// What an operation needed of each resource, as a mean over the runs, with the error of that: between the runs, or
-    /// inside of the run where there is one. An error of 1 or more is not known.
+    /// Service demand at each resource: the mean over the runs. Its error is the variation between the runs, or within
+    /// a single run. An error of 1 or more means unknown.
     pub demands: Vec<Demand>,
-    /// What an operation cost, as a mean over the runs, with the interval of that.
+    /// Cost of an operation: the mean over the runs, with its interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<Cost>,
-    /// How busy each resource was, 0 to 1, by its name.
+    /// Utilization of each resource, 0 to 1, by its name.
     pub busy_ratio: BTreeMap<String, f64>,
-    /// The devices with the data, one by one; empty where they were not told apart.
+    /// Each data device; empty if they were not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskFigures>,
-    /// Checks of the laws: those of the runs, and those that follow from the sweep.
+    /// Checks of the laws, from the runs and from the sweep.
     pub laws: Vec<LawCheck>,
-    /// Operations that succeeded in all runs.
+    /// Successful operations of all runs.
     #[serde(default)]
     pub succeeded: u64,
-    /// Whether server and client waited for the same CPUs.
+    /// Whether server and client competed for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
-    /// The CPUs of both together, where they compete and it is known which these are.
+    /// CPUs of server and client, if they compete and the CPUs are known.
     pub shared_cpus: Option<SharedCpus>,
-    /// The server by its program and version; absent where it did not tell.
+    /// Program and version of the server; absent if it did not report them.
     pub server: Option<String>,
-    /// Whether a run says that the client was the limit.
+    /// Whether the client was the limit in at least one run.
     pub generator_bound: bool,
-    /// Whether a run had no steady state.
+    /// Whether at least one run did not reach a steady state.
     pub unsteady: bool,
 }
 
-/// The answer of a sweep.
+/// Answer of a sweep.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepAnswer {
-    /// Which part of the sweep it is about; absent where there is one only.
+    /// Block of the sweep; absent without blocks.
     pub block: Option<Block>,
-    /// The levels, in ascending order along the axis.
+    /// Levels in ascending order along the axis.
     pub levels: Vec<Level>,
-    /// The key that orders them, [`super::CLIENTS`] or [`super::RATE`]; absent where something else is swept.
+    /// The ordered key, [`super::CLIENTS`] or [`super::RATE`]; absent if another key is swept.
     pub axis: Option<String>,
-    /// Number of the level with the highest rate.
+    /// Index of the level with the highest rate.
     pub best: u32,
-    /// The bench as a closed queueing system, from the demands at the best level.
+    /// Closed queueing system with the demands at the best level.
     pub system: Option<ClosedSystem>,
-    /// What the devices with the data allow at the best level; absent where no disk was watched.
+    /// Limits by the data devices at the best level; absent if no disk was observed.
     pub disk: Option<DiskLimits>,
-    /// The resource that saturates first, of those whose limit is known.
+    /// The resource that saturates first, among those with known limits.
     pub bottleneck: Option<Demand>,
-    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
+    /// Rate at which the bottleneck is always busy. Without an interval, the error of its demand is unknown.
     pub bound_per_s: Option<Figure>,
-    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time, or of
-    /// its rate where it thinks, and of the largest demand; without one of them there is none.
+    /// N*: number of clients at which the asymptotes meet. Its interval combines the errors of the lone client's
+    /// response time (or its rate, with think time) and of the largest demand; absent if one of them is unknown.
     pub saturation_clients: Option<Figure>,
-    /// Bounds at each number of clients from 1 to the largest, thinned out.
+    /// Bounds at each number of clients from 1 to the largest, downsampled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bounds>,
-    /// The network that the demands make, exactly, over the number of clients: what waiting for the measured
-    /// resources alone explains.
+    /// Exact solution of the closed queueing network with the measured demands, over the number of clients: the
+    /// response time that waiting for these resources alone explains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<ClosedPoint>,
-    /// The queue (M/M/1 or M/M/m) that fits the response times, where rates were swept and at least three kept.
+    /// Queueing model (M/M/1 or M/M/m) that fits the response times, if at least three offered rates were swept and
+    /// kept.
     pub queue: Option<QueueModel>,
-    /// The scalability law, where clients were swept.
+    /// Universal scalability law, if clients were swept.
     pub usl: Option<UslFit>,
     /// Why there is no fit.
     pub usl_problem: Option<Statement>,
     /// The fitted curve over the measured range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usl_curve: Vec<CurvePoint>,
-    /// The load where more of it begins to cost more response time than it brings rate; absent where the swept key
-    /// is no load.
+    /// The load at which more load begins to cost more response time than it adds rate; absent if the swept key is not
+    /// a load.
     pub knee: Option<Knee>,
-    /// The levels relative to those with the base; absent without one.
+    /// Levels relative to the base; absent without a base.
     pub relative: Option<Relative>,
 }
 
-/// The answer of such a sweep.
+/// Answer of a sweep over numbers of clients, then offered rates.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlocksAnswer {
-    /// The closed loop over the numbers of clients; absent until a point of it was run.
+    /// Closed loop over the numbers of clients; absent until one of its points was run.
     pub closed: Option<SweepAnswer>,
-    /// The open loop over the offered rates; absent until a point of it was run.
+    /// Open loop over the offered rates; absent until one of its points was run.
     pub open: Option<SweepAnswer>,
-    /// X_max: the highest rate of the closed loop; absent if the client was the limit there, as it is then not a
-    /// property of the server, and where another key is swept besides.
+    /// X_max: the highest rate of the closed loop; absent if the client was the limit, because the rate is then not a
+    /// property of the server, and if another key is swept as well.
     pub x_max_per_s: Option<Figure>,
-    /// Whether more clients did not raise the rate, and no higher rate that was offered was kept; where not, X_max is at
-    /// least that.
+    /// Whether neither more clients nor a higher offered rate raised the rate; if false, X_max is a lower bound.
     pub is_x_max_reached: bool,
 }
 
-/// The value that the others are compared with.
+/// The value that others are compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Base {
-    /// The key of the plan.
+    /// Key of the plan.
     pub key: String,
-    /// One of its values.
+    /// One of the key's values.
     pub value: String,
 }
 
-/// The levels of a sweep relative to a base.
+/// Levels of a sweep relative to a base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Relative {
-    /// What they are compared with.
     pub base: Base,
-    /// Those that have a base, in the order of the levels, without the bases themselves.
+    /// Levels that have a base, in the order of the levels, without the bases themselves.
     pub levels: Vec<AgainstBase>,
 }
 
@@ -155,15 +153,15 @@ pub struct Relative {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgainstBase {
-    /// Number of the level.
+    /// Index of the level.
     pub level: u32,
-    /// Number of the level that has the base and the same other settings.
+    /// Index of the level that has the base and the same other settings.
     pub base: u32,
-    /// Comparisons of the level with its base, of the figures that have an interval; the one that decides comes first, if it
-    /// has one.
+    /// Comparisons of the level with its base, of the figures with an interval; the deciding one comes first, if it
+    /// exists.
     pub comparisons: Vec<Comparison>,
-    /// What an operation needed of each resource, relative to the base.
+    /// Service demands relative to the base.
     pub demands: Vec<DemandRatio>,
-    /// What explains the difference; absent where there is none for certain.
+    /// Explanation of the difference; absent if the difference is not certain.
     pub explanation: Option<Explanation>,
 }

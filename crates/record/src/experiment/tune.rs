@@ -1,4 +1,4 @@
-//! A search for the settings that make a server better at its work: what was asked for, every comparison, and the answer.
+//! Tuning: goal and options, all comparisons, and the answer.
 
 use super::comparison::AbAnswer;
 use super::figures::Figure;
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 pub const TUNE: &str = "tune";
 
 named! {
-    /// What is to become better.
+    /// Figure to improve.
     TuneGoal {
         /// More operations per second.
         Rate = "rate",
-        /// A shorter 99th percentile of the response time.
+        /// Lower 99th percentile of the response time.
         P99 = "p99",
         /// Less CPU time of the servers per operation.
         Cpu = "cpu",
@@ -24,7 +24,7 @@ named! {
 }
 
 impl TuneGoal {
-    /// Whether more of it is better.
+    /// Whether a larger value is better.
     pub fn larger_is_better(self) -> bool {
         self == TuneGoal::Rate
     }
@@ -33,61 +33,58 @@ impl TuneGoal {
 named! {
     /// How a knob is set.
     KnobReach {
-        /// By a command to a server that runs.
+        /// By a command to the running server.
         RunTime = "run-time",
-        /// By a start of the server.
+        /// By a restart of the server.
         Restart = "restart",
-        /// By the kernel of the machine of the server.
+        /// By the kernel of the server's machine.
         Host = "host",
-        /// By what clients do.
+        /// By the clients.
         Client = "client",
     }
 }
 
-/// A key of the plan with the values that are tried.
+/// A key of the plan and the values to try.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Knob {
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: String,
-    /// The key of the plan that it sets.
+    /// Key of the plan.
     pub key: String,
-    /// The value of the key, with `{}` where the value of the knob stands; the value alone when absent.
+    /// Value of the key, with `{}` for the knob's value; absent if the key gets the knob's value alone.
     pub text: Option<String>,
-    /// The values, in their order if they have one.
+    /// Values to try, in their order if they have one.
     pub values: Vec<String>,
-    /// Number of the value that it has unless it is set, from 0.
+    /// Index of the default value.
     pub default: usize,
     /// Whether the values have an order.
     pub ordered: bool,
-    /// How it is set.
     pub reach: KnobReach,
-    /// Whether another value needs another start of the server, of a setting of the machine.
+    /// For a setting of the machine, whether a new value requires a restart of the server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_start: bool,
-    /// The files of the kernel that hold it, of a setting of the machine.
+    /// For a setting of the machine, the kernel files that hold it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Versions of the server that have it, such as `4.4-6.0`; all when absent.
+    /// Server versions with this knob, such as `4.4-6.0`; absent for all.
     pub versions: Option<String>,
-    /// Values that make acknowledged writes less durable, or may.
+    /// Values that make, or may make, acknowledged writes less durable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub less_durable: Vec<String>,
-    /// What it can break.
+    /// Possible harm.
     pub risk: Option<String>,
-    /// Where it is described.
+    /// Link to its documentation.
     pub documentation: Option<String>,
 }
 
 impl Knob {
-    /// The value that it has unless it is set.
+    /// The default value.
     pub fn default_value(&self) -> &str {
         self.values.get(self.default).map_or("", String::as_str)
     }
 
-    /// The value of its key for one of its values.
+    /// Value of the plan key for a value of the knob.
     pub fn set(&self, value: &str) -> String {
         match &self.text {
             Some(text) => text.replace("{}", value),
@@ -96,22 +93,18 @@ impl Knob {
     }
 }
 
-/// Key with the options of the connection string, which are joined in their own way.
+/// Connection string options are joined by `&` instead of commas.
 const CONNECTION_OPTIONS: &str = "server.connection_options";
 
-/// The keys of the plan that knobs set to these values. Texts of several knobs for one key are joined, options of the connection
-/// string by `&`, others by commas.
+/// Keys of the plan for these knob values. If several knobs share a key, their texts are joined: options of the
+/// connection string by `&`, others by commas.
 pub fn keys_of<'a>(
     settings: impl Iterator<Item = (&'a Knob, &'a str)>,
 ) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::<String, String>::new();
     for (knob, value) in settings {
         let text = knob.set(value);
-        let sign = if knob.key == CONNECTION_OPTIONS {
-            '&'
-        } else {
-            ','
-        };
+        let sign = if knob.key == CONNECTION_OPTIONS { '&' } else { ',' };
         keys.entry(knob.key.clone())
             .and_modify(|all| *all = format!("{all}{sign}{text}"))
             .or_insert(text);
@@ -122,46 +115,43 @@ pub fn keys_of<'a>(
 named! {
     /// Why a knob is not tried.
     LeftOutReason {
-        /// Neither the server nor its machine has it.
+        /// Neither the server nor its machine has the knob.
         NotThere = "not-there",
-        /// This version of the server does not have it.
+        /// This version of the server does not have the knob.
         Version = "version",
-        /// It has an effect in replica sets only.
+        /// The knob affects replica sets only.
         NoReplicaSet = "no-replica-set",
-        /// The machine has no swap.
         NoSwap = "no-swap",
-        /// The machine has one NUMA node.
         OneNumaNode = "one-numa-node",
-        /// The machine has one of its values only.
+        /// The machine supports only one of the values.
         OneValue = "one-value",
-        /// The machine has a size in place of the share that it sets, which would be lost.
+        /// The machine has a size set instead of this knob's share, and setting the share would lose the size.
         SizeInstead = "size-instead",
-        /// The server has different values where the knob has one.
+        /// The servers have different values.
         SeveralValues = "several-values",
-        /// It makes acknowledged writes less durable than they are on the server, which is not allowed.
+        /// The knob makes acknowledged writes less durable, which is not allowed.
         LessDurable = "less-durable",
     }
 }
 
-/// A knob that was asked for and not tried.
+/// A requested knob that is not tried.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
-    /// Its name.
     pub name: String,
-    /// The key of the plan that it would have set.
+    /// Key of the plan.
     pub key: String,
-    /// The values that are not tried; none is when empty.
+    /// Values that are not tried; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// Why it is not tried; the server does not have it when absent.
+    /// Why the knob is not tried; if absent, the server does not have it.
     pub reason: Option<LeftOutReason>,
-    /// A parameter that the server has and whose name is nearly the same, if it does not have the one asked for.
+    /// If the server does not have the requested parameter, an existing parameter with a similar name.
     pub near: Option<String>,
 }
 
 impl LeftOutKnob {
-    /// Its name or its key, with the values that are not tried if others are.
+    /// Name or key of the knob, with the values that are not tried if others are.
     pub fn with_values(&self, name: &str) -> String {
         match &self.values[..] {
             [] => name.to_owned(),
@@ -171,13 +161,13 @@ impl LeftOutKnob {
     }
 }
 
-/// How the search is done. What is not known before the first runs is absent until they are done.
+/// Options of the search. Values that are determined by the first runs are absent before.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneOptions {
-    /// What is to become better.
+    /// Figure to improve.
     pub goal: TuneGoal,
-    /// Limits of response times that no setting may exceed.
+    /// Response time limits that no setting may exceed.
     #[serde(
         default,
         alias = "p99_limit_us",
@@ -185,58 +175,54 @@ pub struct TuneOptions {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub responses: Vec<Objective>,
-    /// Share of the operations that may fail with any setting.
+    /// Share of operations that may fail with any setting.
     pub failed_ratio: f64,
-    /// Start of all that is drawn at random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Gains below are of no interest, as a share.
+    /// Gains below this share are ignored.
     pub margin_ratio: f64,
-    /// A run from which the hypervisor took more than this share of the CPU time does not count; all count when absent.
+    /// Runs do not count if the hypervisor took more than this share of the CPU time; if absent, all runs count.
     pub max_steal_ratio: Option<f64>,
     /// Time for all runs.
     pub budget_s: f64,
-    /// Whether settings were tried with which acknowledged writes may be lost.
+    /// Whether the search may try settings that can lose acknowledged writes.
     #[serde(default)]
     pub allows_less_durable: bool,
-    /// The knobs; those without a known default are among the wanted ones only.
+    /// Knobs; those without a known default are included only if the user requested them.
     pub knobs: Option<Vec<Knob>>,
-    /// Knobs that were not tried: the server or its machine does not have them, they have no effect there, or they are not allowed.
+    /// Knobs that are not tried because they do not exist, have no effect or are not allowed.
     #[serde(default)]
     pub left_out: Vec<LeftOutKnob>,
-    /// Time that a run takes with all that belongs to it.
+    /// Time of a run, including its overhead.
     pub run_s: Option<f64>,
-    /// Time that the start of the servers and the load of the documents take besides.
+    /// Additional time to start the servers and load the documents.
     pub start_s: Option<f64>,
-    /// Whether the servers stall without any change, so that no run is ended because they do.
+    /// Whether the servers stall with their current settings, so stalls do not end runs early.
     pub may_stall: Option<bool>,
-    /// Comparisons of the search, at most.
+    /// Maximum number of comparisons in the search.
     pub trials: Option<u32>,
-    /// Comparisons after which the time of the search was over, if it was before all were made.
+    /// Number of comparisons after which the search ran out of time; absent if it did not.
     pub ended_after: Option<u32>,
-    /// Pairs of runs of a comparison that an answer rests on, at most.
+    /// Maximum number of pairs in a comparison that supports an answer.
     pub max_pairs: Option<u32>,
-    /// The same for each candidate in order, for its confirmation and the changes that are taken back, by the time that was left when
-    /// it was begun; 0 for the one that was not begun any more. A candidate beyond the last number has that one.
-    #[serde(
-        default,
-        deserialize_with = "pairs_of_each",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    /// Maximum number of pairs for each candidate's confirmation and ablation, by the time left at its start; 0 for a
+    /// candidate that was not started. The last number also applies to later candidates.
+    #[serde(default, deserialize_with = "pairs_of_each", skip_serializing_if = "Vec::is_empty")]
     pub confirmation_pairs: Vec<u32>,
 }
 
-/// Reads limits of response times. A number is that of the p99, which was the only one at first.
+/// Reads response time limits. Older records have a single number: the p99 limit.
 fn responses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Objective>, D::Error> {
     let p99 = |limit_us: f64| Objective::of_percentile(99.0, limit_us);
     Ok(OneOrAll::deserialize(deserializer)?.into_all(p99))
 }
 
-/// Reads the pairs of each candidate. One number is that of all, which was the only one at first.
+/// Reads the number of pairs for each candidate. Older records have a single number for all.
 fn pairs_of_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
     Ok(OneOrAll::deserialize(deserializer)?.into_all(|pairs: u32| pairs))
 }
 
-/// What was a number at first, and is a list now.
+/// Accepts a single value or a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrAll<N, T> {
@@ -254,143 +240,141 @@ impl<N, T> OneOrAll<N, T> {
 }
 
 named! {
-    /// What a comparison was made for.
+    /// Purpose of a comparison.
     TunePurpose {
-        /// To learn what settings do.
+        /// Learn the effect of settings.
         Search = "search",
-        /// To know whether the settings that were found are better than those before.
+        /// Check whether the best settings are better than the original ones.
         Confirm = "confirm",
-        /// To know whether one of the changes counts: it is taken back.
+        /// Check whether a change matters, by reverting it.
         Ablate = "ablate",
-        /// To know what the settings that were found for another workload do to this one.
+        /// Measure the settings of another workload on this one.
         Across = "across",
-        /// To know whether settings are good for all workloads.
+        /// Check whether settings are good for all workloads.
         ForAll = "for-all",
     }
 }
 
-/// Runs that do not count, and were made again.
+/// Runs that do not count and were repeated.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsSetAside {
-    /// By their places in the experiment, from 0: those of a pair that were done until then, or one before any change.
+    /// Indices of the runs in the experiment, from 0: the finished runs of a pair, or a run before any change.
     pub runs: Vec<usize>,
-    /// Share of the CPU time that the hypervisor took during the last of them. Absent where that is not why: one run did
-    /// harm, which may be chance, or did not tell the goal.
+    /// Share of CPU time that the hypervisor took during the last of these runs. Absent if they were set aside because
+    /// one run did harm, which may be chance, or did not report the goal.
     pub stolen_ratio: Option<f64>,
 }
 
-/// Two settings, measured one beside the other.
+/// Two settings measured in pairs of runs.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneTrial {
-    /// What for.
     pub purpose: TunePurpose,
-    /// Name of the knob that is taken back, if one is.
+    /// Name of the knob that is reverted.
     pub knob: Option<String>,
-    /// What was tried: knobs and their values, without those at their defaults.
+    /// Candidate: knobs and their values, without defaults.
     pub settings: BTreeMap<String, String>,
-    /// What it was measured beside, likewise.
+    /// Reference: knobs and their values, without defaults.
     pub beside: BTreeMap<String, String>,
-    /// Runs by their places in the experiment, from 0: in each pair that of what was tried, then the other one. A pair that was
-    /// not finished has one.
+    /// Indices of the runs in the experiment, from 0: each pair has the candidate's run, then the reference's. An
+    /// unfinished pair has one run.
     pub runs: Vec<Vec<usize>>,
-    /// Pairs that were set aside; they are not among those runs.
+    /// Pairs that do not count; they are not in `runs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<RunsSetAside>,
-    /// The goal of what was tried, divided by that of the other one: absent if one of them did harm.
+    /// Goal of the candidate divided by the goal of the reference: absent if one of them did harm.
     pub ratio: Option<Figure>,
-    /// What went wrong with what was tried, or with what it was measured beside.
+    /// Problem of the candidate or the reference.
     pub problem: Option<String>,
-    /// Whether that was what it was measured beside.
+    /// Whether the problem is the reference's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_beside: bool,
-    /// Whether the server refused to set it, which is no harm.
+    /// Whether the server refused to set the candidate, which is not harm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_refused: bool,
-    /// Whether it was given up early, as certainly worse.
+    /// Whether the comparison was stopped early because the candidate is certainly worse.
     #[serde(default)]
     pub is_dropped: bool,
-    /// The best settings so far by what was known then, divided by the defaults.
+    /// Estimate at that time of the best settings so far, divided by the defaults.
     pub best_ratio: Option<Figure>,
 }
 
-/// What a change is worth: the goal without it, divided by the goal with it.
+/// Value of a change: the goal without it, divided by the goal with it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ablation {
-    /// Name of the knob.
     pub knob: String,
-    /// The value that was taken back.
+    /// The reverted value.
     pub value: String,
-    /// Absent if it went wrong without the change.
+    /// Absent if reverting the change failed.
     pub ratio: Option<Figure>,
-    /// What went wrong without it.
+    /// Problem without the change.
     pub problem: Option<String>,
-    /// Whether the change is among the settings of the answer.
+    /// Whether the change is part of the answer.
     pub stays: bool,
-    /// Whether it stays although no effect of its own is proven: without all such changes no gain was.
+    /// Whether the change stays without a proven effect of its own, because reverting all such changes together would
+    /// lose the gain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_only_together: bool,
 }
 
-/// What the search has learned of a knob: the goal with each value, the others as in the answer.
+/// Estimated effect of a knob: the goal with each value, with the other knobs as in the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnobEffect {
-    /// Name of the knob.
     pub knob: String,
-    /// For each of its values the goal divided by that of the defaults, as the model has it, with its 95 % interval.
+    /// For each value, the goal divided by the goal with the defaults, as modelled, with its 95 % interval.
     pub ratios: Vec<Figure>,
 }
 
-/// The answer.
+/// Answer of a search.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneAnswer {
-    /// The goal before any change, over the first runs: operations per second, or microseconds.
+    /// Goal before any change, over the first runs: operations per second, or microseconds.
     pub baseline: Figure,
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
-    /// As a share. If nothing was found, a gain of this or more is ruled out with 95 % confidence: the largest of the margin, of the
-    /// upper ends of the intervals of all settings that were confirmed, and of what the search leaves possible of others. Else the
-    /// gain that the pairs of the confirmation would most likely have shown, in four of five cases.
+    /// As a share. If nothing was found, gains of at least this size are ruled out with 95 % confidence: the largest of
+    /// the margin, the upper interval ends of all confirmed settings, and the gain that the search does not rule out
+    /// for other settings. Otherwise, the gain that the confirmation would most likely have shown, in four of five
+    /// cases.
     pub visible_ratio: f64,
-    /// Runs before any change that were set aside.
+    /// Runs before any change that do not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_set_aside: Vec<RunsSetAside>,
-    /// All comparisons in their order.
+    /// All comparisons in order.
     pub trials: Vec<TuneTrial>,
-    /// Knobs and their values that are certainly better than the defaults, and no others; empty if nothing is to be gained.
+    /// Knobs and values that are certainly better than the defaults; empty if there is no gain.
     pub settings: BTreeMap<String, String>,
-    /// The same as keys of the plan.
+    /// The same settings as keys of the plan.
     pub keys: BTreeMap<String, String>,
-    /// The goal with them, divided by that of the defaults, as it was confirmed; of the best candidate if that is not certainly
-    /// better.
+    /// Confirmed goal with the settings, divided by the goal with the defaults; for the best candidate if it is not
+    /// certainly better.
     pub ratio: Option<Figure>,
-    /// What each change of the candidate is worth.
+    /// Value of each change of the candidate.
     pub ablation: Vec<Ablation>,
-    /// The candidate that was not confirmed, if there was one.
+    /// The candidate that was not confirmed, if any.
     pub candidate: Option<BTreeMap<String, String>>,
-    /// What the search has learned of each knob.
+    /// Estimated effect of each knob.
     pub effects: Vec<KnobEffect>,
-    /// The runs of the confirmation compared as `dyno ab` does, defaults as A: what explains the gain.
+    /// Comparison of the confirmation's runs as by `dyno ab`, with the defaults as A; explains the gain.
     pub comparison: Option<Box<AbAnswer>>,
 }
 
 impl TuneOptions {
-    /// Those among the options of an experiment; `None` if it is no search for settings.
+    /// Reads them from the options of an experiment; `None` unless it is a search for settings.
     pub fn among(options: &BTreeMap<String, serde_json::Value>) -> Option<TuneOptions> {
         serde_json::from_value(options.get(TUNE)?.clone()).ok()
     }
 }
 
 impl TuneAnswer {
-    /// The comparisons with the settings before that [`ratio`](Self::ratio) is of: the last one of the settings of the answer, or
-    /// all of the candidate that was not confirmed.
+    /// Comparisons that [`ratio`](Self::ratio) is based on: the last one of the answer's settings, or all of the
+    /// unconfirmed candidate's.
     pub fn confirmations(&self) -> impl Iterator<Item = &TuneTrial> {
         let settings = self.candidate.as_ref().unwrap_or(&self.settings);
-        let all = self.trials.iter().rev();
-        let of_them = all.filter(move |trial| {
+        let of_them = self.trials.iter().rev().filter(move |trial| {
             let is_confirmation = trial.purpose == TunePurpose::Confirm;
             is_confirmation && trial.ratio.is_some() && trial.settings == *settings
         });
@@ -401,12 +385,13 @@ impl TuneAnswer {
         of_them.take(most)
     }
 
-    /// Whether there is nothing to gain but what is of no interest: a gain larger than this share is ruled out.
+    /// Whether gains larger than the margin are ruled out.
     pub fn shows(&self, margin_ratio: f64) -> bool {
         self.was_compared() && self.visible_ratio <= margin_ratio
     }
 
-    /// Whether settings were compared with those before: the candidate, if there is one. One that did harm tells of no gain.
+    /// Whether settings were compared with the original ones: the candidate, if there is one. A candidate that did harm
+    /// says nothing about gains.
     pub fn was_compared(&self) -> bool {
         match &self.candidate {
             Some(_) => self.ratio.is_some(),
@@ -422,7 +407,7 @@ impl TuneAnswer {
 }
 
 impl TuneTrial {
-    /// The settings that it says something about: what was tried, or what that was measured beside if it failed.
+    /// The settings that the comparison is about: the candidate, or the reference if it failed.
     pub fn subject(&self) -> &BTreeMap<String, String> {
         match self.is_beside {
             true => &self.beside,
@@ -430,10 +415,9 @@ impl TuneTrial {
         }
     }
 
-    /// The pairs whose runs are both done: of what was tried, and of what that was measured beside.
+    /// The complete pairs: candidate and reference.
     pub fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
-        let pairs = self.runs.iter();
-        pairs.filter_map(|pair| Some([*pair.first()?, *pair.get(1)?]))
+        self.runs.iter().filter_map(|pair| Some([*pair.first()?, *pair.get(1)?]))
     }
 }
 
@@ -442,7 +426,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Options with one more.
+    /// Minimal options with one more key.
     fn with(key: &str, value: serde_json::Value) -> TuneOptions {
         let mut options = json!({
             "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
@@ -453,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pairs_that_were_those_of_all_candidates_are_read_as_those_of_each() {
+    fn confirmation_pairs_read_as_number_or_list() {
         let read = |pairs| with("confirmation_pairs", pairs).confirmation_pairs;
         assert_eq!(read(json!(12)), [12]);
         assert_eq!(read(json!([12, 6, 0])), [12, 6, 0]);
@@ -464,13 +448,10 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_the_p99_that_was_the_only_one_is_read_as_one_of_several() {
+    fn response_limits_read_as_p99_number_or_list() {
         let read = |key: &str, limits| with(key, limits).responses;
         let p99 = Objective::of_percentile(99.0, 5_000.0);
-        assert_eq!(
-            read("p99_limit_us", json!(5_000.0)),
-            std::slice::from_ref(&p99)
-        );
+        assert_eq!(read("p99_limit_us", json!(5_000.0)), std::slice::from_ref(&p99));
         let both = [Objective::of_percentile(99.9, 9_000.0), p99];
         assert_eq!(read("responses", json!(both)), both);
         assert!(read("run_s", json!(6.0)).is_empty());

@@ -1,4 +1,4 @@
-//! A search for settings for each of several workloads, and what the settings of one do to the others.
+//! Tuning for several workloads, and the effect of each workload's settings on the others.
 
 use super::figures::Figure;
 use super::tune::{TuneAnswer, TuneOptions};
@@ -7,121 +7,117 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name of the option that holds the [`WorkloadOptions`] of all workloads, in the order in which they are searched for.
+/// Name of the option that holds the [`WorkloadOptions`] of all workloads, in search order.
 pub const TUNE_ACROSS: &str = "tune_across";
 
-/// How the search for one of several workloads is done.
+/// Options of the search for one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadOptions {
-    /// Name of the workload.
     pub workload: String,
-    /// Its knobs have the same values as those of the others, and the defaults of this workload.
+    /// Options; the knobs have the same values for all workloads, but this workload's defaults.
     pub options: TuneOptions,
 }
 
 impl WorkloadOptions {
-    /// Those among the options of an experiment; empty if it is no search for several workloads.
+    /// Reads them from the options of an experiment; empty unless several workloads are tuned.
     pub fn among(options: &BTreeMap<String, serde_json::Value>) -> Vec<WorkloadOptions> {
         let known = options.get(TUNE_ACROSS).cloned();
-        known
-            .and_then(|known| serde_json::from_value(known).ok())
-            .unwrap_or_default()
+        known.and_then(|known| serde_json::from_value(known).ok()).unwrap_or_default()
     }
 }
 
 named! {
-    /// Whether the best settings depend on the workload, as far as the settings that were found tell.
+    /// Whether the best settings depend on the workload, judged by the settings that were found.
     Dependence {
-        /// One of them is for each workload as good as what was found for it, within the margin.
+        /// One workload's settings are as good for each workload as its own settings, within the margin.
         Same = "same",
-        /// Each of them is on some workload certainly worse than what was found for that one.
+        /// Each workload's settings are certainly worse than the own settings of some other workload.
         Depends = "depends",
-        /// Neither can be told.
+        /// Undecided.
         Undecided = "undecided",
     }
 }
 
-/// The answer of a search for each of several workloads.
+/// Answer of a search for several workloads.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneAcrossAnswer {
-    /// The search for each workload, in the order in which they were given.
+    /// One search for each workload, in the given order.
     pub searches: Vec<WorkloadSearch>,
-    /// What was found for each workload, in that order, on all of them. Where nothing was found the settings are empty.
+    /// Settings found for each workload, in the same order, measured on all workloads. Empty settings if nothing was
+    /// found.
     pub winners: Vec<AcrossSettings>,
-    /// The settings that are good for all workloads, by pairs of runs that were made to confirm it: certainly not worse than
-    /// those before by more than the margin on any workload, and certainly better in the geometric mean. Absent if none are.
+    /// Settings that are good for all workloads, confirmed by pairs of runs: on no workload certainly worse than before
+    /// by more than the margin, and certainly better in the geometric mean. Absent if there are none.
     pub for_all: Option<AcrossSettings>,
-    /// Settings that were compared for that, and did not prove it.
+    /// Settings that were compared for `for_all` and not confirmed.
     pub not_for_all: Vec<AcrossSettings>,
     /// Whether the best settings depend on the workload.
     pub dependence: Dependence,
-    /// With [`Dependence::Same`] the settings that are as good for each workload as its own.
+    /// With [`Dependence::Same`], the settings that are as good for each workload as its own.
     pub same: Option<BTreeMap<String, String>>,
-    /// Smallest difference between the settings of two workloads that the comparisons show in four of five cases, as a share,
-    /// where they show least.
+    /// Smallest difference between two workloads' settings, as a share, that the least precise comparison shows in four
+    /// of five cases.
     pub visible_ratio: f64,
 }
 
 /// The search for one of several workloads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSearch {
-    /// Name of the workload.
     pub workload: String,
-    /// How the search was done.
     pub options: TuneOptions,
-    /// What it found; its comparisons also have those of what was found for other workloads.
+    /// Answer; its comparisons include those with the settings of other workloads.
     pub answer: TuneAnswer,
 }
 
-/// Settings on several workloads.
+/// Settings measured on several workloads.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AcrossSettings {
-    /// The workloads for which they were found; of settings that several searches have proven, all of these.
+    /// Workloads for which the settings were found; several if their searches confirmed the same settings.
     pub found_for: Vec<String>,
-    /// Knobs and their values, without those that stay as they were.
+    /// Knobs with their values, without unchanged ones.
     pub settings: BTreeMap<String, String>,
-    /// The same as keys of the plan.
+    /// The same settings as keys of the plan.
     pub keys: BTreeMap<String, String>,
-    /// What they do to each workload, in the order of the searches; those of which a comparison was not made are missing.
+    /// Effect on each workload, in the order of the searches; only for workloads with a comparison.
     pub on: Vec<OnWorkload>,
-    /// Geometric mean over all workloads of the goal with them, divided by that before; absent if it is not known of one.
+    /// Geometric mean over all workloads of the goal with the settings, divided by the goal before; absent if one is
+    /// unknown.
     pub mean_ratio: Option<Figure>,
 }
 
-/// What settings do to one workload.
+/// Effect of settings on one workload.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OnWorkload {
-    /// Name of the workload.
     pub workload: String,
-    /// The goal with them, divided by that before: 1 without an interval where they change nothing, absent if they did harm.
+    /// Goal with the settings, divided by the goal before: 1 without an interval if they change nothing, absent if they
+    /// did harm.
     pub ratio: Option<Figure>,
-    /// The goal with them, divided by that with the settings that were found for this workload; absent for these themselves, and
-    /// where one of both is not known.
+    /// Goal with the settings, divided by the goal with this workload's own settings; absent for its own settings, and
+    /// if one of the goals is unknown.
     pub beside_own: Option<Figure>,
-    /// Pairs of runs that tell it.
+    /// Pairs of runs in the comparison.
     pub pairs: u32,
-    /// What went wrong.
+    /// Problem with these settings.
     pub problem: Option<String>,
 }
 
 impl TuneAcrossAnswer {
     /// Names of the workloads.
     pub fn workloads(&self) -> impl Iterator<Item = &str> + Clone {
-        let searches = self.searches.iter();
-        searches.map(|search| search.workload.as_str())
+        self.searches.iter().map(|search| search.workload.as_str())
     }
 
-    /// Whether the search for every workload found nothing to change.
+    /// Whether no search found anything to change.
     pub fn is_empty(&self) -> bool {
         self.winners.iter().all(|winner| winner.settings.is_empty())
     }
 }
 
 impl AcrossSettings {
-    /// What they do to a workload, if that was measured.
+    /// Effect on a workload, if it was measured.
     pub fn on(&self, workload: &str) -> Option<&OnWorkload> {
         self.on.iter().find(|on| on.workload == workload)
     }

@@ -1,4 +1,4 @@
-//! The document of a trace, `trace.json`: how it was made, what it holds, and what to doubt.
+//! Format of `trace.json`: how the trace was made, its contents, and its caveats.
 
 use super::DOCUMENT;
 use super::event::Operation;
@@ -10,65 +10,62 @@ use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Version of the form that is written now.
+/// Format version that is written.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// A trace of file I/O.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
-    /// Version of the form.
+    /// Format version.
     pub schema_version: u32,
-    /// Version of the program.
     pub dyno_version: String,
-    /// When the zero of the trace was, RFC 3339 in UTC.
+    /// Time zero of the trace, RFC 3339 in UTC.
     pub started_at: String,
-    /// The zero of the trace on the monotonic clock of the machine since its start.
+    /// Time zero of the trace on the machine's monotonic clock.
     pub zero_monotonic_ns: u64,
-    /// When tracing began, from the zero.
+    /// Start of tracing, relative to time zero.
     pub start_s: f64,
-    /// How long it lasted.
     pub duration_s: f64,
-    /// Whether it came to its end; of a trace that was killed the document is that of its start.
+    /// Whether tracing ended regularly; false if it was killed.
     pub complete: bool,
-    /// Whether single events were kept.
     pub mode: TraceMode,
-    /// Whose I/O it is.
+    /// Traced processes.
     pub target: TraceTarget,
-    /// What was let through.
+    /// Events that were kept.
     pub filter: TraceFilter,
-    /// The gap that counts as sequential, as it was asked for; absent where that of the analysis was left.
+    /// Gap that still counts as sequential, if the user set it; absent for the default of the analysis.
     pub gap_bytes: Option<u64>,
-    /// The hooks in the kernel.
+    /// Kernel hooks.
     pub probes: Vec<ProbeUse>,
-    /// Calls that are recorded, one by one or in the totals.
+    /// Recorded calls, as events or in totals.
     pub calls: u64,
-    /// Calls that were seen and could not be handed over, because the buffer was full.
+    /// Calls that were lost because the buffer was full.
     pub lost_calls: u64,
-    /// Requests of the block layer that are recorded.
+    /// Recorded requests of the block layer.
     pub block_requests: u64,
-    /// Requests of the block layer that were seen and could not be handed over.
+    /// Requests of the block layer that were lost because the buffer was full.
     pub lost_block_requests: u64,
-    /// Whether requests of the block layer were looked at.
+    /// Whether requests of the block layer were traced.
     pub block_traced: bool,
-    /// The machine; absent where another document has it, such as that of the run, and in records of earlier versions.
+    /// Machine; absent if another document describes it, such as the run's, and in older records.
     pub environment: Option<Environment>,
-    /// The files, by number.
+    /// Files; events refer to them by index.
     pub files: Vec<FileEntry>,
     /// Totals by file and operation.
     pub totals: Vec<FileTotals>,
-    /// Block devices, by number.
+    /// Block devices; events refer to them by index.
     pub devices: Vec<BlockDevice>,
-    /// What the probes cost; absent where the kernel did not tell.
+    /// Cost of the probes; absent if the kernel did not report it.
     pub cost: Option<TraceCost>,
-    /// Reasons to doubt it.
+    /// Reasons to doubt the trace.
     pub caveats: Vec<TraceCaveat>,
 }
 
 impl Document for TraceDocument {
     const FILE: &'static str = DOCUMENT;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "the folder of a trace";
+    const FOLDER: &'static str = "a trace folder";
 
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
@@ -76,7 +73,7 @@ impl Document for TraceDocument {
 }
 
 impl TraceDocument {
-    /// A document of an empty trace, to be filled in.
+    /// Document of an empty trace.
     pub fn new(dyno_version: &str, started_at: &str, mode: TraceMode) -> TraceDocument {
         TraceDocument {
             schema_version: SCHEMA_VERSION,
@@ -88,51 +85,50 @@ impl TraceDocument {
     }
 }
 
-/// Whether single events were kept.
+/// Detail of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMode {
-    /// Every call is a row.
+    /// One row for each call.
     #[default]
     Events,
-    /// The kernel counted, and only totals are known.
+    /// Totals only, counted in the kernel.
     Aggregated,
 }
 
-/// Whose I/O was traced.
+/// Processes whose I/O is traced.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceTarget {
-    /// Processes; their children and threads belong to them.
+    /// Process IDs; their children and threads are included.
     pub processes: Vec<u32>,
-    /// Program and arguments, if it was started for the trace; without secrets.
+    /// Program and arguments, without secrets, if the program was started for the trace.
     pub command: Option<Vec<String>>,
-    /// What it is in words, such as the name of a server.
+    /// Description, such as the name of a server.
     pub name: Option<String>,
 }
 
-/// What of the target was let through.
+/// Filters for events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFilter {
-    /// Patterns of file names; all files if there are none.
+    /// Patterns of file names; empty for all files.
     pub files: Vec<String>,
-    /// Operations; all if there are none.
+    /// Operations; empty for all.
     pub operations: Vec<Operation>,
-    /// Calls that ask for less are left out.
+    /// Smaller requests are left out.
     pub smallest_bytes: u64,
 }
 
-/// A hook in the kernel, and why it is this one.
+/// A kernel hook and the reason for choosing it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeUse {
-    /// What it observes, such as `read` or `block requests`.
+    /// Observed calls, such as `read` or `block requests`.
     pub what: String,
-    /// Kind of hook.
     pub kind: HookKind,
     /// Name of the function or tracepoint.
     pub hook: String,
-    /// Why no better kind was used; absent of the best.
+    /// Why no better kind was used; absent for the best kind.
     pub why_not_better: Option<String>,
 }
 
@@ -142,71 +138,66 @@ pub struct ProbeUse {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
-    /// Entry and exit of a function of the kernel, by trampoline.
+    /// Entry and exit of a kernel function, by trampoline.
     Fentry,
-    /// Entry and exit of a function of the kernel, by breakpoint.
+    /// Entry and exit of a kernel function, by breakpoint.
     Kprobe,
-    /// A place that the kernel offers for tracing.
+    /// Static tracepoint of the kernel.
     Tracepoint,
 }
 
-/// A file, by device and inode.
+/// A file, identified by device and inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileEntry {
-    /// Major number of the device of its file system.
+    /// Major device number of its file system.
     pub device_major: u32,
-    /// Minor number of the device of its file system.
+    /// Minor device number of its file system.
     pub device_minor: u32,
-    /// Number of its inode.
     pub inode: u64,
-    /// Tells files apart that had the same inode one after the other.
+    /// Inode generation: distinguishes files that reused an inode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
-    /// Path as last known; what is known of it, if only that is.
+    /// Last known path, or the known part of it.
     pub name: String,
-    /// All paths that it had, in order, where there was more than one.
+    /// All paths in order, if the file had more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Whether it was deleted while traced.
+    /// Whether the file was deleted during the trace.
     pub deleted: bool,
-    /// Its size at the end.
+    /// Size at the end.
     pub bytes: Option<u64>,
-    /// What it holds.
+    /// Content of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<FileRole>,
 }
 
 impl FileEntry {
-    /// Its name without folders.
+    /// File name without folders.
     pub fn short_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 }
 
-/// What a file holds for a database server.
+/// Content of a file of a database server.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRole {
-    /// Kind of content.
     pub kind: FileKind,
-    /// The collection, as `database.collection`.
+    /// Collection, as `database.collection`.
     pub namespace: Option<String>,
-    /// Name of the index.
+    /// Index name.
     pub index: Option<String>,
-    /// In words, where the kind says too little.
+    /// Description, if the kind is not specific enough.
     pub words: Option<String>,
 }
 
 named! {
     /// Kinds of content of a file.
     FileKind {
-        /// Documents of a collection.
         Collection = "collection",
-        /// Entries of an index.
         Index = "index",
-        /// Changes that are written ahead.
+        /// Write-ahead log.
         Journal = "journal",
-        /// Something else.
         Other = "other",
     }
 }
@@ -214,38 +205,33 @@ named! {
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockDevice {
-    /// Major number.
     pub major: u32,
-    /// Minor number.
     pub minor: u32,
-    /// Name, such as `vda`; empty if it is not known.
+    /// Name, such as `vda`; empty if unknown.
     pub name: String,
 }
 
-/// What the probes cost the kernel.
+/// CPU cost of the probes in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCost {
-    /// Each program.
+    /// Cost of each program.
     pub programs: Vec<ProgramCost>,
 }
 
-/// What a program in the kernel cost.
+/// Cost of one BPF program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramCost {
-    /// Its name.
     pub name: String,
-    /// How often it ran, for other processes than the target too.
+    /// Number of executions, including those for processes outside the target.
     pub runs: u64,
-    /// How long it ran altogether.
+    /// Total run time.
     pub run_time_ns: u64,
 }
 
 /// A reason to doubt a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCaveat {
-    /// Kind.
     pub kind: TraceCaveatKind,
-    /// What is the matter.
     #[serde(flatten)]
     pub statement: Statement,
 }
@@ -256,22 +242,21 @@ pub struct TraceCaveat {
 pub enum TraceCaveatKind {
     /// Events were lost because the buffer was full.
     LostEvents,
-    /// Some ways of I/O were not observed, such as `io_uring` or mapped files.
+    /// Some kinds of I/O were not observed, such as `io_uring` or mapped files.
     NotObserved,
-    /// The block layer was not observed, so page cache and device cannot be told apart.
+    /// The block layer was not observed, so page cache hits and device reads cannot be distinguished.
     NoBlockRequests,
-    /// Calls whose offset is not known.
+    /// The offset of some calls is unknown.
     UnknownOffsets,
-    /// Files whose name or size is not known.
+    /// The name or size of some files is unknown.
     UnknownFiles,
-    /// The trace was cut off, or a part of it could not be read.
+    /// The trace is truncated, or a part of it could not be read.
     Partial,
-    /// The kernel did not tell what the probes cost.
+    /// The kernel did not report the cost of the probes.
     UnknownCost,
-    /// Files of the trace are not what they were when it was finished.
+    /// Files of the trace were modified after it was finished.
     RecordChanged,
-    /// A check of the machine failed, such as that others use its CPUs.
+    /// A check of the machine failed, for example because other processes use its CPUs.
     Machine,
-    /// Something else.
     Other,
 }

@@ -1,79 +1,71 @@
-//! Single events of a trace, as the tracer hands them over and as columns of a table.
+//! Single events of a trace, as rows from the tracer and as columns of a table.
 
 use crate::named::named;
 
 named! {
-    /// What a call did to a file.
-    // In the order of the numbers as they are stored.
+    /// Operation of a call on a file.
+    // The order defines the stored numbers.
     #[repr(u8)]
     Operation {
-        /// It read.
         Read = "read",
-        /// It wrote.
         Write = "write",
-        /// It waited until data was on the device.
+        /// Wait until data is on the device.
         Sync = "sync",
-        /// A page of a mapped file was missing and was fetched.
+        /// Page fault: fetch a missing page of a mapped file.
         Fault = "fault",
     }
 
-    /// What a request of the block layer did to a device.
-    // In the order of the numbers as they are stored.
+    /// Operation of a block layer request.
+    // The order defines the stored numbers.
     #[repr(u8)]
     BlockOperation {
-        /// It read.
         Read = "read",
-        /// It wrote.
         Write = "write",
-        /// It emptied the device's own cache.
+        /// Flush of the device's write cache.
         Flush = "flush",
-        /// It gave space back.
+        /// Release of unused blocks (TRIM).
         Discard = "discard",
     }
 }
 
 impl Operation {
-    /// The operation of a number as it is stored; `None` of a number that means nothing.
+    /// Operation with this stored number; `None` if the number is unknown.
     pub fn from_number(number: u8) -> Option<Operation> {
         Operation::ALL.get(usize::from(number)).copied()
     }
 }
 
 impl BlockOperation {
-    /// The operation of a number as it is stored; `None` of a number that means nothing.
+    /// Operation with this stored number; `None` if the number is unknown.
     pub fn from_number(number: u8) -> Option<BlockOperation> {
         BlockOperation::ALL.get(usize::from(number)).copied()
     }
 }
 
-/// One system call, or call of the virtual file system, on a file.
+/// A system call or virtual file system call on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// When it was entered.
+    /// Entry of the call.
     pub start_ns: i64,
     /// From entry to exit.
     pub latency_ns: u64,
-    /// Where in the file it began, in bytes; -1 where that is not known, or has no meaning.
+    /// Offset in the file in bytes; -1 if unknown or meaningless.
     pub offset: i64,
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub requested: u64,
-    /// Bytes that were moved, or the negative number of the error.
+    /// Transferred bytes, or the negative error number.
     pub returned: i64,
-    /// Place of the file in [`super::document::TraceDocument::files`].
+    /// Index in [`super::document::TraceDocument::files`].
     pub file: u32,
-    /// Process that called.
     pub process: u32,
-    /// Thread that called.
     pub thread: u32,
-    /// What it did.
     pub operation: Operation,
-    /// Bytes that its thread asked devices for while it was under way, read-ahead included; -1 where
-    /// that is not known.
+    /// Bytes that the calling thread requested from devices during the call, including read-ahead; -1 if unknown.
     pub fetched: i64,
 }
 
 impl Call {
-    /// Bytes that were moved; 0 of a call that failed.
+    /// Transferred bytes; 0 for a failed call.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.returned).unwrap_or(0)
     }
@@ -82,29 +74,27 @@ impl Call {
 /// One request of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRequest {
-    /// When the device got it.
+    /// When the request was issued to the device.
     pub issue_ns: i64,
-    /// How long it waited in the queue before; 0 if it never did.
+    /// Time in the queue before; 0 if the request was never queued.
     pub queue_ns: u64,
-    /// How long the device took.
+    /// Time in the device.
     pub device_ns: u64,
     /// First sector, in units of 512 bytes from the start of the device.
     pub sector: u64,
-    /// Length.
     pub bytes: u32,
-    /// Place of the device in [`super::document::TraceDocument::devices`].
+    /// Index in [`super::document::TraceDocument::devices`].
     pub device: u32,
-    /// What it did.
     pub operation: BlockOperation,
-    /// Process that put it into the queue or issued it; 0 if that is a thread of the kernel, or not known.
-    /// Data that is written later is that of such a thread, and so is what was held back before.
+    /// Process that queued or issued the request; 0 for kernel threads, or if unknown. Kernel threads issue delayed
+    /// writes and requests that were held back.
     pub process: u32,
 }
 
 /// Defines calls as columns, one for each field of [`Call`].
 macro_rules! columns {
     ($($field:ident: $type:ty,)*) => {
-        /// Calls as columns, all of the same length.
+        /// Calls in columns of the same length.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct CallBatch {
             $(
@@ -119,17 +109,17 @@ macro_rules! columns {
                 $(self.$field.push(call.$field);)*
             }
 
-            /// The call of a row.
+            /// Call in a row.
             ///
             /// # Panics
-            /// If there is no such row, or a column is shorter than the others.
+            /// If the row does not exist, or a column is shorter than the others.
             pub fn call(&self, row: usize) -> Call {
                 Call {
                     $($field: self.$field[row],)*
                 }
             }
 
-            /// Removes all calls and keeps the room for others.
+            /// Removes all calls and keeps the capacity.
             pub fn clear(&mut self) {
                 $(self.$field.clear();)*
             }
@@ -156,7 +146,7 @@ impl CallBatch {
         self.start_ns.len()
     }
 
-    /// Whether it has no calls.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.start_ns.is_empty()
     }

@@ -1,17 +1,17 @@
-//! Counts by powers of two, each power cut into equal parts: small enough for one per file and
-//! operation, in the kernel too, and exact enough for quantiles.
+//! Histogram by powers of two, each divided into equal parts: small enough for one per file and operation, even in the
+//! kernel, and precise enough for quantiles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most parts a power of two can be cut into, as bits: 256 of them are 0.4 % wide.
+/// Maximum number of parts per power of two, as bits: each of 256 parts is 0.4 % wide.
 pub const MAX_PART_BITS: u8 = 8;
 
-/// Counts of values by buckets whose width grows with the value.
+/// Counts of values by buckets of increasing width.
 ///
-/// With `part_bits` 0, bucket 0 holds the value 0 and bucket `i` the values from `2^(i-1)` up to but
-/// not including `2^i`. Otherwise each power of two is cut into `2^part_bits` equal parts, and values
-/// below `2^part_bits` have a bucket each.
+/// With `part_bits` 0, bucket 0 has the value 0 and bucket `i` the values from `2^(i-1)` up to but not including `2^i`.
+/// Otherwise, each power of two is divided into `2^part_bits` equal parts, and each value below `2^part_bits` has its
+/// own bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "HistogramRecord", into = "HistogramRecord")]
 #[schemars(with = "HistogramRecord")]
@@ -22,16 +22,12 @@ pub struct LogHistogram {
 }
 
 impl LogHistogram {
-    /// An empty one. More parts than [`MAX_PART_BITS`] are not made.
+    /// An empty histogram; `part_bits` is limited to [`MAX_PART_BITS`].
     pub fn new(part_bits: u8) -> LogHistogram {
-        LogHistogram {
-            part_bits: part_bits.min(MAX_PART_BITS),
-            counts: Vec::new(),
-            total: 0,
-        }
+        LogHistogram { part_bits: part_bits.min(MAX_PART_BITS), counts: Vec::new(), total: 0 }
     }
 
-    /// One whose counts by bucket are known already, as the kernel's are.
+    /// A histogram with known counts by bucket, such as the kernel's.
     pub fn from_counts(part_bits: u8, counts: &[u64]) -> LogHistogram {
         let mut histogram = LogHistogram::new(part_bits);
         for (bucket, &count) in counts.iter().enumerate() {
@@ -40,12 +36,12 @@ impl LogHistogram {
         histogram
     }
 
-    /// Parts of a power of two, as bits.
+    /// Parts per power of two, as bits.
     pub fn part_bits(&self) -> u8 {
         self.part_bits
     }
 
-    /// Counts by bucket, from bucket 0 to the last that is not empty.
+    /// Counts by bucket, from bucket 0 to the last nonempty one.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -95,8 +91,8 @@ impl LogHistogram {
         self.total += count;
     }
 
-    /// Adds the counts of another one. One with other parts is added by the smallest values of its
-    /// buckets, which moves values down by at most a bucket's width.
+    /// Adds the counts of another histogram. With another number of parts, each bucket counts as its smallest value,
+    /// which lowers values by at most a bucket's width.
     pub fn merge(&mut self, other: &LogHistogram) {
         for (bucket, &count) in other.counts.iter().enumerate() {
             let target = if other.part_bits == self.part_bits {
@@ -109,28 +105,24 @@ impl LogHistogram {
         }
     }
 
-    /// The buckets that are not empty: smallest value, smallest value of the next bucket, count.
+    /// Nonempty buckets: smallest value, smallest value of the next bucket, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(bucket, &count)| {
-                let from = LogHistogram::lower_bound(self.part_bits, bucket);
-                let below = LogHistogram::lower_bound(self.part_bits, bucket + 1);
-                (from, below, count)
-            })
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, &count)| {
+            let from = LogHistogram::lower_bound(self.part_bits, bucket);
+            let below = LogHistogram::lower_bound(self.part_bits, bucket + 1);
+            (from, below, count)
+        })
     }
 
-    /// The value below which a share of all values lies, by linear interpolation in its bucket;
-    /// `None` of an empty histogram. The error is at most the width of a bucket.
+    /// Value below which a share of all values lies, by linear interpolation in its bucket; `None` for an empty
+    /// histogram. The error is at most the width of a bucket.
     pub fn quantile(&self, ratio: f64) -> Option<f64> {
         let rank = ratio.clamp(0.0, 1.0) * self.total as f64;
         let mut before: u64 = 0;
         let mut last = None;
         for (from, below, count) in self.buckets() {
             let after = before + count;
-            // A bucket of one value has no inside to interpolate in.
+            // A bucket of one value leaves nothing to interpolate.
             let width = below - from - 1;
             if after as f64 >= rank {
                 let inside = (rank - before as f64) / count as f64;
@@ -143,12 +135,12 @@ impl LogHistogram {
     }
 }
 
-/// A histogram as it is written: the buckets that are not empty.
+/// Serialized form of a histogram: its nonempty buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistogramRecord {
-    /// Parts that each power of two is cut into, as bits: 0 for whole powers of two.
+    /// Parts per power of two, as bits: 0 for whole powers of two.
     pub part_bits: u8,
-    /// The buckets that are not empty, ascending. Their unit is that of the histogram's name.
+    /// Nonempty buckets, ascending, in the unit of the histogram's name.
     pub buckets: Vec<BucketRecord>,
 }
 
@@ -159,7 +151,7 @@ pub struct BucketRecord {
     pub from: u64,
     /// Smallest value of the next bucket.
     pub below: u64,
-    /// How many values.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -169,10 +161,7 @@ impl From<LogHistogram> for HistogramRecord {
             .buckets()
             .map(|(from, below, count)| BucketRecord { from, below, count })
             .collect();
-        HistogramRecord {
-            part_bits: histogram.part_bits,
-            buckets,
-        }
+        HistogramRecord { part_bits: histogram.part_bits, buckets }
     }
 }
 

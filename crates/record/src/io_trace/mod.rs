@@ -1,10 +1,10 @@
-//! What a trace of file I/O recorded: every call on a file, every request of the block layer, the
-//! files, and totals by file. How it was observed and what follows from it is left to others.
+//! Records of file I/O traces: every call on a file, every block layer request, the files, and totals by file. Other
+//! crates trace and analyse.
 //!
-//! All times are nanoseconds of `CLOCK_MONOTONIC` from the zero of the trace, which is the start of
-//! the run where there is one; [`document::TraceDocument::zero_monotonic_ns`] says where that is.
+//! All times are nanoseconds of `CLOCK_MONOTONIC` relative to the zero of the trace, which is the start of the run if
+//! there is one; [`document::TraceDocument::zero_monotonic_ns`] has its value.
 //!
-//! A folder of a trace, `io-trace/` in a run directory, holds:
+//! A trace folder, `io-trace/` in a run directory, contains:
 //!
 //! | File | Content |
 //! |---|---|
@@ -12,9 +12,8 @@
 //! | `calls-NNN.parquet` | one row per call, [`event::Call`] |
 //! | `block-NNN.parquet` | one row per request of the block layer, [`event::BlockRequest`] |
 //! | `files.parquet` | one row per file, [`document::FileEntry`] |
-
 //!
-//! Tables are written and read with the feature `parquet` only; what measures needs none of it.
+//! Reading and writing tables needs the feature `parquet`, which measuring does not need.
 
 pub mod document;
 pub mod event;
@@ -27,13 +26,13 @@ pub mod totals;
 #[cfg(feature = "parquet")]
 pub mod writer;
 
-/// Name of the folder of a trace in a run directory.
+/// Name of the trace folder in a run directory.
 pub const FOLDER: &str = "io-trace";
-/// Name of the document of a trace in its folder.
+/// Name of the document in a trace folder.
 pub const DOCUMENT: &str = "trace.json";
-/// Name of the table of the files in its folder.
+/// Name of the table of files in a trace folder.
 pub const FILES: &str = "files.parquet";
-/// What the names of the tables of calls begin with.
+/// Name prefix of the tables of calls.
 pub const CALLS: &str = "calls";
-/// What the names of the tables of requests of the block layer begin with.
+/// Name prefix of the tables of block layer requests.
 pub const BLOCK: &str = "block";

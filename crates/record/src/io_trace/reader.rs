@@ -1,5 +1,4 @@
-//! Reads the folder of a trace: the document, and the tables batch by batch, never a whole trace in
-//! memory.
+//! Reads a trace folder: the document, and the tables in batches, never a whole trace in memory.
 
 use super::document::{TraceCaveat, TraceCaveatKind, TraceDocument};
 use super::event::{BlockRequest, CallBatch};
@@ -14,7 +13,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Most rows of a batch.
+/// Maximum number of rows per batch.
 const BATCH_ROWS: usize = 1 << 15;
 
 /// A recorded trace.
@@ -25,7 +24,7 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Opens the folder of a trace. One that was killed has a caveat that says so.
+    /// Opens a trace folder. A trace that was killed has a caveat.
     pub fn open(directory: &Path) -> Result<TraceReader, RecordError> {
         let mut document = TraceDocument::read(directory)?;
         if !document.complete {
@@ -34,10 +33,7 @@ impl TraceReader {
                 statement: statement!("trace-not-ended"),
             });
         }
-        Ok(TraceReader {
-            directory: directory.to_owned(),
-            document,
-        })
+        Ok(TraceReader { directory: directory.to_owned(), document })
     }
 
     /// The folder of the trace.
@@ -50,19 +46,19 @@ impl TraceReader {
         &self.document
     }
 
-    /// The calls in batches, in the order in which they were written: about that of their ends.
+    /// Batches of calls in the order in which they were written, which is roughly the order of their ends.
     pub fn calls(&self) -> Result<CallBatches, RecordError> {
         Ok(CallBatches(Batches::open(&self.directory, CALLS)?))
     }
 
-    /// The requests of the block layer in batches, in the order in which they were written: about
-    /// that of their ends.
+    /// Batches of block layer requests in the order in which they were written, which is roughly the order of their
+    /// ends.
     pub fn block(&self) -> Result<BlockBatches, RecordError> {
         Ok(BlockBatches(Batches::open(&self.directory, BLOCK)?))
     }
 }
 
-/// Calls of a trace, batch by batch. After an error there are no more.
+/// Batches of a trace's calls. An error ends the iteration.
 pub struct CallBatches(Batches<CallRows>);
 
 impl Iterator for CallBatches {
@@ -73,7 +69,7 @@ impl Iterator for CallBatches {
     }
 }
 
-/// Requests of the block layer of a trace, batch by batch. After an error there are no more.
+/// Batches of a trace's block layer requests. An error ends the iteration.
 pub struct BlockBatches(Batches<BlockRows>);
 
 impl Iterator for BlockBatches {
@@ -84,9 +80,9 @@ impl Iterator for BlockBatches {
     }
 }
 
-/// The rows of the parts of a table, part by part and group by group.
+/// Rows of a table, by part and row group.
 struct Batches<G> {
-    /// Parts that are still to be read, the next one last.
+    /// Remaining parts in reverse order.
     parts: Vec<PathBuf>,
     part: Option<OpenPart<G>>,
 }
@@ -96,7 +92,7 @@ struct OpenPart<G> {
     reader: SerializedFileReader<File>,
     next_group: usize,
     rows: Option<G>,
-    /// Rows of the group that were not read yet.
+    /// Remaining rows of the group.
     left: usize,
 }
 
@@ -139,13 +135,7 @@ impl<G: GroupRows> OpenPart<G> {
     fn open(path: PathBuf) -> Result<Self, RecordError> {
         let file = plain_file::open(&path).map_err(RecordError::read(&path))?;
         let reader = SerializedFileReader::new(file).map_err(|source| read_error(&path, source))?;
-        Ok(OpenPart {
-            path,
-            reader,
-            next_group: 0,
-            rows: None,
-            left: 0,
-        })
+        Ok(OpenPart { path, reader, next_group: 0, rows: None, left: 0 })
     }
 
     fn next_batch(&mut self) -> Result<Option<G::Batch>, ParquetError> {
@@ -167,7 +157,7 @@ impl<G: GroupRows> OpenPart<G> {
     }
 }
 
-/// The closed parts of a table by their numbers, `NAME.parquet` before `NAME-000.parquet`.
+/// Closed parts of a table by number, `NAME.parquet` before `NAME-000.parquet`.
 fn part_files(directory: &Path, name: &str) -> Result<Vec<PathBuf>, RecordError> {
     let mut parts = Vec::new();
     for entry in fs::read_dir(directory).map_err(RecordError::read(directory))? {
@@ -180,7 +170,7 @@ fn part_files(directory: &Path, name: &str) -> Result<Vec<PathBuf>, RecordError>
     Ok(parts.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The number of a part from its name; `None` of other files.
+/// Number of a part from its file name; `None` for other files.
 fn part_number(file_name: &str, name: &str) -> Option<Option<u32>> {
     let stem = file_name.strip_suffix(".parquet")?.strip_prefix(name)?;
     if stem.is_empty() {
@@ -190,10 +180,7 @@ fn part_number(file_name: &str, name: &str) -> Option<Option<u32>> {
 }
 
 fn read_error(path: &Path, source: ParquetError) -> RecordError {
-    RecordError::ReadTable {
-        path: path.to_owned(),
-        source: Box::new(source),
-    }
+    RecordError::ReadTable { path: path.to_owned(), source: Box::new(source) }
 }
 
 #[cfg(test)]
@@ -201,16 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_known_by_their_names() {
+    fn parts_are_recognized_by_name() {
         assert_eq!(part_number("calls.parquet", "calls"), Some(None));
         assert_eq!(part_number("calls-012.parquet", "calls"), Some(Some(12)));
         assert_eq!(part_number("calls-1000.parquet", "calls"), Some(Some(1000)));
-        for other in [
-            "calls-000.parquet.open",
-            "block-000.parquet",
-            "calls-x.parquet",
-            "trace.json",
-        ] {
+        for other in
+            ["calls-000.parquet.open", "block-000.parquet", "calls-x.parquet", "trace.json"]
+        {
             assert_eq!(part_number(other, "calls"), None, "{other}");
         }
     }

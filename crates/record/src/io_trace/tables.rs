@@ -1,4 +1,4 @@
-//! Columns of the tables of a trace, to and from Parquet.
+//! Columns of the trace tables, to and from Parquet.
 
 use super::document::FileEntry;
 use super::event::{BlockOperation, BlockRequest, Call, CallBatch, Operation};
@@ -14,23 +14,16 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Writes into a part of a table.
+/// Writes a row group of a table.
 pub(super) type GroupWriter<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-/// Columns whose values hardly repeat: dictionaries of them cost time and save nothing.
-const WITHOUT_DICTIONARY: [&str; 7] = [
-    "start_ns",
-    "latency_ns",
-    "offset_bytes",
-    "issue_ns",
-    "queue_ns",
-    "device_ns",
-    "sector",
-];
-/// Of these, the ones that grow: differences of neighbours are short.
+/// Columns with values that rarely repeat: dictionaries cost time and save nothing.
+const WITHOUT_DICTIONARY: [&str; 7] =
+    ["start_ns", "latency_ns", "offset_bytes", "issue_ns", "queue_ns", "device_ns", "sector"];
+/// Columns of these with ascending values: differences between neighbours are short.
 const BY_DIFFERENCES: [&str; 2] = ["start_ns", "issue_ns"];
 
-/// How a table is written.
+/// Properties of the Parquet writer.
 pub(super) fn properties() -> WriterPropertiesPtr {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -45,12 +38,12 @@ pub(super) fn properties() -> WriterPropertiesPtr {
     Arc::new(builder.build())
 }
 
-/// Rows of a table on their way to a file.
+/// Rows of a table that are to be written.
 pub(super) trait Table: Default + Send {
-    /// What is one row.
+    /// Type of a row.
     type Row;
 
-    /// The schema in the form of the library.
+    /// Parquet schema.
     fn schema() -> TypePtr;
 
     /// Appends a row.
@@ -62,16 +55,16 @@ pub(super) trait Table: Default + Send {
     /// Removes all rows.
     fn clear(&mut self);
 
-    /// Writes all rows as one group, in the order of the schema.
+    /// Writes all rows as one row group, in the order of the schema.
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError>;
 }
 
-/// The values of a column on their way to a file.
+/// Values of a column that are to be written.
 trait Values: Default + Send {
-    /// The value of a row.
+    /// Type of a row's value.
     type Value;
 
-    /// A line of the schema.
+    /// Line of the schema.
     fn declaration(name: &str) -> String;
 
     fn push(&mut self, value: Self::Value);
@@ -81,7 +74,7 @@ trait Values: Default + Send {
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError>;
 }
 
-/// What a value is in a file.
+/// Representation of a value in a file.
 trait Stored: Send + Sized {
     type Type: DataType<T = Self>;
     const TYPE: &'static str;
@@ -129,7 +122,7 @@ impl<T: Stored> Values for Vec<T> {
     }
 }
 
-/// A column with gaps: a value is there where the level is 1.
+/// A column with gaps: a value is present where the level is 1.
 struct Optional<T> {
     values: Vec<T>,
     levels: Vec<i16>,
@@ -137,10 +130,7 @@ struct Optional<T> {
 
 impl<T> Default for Optional<T> {
     fn default() -> Self {
-        Optional {
-            values: Vec::new(),
-            levels: Vec::new(),
-        }
+        Optional { values: Vec::new(), levels: Vec::new() }
     }
 }
 
@@ -166,7 +156,7 @@ impl<T: Stored> Values for Optional<T> {
     }
 }
 
-/// Defines a table by its columns: the name of each, its values, and which value row `$row` with the number `$number` has.
+/// Defines a table by its columns: name, values, and the value of row `$row` with the number `$number`.
 macro_rules! table {
     ($name:ident, $message:literal, |$row:ident: $Row:ty, $number:ident| {
         $($column:ident: $values:ty = $value:expr,)*
@@ -249,8 +239,8 @@ table!(Files, "files", |entry: FileEntry, number| {
     index: Optional<ByteArray> = entry.role.as_ref().and_then(|role| role.index.as_deref()).map(text),
 });
 
-/// Tables have signed numbers only, which every reader understands; no file or time comes near the
-/// end of their range.
+/// Tables have only signed numbers, because every reader supports them; no file or time comes near the end of their
+/// range.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -268,20 +258,18 @@ pub(crate) fn put<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let mut column = group
-        .next_column()?
-        .expect("the schema has as many columns as are written");
+    let mut column = group.next_column()?.expect("the schema has as many columns as are written");
     column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }
 
-/// A column that is read piece by piece.
+/// A column that is read in pieces.
 pub(crate) struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     values: Vec<T::T>,
 }
 
-/// What a column of a group is opened as.
+/// How a column of a row group is opened.
 pub(crate) trait OpenColumn: Sized {
     fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError>;
 }
@@ -298,18 +286,14 @@ impl<T: DataType> OpenColumn for Column<T> {
                     let values = Vec::new();
                     return Ok(Column { reader, values });
                 }
-                Err(ParquetError::General(format!(
-                    "column `{name}` is of another type"
-                )))
+                Err(ParquetError::General(format!("column `{name}` has an unexpected type")))
             }
-            _ => Err(ParquetError::General(format!(
-                "column {number} is not `{name}`"
-            ))),
+            _ => Err(ParquetError::General(format!("column {number} is not `{name}`"))),
         }
     }
 }
 
-/// Absent of tables that were written before there was this column.
+/// Absent in tables that were written before the column existed.
 impl<T: DataType> OpenColumn for Option<Column<T>> {
     fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError> {
         if number >= group.metadata().num_columns() {
@@ -325,30 +309,28 @@ impl<T: DataType> Column<T> {
         self.values.clear();
         while self.values.len() < rows {
             let missing = rows - self.values.len();
-            let read = self
-                .reader
-                .read_records(missing, None, None, &mut self.values)?;
+            let read = self.reader.read_records(missing, None, None, &mut self.values)?;
             if read.0 == 0 {
-                return Err(ParquetError::EOF("a column ends early".to_owned()));
+                return Err(ParquetError::EOF("a column is too short".to_owned()));
             }
         }
         Ok(&self.values)
     }
 }
 
-/// Rows of one group on their way from a file.
+/// Rows of a row group that are read.
 pub(super) trait GroupRows: Sized {
-    /// What a piece of rows becomes.
+    /// Type of a batch of rows.
     type Batch;
 
-    /// Opens the columns of a group.
+    /// Opens the columns of a row group.
     fn open(group: &dyn RowGroupReader) -> Result<Self, ParquetError>;
 
     /// The next `rows` rows.
     fn read(&mut self, rows: usize) -> Result<Self::Batch, ParquetError>;
 }
 
-/// Defines the rows of a group by its columns.
+/// Defines the rows of a row group by its columns.
 macro_rules! rows {
     ($name:ident { $($column:ident: $values:ty,)* }) => {
         pub(super) struct $name {
@@ -457,8 +439,8 @@ fn all<A: Copy, B>(values: &[A], convert: impl Fn(A) -> B) -> Vec<B> {
     values.iter().map(|&value| convert(value)).collect()
 }
 
-/// The one of a name.
+/// The variant with this name.
 fn named<T>(name: &ByteArray, from_name: fn(&str) -> Option<T>) -> Result<T, ParquetError> {
     let name = String::from_utf8_lossy(name.data());
-    from_name(&name).ok_or_else(|| ParquetError::General(format!("`{name}` is no operation")))
+    from_name(&name).ok_or_else(|| ParquetError::General(format!("unknown operation `{name}`")))
 }

@@ -1,4 +1,4 @@
-//! Totals of a file by operation: what is known without single events.
+//! Totals of a file by operation, which are known even without single events.
 
 use super::event::{Call, Operation};
 use super::log_histogram::LogHistogram;
@@ -8,51 +8,48 @@ use serde::{Deserialize, Serialize};
 /// All calls of one operation on one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileTotals {
-    /// Place of the file in [`super::document::TraceDocument::files`].
+    /// Index in [`super::document::TraceDocument::files`].
     pub file: u32,
-    /// The operation.
     pub operation: Operation,
-    /// Calls, with those that failed.
+    /// Calls, including failed ones.
     pub calls: u64,
-    /// Bytes that were moved.
+    /// Transferred bytes.
     pub bytes: u64,
-    /// Calls that failed.
+    /// Failed calls.
     pub errors: u64,
     /// Sum of the times from entry to exit.
     pub latency_sum_ns: u64,
     /// Times from entry to exit.
     pub latency_ns: LogHistogram,
-    /// Bytes moved by a call, of those that did not fail.
+    /// Transferred bytes per successful call.
     pub size_bytes: LogHistogram,
-    /// Calls that began exactly where the call before them on the same file ended, whichever thread
-    /// made it. The first call of a file counts as neither sequential nor as a seek.
+    /// Calls that began exactly where the previous call on the file ended, whichever thread made it. The first call of
+    /// a file counts as neither sequential nor a seek.
     pub sequential_calls: u64,
-    /// Distance from the end of the call before to the start of one behind it, in the file's order.
+    /// Distance from the end of the previous call forward to the start of the next one.
     pub seek_forward_bytes: LogHistogram,
-    /// Distance from the end of the call before back to the start of one before it.
+    /// Distance from the end of the previous call back to the start of the next one.
     pub seek_backward_bytes: LogHistogram,
-    /// Counts over time; empty where they were not kept.
+    /// Counts over time; empty if they were not collected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
 }
 
-/// What happened to a file in a piece of time.
+/// Activity of a file in a time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeSlice {
-    /// When it began.
     pub start_ns: i64,
-    /// How long it is.
     pub duration_ns: u64,
-    /// Calls that began in it.
+    /// Calls that began in the slice.
     pub calls: u64,
-    /// Bytes that these moved.
+    /// Bytes that these calls transferred.
     pub bytes: u64,
-    /// Sum of their times from entry to exit.
+    /// Sum of these calls' times from entry to exit.
     pub latency_sum_ns: u64,
 }
 
 impl FileTotals {
-    /// Empty totals, with histograms whose powers of two have `2^part_bits` parts.
+    /// Empty totals with histograms of `2^part_bits` parts per power of two.
     pub fn new(file: u32, operation: Operation, part_bits: u8) -> FileTotals {
         FileTotals {
             file,
@@ -70,7 +67,7 @@ impl FileTotals {
         }
     }
 
-    /// Counts a call. `previous_end` is where the call before it on the same file ended.
+    /// Counts a call. `previous_end` is the end offset of the previous call on the file.
     pub fn add(&mut self, call: &Call, previous_end: Option<i64>) {
         self.calls += 1;
         self.bytes += call.bytes();
@@ -112,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_sequential_only_where_the_one_before_ended() {
+    fn calls_are_sequential_only_at_the_previous_end() {
         let mut totals = FileTotals::new(0, Operation::Read, 0);
         totals.add(&read(0, 4096), None);
         totals.add(&read(4096, 4096), Some(4096));

@@ -1,6 +1,5 @@
-//! Writes the folder of a trace while it goes. Tables are cut into parts that are closed at a number
-//! of rows or an age; a part has its name only once it is whole, so that what was closed can be read
-//! after the process was killed.
+//! Writes a trace folder during the trace. Tables are split into parts that are closed at a number of rows or an age. A
+//! part gets its name when it is complete, so that closed parts can be read if the process is killed.
 
 use super::document::{FileEntry, TraceDocument};
 use super::event::{BlockRequest, Call};
@@ -16,35 +15,31 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Rows that are kept in memory until they are written together: 4 MB of calls, and what a reader
-/// has to hold of a column at once.
+/// Rows that are buffered and written together: 4 MB of calls. A reader holds this many rows of a column in memory.
 const GROUP_ROWS: usize = 1 << 16;
-/// Most rows of a part.
+/// Maximum number of rows per part.
 const PART_ROWS: usize = 1 << 20;
-/// Longest time that a part stays open; what a killed trace loses.
+/// Maximum age of an open part, which is lost if the trace is killed.
 const PART_AGE: Duration = Duration::from_secs(10);
-/// What the name of a part ends with until it is closed.
+/// File name suffix of open parts.
 const OPEN: &str = ".open";
 
 /// When parts are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartLimits {
-    /// Most rows.
+    /// Maximum number of rows.
     pub rows: usize,
-    /// Longest age; looked at when rows arrive.
+    /// Maximum age; checked when rows arrive.
     pub age: Duration,
 }
 
 impl Default for PartLimits {
     fn default() -> PartLimits {
-        PartLimits {
-            rows: PART_ROWS,
-            age: PART_AGE,
-        }
+        PartLimits { rows: PART_ROWS, age: PART_AGE }
     }
 }
 
-/// Writes the folder of one trace.
+/// Writes one trace folder.
 pub struct TraceWriter {
     directory: PathBuf,
     calls: PartedTable<Calls>,
@@ -52,17 +47,14 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Makes the folder and writes the document as it is known at the start. A folder that exists is
-    /// taken unless it holds a trace.
+    /// Creates the folder with the initial document. An existing folder is used unless it has a trace.
     pub fn create(
         directory: &Path,
         document: &TraceDocument,
         limits: PartLimits,
     ) -> Result<TraceWriter, RecordError> {
         if directory.join(DOCUMENT).symlink_metadata().is_ok() {
-            return Err(RecordError::HoldsTrace {
-                directory: directory.to_owned(),
-            });
+            return Err(RecordError::HoldsTrace { directory: directory.to_owned() });
         }
         fs::create_dir_all(directory).map_err(RecordError::create(directory))?;
         document.write(directory)?;
@@ -78,35 +70,33 @@ impl TraceWriter {
         &self.directory
     }
 
-    /// Calls that were handed over so far.
+    /// Number of calls so far.
     pub fn call_count(&self) -> u64 {
         self.calls.rows
     }
 
-    /// Requests of the block layer that were handed over so far.
+    /// Number of block layer requests so far.
     pub fn block_count(&self) -> u64 {
         self.blocks.rows
     }
 
-    /// Appends calls, in the order in which they are to be read. No calls at all still close a part
-    /// that has reached its age.
+    /// Appends calls in reading order. Even an empty slice closes a part that has reached its maximum age.
     pub fn calls(&mut self, calls: &[Call]) -> Result<(), RecordError> {
         self.calls.append(calls)
     }
 
-    /// Appends requests of the block layer, in the order in which they are to be read.
+    /// Appends block layer requests in reading order.
     pub fn block(&mut self, requests: &[BlockRequest]) -> Result<(), RecordError> {
         self.blocks.append(requests)
     }
 
-    /// Replaces the document in one step.
+    /// Replaces the document atomically.
     pub fn set_document(&mut self, document: &TraceDocument) -> Result<(), RecordError> {
         document.write(&self.directory)
     }
 
-    /// Closes the tables, writes that of the files, the document with the numbers of rows that were
-    /// written, and the checksums of all. The document is written in any case; the first error is
-    /// returned.
+    /// Closes the tables, and writes the table of the files, the document with the actual numbers of rows, and the
+    /// checksums. The document is always written; the first error is returned.
     pub fn finish(mut self, mut document: TraceDocument) -> Result<TraceDocument, RecordError> {
         let closed = self.calls.close().and(self.blocks.close());
         let closed = closed.and(write_files(&self.directory, &document.files));
@@ -121,7 +111,7 @@ impl TraceWriter {
     }
 }
 
-/// A table in parts.
+/// A table in several files.
 struct PartedTable<T: Table> {
     directory: PathBuf,
     name: &'static str,
@@ -132,7 +122,7 @@ struct PartedTable<T: Table> {
     rows: u64,
 }
 
-/// The part that is written now.
+/// The open part.
 struct Part {
     path: PathBuf,
     writer: SerializedFileWriter<BufWriter<File>>,
@@ -177,16 +167,9 @@ impl<T: Table> PartedTable<T> {
     fn open(&mut self) -> Result<Part, RecordError> {
         let number = self.next_number;
         self.next_number += 1;
-        let path = self
-            .directory
-            .join(format!("{}-{number:03}.parquet", self.name));
+        let path = self.directory.join(format!("{}-{number:03}.parquet", self.name));
         let writer = open_table::<T>(&open_name(&path))?;
-        Ok(Part {
-            path,
-            writer,
-            rows: 0,
-            opened: Instant::now(),
-        })
+        Ok(Part { path, writer, rows: 0, opened: Instant::now() })
     }
 
     fn write_group(&mut self) -> Result<(), RecordError> {
@@ -199,7 +182,7 @@ impl<T: Table> PartedTable<T> {
         written.map_err(|source| table_error(&part.path, source))
     }
 
-    /// Closes the part under way, if there is one, and gives it its name.
+    /// Closes the open part, if any, and renames it.
     fn close(&mut self) -> Result<(), RecordError> {
         let written = self.write_group();
         let Some(part) = self.part.take() else {
@@ -210,7 +193,7 @@ impl<T: Table> PartedTable<T> {
     }
 }
 
-/// Name of a part that is not closed yet.
+/// Name of an open part.
 fn open_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(OPEN);
@@ -232,14 +215,12 @@ fn group<T: Table>(
     group.close().map(|_| ())
 }
 
-/// Writes the end of a table and hands all of it to the kernel.
+/// Writes the end of a table and passes it to the kernel.
 fn close_table(
     writer: SerializedFileWriter<BufWriter<File>>,
     path: &Path,
 ) -> Result<(), RecordError> {
-    let mut output = writer
-        .into_inner()
-        .map_err(|source| table_error(path, source))?;
+    let mut output = writer.into_inner().map_err(|source| table_error(path, source))?;
     output.flush().map_err(RecordError::write(path))
 }
 
@@ -255,8 +236,5 @@ fn write_files(directory: &Path, files: &[FileEntry]) -> Result<(), RecordError>
 }
 
 fn table_error(path: &Path, source: ParquetError) -> RecordError {
-    RecordError::WriteTable {
-        path: path.to_owned(),
-        source: Box::new(source),
-    }
+    RecordError::WriteTable { path: path.to_owned(), source: Box::new(source) }
 }

@@ -1,7 +1,7 @@
 //! Metrics of a machine and the processes on it.
 
 metrics! {
-    /// Time of the CPUs. The metrics `ALL_…` are those of all online cores together.
+    /// CPU time. Metrics named `ALL_…` cover all online cores together.
     cpu {
         /// Share of all CPU time in user mode, without processes of lowered priority.
         ALL_USER_RATIO = "cpu.all.user_ratio";
@@ -9,7 +9,7 @@ metrics! {
         ALL_NICE_RATIO = "cpu.all.nice_ratio";
         /// Share of all CPU time in the kernel.
         ALL_SYSTEM_RATIO = "cpu.all.system_ratio";
-        /// Share of all CPU time with nothing to do.
+        /// Idle share of all CPU time.
         ALL_IDLE_RATIO = "cpu.all.idle_ratio";
         /// Share of all CPU time that was idle while a task waited for a disk.
         ALL_IOWAIT_RATIO = "cpu.all.iowait_ratio";
@@ -17,9 +17,9 @@ metrics! {
         ALL_IRQ_RATIO = "cpu.all.irq_ratio";
         /// Share of all CPU time in soft interrupts.
         ALL_SOFTIRQ_RATIO = "cpu.all.softirq_ratio";
-        /// Share of all CPU time that the hypervisor gave to others.
+        /// Share of all CPU time that the hypervisor took.
         ALL_STEAL_RATIO = "cpu.all.steal_ratio";
-        /// Share of all CPU time that guests used; a part of user and nice.
+        /// Share of all CPU time that guests used; included in user and nice.
         ALL_GUEST_RATIO = "cpu.all.guest_ratio";
         /// Share of all CPU time that was neither idle nor iowait.
         ALL_BUSY_RATIO = "cpu.all.busy_ratio";
@@ -31,15 +31,15 @@ metrics! {
         IOWAIT_RATIO = "cpu.{}.iowait_ratio";
         /// Share of a core's time in interrupts of both kinds.
         SOFTIRQ_RATIO = "cpu.{}.softirq_ratio";
-        /// Share of a core's time that the hypervisor gave to others.
+        /// Share of a core's time that the hypervisor took.
         STEAL_RATIO = "cpu.{}.steal_ratio";
         /// Share of a core's time that was neither idle nor iowait.
         BUSY_RATIO = "cpu.{}.busy_ratio";
     }
 
-    /// Tasks that run and wait.
+    /// Running and waiting tasks.
     load {
-        /// Tasks that run or could run.
+        /// Running or runnable tasks.
         RUNNABLE_COUNT = "load.runnable_count";
         /// Tasks that wait for a disk.
         BLOCKED_COUNT = "load.blocked_count";
@@ -51,7 +51,7 @@ metrics! {
         FORKS_PER_S = "load.forks_per_s";
     }
 
-    /// Interrupts of devices.
+    /// Device interrupts.
     interrupts {
         /// Interrupts of all devices per second.
         TOTAL_PER_S = "interrupts.total_per_s";
@@ -59,21 +59,21 @@ metrics! {
 
     /// Soft interrupts by kind.
     softirq {
-        /// Tasklets of high priority per second.
+        /// High-priority tasklets per second.
         HI_PER_S = "softirq.hi_per_s";
         /// Timers per second.
         TIMER_PER_S = "softirq.timer_per_s";
-        /// Transmissions to the network per second.
+        /// Network transmissions per second.
         NET_TX_PER_S = "softirq.net_tx_per_s";
-        /// Receptions from the network per second.
+        /// Network receptions per second.
         NET_RX_PER_S = "softirq.net_rx_per_s";
-        /// Completions of block devices per second.
+        /// Block device completions per second.
         BLOCK_PER_S = "softirq.block_per_s";
-        /// Polls of block devices per second.
+        /// Block device polls per second.
         IRQ_POLL_PER_S = "softirq.irq_poll_per_s";
         /// Tasklets per second.
         TASKLET_PER_S = "softirq.tasklet_per_s";
-        /// Balancings of the scheduler per second.
+        /// Scheduler balancings per second.
         SCHED_PER_S = "softirq.sched_per_s";
         /// High-resolution timers per second.
         HRTIMER_PER_S = "softirq.hrtimer_per_s";
@@ -97,7 +97,7 @@ metrics! {
 
     /// Memory of the machine.
     memory {
-        /// All memory in bytes.
+        /// Total memory in bytes.
         TOTAL_BYTES = "memory.total_bytes";
         /// Unused memory in bytes.
         FREE_BYTES = "memory.free_bytes";
@@ -105,7 +105,7 @@ metrics! {
         AVAILABLE_BYTES = "memory.available_bytes";
         /// Page cache in bytes.
         CACHED_BYTES = "memory.cached_bytes";
-        /// Page cache of devices that are read directly, in bytes.
+        /// Page cache of block devices that are read directly, in bytes.
         BUFFERS_BYTES = "memory.buffers_bytes";
         /// Data waiting to be written, in bytes.
         DIRTY_BYTES = "memory.dirty_bytes";
@@ -113,7 +113,7 @@ metrics! {
         WRITEBACK_BYTES = "memory.writeback_bytes";
         /// Memory of programs in bytes.
         ANONYMOUS_BYTES = "memory.anonymous_bytes";
-        /// Memory of the kernel's objects in bytes.
+        /// Memory of kernel objects in bytes.
         SLAB_BYTES = "memory.slab_bytes";
         /// Memory reserved in huge pages, in bytes.
         HUGEPAGES_BYTES = "memory.hugepages_bytes";
@@ -135,13 +135,13 @@ metrics! {
         SWAP_OUT_BYTES_PER_S = "paging.swap_out_bytes_per_s";
         /// Page faults per second that needed a disk.
         MAJOR_FAULTS_PER_S = "paging.major_faults_per_s";
-        /// How often per second a task had to free memory itself before it got some.
+        /// How often per second a task had to reclaim memory itself before it could allocate.
         RECLAIM_DIRECT_PER_S = "paging.reclaim_direct_per_s";
-        /// Processes per second killed for lack of memory.
+        /// Processes per second that were killed because memory ran out.
         OOM_KILLS_PER_S = "paging.oom_kills_per_s";
     }
 
-    /// Disks; the instance is the name of the device.
+    /// Disks; the instance is the device name.
     disk {
         /// Completed reads per second, after merging.
         READ_PER_S = "disk.{}.read_per_s";
@@ -149,7 +149,7 @@ metrics! {
         WRITE_PER_S = "disk.{}.write_per_s";
         /// Completed discards per second, after merging.
         DISCARD_PER_S = "disk.{}.discard_per_s";
-        /// Completed flushes per second; not of partitions, volumes and arrays.
+        /// Completed flushes per second; not available for partitions, volumes and arrays.
         FLUSH_PER_S = "disk.{}.flush_per_s";
         /// Bytes read per second.
         READ_BYTES_PER_S = "disk.{}.read_bytes_per_s";
@@ -167,22 +167,23 @@ metrics! {
         WRITE_SIZE_BYTES = "disk.{}.write_size_bytes";
         /// Mean number of requests in flight.
         QUEUE_COUNT = "disk.{}.queue_count";
-        /// Requests in flight at the moment of the reading.
+        /// Requests in flight at the time of the reading.
         IN_FLIGHT_COUNT = "disk.{}.in_flight_count";
         /// Share of the time with at least one request in flight.
         UTILIZATION_RATIO = "disk.{}.utilization_ratio";
     }
 
-    /// What holds data folders; the instance is the device of the file system, or its kind if it has none.
+    /// Storage of data folders; the instance is the file system's device, or its type if it has no device.
     storage {
-        /// Bytes that an ordinary user may still use.
+        /// Bytes that an unprivileged user may still use.
         FREE_BYTES = "storage.{}.free_bytes";
-        /// The same as a share of the file system.
+        /// `FREE_BYTES` as a share of the file system.
         FREE_RATIO = "storage.{}.free_ratio";
-        /// Data folders on the device; also of the devices below that of the file system.
+        /// Data folders on the device; also for the devices below the file system's device.
         HOLDS_DATA_COUNT = "storage.{}.holds_data_count";
-        /// Requests that the device serves at once: 1 if it serves one after the other, else the length of its queue. Only of
-        /// devices at which requests end, such as the members of an array; absent where the machine does not show it.
+        /// Requests that the device serves at once: 1 if it serves them one by one, otherwise the length of its queue.
+        /// Only for devices at which requests end, such as the members of an array; absent if the machine does not show
+        /// it.
         SERVES_COUNT = "storage.{}.serves_count";
     }
 
@@ -204,11 +205,11 @@ metrics! {
         SPEED_BYTES_PER_S = "network.{}.speed_bytes_per_s";
     }
 
-    /// TCP, all connections of the machine.
+    /// TCP, for all connections of the machine.
     tcp {
-        /// Segments per second sent again.
+        /// Retransmitted segments per second.
         RETRANSMITS_PER_S = "tcp.retransmits_per_s";
-        /// Segments sent per second, without those sent again.
+        /// Segments sent per second, without retransmissions.
         SEGMENTS_SENT_PER_S = "tcp.segments_sent_per_s";
         /// Segments received per second.
         SEGMENTS_RECEIVED_PER_S = "tcp.segments_received_per_s";
@@ -220,7 +221,7 @@ metrics! {
         ACTIVE_OPENS_PER_S = "tcp.active_opens_per_s";
         /// Connections per second refused because the accept queue was full.
         LISTEN_OVERFLOWS_PER_S = "tcp.listen_overflows_per_s";
-        /// Connections that are open.
+        /// Open connections.
         ESTABLISHED_COUNT = "tcp.established_count";
     }
 
@@ -232,9 +233,9 @@ metrics! {
         MIN_HZ = "frequency.all.min_hz";
     }
 
-    /// Temperatures; the instance is the zone or the chip.
+    /// Temperatures; the instance is the zone or chip.
     temperature {
-        /// Degrees Celsius.
+        /// Temperature in degrees Celsius.
         CELSIUS = "temperature.{}.celsius";
     }
 
@@ -250,15 +251,15 @@ metrics! {
         CPU_WAIT_RATIO = "process.{}.cpu_wait_ratio";
         /// CPUs in use by the worker threads of the load generator.
         WORKERS_CPU_RATIO = "process.{}.workers_cpu_ratio";
-        /// Mean number of its worker threads that waited for a CPU.
+        /// Mean number of the load generator's worker threads that waited for a CPU.
         WORKERS_WAIT_RATIO = "process.{}.workers_wait_ratio";
-        /// Its worker threads, of which these two are.
+        /// Worker threads of the load generator.
         WORKERS_COUNT = "process.{}.workers_count";
         /// Share of one CPU that the busiest thread used.
         BUSIEST_THREAD_RATIO = "process.{}.busiest_thread_ratio";
         /// Mean number of threads that waited for disks.
         DELAY_IO_RATIO = "process.{}.delay_io_ratio";
-        /// Page faults per second without a disk.
+        /// Page faults per second that did not need a disk.
         MINOR_FAULTS_PER_S = "process.{}.minor_faults_per_s";
         /// Page faults per second that needed a disk.
         MAJOR_FAULTS_PER_S = "process.{}.major_faults_per_s";
@@ -266,31 +267,31 @@ metrics! {
         VOLUNTARY_SWITCHES_PER_S = "process.{}.voluntary_switches_per_s";
         /// Context switches per second because a time slice ended.
         INVOLUNTARY_SWITCHES_PER_S = "process.{}.involuntary_switches_per_s";
-        /// Memory in bytes.
+        /// Resident memory in bytes.
         RESIDENT_BYTES = "process.{}.resident_bytes";
         /// Threads.
         THREADS_COUNT = "process.{}.threads_count";
         /// Open files and sockets.
         OPEN_FILES_COUNT = "process.{}.open_files_count";
-        /// Bytes per second that it made disks read.
+        /// Bytes per second that the process caused disks to read.
         READ_BYTES_PER_S = "process.{}.read_bytes_per_s";
-        /// Bytes per second of the page cache that it dirtied.
+        /// Bytes per second of the page cache that the process dirtied.
         WRITE_BYTES_PER_S = "process.{}.write_bytes_per_s";
     }
 
-    /// Limits of these processes by their control groups.
+    /// Limits by the processes' control groups.
     cgroup {
-        /// The lowest limit, in CPUs.
+        /// Lowest limit, in CPUs.
         CPU_LIMIT_COUNT = "cgroup.{}.cpu_limit_count";
-        /// Mean number of CPUs that were stopped by limits.
+        /// Mean number of CPUs that limits stopped.
         CPU_THROTTLED_RATIO = "cgroup.{}.cpu_throttled_ratio";
-        /// Share of the periods in which the limit was used up.
+        /// Share of the periods in which the limit was exhausted.
         CPU_THROTTLED_PERIODS_RATIO = "cgroup.{}.cpu_throttled_periods_ratio";
-        /// The lowest limit of memory in bytes.
+        /// Lowest memory limit in bytes.
         MEMORY_LIMIT_BYTES = "cgroup.{}.memory_limit_bytes";
-        /// Memory of the group with that limit, in bytes.
+        /// Memory of the group with the lowest limit, in bytes.
         MEMORY_USED_BYTES = "cgroup.{}.memory_used_bytes";
-        /// Rules that limit requests or bytes of disks.
+        /// Rules that limit disk requests or bytes.
         IO_LIMITED_COUNT = "cgroup.{}.io_limited_count";
     }
 }

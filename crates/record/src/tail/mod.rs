@@ -1,5 +1,5 @@
-//! `tail.json`: messages through a database, by one or more drivers, each measured alone. What each message did is in
-//! tables beside it.
+//! `tail.json`: messages through a database, by one or more drivers, each measured alone. Tables in the same folder
+//! have the times of each message.
 
 mod timeline;
 
@@ -19,61 +19,59 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Version of the form that is written now.
+/// Format version that is written.
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the file in the folder of the experiment.
+/// Name of the file in the experiment's folder.
 pub const FILE: &str = "tail.json";
-/// Largest collection of the embedded server unless somebody says another size: some 700 messages.
+/// Default size limit of the embedded server's collection: about 700 messages.
 pub const MOST_OF_EMBEDDED: u64 = 128 << 10;
-/// How the product of the embedded server begins.
+/// Prefix of the embedded server's product name.
 pub const EMBEDDED_PRODUCT: &str = "secantus";
 
-/// The experiment.
+/// A messages experiment.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailDocument {
-    /// Version of the form.
+    /// Format version.
     pub schema_version: u32,
-    /// Version of the program.
     pub dyno_version: String,
-    /// Its start, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    /// End, RFC 3339 in UTC; absent until then, and in older records.
     pub ended_at: Option<String>,
-    /// How it ended.
     pub status: RunStatus,
-    /// Why it ended early, or what is wrong with it.
+    /// Reason for ending early, or problem with the result.
     pub status_reason: Option<String>,
     /// Name of the plan.
     pub name: String,
-    /// The plan, without secrets.
+    /// Plan without secrets.
     pub plan: Value,
-    /// The server that the messages went through.
+    /// The server that passed the messages.
     pub server: ExperimentServer,
-    /// Whether drivers that monitor were told `serverMonitoringMode=poll`, because some refuse the heartbeats that this
-    /// server streams. Those that do not know the option go on as they do.
+    /// Whether monitoring drivers got `serverMonitoringMode=poll`, because some refuse this server's streamed
+    /// heartbeats. Drivers that do not know the option ignore it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls_heartbeats: bool,
-    /// Clock of all stamps.
+    /// Clock of all timestamps.
     pub clock: String,
     /// CPUs that this process may use.
     pub cpus: u64,
-    /// The machine that it ran on; absent in records of earlier versions.
+    /// Machine of the experiment; absent in older records.
     pub environment: Option<Environment>,
-    /// Machines of the other hosts; empty where there are none, and in records of earlier versions.
+    /// Machines of the other hosts; empty without other hosts, and in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostMachine>,
-    /// Drivers that were wanted and cannot run.
+    /// Requested drivers that cannot run.
     pub skipped: Vec<SkippedDriver>,
-    /// What was measured, in this order, one at a time. A combination that was measured several times has a cell for each.
+    /// Measurements in order, one at a time. A repeated combination has one cell per repetition.
     pub cells: Vec<Cell>,
-    /// Reasons to doubt all of it.
+    /// Caveats about the whole experiment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Statement>,
 }
 
 impl TailDocument {
-    /// The plan by its fields.
+    /// The plan's fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
     }
@@ -82,158 +80,152 @@ impl TailDocument {
 impl Document for TailDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "the folder of an experiment with messages";
+    const FOLDER: &'static str = "a `dyno tail` experiment folder";
 
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
     }
 }
 
-/// The machine of another host.
+/// Machine of another host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostMachine {
-    /// The host, as `ssh` takes it.
+    /// Host, as passed to `ssh`.
     pub host: String,
-    /// What its files say, as a shell there may read them.
+    /// Environment that a shell on the host can read.
     pub environment: Environment,
 }
 
-/// A driver that is left out.
+/// A driver that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedDriver {
     /// Name of its folder.
     pub name: String,
-    /// Why, in one line.
+    /// Reason in one line.
     pub reason: String,
 }
 
-/// What a driver says of itself.
+/// A driver's description of itself.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverVersion {
-    /// Version of the contract that it keeps.
+    /// Version of the driver contract.
     pub contract: u64,
     /// Programming language.
     pub language: String,
     /// Name of the driver's package.
     pub driver: String,
-    /// Its version.
     pub driver_version: String,
-    /// What runs it.
+    /// Runtime that executes the driver.
     pub runtime: String,
-    /// Version of that.
     pub runtime_version: String,
     /// `produce`, `consume`.
     pub roles: Vec<String>,
     /// `one`, `bounded`, `unbounded`.
     pub in_flight: Vec<String>,
-    /// Where messages wait without a bound: `driver` or `program`.
+    /// Where messages wait if the number in flight is unbounded: `driver` or `program`.
     pub unbounded: Option<String>,
     /// `tailable`, `change-stream`, `poll`.
     pub modes: Vec<String>,
-    /// Whether it has a pool of connections whose size can be set.
+    /// Whether the size of its connection pool can be set.
     pub pool: bool,
-    /// Whether it asks servers for their state while it runs (heartbeats), and does not refuse `serverMonitoringMode`.
+    /// Whether the driver monitors servers while it runs (heartbeats), and accepts `serverMonitoringMode`.
     #[serde(default = "monitors", skip_serializing_if = "bool::clone")]
     pub monitors: bool,
-    /// `release`, or how else it was built, where it says so.
+    /// `release`, or another kind of build, if reported.
     pub build: Option<String>,
 }
 
-/// Default of `monitors`: the drivers of MongoDB do.
+/// Default of `monitors`: MongoDB's own drivers monitor.
 fn monitors() -> bool {
     true
 }
 
-/// A driver as it ran.
+/// A driver that ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverRecord {
     /// Name of its folder.
     pub name: String,
-    /// What it says of itself.
+    /// The driver's description of itself.
     pub version: DriverVersion,
 }
 
-/// How one of the cells ended.
+/// How a cell ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellStatus {
-    /// Measured, and its sum is right.
+    /// Measured, without lost or duplicated messages.
     Complete,
     /// Measured until it was interrupted.
     Partial,
-    /// Measured, and messages are lost or came twice; or not measured.
+    /// Measured with lost or duplicated messages, or not measured.
     Failed,
 }
 
-/// One driver with one bound on its inserts in flight and one size of its pool.
+/// One driver with one limit of inserts in flight and one pool size.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Name of its folder below `cells`.
+    /// Name of its folder in `cells`.
     pub name: String,
-    /// Which measurement of this combination it is, from 1; absent where each is measured once.
+    /// Repetition of this combination, from 1; absent without repetitions.
     pub repetition: Option<u32>,
-    /// How it ended.
     pub status: CellStatus,
-    /// Why it is not complete.
+    /// Why the cell is not complete.
     pub reason: Option<String>,
-    /// What was asked for.
+    /// Requested settings.
     pub settings: Settings,
-    /// What was measured; absent if nothing was.
+    /// Results; absent if nothing was measured.
     pub measured: Option<Measured>,
 }
 
 named! {
     /// How consumers get messages.
-    // By the names that drivers are told.
+    // The names are passed to the drivers.
     Mode {
-        /// A tailable cursor that awaits data.
+        /// Tailable cursor with `awaitData`.
         Tailable = "tailable",
-        /// A change stream.
+        /// Change stream.
         ChangeStream = "change-stream",
-        /// A query that is repeated.
+        /// Repeated query.
         Poll = "poll",
     }
 }
 
-/// How messages arrive.
+/// Distribution of the times between messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrive {
-    /// At equal distances.
     Constant,
-    /// At exponentially distributed distances.
+    /// Exponentially distributed.
     Poisson,
 }
 
-/// An open loop: messages are due at instants that do not depend on the server.
+/// An open loop: the intended times of messages do not depend on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
-    /// Messages of all producers together, in a second; above 0.
+    /// Messages per second of all producers together; above 0.
     pub rate_per_s: f64,
-    /// How they arrive.
     pub arrive: Arrive,
     /// Seed of random arrivals.
     pub seed: u64,
 }
 
-/// What was asked for, without the connection string.
+/// Requested settings, without the connection string.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    /// Database of the collection.
     pub database: String,
-    /// Collection; it is created, and removed afterwards.
+    /// Collection; created before and removed afterwards.
     pub collection: String,
-    /// Drivers of the producers, one for each.
+    /// Drivers of the producers.
     pub producers: Vec<String>,
-    /// Drivers of the consumers, one for each.
+    /// Drivers of the consumers.
     pub consumers: Vec<String>,
-    /// Messages of each producer, from 1.
+    /// Messages of each producer, at least 1.
     pub messages: u64,
-    /// Most inserts of a producer without an answer.
+    /// Maximum number of unanswered inserts per producer.
     pub in_flight: InFlight,
-    /// Connections of each driver's pool, from 1.
+    /// Connections in each driver's pool, at least 1.
     pub pool: u64,
     /// Bytes added to each message.
     pub size_bytes: u64,
@@ -241,25 +233,25 @@ pub struct Settings {
     pub capped_bytes: u64,
     /// `0`, `1`, another number, or `majority`.
     pub write_concern: String,
-    /// Whether producers ask that a message is in the journal on the disk before its insert is acknowledged.
+    /// Whether inserts are acknowledged only after they are in the journal on disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
     /// How consumers get messages.
     pub mode: Mode,
-    /// When messages are due; `None` is a closed loop.
+    /// Schedule of the messages; `None` for a closed loop.
     pub schedule: Option<Schedule>,
-    /// Consumers end when nothing came for so long.
+    /// Consumers end after this time without a message.
     pub idle_s: u64,
-    /// Work of a consumer for each message, in microseconds.
+    /// A consumer's processing time for each message, in microseconds.
     pub delay_us: u64,
-    /// Longest time from the start to the end of the producers.
+    /// Time limit for the producers.
     pub limit_s: u64,
-    /// Most points of each series.
+    /// Maximum number of points in each series.
     pub points: usize,
-    /// Host of the producers, as `ssh` takes it; this one when absent.
+    /// Host of the producers, as passed to `ssh`; absent for this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producer_host: Option<String>,
-    /// Host of the consumers; this one when absent.
+    /// Host of the consumers, as passed to `ssh`; absent for this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer_host: Option<String>,
 }
@@ -271,69 +263,67 @@ impl Settings {
     }
 }
 
-/// How far the clock of another host was from that of this one. Stamps of that host are brought to this clock, by an offset
-/// that changes evenly from the start to the end; a latency between hosts is uncertain by `uncertainty_ns`.
+/// Clock of another host relative to this host's clock. Timestamps of that host are converted to this clock by an
+/// offset that changes linearly from the start to the end; a latency between hosts is uncertain by `uncertainty_ns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostClock {
-    /// As `ssh` takes it.
+    /// Host, as passed to `ssh`.
     pub host: String,
     /// `produce` or `consume`.
     pub role: String,
-    /// Its CLOCK_REALTIME less that of this host before the start, in nanoseconds.
+    /// Its CLOCK_REALTIME minus this host's before the start, in nanoseconds.
     pub offset_start_ns: i64,
-    /// The same after the end.
+    /// The same offset after the end.
     pub offset_end_ns: i64,
-    /// The offsets are off by at most this, in nanoseconds, unless a clock was set in between.
+    /// Maximum error of the offsets, in nanoseconds, unless a clock was set in between.
     pub uncertainty_ns: u64,
-    /// The quickest round trip, in nanoseconds.
+    /// Shortest round trip, in nanoseconds.
     pub round_trip_ns: u64,
-    /// Whether all round trips allow one offset; if not, a clock was set.
+    /// Whether all round trips are consistent with one offset; if not, a clock was set.
     pub consistent: bool,
 }
 
-/// What a process and all its descendants use at one instant.
+/// Resource use of a process and all its descendants at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Since the start of the experiment, in seconds.
     pub at_s: f64,
-    /// CPU time of the processes that are there, and of ended ones that were waited for, in seconds.
+    /// CPU time of the running processes, and of ended processes that were waited for, in seconds.
     pub cpu_s: f64,
-    /// Resident memory; pages that processes share are counted for each.
+    /// Resident memory; shared pages count for each process.
     pub rss_bytes: u64,
-    /// Threads.
     pub threads: u64,
-    /// Processes.
     pub processes: u64,
 }
 
-/// What a process and its descendants used.
+/// Resource use of a process and its descendants.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resources {
-    /// CPU time from the start of the messages to its end, in seconds; absent if it is not known.
+    /// CPU time from the start of the messages to the end of the process, in seconds; absent if unknown.
     pub cpu_s: Option<f64>,
-    /// Looks at it, five a second.
+    /// Samples, five per second.
     pub samples: Vec<Sample>,
 }
 
 impl Resources {
-    /// Most resident memory at one look, in bytes.
+    /// Largest resident memory of a sample, in bytes.
     pub fn most_rss_bytes(&self) -> Option<u64> {
         self.samples.iter().map(|sample| sample.rss_bytes).max()
     }
 
-    /// Most threads at one look.
+    /// Largest number of threads of a sample.
     pub fn most_threads(&self) -> Option<u64> {
         self.samples.iter().map(|sample| sample.threads).max()
     }
 }
 
-/// Some neighbouring values as one point.
+/// Adjacent values summarized as one point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThinPoint {
-    /// Number of the first message of the point.
+    /// Number of the first message.
     pub message: u64,
-    /// Values in the point, from 1.
+    /// Number of values, at least 1.
     pub count: u64,
     /// Smallest, in nanoseconds.
     pub min_ns: i64,
@@ -343,39 +333,36 @@ pub struct ThinPoint {
     pub max_ns: i64,
 }
 
-/// Latencies of one part.
+/// Latencies of one part of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Messages that have this part.
+    /// Messages with this part.
     pub count: u64,
-    /// Mean, in microseconds.
     pub mean_us: f64,
-    /// Half of the messages took at most this, in microseconds.
+    /// Median, in microseconds.
     pub p50_us: f64,
-    /// 99 of 100.
     pub p99_us: f64,
-    /// 999 of 1,000.
     pub p99_9_us: f64,
-    /// The slowest.
     pub max_us: f64,
-    /// Messages that took more than 60 s: the histogram has them as 60 s, all other figures as they are.
+    /// Messages that took more than 60 s: the histogram counts them as 60 s, all other figures use their actual times.
     pub clamped: u64,
-    /// Messages below 0: clocks that disagree. Histogram and percentiles have them as 0.
+    /// Messages below 0, because clocks disagree. The histogram and percentiles count them as 0.
     pub below_zero: u64,
-    /// Percentages from 0 to 100 and, of each, the latency that so many messages did not exceed, in microseconds.
+    /// Pairs of a percentage from 0 to 100 and the latency that this share of the messages did not exceed, in
+    /// microseconds.
     pub percentiles: Vec<(f64, f64)>,
-    /// All of them: an HdrHistogram in nanoseconds, V2 compressed, in base64.
+    /// All latencies: an HdrHistogram in nanoseconds, V2 compressed, in base64.
     pub histogram: String,
-    /// By message number, for pictures.
+    /// Points by message number, for charts.
     pub series: Vec<ThinPoint>,
 }
 
-/// Parts of a message's time that its producer knows.
+/// Parts of a message's time that its producer measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducerSplit {
     /// Intended → send.
     pub wait: Latency,
-    /// Send → acknowledged; with write concern 0 until the driver gave control back.
+    /// Send → acknowledged; with write concern 0, until the driver returned.
     pub acknowledged: Latency,
 }
 
@@ -388,29 +375,29 @@ pub struct DeliverySplit {
     pub total: Latency,
 }
 
-/// What one producer did with its messages. The three add up to what it was to send.
+/// Outcome of a producer's messages. The three counts add up to the messages it was to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducerSum {
-    /// Messages acknowledged, or given back by the driver with write concern 0.
+    /// Messages acknowledged, or returned by the driver with write concern 0.
     pub acknowledged: u64,
     /// Messages whose insert failed.
     pub failed: u64,
-    /// Messages without stamp: not sent, or not answered when the producer ended.
+    /// Messages without a timestamp: not sent, or not answered when the producer ended.
     pub unanswered: u64,
 }
 
-/// What one consumer had of the messages of all producers.
+/// Messages of all producers at one consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConsumerSum {
-    /// Different messages received.
+    /// Distinct messages received.
     pub received: u64,
     /// Messages acknowledged and not received.
     pub lost: u64,
-    /// Messages received though their insert failed or had no answer.
+    /// Messages received although their insert failed or was not answered.
     pub received_unacknowledged: u64,
-    /// Receipts of messages that had come before.
+    /// Repeated receipts of a message.
     pub duplicated: u64,
-    /// Messages that came after a newer one of the same producer. With several inserts in flight some do.
+    /// Messages that arrived after a newer one of the same producer, which is normal with several inserts in flight.
     pub reordered: u64,
 }
 
@@ -418,79 +405,76 @@ pub struct ConsumerSum {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducerRecord {
-    /// What ran.
     pub driver: DriverRecord,
-    /// What became of its messages.
+    /// Outcome of its messages.
     pub sum: ProducerSum,
-    /// Why the first insert that failed did so, as the driver tells it.
+    /// Error of the first failed insert, as the driver reports it.
     pub failure: Option<String>,
-    /// Where their time went.
+    /// Latencies.
     pub split: ProducerSplit,
-    /// What the process used.
+    /// Resource use of the process.
     pub resources: Resources,
-    /// Medians of messages that follow each other; received messages are those of the first consumer.
+    /// Medians of consecutive messages; received messages are the first consumer's.
     pub timeline: Timeline,
-    /// Whether its latency grows and why.
+    /// Whether the latency grows, and why.
     pub verdict: Judgement,
 }
 
 /// One consumer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConsumerRecord {
-    /// What ran.
     pub driver: DriverRecord,
-    /// What it had.
+    /// Outcome of the messages.
     pub sum: ConsumerSum,
-    /// Where the time went, for each producer.
+    /// Latencies, for each producer.
     pub deliveries: Vec<DeliverySplit>,
-    /// What the process used.
+    /// Resource use of the process.
     pub resources: Resources,
-    /// Messages received per second, from the first send to the last receipt; absent of fewer than two.
+    /// Messages received per second, from the first send to the last receipt; absent for fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_per_s: Option<f64>,
-    /// Whether it ended because nothing came any more.
+    /// Whether the consumer ended because no more messages came.
     pub idle: bool,
-    /// Whether it was asked to end before it had everything: what it has not had is not lost.
+    /// Whether the consumer was stopped before it had received all messages; missing messages are then not lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// Cursors opened after the first.
     pub reopened: Option<u64>,
-    /// Of these, after a tailable cursor that died on an empty collection.
+    /// Reopened cursors after a tailable cursor that died on an empty collection.
     pub reopened_empty: Option<u64>,
-    /// Cursors that lost their place because the collection had wrapped.
+    /// Cursors that lost their position because the collection had wrapped.
     pub position_lost: Option<u64>,
-    /// Cursors that were opened again because the one before was blind.
+    /// Cursors that were reopened because they were blind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blind: Vec<BlindCursor>,
-    /// Messages that a query found which the cursor had skipped; without those of blind cursors.
+    /// Messages that the cursor skipped and a query found, except those of blind cursors.
     pub caught_up: Option<u64>,
-    /// Messages that came again and were not taken.
+    /// Messages that arrived again and were skipped.
     pub duplicates_skipped: Option<u64>,
 }
 
-/// A tailable cursor that the server left alive, and that brought nothing of what queries found.
+/// A tailable cursor that the server kept alive, but that did not return messages that queries found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlindCursor {
-    /// For how long, until another one was opened.
+    /// Time until another cursor was opened.
     pub blind_s: f64,
-    /// Messages that queries found meanwhile.
+    /// Messages that queries found during that time.
     pub found: u64,
 }
 
-/// What one cell gave.
+/// Results of a cell.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// Producers, by their number.
     pub producers: Vec<ProducerRecord>,
-    /// Consumers.
     pub consumers: Vec<ConsumerRecord>,
-    /// What the server's processes on this machine used, if it was started for the experiment.
+    /// Resource use of the server's processes on this machine, if the experiment started it.
     pub server: Option<Resources>,
-    /// What the servers, their devices and the processors used from the start of the messages until the last process had
-    /// ended; absent in records of earlier versions.
+    /// Consumption of servers, devices and processors from the start of the messages until the last process ended;
+    /// absent in older records.
     pub consumption: Option<Consumption>,
-    /// Whether it was stopped before its end.
+    /// Whether the measurement was stopped before its end.
     pub interrupted: bool,
     /// Clocks of other hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

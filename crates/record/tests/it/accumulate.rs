@@ -1,4 +1,4 @@
-//! Figures of a phase, to the digit, and independent of the order in which windows arrive.
+//! Figures of a phase: exact, and independent of the order of windows.
 
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{Arrivals, ClientUsage, PhaseKind};
@@ -14,15 +14,7 @@ fn scalar_figures_of_three_windows_are_exact() {
     assert_eq!(record.mean_in_flight, 0.121);
     assert_eq!(record.little_ratio, Some(121.0 / 120.0));
     assert_eq!(record.reconnects, 3);
-    assert_eq!(
-        record.arrivals,
-        Some(Arrivals {
-            due: 36,
-            started: 36,
-            dropped: 0,
-            late: 3
-        })
-    );
+    assert_eq!(record.arrivals, Some(Arrivals { due: 36, started: 36, dropped: 0, late: 3 }));
     assert_eq!(
         record.client,
         ClientUsage {
@@ -32,10 +24,7 @@ fn scalar_figures_of_three_windows_are_exact() {
             max_rss_bytes: 10_000_002
         }
     );
-    assert_eq!(
-        record.errors.into_iter().collect::<Vec<_>>(),
-        [("timeout".to_owned(), 3)]
-    );
+    assert_eq!(record.errors.into_iter().collect::<Vec<_>>(), [("timeout".to_owned(), 3)]);
 }
 
 #[test]
@@ -71,9 +60,7 @@ fn a_phase_without_windows_has_no_infinite_figures() {
 #[test]
 fn a_closed_loop_has_no_arrivals() {
     let mut phase = PhaseAccumulator::new(PhaseKind::Measure, None);
-    phase
-        .add(&crate::common::window(PhaseKind::Measure, 0))
-        .unwrap();
+    phase.add(&crate::common::window(PhaseKind::Measure, 0)).unwrap();
     let record = phase.to_record();
     assert_eq!((record.offered_rate_per_s, record.arrivals), (None, None));
 }
@@ -89,16 +76,13 @@ fn clients_that_wait_have_a_mean_think_time_and_no_arrivals() {
     let record = phase.to_record();
     // 72 ms over eleven successes and one failure in each window.
     assert_eq!(record.mean_think_time_us, Some(3_000.0));
-    assert_eq!(
-        (record.offered_rate_per_s, record.arrivals),
-        (Some(12.0), None)
-    );
+    assert_eq!((record.offered_rate_per_s, record.arrivals), (Some(12.0), None));
     let others = crate::common::accumulated(3).to_record();
     assert_eq!(others.mean_think_time_us, None);
 }
 
 #[test]
-fn adding_windows_does_not_take_more_memory_per_window() {
+fn adding_windows_does_not_increase_memory() {
     let mut phase = crate::common::accumulated(1);
     let size = |phase: &PhaseAccumulator| -> usize {
         let buckets = |(_, d): (&str, &dyno_record::accumulate::Distribution)| {
@@ -110,9 +94,7 @@ fn adding_windows_does_not_take_more_memory_per_window() {
     };
     let before = size(&phase);
     for index in 1..200 {
-        phase
-            .add(&crate::common::window(PhaseKind::Measure, index))
-            .unwrap();
+        phase.add(&crate::common::window(PhaseKind::Measure, index)).unwrap();
     }
     assert_eq!(size(&phase), before);
 }

@@ -1,5 +1,5 @@
-//! `experiment.json`: its committed JSON schema is that of the code, and the documents in `tests/golden/experiments`, which
-//! experiments of all kinds wrote, stay readable and are written back as they are.
+//! `experiment.json`: the committed JSON schema is current, and the golden documents of all kinds in
+//! `tests/golden/experiments` can be read and written back unchanged.
 
 use crate::common::older::in_version_2;
 use dyno_record::Document;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The golden documents by what they ask.
+/// The golden documents with their kinds.
 const GOLDEN: [(&str, Verb); 6] = [
     ("sweep", Verb::Sweep),
     ("blocks", Verb::Sweep),
@@ -44,28 +44,21 @@ fn read(value: &Value) -> Result<Experiment, RecordError> {
 
 #[test]
 fn the_committed_schema_is_current() {
-    let text = format!(
-        "{}\n",
-        serde_json::to_string_pretty(&experiment_schema()).unwrap()
-    );
+    let text = format!("{}\n", serde_json::to_string_pretty(&experiment_schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         fs::write(committed(), &text).unwrap();
     }
     let found = fs::read_to_string(committed()).unwrap();
-    assert!(
-        found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it experiment`"
-    );
+    assert!(found == text, "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it experiment`");
 }
 
 #[test]
-fn golden_documents_satisfy_the_schema_and_what_is_none_does_not() {
+fn only_valid_documents_satisfy_the_schema() {
     let schema = serde_json::from_str(&fs::read_to_string(committed()).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for (name, _) in GOLDEN {
-        let result = validator
-            .validate(&in_version_2(golden(name)))
-            .map_err(|error| error.to_string());
+        let result =
+            validator.validate(&in_version_2(golden(name))).map_err(|error| error.to_string());
         assert_eq!(result, Ok(()), "{name}");
     }
     let refused = |name: &str, pointer: &str, value: Value| {
@@ -85,7 +78,7 @@ fn golden_documents_satisfy_the_schema_and_what_is_none_does_not() {
 }
 
 #[test]
-fn golden_documents_are_read_and_written_back_as_they_are() {
+fn golden_documents_are_written_back_unchanged() {
     for (name, verb) in GOLDEN {
         let golden = golden(name);
         let read = read(&golden).unwrap();
@@ -110,7 +103,7 @@ fn golden_documents_are_read_and_written_back_as_they_are() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_documents_are_errors() {
     let mut later = golden("sweep");
     later["schema_version"] = json!(SCHEMA_VERSION + 1);
     assert!(matches!(read(&later), Err(RecordError::NewerSchema { .. })));

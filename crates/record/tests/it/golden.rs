@@ -1,7 +1,7 @@
-//! A recorded run of each format version stays readable, with the same figures.
+//! Golden runs of each format version can be read and give the same figures.
 //!
-//! `tests/golden/v1` was written by `UPDATE_GOLDEN=1 cargo test -p dyno-record --test golden`; a
-//! format that can no longer read it needs a new version and a new folder, not a new recording.
+//! `UPDATE_GOLDEN=1 cargo test -p dyno-record --test golden` wrote `tests/golden/v1`. A format that can no longer read
+//! it needs a new version and a new folder, not a new recording.
 
 use crate::common::older::in_version_2;
 use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus, SCHEMA_VERSION};
@@ -18,16 +18,11 @@ fn write_golden(directory: &Path) {
     let mut document = crate::common::document();
     let mut writer = RunWriter::create(directory, crate::common::PLAN, &document).unwrap();
     for index in 0..3 {
-        writer
-            .record(&crate::common::window(PhaseKind::Measure, index))
-            .unwrap();
+        writer.record(&crate::common::window(PhaseKind::Measure, index)).unwrap();
     }
     let mut phase = crate::common::accumulated(3).to_record();
-    phase.keys = Some(KeyShares {
-        draws: 33,
-        hottest_1_percent_ratio: 0.25,
-        hottest_10_percent_ratio: 0.5,
-    });
+    phase.keys =
+        Some(KeyShares { draws: 33, hottest_1_percent_ratio: 0.25, hottest_10_percent_ratio: 0.5 });
     document.phases.push(phase);
     document.caveats.push(Caveat {
         kind: CaveatKind::Errors,
@@ -39,7 +34,7 @@ fn write_golden(directory: &Path) {
 }
 
 #[test]
-fn the_golden_run_of_version_1_gives_its_known_numbers() {
+fn the_golden_run_of_version_1_gives_known_numbers() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(golden());
         write_golden(&golden());
@@ -62,23 +57,14 @@ fn the_golden_run_of_version_1_gives_its_known_numbers() {
     assert_eq!(read.response_time_us.p50, 6_000.639);
     assert_eq!(read.response_time_us.p99_99, 12_001.279);
     assert_eq!(read.service_time_us.max, 11_501.567);
-    let maxima: Vec<f64> = run
-        .series
-        .iter()
-        .map(|point| point.response.max_us)
-        .collect();
-    assert_eq!(
-        maxima,
-        [
-            10_002.431, 20_004.863, 11_001.855, 20_004.863, 12_001.279, 20_004.863
-        ]
-    );
+    let maxima: Vec<f64> = run.series.iter().map(|point| point.response.max_us).collect();
+    assert_eq!(maxima, [10_002.431, 20_004.863, 11_001.855, 20_004.863, 12_001.279, 20_004.863]);
     let merged = run.distribution(PhaseKind::Measure, "read").unwrap();
     assert_eq!(merged.response.len(), 30);
     assert_eq!(merged.response.count_between(0, 6_000_000), 15);
 }
 
-/// A table with the columns that were added since, as its rows have them.
+/// A table with columns that were added later.
 fn with_later_columns(name: &str, table: String) -> String {
     let (later, zeros) = match name {
         "series/intervals.csv" => (",thinking_ns,retries", ",0,0\n"),
@@ -90,7 +76,7 @@ fn with_later_columns(name: &str, table: String) -> String {
 }
 
 #[test]
-fn the_golden_run_is_what_would_be_written_today() {
+fn the_golden_run_equals_a_newly_written_one() {
     let folder = tempfile::tempdir().unwrap();
     write_golden(folder.path());
     for name in [
@@ -103,20 +89,17 @@ fn the_golden_run_is_what_would_be_written_today() {
         let written = std::fs::read_to_string(folder.path().join(name)).unwrap();
         let committed = std::fs::read_to_string(golden().join(name)).unwrap();
         let committed = with_later_columns(name, committed);
-        assert!(
-            written == committed,
-            "{name} differs from the committed one"
-        );
+        assert!(written == committed, "{name} differs from the committed one");
     }
     let document = |folder: &Path| {
         let text = std::fs::read_to_string(folder.join("run.json")).unwrap();
         serde_json::from_str::<serde_json::Value>(&text).unwrap()
     };
     let mut committed = in_version_2(document(&golden()));
-    // It was added since.
+    // Added later.
     committed["phases"][0]["retries"] = 0.into();
     assert_eq!(document(folder.path()), committed);
-    // Its bytes depend on the version of the compressor, its histograms do not.
+    // The bytes depend on the version of the compressor, but the histograms do not.
     let written = Run::open(folder.path()).unwrap().distributions;
     assert!(written == Run::open(&golden()).unwrap().distributions);
 }

@@ -1,5 +1,5 @@
-//! The document of an index build: its committed JSON schema is that of the code, and `tests/golden/index-build.json`,
-//! which was written by hand, stays readable and is written back as it is.
+//! `index-build.json`: the committed JSON schema is current, and the handwritten `tests/golden/index-build.json` can be
+//! read and written back unchanged.
 
 use crate::common::older::in_version_2;
 use dyno_record::Document;
@@ -44,14 +44,11 @@ fn the_committed_schema_is_current() {
         fs::write(committed(), &text).unwrap();
     }
     let found = fs::read_to_string(committed()).unwrap();
-    assert!(
-        found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test index_build`"
-    );
+    assert!(found == text, "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test index_build`");
 }
 
 #[test]
-fn the_golden_document_satisfies_the_schema_and_what_is_none_does_not() {
+fn only_valid_documents_satisfy_the_schema() {
     let validator = validator();
     let golden: Value = serde_json::from_str(&golden()).unwrap();
     let result = validator.validate(&golden);
@@ -72,7 +69,7 @@ fn the_golden_document_satisfies_the_schema_and_what_is_none_does_not() {
 }
 
 #[test]
-fn a_document_of_a_failure_before_the_first_build_satisfies_the_schema() {
+fn a_document_without_builds_satisfies_the_schema() {
     let mut document = read(&golden()).unwrap();
     document.status = RunStatus::Failed;
     document.builds.clear();
@@ -87,7 +84,7 @@ fn a_document_of_a_failure_before_the_first_build_satisfies_the_schema() {
 }
 
 #[test]
-fn the_golden_document_has_its_known_figures_and_is_written_back_as_it_is() {
+fn the_golden_document_is_written_back_unchanged() {
     let document = read(&golden()).unwrap();
     assert_eq!(document.status, RunStatus::Partial);
     let [before, after] = document.builds.as_slice() else {
@@ -109,7 +106,7 @@ fn the_golden_document_has_its_known_figures_and_is_written_back_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     document.write(folder.path()).unwrap();
     let written = fs::read_to_string(folder.path().join(FILE)).unwrap();
-    // The order of names in the plan is not the concern of the document.
+    // The order of keys in the plan does not matter.
     let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(value(&written), in_version_2(value(&golden())));
     let without_plan = |text: &str| {
@@ -121,29 +118,27 @@ fn the_golden_document_has_its_known_figures_and_is_written_back_as_it_is() {
     let expected =
         without_plan(&golden()).replace("\"schema_version\": 1", "\"schema_version\": 2");
     assert_eq!(without_plan(&written), expected);
-    let names: Vec<_> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(names, [FILE], "an unfinished file was left");
+    let names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [FILE], "a temporary file remains");
 }
 
 #[test]
 fn a_document_of_a_later_version_is_refused() {
     let mut later: Value = serde_json::from_str(&golden()).unwrap();
     later["schema_version"] = json!(SCHEMA_VERSION + 1);
-    // What a later version may look like is not known.
+    // A later version may have another structure.
     later["builds"] = json!({});
     match read(&later.to_string()) {
-        Err(RecordError::NewerSchema {
-            found, supported, ..
-        }) => assert_eq!((found, supported), (3, SCHEMA_VERSION)),
+        Err(RecordError::NewerSchema { found, supported, .. }) => {
+            assert_eq!((found, supported), (3, SCHEMA_VERSION))
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_is_no_document_is_refused_with_its_path() {
+fn an_invalid_document_is_refused_with_its_path() {
     for text in ["", "{", "[]", "{\"schema_version\": 1}"] {
         match read(text) {
             Err(RecordError::Document { path, .. }) => assert!(path.ends_with(FILE)),

@@ -1,4 +1,4 @@
-//! What is written of a trace is read back the same, in parts, and after the writer was killed.
+//! Traces are read back as they were written, in parts, and after the writer was killed.
 
 use crate::trace_data::{block, call, document};
 use dyno_record::error::RecordError;
@@ -13,17 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn limits(rows: usize) -> PartLimits {
-    PartLimits {
-        rows,
-        age: Duration::from_secs(3600),
-    }
+    PartLimits { rows, age: Duration::from_secs(3600) }
 }
 
 fn calls_of(reader: &TraceReader) -> Vec<Call> {
     let batches = reader.calls().unwrap().map(Result::unwrap);
-    batches
-        .flat_map(|batch| batch.iter().collect::<Vec<_>>())
-        .collect()
+    batches.flat_map(|batch| batch.iter().collect::<Vec<_>>()).collect()
 }
 
 fn blocks_of(reader: &TraceReader) -> Vec<BlockRequest> {
@@ -32,9 +27,8 @@ fn blocks_of(reader: &TraceReader) -> Vec<BlockRequest> {
 
 fn tables(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -78,7 +72,7 @@ fn a_killed_trace_is_read_up_to_its_last_closed_part() {
     let mut writer = TraceWriter::create(folder.path(), &document(), limits(1000)).unwrap();
     let calls: Vec<Call> = (0..2500).map(call).collect();
     writer.calls(&calls).unwrap();
-    // Nothing is closed when the process ends without a word.
+    // A killed process does not close anything.
     std::mem::forget(writer);
     let reader = TraceReader::open(folder.path()).unwrap();
     assert_eq!(calls_of(&reader), calls[..2000]);
@@ -88,12 +82,9 @@ fn a_killed_trace_is_read_up_to_its_last_closed_part() {
 }
 
 #[test]
-fn a_part_is_closed_when_it_has_its_age_even_if_nothing_more_comes() {
+fn a_part_is_closed_at_its_maximum_age_without_new_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = PartLimits {
-        rows: 1000,
-        age: Duration::ZERO,
-    };
+    let limits = PartLimits { rows: 1000, age: Duration::ZERO };
     let mut writer = TraceWriter::create(folder.path(), &document(), limits).unwrap();
     writer.calls(&[call(0)]).unwrap();
     writer.calls(&[]).unwrap();
@@ -104,7 +95,7 @@ fn a_part_is_closed_when_it_has_its_age_even_if_nothing_more_comes() {
 }
 
 #[test]
-fn a_trace_without_events_is_a_trace() {
+fn a_trace_without_events_is_valid() {
     let folder = tempfile::tempdir().unwrap();
     let mut start = document();
     start.mode = TraceMode::Aggregated;
@@ -117,19 +108,14 @@ fn a_trace_without_events_is_a_trace() {
 }
 
 #[test]
-fn folders_that_hold_none_or_one_already_are_refused() {
+fn create_and_open_refuse_unsuitable_folders() {
     let folder = tempfile::tempdir().unwrap();
     let none = TraceReader::open(folder.path()).unwrap_err();
     assert!(matches!(none, RecordError::NoDocument { .. }), "{none}");
     let missing = TraceReader::open(&folder.path().join("x")).unwrap_err();
-    assert!(
-        matches!(missing, RecordError::NoSuchFolder { .. }),
-        "{missing}"
-    );
+    assert!(matches!(missing, RecordError::NoSuchFolder { .. }), "{missing}");
     TraceWriter::create(folder.path(), &document(), limits(10)).unwrap();
-    let again = TraceWriter::create(folder.path(), &document(), limits(10))
-        .err()
-        .unwrap();
+    let again = TraceWriter::create(folder.path(), &document(), limits(10)).err().unwrap();
     assert!(matches!(again, RecordError::HoldsTrace { .. }), "{again}");
 }
 
@@ -137,9 +123,7 @@ fn folders_that_hold_none_or_one_already_are_refused() {
 fn a_damaged_table_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(folder.path(), &document(), limits(100)).unwrap();
-    writer
-        .calls(&(0..100).map(call).collect::<Vec<_>>())
-        .unwrap();
+    writer.calls(&(0..100).map(call).collect::<Vec<_>>()).unwrap();
     writer.finish(document()).unwrap();
     std::fs::write(folder.path().join("calls-000.parquet"), b"PAR1").unwrap();
     let reader = TraceReader::open(folder.path()).unwrap();
@@ -170,10 +154,7 @@ fn a_document_of_a_later_version_is_refused() {
     later["schema_version"] = 99.into();
     std::fs::write(folder.path().join("trace.json"), later.to_string()).unwrap();
     let error = TraceReader::open(folder.path()).unwrap_err();
-    assert!(
-        matches!(error, RecordError::NewerSchema { found: 99, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, RecordError::NewerSchema { found: 99, .. }), "{error}");
 }
 
 fn committed() -> PathBuf {
@@ -181,24 +162,16 @@ fn committed() -> PathBuf {
 }
 
 #[test]
-fn the_committed_schema_of_traces_is_current_and_satisfied() {
-    let text = format!(
-        "{}\n",
-        serde_json::to_string_pretty(&trace_schema()).unwrap()
-    );
+fn the_committed_schema_is_current_and_satisfied() {
+    let text = format!("{}\n", serde_json::to_string_pretty(&trace_schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(committed(), &text).unwrap();
     }
     let found = std::fs::read_to_string(committed()).unwrap();
-    assert!(
-        found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test io_trace`"
-    );
+    assert!(found == text, "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test io_trace`");
     let validator = jsonschema::validator_for(&serde_json::from_str(&found).unwrap()).unwrap();
     let mut value = serde_json::to_value(document()).unwrap();
-    let result = validator
-        .validate(&value)
-        .map_err(|error| error.to_string());
+    let result = validator.validate(&value).map_err(|error| error.to_string());
     assert_eq!(result, Ok(()));
     value["mode"] = "pictures".into();
     assert!(!validator.is_valid(&value));
@@ -209,16 +182,12 @@ fn golden() -> PathBuf {
 }
 
 #[test]
-fn the_golden_trace_of_version_1_gives_its_known_events() {
+fn the_golden_trace_of_version_1_gives_known_events() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(golden());
         let mut writer = TraceWriter::create(&golden(), &document(), limits(50)).unwrap();
-        writer
-            .calls(&(0..80).map(call).collect::<Vec<_>>())
-            .unwrap();
-        writer
-            .block(&(0..20).map(block).collect::<Vec<_>>())
-            .unwrap();
+        writer.calls(&(0..80).map(call).collect::<Vec<_>>()).unwrap();
+        writer.block(&(0..20).map(block).collect::<Vec<_>>()).unwrap();
         writer.finish(document()).unwrap();
     }
     let reader = TraceReader::open(&golden()).unwrap();
@@ -227,11 +196,8 @@ fn the_golden_trace_of_version_1_gives_its_known_events() {
     expected.caveats[0].statement =
         Statement::recorded("2 of 82 calls were lost").with("hint", "give the buffer more room");
     assert_eq!(reader.document(), &expected);
-    // It was written before there was a column for what was fetched.
-    let without = (0..80).map(|number| Call {
-        fetched: -1,
-        ..call(number)
-    });
+    // Written before the column `fetched` existed.
+    let without = (0..80).map(|number| Call { fetched: -1, ..call(number) });
     assert_eq!(calls_of(&reader), without.collect::<Vec<_>>());
     assert_eq!(blocks_of(&reader), (0..20).map(block).collect::<Vec<_>>());
 }

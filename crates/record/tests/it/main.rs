@@ -1,9 +1,6 @@
-//! What is written and read back: files, formats, schemas.
+//! Files, formats and schemas that are written and read back.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 mod accumulate;
 mod common;

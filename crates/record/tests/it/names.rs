@@ -1,4 +1,4 @@
-//! The names of metrics: their form, their list in `docs/metrics.md`, and that nobody writes them otherwise.
+//! Metric names: their form, their list in `docs/metrics.md`, and the use of constants.
 
 use dyno_record::metrics::MetricId;
 use dyno_record::names::{self, Metric};
@@ -6,17 +6,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Ends of names, by which readers know the unit.
-const UNITS: [&str; 10] = [
-    "_per_s", "_bytes", "_ratio", "_us", "_ms", "_s", "_count", "_hz", "_percent", ".celsius",
-];
+/// Name suffixes that state the unit.
+const UNITS: [&str; 10] =
+    ["_per_s", "_bytes", "_ratio", "_us", "_ms", "_s", "_count", "_hz", "_percent", ".celsius"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 #[test]
-fn each_name_is_there_once_has_a_unit_and_stands_for_what_is_recorded() {
+fn names_are_unique_and_have_a_unit() {
     let mut seen = BTreeSet::new();
     for metric in names::all() {
         let text = metric.to_string();
@@ -31,7 +30,7 @@ fn each_name_is_there_once_has_a_unit_and_stands_for_what_is_recorded() {
 }
 
 #[test]
-fn a_metric_is_only_what_has_its_whole_name() {
+fn a_metric_matches_its_whole_name() {
     let id = |text| MetricId::parse(text).unwrap();
     let read = names::disk::READ_PER_S;
     assert!(read.is(&id("disk.vda.read_per_s")));
@@ -43,7 +42,7 @@ fn a_metric_is_only_what_has_its_whole_name() {
 }
 
 #[test]
-fn all_metrics_are_documented_and_all_documented_ones_exist() {
+fn documented_metrics_equal_the_defined_ones() {
     let documented = documented();
     let known: BTreeSet<String> = names::all().map(|metric| metric.to_string()).collect();
     let difference = |a: &BTreeSet<String>, b: &BTreeSet<String>| -> Vec<String> {
@@ -55,7 +54,7 @@ fn all_metrics_are_documented_and_all_documented_ones_exist() {
     assert!(unknown.is_empty(), "no such metric: {unknown:?}");
 }
 
-/// The names in the first cells of the tables in `docs/metrics.md`, without those of exporters, which are the same.
+/// Names in the first cells of the tables in `docs/metrics.md`, except the exporters' section, which repeats them.
 fn documented() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("docs/metrics.md")).unwrap();
     let (before, _) = text.split_once("## `exporters`").unwrap();
@@ -71,30 +70,23 @@ fn documented() -> BTreeSet<String> {
                     Some(name) => format!("{}.{name}", whole.rsplit_once('.').unwrap().0),
                     None => text.to_owned(),
                 };
-                found.extend(
-                    expanded(&whole)
-                        .iter()
-                        .map(|name| pattern(name, is_of_server)),
-                );
+                found.extend(expanded(&whole).iter().map(|name| pattern(name, is_of_server)));
             }
         }
     }
     found
 }
 
-/// `a.{b,c}_d` as `a.b_d` and `a.c_d`.
+/// Expands `a.{b,c}_d` to `a.b_d` and `a.c_d`.
 fn expanded(text: &str) -> Vec<String> {
     let Some((before, rest)) = text.split_once('{') else {
         return vec![text.to_owned()];
     };
     let (choices, after) = rest.split_once('}').unwrap();
-    let choices = choices.split(',');
-    choices
-        .flat_map(|choice| expanded(&format!("{before}{choice}{after}")))
-        .collect()
+    choices.split(',').flat_map(|choice| expanded(&format!("{before}{choice}{after}"))).collect()
 }
 
-/// `disk.DEV.read_per_s` as `disk.{}.read_per_s`. The documents leave out the instance of a server's metrics.
+/// Converts `disk.DEV.read_per_s` to `disk.{}.read_per_s`. The documentation omits the instance of server metrics.
 fn pattern(name: &str, is_of_server: bool) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     match parts[..] {
@@ -107,7 +99,7 @@ fn pattern(name: &str, is_of_server: bool) -> String {
 }
 
 #[test]
-fn no_code_names_a_metric_by_a_text() {
+fn code_names_metrics_by_constants() {
     let mut found = Vec::new();
     for crate_folder in fs::read_dir(root().join("crates")).unwrap() {
         let folder = crate_folder.unwrap().path();
@@ -118,7 +110,7 @@ fn no_code_names_a_metric_by_a_text() {
     assert!(found.is_empty(), "use `dyno_record::names`: {found:#?}");
 }
 
-/// Texts in code outside of tests that are names of metrics, with or without an instance.
+/// String literals outside tests that are metric names, with or without an instance.
 fn look_into(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
@@ -130,16 +122,13 @@ fn look_into(folder: &Path, found: &mut Vec<String>) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let code = text
-            .split("#[cfg(test)]\nmod tests")
-            .next()
-            .unwrap_or_default();
-        for line in code
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-        {
-            let texts = line.split('"').skip(1).step_by(2);
-            let named = texts.filter(|text| names::all().any(|metric| is_named(metric, text)));
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let named = line
+                .split('"')
+                .skip(1)
+                .step_by(2)
+                .filter(|text| names::all().any(|metric| is_named(metric, text)));
             found.extend(named.map(|text| format!("{}: {text}", path.display())));
         }
     }

@@ -1,4 +1,4 @@
-//! Windows and the latency log of a run that is there, passed on to others.
+//! Windows and the latency log of a recorded run, for export.
 
 use crate::common::{PLAN, document, killed_run, window};
 use dyno_record::model::PhaseKind;
@@ -29,21 +29,15 @@ fn windows_come_back_with_their_histograms_and_failures() {
         assert_eq!(read.start_delay.sum_ns, written.start_delay_sum_ns);
     }
     assert_eq!(second.errors.len(), 1);
-    assert_eq!(
-        (second.errors[0].kind.as_str(), second.errors[0].count),
-        ("timeout", 1)
-    );
+    assert_eq!((second.errors[0].kind.as_str(), second.errors[0].count), ("timeout", 1));
 }
 
 #[test]
-fn the_log_is_copied_as_a_whole_or_one_phase_of_it() {
+fn the_log_is_copied_whole_or_by_phase() {
     let folder = tempdir().unwrap();
     let mut writer = RunWriter::create(folder.path(), PLAN, &document()).unwrap();
-    for (phase, index) in [
-        (PhaseKind::Warmup, 0),
-        (PhaseKind::Measure, 1),
-        (PhaseKind::Measure, 2),
-    ] {
+    for (phase, index) in [(PhaseKind::Warmup, 0), (PhaseKind::Measure, 1), (PhaseKind::Measure, 2)]
+    {
         writer.record(&window(phase, index)).unwrap();
     }
     writer.finish(&document()).unwrap();
@@ -63,7 +57,7 @@ fn the_log_is_copied_as_a_whole_or_one_phase_of_it() {
 }
 
 #[test]
-fn a_window_that_was_cut_off_is_not_copied_and_a_damaged_log_is_refused() {
+fn copy_skips_truncated_windows_and_refuses_damage() {
     let folder = tempdir().unwrap();
     killed_run(folder.path(), 2);
     let log = folder.path().join("latency.hlog");

@@ -1,10 +1,10 @@
-//! Response times of single windows add up to what was written.
+//! Response times of single windows add up to the recorded ones.
 
 use dyno_record::model::PhaseKind;
 use dyno_record::responses::{WindowResponses, by_operation, responses};
 
 #[test]
-fn windows_have_the_response_times_of_all_operations_or_of_one() {
+fn windows_have_response_times_of_all_operations_or_one() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("run");
     crate::common::killed_run(&directory, 3);
@@ -29,7 +29,7 @@ fn windows_have_the_response_times_of_all_operations_or_of_one() {
 }
 
 #[test]
-fn windows_outside_of_the_common_window_of_a_fleet_are_marked() {
+fn windows_outside_the_fleet_s_common_window_are_marked() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("run");
     crate::common::killed_run(&directory, 5);
@@ -51,7 +51,7 @@ fn windows_outside_of_the_common_window_of_a_fleet_are_marked() {
 }
 
 #[test]
-fn all_operations_are_read_at_once_as_they_are_one_by_one() {
+fn reading_all_operations_at_once_equals_one_by_one() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("run");
     crate::common::killed_run(&directory, 3);
@@ -65,7 +65,7 @@ fn all_operations_are_read_at_once_as_they_are_one_by_one() {
 }
 
 #[test]
-fn many_windows_are_put_together_without_losing_an_operation() {
+fn merging_windows_loses_no_operation() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("run");
     crate::common::killed_run(&directory, 11);

@@ -1,4 +1,4 @@
-//! A run directory is read back as it was written, whole or cut off anywhere.
+//! Run directories are read back as they were written, complete or truncated anywhere.
 
 use dyno_record::RecordError;
 use dyno_record::model::{CaveatKind, KeyShares, PhaseKind, RunStatus, SCHEMA_VERSION};
@@ -11,12 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const FILES: [&str; 4] = [
-    "latency.hlog",
-    "series/operations.csv",
-    "series/errors.csv",
-    "series/intervals.csv",
-];
+const FILES: [&str; 4] =
+    ["latency.hlog", "series/operations.csv", "series/errors.csv", "series/intervals.csv"];
 
 fn temporary() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
@@ -30,9 +26,7 @@ fn a_long_run_has_points_that_cover_several_windows() {
     let mut document = crate::common::document();
     let mut writer = RunWriter::create(&directory, crate::common::PLAN, &document).unwrap();
     for index in 0..5 {
-        writer
-            .record(&crate::common::window(PhaseKind::Measure, index))
-            .unwrap();
+        writer.record(&crate::common::window(PhaseKind::Measure, index)).unwrap();
     }
     document.status = RunStatus::Complete;
     writer.finish(&document).unwrap();
@@ -65,9 +59,7 @@ fn a_finished_run_is_read_back_as_it_was_written() {
     let mut document = crate::common::document();
     let mut writer = RunWriter::create(&directory, crate::common::PLAN, &document).unwrap();
     for index in 0..3 {
-        writer
-            .record(&crate::common::window(PhaseKind::Measure, index))
-            .unwrap();
+        writer.record(&crate::common::window(PhaseKind::Measure, index)).unwrap();
     }
     let mut phase = crate::common::accumulated(3).to_record();
     phase.keys = Some(KeyShares {
@@ -83,10 +75,7 @@ fn a_finished_run_is_read_back_as_it_was_written() {
     assert_eq!(run.document, document);
     assert!(!run.rebuilt);
     assert_eq!(run.notes, Vec::<String>::new());
-    assert_eq!(
-        fs::read_to_string(directory.join("plan.toml")).unwrap(),
-        crate::common::PLAN
-    );
+    assert_eq!(fs::read_to_string(directory.join("plan.toml")).unwrap(), crate::common::PLAN);
     assert_eq!(run.intervals.len(), 3);
     assert_eq!(run.intervals[2].start_s, 2.0);
     assert_eq!(run.intervals[2].succeeded, 11);
@@ -102,7 +91,7 @@ fn a_finished_run_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn a_killed_run_gives_the_record_that_the_engine_would_have_made() {
+fn a_killed_run_is_rebuilt_as_the_engine_would() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 4);
     let run = Run::open(&directory).unwrap();
@@ -110,38 +99,27 @@ fn a_killed_run_gives_the_record_that_the_engine_would_have_made() {
     assert_eq!(run.document.status, RunStatus::Partial);
     let reason = run.document.status_reason.as_deref().unwrap();
     assert!(reason.contains("4 recorded windows"), "{reason}");
-    assert_eq!(
-        run.document.phases,
-        [crate::common::accumulated(4).to_record()]
-    );
+    assert_eq!(run.document.phases, [crate::common::accumulated(4).to_record()]);
     assert_eq!(run.document.caveats[0].kind, CaveatKind::Partial);
 }
 
 #[test]
-fn phases_that_ended_before_the_kill_are_kept_as_they_were_written() {
+fn phases_that_ended_before_the_kill_stay_unchanged() {
     let (_parent, directory) = temporary();
     let mut document = crate::common::document();
     let mut writer = RunWriter::create(&directory, crate::common::PLAN, &document).unwrap();
-    writer
-        .record(&crate::common::window(PhaseKind::Load, 0))
-        .unwrap();
+    writer.record(&crate::common::window(PhaseKind::Load, 0)).unwrap();
     let mut load = dyno_record::accumulate::PhaseAccumulator::new(PhaseKind::Load, None);
-    load.add(&crate::common::window(PhaseKind::Load, 0))
-        .unwrap();
+    load.add(&crate::common::window(PhaseKind::Load, 0)).unwrap();
     let mut load = load.to_record();
     load.duration_s = 1.25;
     document.phases.push(load.clone());
     writer.set_document(&document).unwrap();
-    writer
-        .record(&crate::common::window(PhaseKind::Measure, 0))
-        .unwrap();
+    writer.record(&crate::common::window(PhaseKind::Measure, 0)).unwrap();
     std::mem::forget(writer);
 
     let run = Run::open(&directory).unwrap();
-    assert_eq!(
-        run.document.phases,
-        [load, crate::common::accumulated(1).to_record()]
-    );
+    assert_eq!(run.document.phases, [load, crate::common::accumulated(1).to_record()]);
 }
 
 #[test]
@@ -149,9 +127,7 @@ fn a_rebuilt_load_phase_has_no_offered_rate() {
     let (_parent, directory) = temporary();
     let mut writer =
         RunWriter::create(&directory, crate::common::PLAN, &crate::common::document()).unwrap();
-    writer
-        .record(&crate::common::window(PhaseKind::Load, 0))
-        .unwrap();
+    writer.record(&crate::common::window(PhaseKind::Load, 0)).unwrap();
     drop(writer);
     let run = Run::open(&directory).unwrap();
     assert_eq!(run.document.phases[0].offered_rate_per_s, None);
@@ -168,7 +144,7 @@ fn a_run_killed_before_its_first_window_can_be_opened() {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_of_its_last_window_loses_that_window_only() {
+fn truncating_a_file_loses_only_its_last_window() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 2);
     let before: Vec<u64> = FILES.map(|name| length(&directory.join(name))).to_vec();
@@ -192,10 +168,10 @@ fn a_file_cut_at_any_byte_of_its_last_window_loses_that_window_only() {
     }
 }
 
-/// A kill while a window is written leaves a part of it: some files whole, one cut, the rest
-/// without it. The steps are coarse because the cuts of single files are tested byte by byte.
+/// A kill during the write of a window leaves some files complete, one truncated, and the others without it. The steps
+/// are coarse because another test truncates single files at every byte.
 #[test]
-fn a_kill_at_any_point_of_a_write_loses_the_window_that_was_being_written() {
+fn a_kill_during_a_write_loses_only_that_window() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 2);
     let before = FILES.map(|name| fs::read(directory.join(name)).unwrap());
@@ -212,11 +188,7 @@ fn a_kill_at_any_point_of_a_write_loses_the_window_that_was_being_written() {
             let run = Run::open(&directory).unwrap();
             assert_eq!(run.document.phases[0], expected, "{name} cut at {end}");
             assert_eq!(run.notes.len(), 1, "{name} cut at {end}");
-            assert!(
-                run.notes[0].contains(name),
-                "{name} cut at {end}: {:?}",
-                run.notes
-            );
+            assert!(run.notes[0].contains(name), "{name} cut at {end}: {:?}", run.notes);
         }
         fs::write(directory.join(name), new).unwrap();
     }
@@ -224,7 +196,7 @@ fn a_kill_at_any_point_of_a_write_loses_the_window_that_was_being_written() {
 }
 
 #[test]
-fn files_cut_inside_their_headers_give_a_run_without_windows() {
+fn files_with_truncated_headers_give_a_run_without_windows() {
     for name in FILES {
         let (_parent, directory) = temporary();
         crate::common::killed_run(&directory, 1);
@@ -235,19 +207,15 @@ fn files_cut_inside_their_headers_give_a_run_without_windows() {
 }
 
 #[test]
-fn a_finished_run_whose_series_were_cut_keeps_its_figures_and_says_so() {
+fn a_finished_run_with_truncated_series_keeps_its_figures() {
     let (_parent, directory) = temporary();
     let mut document = crate::common::document();
     let mut writer = RunWriter::create(&directory, crate::common::PLAN, &document).unwrap();
     for index in 0..3 {
-        writer
-            .record(&crate::common::window(PhaseKind::Measure, index))
-            .unwrap();
+        writer.record(&crate::common::window(PhaseKind::Measure, index)).unwrap();
     }
     document.status = RunStatus::Complete;
-    document
-        .phases
-        .push(crate::common::accumulated(3).to_record());
+    document.phases.push(crate::common::accumulated(3).to_record());
     writer.finish(&document).unwrap();
     let path = directory.join("series/operations.csv");
     let whole = fs::read(&path).unwrap();
@@ -256,11 +224,7 @@ fn a_finished_run_whose_series_were_cut_keeps_its_figures_and_says_so() {
     assert_eq!(run.document.status, RunStatus::Complete);
     assert_eq!(run.document.phases, document.phases);
     assert_eq!(run.document.caveats[0].kind, CaveatKind::ProbeUnavailable);
-    assert!(
-        run.notes[0].contains("series/operations.csv"),
-        "{:?}",
-        run.notes
-    );
+    assert!(run.notes[0].contains("series/operations.csv"), "{:?}", run.notes);
 }
 
 #[test]
@@ -271,12 +235,7 @@ fn a_wrong_line_in_the_middle_is_named() {
         ("series/operations.csv", 2, "measure,0,0,", "measure,5,0,"),
         ("series/errors.csv", 2, "measure,0,", "load,0,"),
         ("series/sub-second.csv", 2, ",0,", ",x,"),
-        (
-            "latency.hlog",
-            7,
-            "Tag=measure.read.service",
-            "Tag=measure.read.response",
-        ),
+        ("latency.hlog", 7, "Tag=measure.read.service", "Tag=measure.read.response"),
         ("latency.hlog", 6, "HISTFAAA", "HISTEAAA"),
     ] {
         let (_parent, directory) = temporary();
@@ -286,11 +245,7 @@ fn a_wrong_line_in_the_middle_is_named() {
         assert!(text.contains(from), "{name}: {text}");
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
         match Run::open(&directory) {
-            Err(RecordError::Corrupt {
-                path: found,
-                line: found_line,
-                ..
-            }) => {
+            Err(RecordError::Corrupt { path: found, line: found_line, .. }) => {
                 assert_eq!((found, found_line), (path, line));
             }
             other => panic!("{name}: {:?}", other.err()),
@@ -307,14 +262,11 @@ fn a_histogram_that_disagrees_with_its_row_is_named() {
     fs::write(&path, text.replacen(",read,10,", ",read,11,", 1)).unwrap();
     let message = Run::open(&directory).unwrap_err().to_string();
     assert!(message.contains("latency.hlog"), "{message}");
-    assert!(
-        message.contains("holds 10 values and `series/operations.csv` says 11"),
-        "{message}"
-    );
+    assert!(message.contains("has 10 values, but `series/operations.csv` has 11"), "{message}");
 }
 
 #[test]
-fn folders_that_are_no_runs_are_refused_by_name() {
+fn folders_without_a_run_are_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();
     let missing = parent.path().join("missing");
     assert!(
@@ -323,30 +275,19 @@ fn folders_that_are_no_runs_are_refused_by_name() {
     assert!(
         matches!(Run::open(parent.path()), Err(RecordError::NoDocument { path, .. }) if path == parent.path())
     );
-    fs::write(
-        parent.path().join("run.json"),
-        "{\"schema_version\": 1,\n oops",
-    )
-    .unwrap();
+    fs::write(parent.path().join("run.json"), "{\"schema_version\": 1,\n oops").unwrap();
     assert!(
         matches!(Run::open(parent.path()), Err(RecordError::Document { source, .. }) if source.line() == 2)
     );
 }
 
 #[test]
-fn a_newer_version_is_refused_before_its_shape_matters() {
+fn a_newer_version_is_refused_before_its_content_is_read() {
     let parent = tempfile::tempdir().unwrap();
     let newer = SCHEMA_VERSION + 1;
-    fs::write(
-        parent.path().join("run.json"),
-        format!("{{\"schema_version\": {newer}}}"),
-    )
-    .unwrap();
+    fs::write(parent.path().join("run.json"), format!("{{\"schema_version\": {newer}}}")).unwrap();
     let message = Run::open(parent.path()).unwrap_err().to_string();
-    assert!(
-        message.contains("schema version 3") && message.contains("up to 2"),
-        "{message}"
-    );
+    assert!(message.contains("schema version 3") && message.contains("up to 2"), "{message}");
 }
 
 #[test]
@@ -357,96 +298,57 @@ fn a_folder_that_holds_a_run_is_not_touched() {
     let error = RunWriter::create(&directory, crate::common::PLAN, &crate::common::document())
         .err()
         .unwrap();
-    assert!(
-        matches!(
-            error,
-            RecordError::HoldsRun {
-                found: "run.json",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, RecordError::HoldsRun { found: "run.json", .. }), "{error}");
     assert_eq!(fs::read(directory.join("latency.hlog")).unwrap(), before);
 }
 
 #[test]
-fn a_folder_with_other_things_is_taken_and_they_stay() {
+fn create_keeps_other_files_of_the_folder() {
     let parent = tempfile::tempdir().unwrap();
     fs::write(parent.path().join("notes.txt"), "mine").unwrap();
-    RunWriter::create(
-        parent.path(),
-        crate::common::PLAN,
-        &crate::common::document(),
-    )
-    .unwrap();
-    assert_eq!(
-        fs::read_to_string(parent.path().join("notes.txt")).unwrap(),
-        "mine"
-    );
+    RunWriter::create(parent.path(), crate::common::PLAN, &crate::common::document()).unwrap();
+    assert_eq!(fs::read_to_string(parent.path().join("notes.txt")).unwrap(), "mine");
     Run::open(parent.path()).unwrap();
 }
 
 #[test]
 fn a_failed_creation_leaves_nothing_behind() {
     let parent = tempfile::tempdir().unwrap();
-    fs::write(
-        parent.path().join("series"),
-        "a file where the folder should be",
-    )
-    .unwrap();
-    let error = RunWriter::create(
-        parent.path(),
-        crate::common::PLAN,
-        &crate::common::document(),
-    )
-    .err()
-    .unwrap();
-    assert!(
-        matches!(
-            error,
-            RecordError::Create { .. } | RecordError::Write { .. }
-        ),
-        "{error}"
-    );
-    let left: Vec<_> = fs::read_dir(parent.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    fs::write(parent.path().join("series"), "a file where the folder should be").unwrap();
+    let error = RunWriter::create(parent.path(), crate::common::PLAN, &crate::common::document())
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::Create { .. } | RecordError::Write { .. }), "{error}");
+    let left: Vec<_> =
+        fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["series"]);
 
     let mut document = crate::common::document();
     document.started_at = "yesterday".to_owned();
     let directory = parent.path().join("a/b");
-    let error = RunWriter::create(&directory, crate::common::PLAN, &document)
-        .err()
-        .unwrap();
+    let error = RunWriter::create(&directory, crate::common::PLAN, &document).err().unwrap();
     assert!(matches!(error, RecordError::StartTime { .. }), "{error}");
     assert!(!parent.path().join("a").exists());
 }
 
 #[test]
-fn the_latency_log_is_read_by_the_library_of_its_format() {
+fn the_latency_log_is_readable_by_the_hdrhistogram_library() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 2);
     let text = fs::read(directory.join("latency.hlog")).unwrap();
-    let entries: Vec<LogEntry<'_>> = IntervalLogIterator::new(&text)
-        .collect::<Result<_, _>>()
-        .unwrap();
+    let entries: Vec<LogEntry<'_>> =
+        IntervalLogIterator::new(&text).collect::<Result<_, _>>().unwrap();
     let started = Duration::from_secs(1_787_393_700);
     assert_eq!(entries[0], LogEntry::StartTime(started));
     assert_eq!(entries[1], LogEntry::BaseTime(started));
     let mut tags = Vec::new();
     for entry in &entries[2..] {
-        let LogEntry::Interval(interval) = entry else {
-            panic!("{entry:?}")
-        };
+        let LogEntry::Interval(interval) = entry else { panic!("{entry:?}") };
         tags.push(interval.tag().unwrap().as_str());
         assert_eq!(interval.duration(), Duration::from_secs(1));
         let bytes = base64_decode(interval.encoded_histogram());
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .unwrap();
+        let histogram: Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
         assert!(matches!(histogram.len(), 1 | 10));
     }
     assert_eq!(
@@ -464,7 +366,7 @@ fn the_latency_log_is_read_by_the_library_of_its_format() {
 }
 
 #[test]
-fn operations_without_successes_have_rows_and_no_histograms() {
+fn operations_without_successes_have_rows_but_no_histograms() {
     let (_parent, directory) = temporary();
     let mut writer =
         RunWriter::create(&directory, crate::common::PLAN, &crate::common::document()).unwrap();
@@ -481,9 +383,7 @@ fn operations_without_successes_have_rows_and_no_histograms() {
 
 fn base64_decode(text: &str) -> Vec<u8> {
     use base64::Engine;
-    base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .unwrap()
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
 }
 
 fn length(path: &Path) -> u64 {
@@ -491,28 +391,22 @@ fn length(path: &Path) -> u64 {
 }
 
 #[test]
-fn parts_of_windows_are_kept_as_long_as_they_are_whole() {
+fn complete_parts_of_windows_are_kept() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 2);
     let sub_second = Run::open(&directory).unwrap().sub_second;
-    // Those of the windows of the measured time.
+    // Parts of the windows of the measure phase.
     assert_eq!(sub_second.len(), 2 * crate::common::FINE.len());
     assert_eq!((sub_second[1].ended, sub_second[1].failed), (3, 0));
-    assert_eq!(
-        sub_second[1].response_sum_us,
-        crate::common::FINE[1].response_sum_ns as f64 / 1e3
-    );
+    assert_eq!(sub_second[1].response_sum_us, crate::common::FINE[1].response_sum_ns as f64 / 1e3);
     assert!((sub_second[1].start_s - sub_second[0].start_s - 0.01).abs() < 1e-9);
     let path = directory.join("series/sub-second.csv");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace(",7000000,0", ",7000000,2")).unwrap();
     assert_eq!(Run::open(&directory).unwrap().sub_second[1].failed, 2);
     fs::write(&path, &text[..text.len() - 2]).unwrap();
-    assert_eq!(
-        Run::open(&directory).unwrap().sub_second.len(),
-        sub_second.len() - 1
-    );
-    // A run of a version that did not write them.
+    assert_eq!(Run::open(&directory).unwrap().sub_second.len(), sub_second.len() - 1);
+    // A run of a version without this file.
     fs::remove_file(&path).unwrap();
     assert_eq!(Run::open(&directory).unwrap().sub_second, []);
 }

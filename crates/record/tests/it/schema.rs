@@ -1,4 +1,4 @@
-//! The committed JSON schema is that of the code, and real documents satisfy it.
+//! The committed JSON schema is current, and real documents satisfy it.
 
 use dyno_record::model::{
     Arrivals, Caveat, CaveatKind, CollectionRecord, CollectionStatistics, KeyShares, PhaseEdge,
@@ -20,10 +20,7 @@ fn the_committed_schema_is_current() {
         std::fs::write(committed(), &text).unwrap();
     }
     let found = std::fs::read_to_string(committed()).unwrap();
-    assert!(
-        found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test schema`"
-    );
+    assert!(found == text, "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test schema`");
 }
 
 fn validator() -> jsonschema::Validator {
@@ -36,12 +33,7 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
     let validator = validator();
     let mut document = crate::common::document();
     let running = serde_json::to_value(&document).unwrap();
-    assert_eq!(
-        validator
-            .validate(&running)
-            .map_err(|error| error.to_string()),
-        Ok(())
-    );
+    assert_eq!(validator.validate(&running).map_err(|error| error.to_string()), Ok(()));
 
     let mut phase = crate::common::accumulated(2).to_record();
     phase.keys = Some(KeyShares::default());
@@ -73,14 +65,11 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
     }];
     let full = serde_json::to_value(&document).unwrap();
     assert_eq!(full["collections"][0]["at"], "end");
-    assert_eq!(
-        validator.validate(&full).map_err(|error| error.to_string()),
-        Ok(())
-    );
+    assert_eq!(validator.validate(&full).map_err(|error| error.to_string()), Ok(()));
 }
 
 #[test]
-fn the_schema_refuses_what_is_not_a_run() {
+fn the_schema_rejects_other_documents() {
     let validator = validator();
     let mut document = serde_json::to_value(crate::common::document()).unwrap();
     document["status"] = "finished".into();

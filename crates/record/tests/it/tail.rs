@@ -1,5 +1,5 @@
-//! `tail.json`: its committed JSON schema is that of the code, and `tests/golden/tail.json`, which a run wrote, stays
-//! readable and is written back as it is.
+//! `tail.json`: the committed JSON schema is current, and `tests/golden/tail.json` from a real run can be read and
+//! written back unchanged.
 
 use crate::common::older::in_version_2;
 use dyno_record::Document;
@@ -33,22 +33,16 @@ fn read(value: &Value) -> Result<TailDocument, RecordError> {
 
 #[test]
 fn the_committed_schema_is_current() {
-    let text = format!(
-        "{}\n",
-        serde_json::to_string_pretty(&tail_schema()).unwrap()
-    );
+    let text = format!("{}\n", serde_json::to_string_pretty(&tail_schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         fs::write(committed(), &text).unwrap();
     }
     let found = fs::read_to_string(committed()).unwrap();
-    assert!(
-        found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it tail`"
-    );
+    assert!(found == text, "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it tail`");
 }
 
 #[test]
-fn the_golden_document_satisfies_the_schema_and_what_is_none_does_not() {
+fn only_valid_documents_satisfy_the_schema() {
     let text = fs::read_to_string(committed()).unwrap();
     let schema = serde_json::from_str(&text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -67,7 +61,7 @@ fn the_golden_document_satisfies_the_schema_and_what_is_none_does_not() {
 }
 
 #[test]
-fn the_golden_document_is_read_and_written_back_as_it_is() {
+fn the_golden_document_is_written_back_unchanged() {
     let golden = golden();
     let read = read(&golden).unwrap();
     assert_eq!(read.cells.len(), 4);
@@ -80,7 +74,7 @@ fn the_golden_document_is_read_and_written_back_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_documents_are_errors() {
     let mut later = golden();
     later["schema_version"] = json!(SCHEMA_VERSION + 1);
     assert!(matches!(read(&later), Err(RecordError::NewerSchema { .. })));

@@ -1,4 +1,4 @@
-//! What index builds and messages cost: of one alone with where each number comes from, of several beside each other.
+//! Costs of index builds and messages: of one with the source of each number, or of several in one table.
 
 use super::{Row, not_known, noun, of_one, of_used, table};
 use crate::page::Section;
@@ -10,17 +10,17 @@ use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::tail::TailDocument;
 
-/// What tells the tables of index builds and of messages apart.
+/// Texts that differ between index builds and messages.
 struct Words {
-    /// Column of the whole of one.
+    /// Title of the column with the total.
     whole: &'static str,
-    /// Column of the names of several.
+    /// Title of the column with the names.
     key: &'static str,
-    /// Where the CPU time of clients comes from.
+    /// Source of the CPU time of clients.
     client: &'static str,
-    /// What was divided by what, of one and of each of several.
+    /// Dividend and divisor, for one and for several.
     lead: String,
-    /// Why there are intervals.
+    /// Explanation of the intervals.
     intervals: &'static str,
 }
 
@@ -31,10 +31,10 @@ pub(crate) fn of_builds(document: &IndexBuildDocument) -> Option<Section> {
     let used = used.filter_map(|build| build.consumption.as_ref());
     let lead = match all.as_slice() {
         [only] => format!(
-            "What the build used, divided by the {} documents of the collection; counters read at its start and its end.",
+            "Resources used by the build, divided by the {} documents of the collection; counters were read at its start and end.",
             Quantity::count(only.costs.basis_count)
         ),
-        _ => "What each build used, divided by the documents of its collection; counters read at its start and its end."
+        _ => "Resources used by each build, divided by the documents of its collection; counters were read at its start and end."
             .to_owned(),
     };
     let words = Words {
@@ -42,34 +42,29 @@ pub(crate) fn of_builds(document: &IndexBuildDocument) -> Option<Section> {
         key: "build",
         client: "",
         lead,
-        intervals: "Intervals hold the resolution of CPU times, and the time between the ends of the build and the readings \
-                    of the counters; those within ±0.5 % are not shown. How much a cost differs from build to build is seen \
-                    by repeating it.",
+        intervals: "Intervals include the resolution of CPU times, and the time between the ends of the build and the readings \
+                    of the counters; intervals within ±0.5 % are not shown. Repeat the build to see the variation between \
+                    builds.",
     };
-    let rows: Vec<(String, Vec<Cost>)> = all
-        .iter()
-        .map(|one| (one.name.clone(), one.costs.values.clone()))
-        .collect();
+    let rows: Vec<(String, Vec<Cost>)> =
+        all.iter().map(|one| (one.name.clone(), one.costs.values.clone())).collect();
     section(&all, &rows, used.collect(), &words)
 }
 
 /// The costs of messages; `None` if nothing is known.
 pub(crate) fn of_cells(document: &TailDocument) -> Option<Section> {
     let all = work::of_cells(document);
-    let measured = document
-        .cells
-        .iter()
-        .filter_map(|one| one.measured.as_ref());
+    let measured = document.cells.iter().filter_map(|one| one.measured.as_ref());
     let used = measured.filter_map(|measured| measured.consumption.as_ref());
     let counted =
-        "counters read just before the first message, and when the last process had ended";
+        "counters were read just before the first message and after the last process had ended";
     let lead = match all.as_slice() {
         [only] => format!(
-            "What the messages used, divided by the {} that consumers received; {counted}.",
+            "Resources used by the messages, divided by the {} messages that consumers received; {counted}.",
             Quantity::count(only.costs.basis_count)
         ),
         _ => format!(
-            "What the messages of each used, divided by those that consumers received; {counted}."
+            "Resources used by the messages of each cell, divided by the messages that consumers received; {counted}."
         ),
     };
     let words = Words {
@@ -77,16 +72,11 @@ pub(crate) fn of_cells(document: &TailDocument) -> Option<Section> {
         key: "producer",
         client: "/proc of the drivers",
         lead,
-        intervals: "Below a value stands its 95 % interval over the repetitions; of one alone what its counters leave open, \
-                    if that is more than ±0.5 %: the resolution of CPU times, and whatever was used from the last message \
-                    until the processes had ended.",
+        intervals: "The 95 % interval over the repetitions is below each value; for a single one it is the uncertainty of its counters, \
+                    if larger than ±0.5 %: the resolution of CPU times, and all use from the last message \
+                    until the end of the processes.",
     };
-    section(
-        &all,
-        &work::of_combinations(document),
-        used.collect(),
-        &words,
-    )
+    section(&all, &work::of_combinations(document), used.collect(), &words)
 }
 
 fn section(
@@ -97,12 +87,9 @@ fn section(
 ) -> Option<Section> {
     let basis = all.first()?.costs.basis;
     let table = match (all, used.as_slice()) {
-        ([only], used) => Some(of_one(
-            &only.costs,
-            used.first().copied(),
-            words.whole,
-            words.client,
-        )),
+        ([only], used) => {
+            Some(of_one(&only.costs, used.first().copied(), words.whole, words.client))
+        }
         _ => beside(rows, all, words.key),
     }?;
     let mut notes = vec![words.intervals.to_owned()];
@@ -140,7 +127,7 @@ fn beside(rows: &[(String, Vec<Cost>)], all: &[NamedCosts], key: &str) -> Option
     table(&[Column::text(key)], &rows, currency)
 }
 
-/// What there is to say of the devices of several.
+/// A note about the devices of several pieces of work.
 fn of_several(all: &[&Consumption]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let devices = all.iter().filter_map(|used| used.device.as_ref());
@@ -151,13 +138,13 @@ fn of_several(all: &[&Consumption]) -> Option<String> {
     }
     (!names.is_empty()).then(|| {
         format!(
-            "The counters of {} hold what everybody does there, also other programs and the file system.",
+            "The counters of {} include all use of the device, including other programs and the file system.",
             names.join(", ")
         )
     })
 }
 
-/// What servers wrote later, from the least to the most.
+/// The amount that servers wrote later, from the least to the most.
 fn deferred(all: &[&Consumption]) -> Option<String> {
     let devices = all.iter().filter_map(|used| used.device.as_ref());
     let later: Vec<u64> = devices.filter_map(|device| device.deferred_bytes).collect();
@@ -169,8 +156,8 @@ fn deferred(all: &[&Consumption]) -> Option<String> {
     };
     (most > 0).then(|| {
         format!(
-            "Not in the table: {amount} that the servers wrote afterwards, when they were asked to (`fsync`) so that nothing \
-             of it was left in memory."
+            "Not in the table: {amount} that the servers wrote afterwards, when `fsync` flushed all remaining data \
+             from memory."
         )
     })
 }

@@ -1,4 +1,4 @@
-//! What a report says about a comparison of two plans.
+//! Reports of a comparison of two plans.
 
 use super::figure::seconds;
 use super::parts::{Parts, option};
@@ -18,10 +18,10 @@ use dyno_record::experiment::{
 use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
-/// Most pairs that are shown one by one.
+/// Largest number of pairs shown individually.
 const MOST_PAIRS: usize = 40;
 
-/// All that a comparison contributes to the report.
+/// All parts of the page of a comparison.
 pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBook) -> Parts {
     let rows = &answer.comparisons;
     let marks = [Topic::Rate, Topic::Latency].map(|topic| book.marks(topic, None));
@@ -41,11 +41,7 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
     };
     let plan_b = option(experiment, "plan_b").and_then(Value::as_str);
     let side = |name: &str, set: String, server: Option<String>| {
-        let with = if set.is_empty() {
-            String::new()
-        } else {
-            format!(" with {set}")
-        };
+        let with = if set.is_empty() { String::new() } else { format!(" with {set}") };
         let on = server.map_or(String::new(), |server| format!(", on {server}"));
         format!("{name}{with}{on}")
     };
@@ -60,7 +56,7 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
         facts.push(Fact::new("Difference of no interest", margin));
         let end = match answer.end {
             AbEnd::Precise => "the interval was narrow enough",
-            AbEnd::Spent => "their number or the time was spent",
+            AbEnd::Spent => "the pairs or the time were used up",
         };
         facts.push(Fact::new("Pairs", format!("{}; {end}", first.pairs)));
     }
@@ -76,7 +72,7 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
     ];
     if let Some(effect) = first.order_effect_ratio {
         notes.push(format!(
-            "The second run of a pair had {effect:.3} times the value of the first; this is taken out of the ratio."
+            "The second run of a pair had {effect:.3} times the value of the first; the ratio is corrected for this."
         ));
     }
     let charts = [Some(ratios(rows)), pairs(experiment, answer, first)];
@@ -92,7 +88,7 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
     })
 }
 
-/// What an operation needed of each resource on both sides.
+/// The service demands of both sides.
 pub(super) fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
     let columns = vec![
         Column::text("service demand"),
@@ -111,11 +107,7 @@ pub(super) fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> 
             seconds(demand.baseline_s).into(),
             seconds(demand.candidate_s).into(),
             demand_ratio(demand),
-            if explains(&demand.name) {
-                "explains the difference".into()
-            } else {
-                Cell::default()
-            },
+            if explains(&demand.name) { "explains the difference".into() } else { Cell::default() },
         ]
     };
     let rows: Vec<_> = answer.demands.iter().map(row).collect();
@@ -136,7 +128,7 @@ fn quantity(statistic: Statistic) -> fn(f64) -> Quantity {
     }
 }
 
-/// The geometric mean over the runs of a side that count; `None` without any.
+/// The geometric mean over a side's runs that count; `None` without any.
 fn typical(
     experiment: &Experiment,
     answer: &AbAnswer,
@@ -171,14 +163,11 @@ pub(super) fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
     }
 }
 
-/// The ratio of each pair in the figure that decides, in the order of time.
+/// The ratio of each pair in the deciding figure, in order of time.
 fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Option<RowsChart> {
     let of = |place: usize| {
         let point = experiment.points.get(place)?;
-        Some((
-            point.side?,
-            value(point.figures.as_ref()?, first.statistic)?,
-        ))
+        Some((point.side?, value(point.figures.as_ref()?, first.statistic)?))
     };
     let values: Vec<RowValue> = (0..experiment.points.len() / 2)
         .filter_map(|pair| {
@@ -203,8 +192,8 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
     (1 < values.len() && values.len() <= MOST_PAIRS).then(|| {
         chart(
             &title,
-            "The ratio of each pair in the order of time, with the order of its runs. A drift along the rows, or a \
-             difference between the orders, is one of the bench.",
+            "The ratio of each pair in the order of time, with the order of its runs. A drift over the rows, or a \
+             difference between the orders, comes from the machines.",
             AXIS,
             first.margin_ratio,
             values,
@@ -212,21 +201,21 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
     })
 }
 
-/// The terms that the report of a comparison uses.
+/// Terms used on the page of a comparison.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "pair",
         meaning: "A run of A and a run of B next to each other in time, in the orders AB, BA, BA, AB, so that a drift of \
-                  the machine meets both alike.",
+                  the machine affects both alike.",
     },
     Definition {
         term: "ratio",
-        meaning: "The value of B divided by that of A: the geometric mean over the pairs.",
+        meaning: "The value of B divided by the value of A: the geometric mean over the pairs.",
     },
     Definition {
         term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on what differs from pair to pair, and is \
-                  never narrower than what the windows inside of the runs leave open.",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on the variation between pairs, and is \
+                  never narrower than the interval from the windows within the runs.",
     },
     VERDICT,
 ];

@@ -1,5 +1,5 @@
-//! What a report says about a sweep with a closed loop over numbers of clients and an open loop over offered rates:
-//! all that each of them says, and X_max among the offered rates.
+//! Reports of a sweep with a closed loop over numbers of clients and an open loop over offered rates, with X_max on the
+//! axis of offered rates.
 
 use super::figure::{interval_or_why, no_interval_of_p99};
 use super::parts::Parts;
@@ -11,10 +11,10 @@ use dyno_analyze::experiment::sweep::{is_throttled, kept_rate_per_s};
 use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
-/// Why the highest of the offered rates has no interval.
+/// The reason why the highest offered rate has no interval.
 const OFFERED: &str = "one of the rates offered: no interval";
 
-/// All that such a sweep contributes to the report.
+/// All parts of the page of such a sweep.
 pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &CaveatBook) -> Parts {
     let of = |answer: &Option<SweepAnswer>| match answer {
         Some(answer) => sweep::parts(experiment, answer, book),
@@ -31,11 +31,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
         }
     }
     let mut definitions = closed.definitions;
-    definitions.retain(|known| {
-        open.definitions
-            .iter()
-            .all(|other| other.term != known.term)
-    });
+    definitions.retain(|known| open.definitions.iter().all(|other| other.term != known.term));
     definitions.extend(open.definitions);
     definitions.push(X_MAX);
     Parts {
@@ -46,25 +42,19 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
     }
 }
 
-/// The figures of the closed loop, the first of them by its name, and what was kept of the offered rates.
+/// The figures of the closed loop, with the name of the loop in the first, and the sustained offered rates.
 fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec<Figure> {
     let mut figures = closed;
     if let Some(first) = figures.first_mut().filter(|_| answer.x_max_per_s.is_some()) {
-        first.label = if answer.is_x_max_reached {
-            "X_max".to_owned()
-        } else {
-            "X_max, at least".to_owned()
-        };
+        first.label =
+            if answer.is_x_max_reached { "X_max".to_owned() } else { "X_max, at least".to_owned() };
     }
     let Some(open) = &answer.open else {
         return figures;
     };
     let kept = kept_rate_per_s(open);
     let note = kept.map(|kept| match answer.x_max_per_s {
-        Some(x_max) => format!(
-            "{} of X_max, {OFFERED}",
-            Quantity::ratio(kept / x_max.value)
-        ),
+        Some(x_max) => format!("{} of X_max, {OFFERED}", Quantity::ratio(kept / x_max.value)),
         None => OFFERED.to_owned(),
     });
     let per_s = Quantity::per_second(kept.unwrap_or(f64::NAN));
@@ -74,17 +64,12 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
             .with_note(note)
             .marked(&book.marks(Topic::Rate, None))
     });
-    let mut levels = open.levels.iter();
-    let level = levels.find(|level| kept.is_some() && level.offered_rate_per_s == kept);
+    let level = open.levels.iter().find(|level| kept.is_some() && level.offered_rate_per_s == kept);
     if let Some((level, p99)) = level.and_then(|one| Some((one, one.response_us.get("p99")?))) {
         let why = no_interval_of_p99(level);
         let note = interval_or_why(p99, Quantity::microseconds, why);
         let figure = Figure::new("p99 at that rate", Quantity::microseconds(p99.value));
-        figures.push(
-            figure
-                .with_note(note)
-                .marked(&book.marks(Topic::Latency, None)),
-        );
+        figures.push(figure.with_note(note).marked(&book.marks(Topic::Latency, None)));
     }
     figures
 }
@@ -106,7 +91,7 @@ fn facts(answer: &BlocksAnswer) -> Vec<Fact> {
     vec![Fact::new("Blocks", blocks)]
 }
 
-/// X_max where rates are offered.
+/// X_max as a mark on charts of offered rates.
 fn x_max_mark(answer: &BlocksAnswer) -> Option<PlotMark> {
     let x_max = answer.x_max_per_s?;
     let is_over_rates = answer.open.as_ref()?.axis.as_deref() == Some(RATE);
@@ -118,6 +103,6 @@ fn x_max_mark(answer: &BlocksAnswer) -> Option<PlotMark> {
 
 const X_MAX: Definition = Definition {
     term: "X_max",
-    meaning: "The highest rate of the closed loop. It is the best of several noisy ones, and so rather too high; `dyno xmax` \
+    meaning: "The highest rate of the closed loop. It is the best of several noisy values, and so rather too high; `dyno xmax` \
               measures it again with the same number of clients.",
 };

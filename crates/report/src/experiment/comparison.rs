@@ -1,4 +1,4 @@
-//! Two runs side by side: what differs, and by how much one is faster.
+//! Comparison of two runs: differences, and ratios of their results.
 
 use super::ratios::{self, VERDICT, basis, statistic, too_few, verdict};
 
@@ -13,7 +13,7 @@ use dyno_record::experiment::{AbAnswer, Basis, Comparison};
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
-/// Tables for people.
+/// Tables for a terminal.
 pub fn human(comparison: &RunComparison) -> String {
     let mut text = format!("A  {}\nB  {}\n", comparison.a, comparison.b);
     if !comparison.comparable {
@@ -65,7 +65,7 @@ pub fn human(comparison: &RunComparison) -> String {
     text
 }
 
-/// The ends of an interval, or what was too little for one.
+/// The ends of an interval, or the reason for a missing one.
 fn range_or_why(row: &Comparison, between: &str) -> String {
     too_few(row).map_or_else(
         || format!("{:.3}{between}{:.3}", row.ratio.low, row.ratio.high),
@@ -73,23 +73,22 @@ fn range_or_why(row: &Comparison, between: &str) -> String {
     )
 }
 
-/// States which runs or windows the intervals rest on.
+/// The basis of the intervals: runs or windows.
 fn basis_of(comparison: &RunComparison, answer: &AbAnswer) -> String {
     let [a, b] = comparison.runs;
     match answer.comparisons.first() {
         Some(row) if row.basis == Basis::BetweenRuns => {
-            format!("Intervals of 95 % from the variation between {a} runs of A and {b} of B.\n")
+            format!(
+                "Intervals of 95 % from the variation between {a} runs of A and {b} runs of B.\n"
+            )
         }
         _ => basis(&answer.comparisons),
     }
 }
 
-/// The same in Markdown.
+/// Tables as Markdown.
 pub fn markdown(comparison: &RunComparison) -> String {
-    let mut text = format!(
-        "# B against A\n\n- A: `{}`\n- B: `{}`\n",
-        comparison.a, comparison.b
-    );
+    let mut text = format!("# B against A\n\n- A: `{}`\n- B: `{}`\n", comparison.a, comparison.b);
     if !comparison.comparable {
         text.push_str("\n**The runs are not comparable.**\n");
     }
@@ -134,20 +133,16 @@ pub fn markdown(comparison: &RunComparison) -> String {
     text
 }
 
-/// The same as a page, with the ratios as a chart.
+/// A page with the ratios as a chart.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a comparison causes.
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of a comparison causes them.
 pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     let rows = match &comparison.answer {
         Some(answer) => answer.comparisons.as_slice(),
         None => &[],
     };
-    let label = if comparison.comparable {
-        "comparable"
-    } else {
-        "not comparable"
-    };
+    let label = if comparison.comparable { "comparable" } else { "not comparable" };
     let question = format!("Is `{}` faster than `{}`?", comparison.b, comparison.a);
     let title = match comparison.runs {
         [1, 1] => "Comparison of two runs".to_owned(),
@@ -162,11 +157,7 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     let ratios = (!rows.is_empty()).then(|| Section {
         title: "B against A".into(),
         charts: charts_of([ratios::ratios(rows)]),
-        tables: vec![ratios::table_of(
-            rows,
-            &["A", "B"].map(str::to_owned),
-            |_, _| String::new(),
-        )],
+        tables: vec![ratios::table_of(rows, &["A", "B"].map(str::to_owned), |_, _| String::new())],
         notes: comparison
             .answer
             .iter()
@@ -187,8 +178,7 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         notes: comparison
             .is_of_single_runs()
             .then(|| {
-                "Counted in one run of each; how much it differs from run to run is not known."
-                    .to_owned()
+                "Counted in one run of each; the variation between runs is unknown.".to_owned()
             })
             .into_iter()
             .collect(),
@@ -205,15 +195,11 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     })
 }
 
-/// What differs between the runs besides the result.
+/// Differences between the runs other than the result.
 fn differences(comparison: &RunComparison) -> Option<Section> {
     let columns = ["difference", "A", "B", "forbids the comparison"].map(Column::text);
     let rows = comparison.differences.iter().map(|one| {
-        let (word, tone) = if one.forbids {
-            ("yes", Tone::Alarm)
-        } else {
-            ("no", Tone::Soft)
-        };
+        let (word, tone) = if one.forbids { ("yes", Tone::Alarm) } else { ("no", Tone::Soft) };
         vec![
             Cell::new(one.what.clone(), Tone::Strong),
             one.a.clone().into(),
@@ -223,22 +209,19 @@ fn differences(comparison: &RunComparison) -> Option<Section> {
     });
     let table = Table::new("Differences", columns.to_vec(), rows.collect());
     (!table.rows.is_empty()).then(|| Section {
-        title: "What differs besides the result".into(),
+        title: "Other differences".into(),
         tables: vec![table],
         ..Section::default()
     })
 }
 
-/// The terms of a comparison of two runs.
+/// Terms used on the page of a comparison of two runs.
 const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "ratio",
-        meaning: "The value of B divided by that of A.",
-    },
+    Definition { term: "ratio", meaning: "The value of B divided by the value of A." },
     Definition {
         term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. With several runs of a side it rests on what \
-                  differs from run to run. With one run each it rests on their windows, and decides nothing.",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio. With several runs of a side it rests on the \
+                  variation between runs. With one run each it rests on their windows, and decides nothing.",
     },
     VERDICT,
 ];
@@ -247,8 +230,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// A sentence where the figure that decides cannot be compared.
+/// A sentence if the deciding figure cannot be compared.
 fn undecided(answer: &AbAnswer) -> Option<String> {
     let why = text(&dyno_analyze::experiment::ab::undecided(answer)?);
-    Some(format!("There are not enough data for a verdict: {why}."))
+    Some(format!("Not enough data for a verdict: {why}."))
 }

@@ -1,4 +1,4 @@
-//! What an operation needs of each resource, as a chart and a table.
+//! Service demands of each resource, as a chart and a table.
 
 use super::figure::{cell, interval, seconds};
 use crate::page::rows::{RowValue, RowsChart, Scale};
@@ -10,45 +10,39 @@ use dyno_record::experiment::{Demand, DiskFigures, DiskLimits, Figure, LimitBasi
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
-/// What the chart shows.
-const CAPTION: &str = "The demand of an operation, divided by the units that work side by side.";
+/// Caption of the chart.
+const CAPTION: &str = "The demand of an operation, divided by the number of parallel units.";
 
-/// Demands at a rate.
+/// Service demands at a rate.
 pub(crate) struct Demands<'a> {
-    /// The resources that operations wait for.
     pub(crate) stations: &'a [Demand],
-    /// Others that were watched: parts of the stations, and the whole machine.
+    /// Other watched resources: parts of the stations, and the whole machine.
     pub(crate) parts: Vec<&'a Demand>,
-    /// What the disks allow.
+    /// Limits of the disks.
     pub(crate) disk: Option<&'a DiskLimits>,
     /// The station that saturates first.
     pub(crate) bottleneck: Option<&'a Demand>,
-    /// The rate at which they were measured.
+    /// The rate at which the demands were measured.
     pub(crate) rate_per_s: f64,
-    /// Where they were measured, in words.
+    /// The conditions of the measurement in words.
     pub(crate) lead: String,
 }
 
-/// The section about demands.
+/// The section about service demands.
 pub(crate) fn section(demands: &Demands<'_>) -> Section {
     let columns = vec![
         Column::text("resource"),
         Column::number("units", 60),
         Column::number("demand", 200),
         Column::number("busy", 100),
-        Column::number("bounds the rate at", 150),
+        Column::number("limits the rate to", 150),
         Column::text("notes"),
     ];
     let rows = demands
         .stations
         .iter()
         .map(|demand| demands.row(demand, true))
-        .chain(
-            demands
-                .parts
-                .iter()
-                .map(|demand| demands.row(demand, false)),
-        )
+        .chain(demands.parts.iter().map(|demand| demands.row(demand, false)))
         .collect();
     Section {
         title: "Service demands".into(),
@@ -66,10 +60,13 @@ impl Demands<'_> {
         bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
     }
 
-    /// Whether the servers are on other machines than the client.
+    /// Whether the servers run on other machines than the client.
     fn is_elsewhere(&self) -> bool {
-        let all = self.stations.iter().chain(self.parts.iter().copied());
-        let mut names = all.map(|demand| demand.name.as_str());
+        let mut names = self
+            .stations
+            .iter()
+            .chain(self.parts.iter().copied())
+            .map(|demand| demand.name.as_str());
         names.any(|name| is_of_kind(name, ResourceKind::ServerHostCpu) || is_of_one_machine(name))
     }
 
@@ -101,14 +98,14 @@ impl Demands<'_> {
         ]
     }
 
-    /// What is shown of a disk that does not work all the time in which it has requests.
+    /// Note for a disk that can take more requests while it is busy.
     fn share_note(&self, demand: &Demand, is_station: bool) -> Option<String> {
         let limit = self.disk.and_then(|disk| disk.known.as_ref());
         let limit = limit.filter(|_| is_station && is_disk(demand))?;
         (limit.basis != LimitBasis::OneAtATime).then(|| "of its capacity".to_owned())
     }
 
-    /// What a resource is that bounds nothing by itself.
+    /// Note for a resource that gives no bound by itself.
     fn part_note(&self, name: &str) -> &'static str {
         let is_whole = |kind| is_of_kind(name, kind);
         if name == resource_name(ResourceKind::Disk) {
@@ -136,20 +133,20 @@ impl Demands<'_> {
         let of_server = resource_name(ResourceKind::ServerCpu);
         if self.parts.iter().any(|demand| !is_disk(demand)) {
             let text = if self.is_elsewhere() {
-                "What all processes of a server's machine did, and what servers on several machines need together, is shown \
-                 besides the resources that operations wait for."
+                "The demands of all processes on a server's machine, and of servers on several machines together, are shown in \
+                 addition to the resources that operations wait for."
             } else if self.parts.iter().any(|demand| demand.name == of_server) {
-                "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
-                 what the whole machine did, are shown besides it."
+                "Client and server on one machine wait for the same CPUs, which are one resource; their parts and the demand of \
+                 the whole machine are shown in addition."
             } else {
-                "The whole machine is shown besides the resources that operations wait for: other processes use it as well."
+                "The whole machine is shown in addition to the resources that operations wait for, because other processes use it as well."
             };
             notes.push(text.to_owned());
         }
         if self.parts.iter().any(|demand| is_disk(demand)) {
             notes.push(
-                "A disk is busy while it has any request. One that serves several at once is busy all the time long before \
-                 it has no more to give, so that its busy time bounds no rate unless its limit was measured, or a sweep reaches it."
+                "A disk is busy while it has any request. A disk that serves several requests at once is always busy long before \
+                 it is saturated, so its busy time gives no bound unless its limit was measured or a sweep reaches it."
                     .to_owned(),
             );
         }
@@ -159,15 +156,15 @@ impl Demands<'_> {
             match limit.basis {
                 LimitBasis::OneAtATime => format!("{disk} serves one request at a time."),
                 LimitBasis::Measured => format!(
-                    "What {disk} can do was measured alone: the larger of an operation's shares of its reads and of its writes is \
-                     its demand, which is more if they share its time, and its inverse is the most that the disk allows."
+                    "The capacity of {disk} was measured alone: the demand is the larger of an operation's shares of its reads and writes \
+                     (more if reads and writes share device time), and its inverse is the highest rate that the disk allows."
                 ),
                 LimitBasis::Limited => {
-                    format!("The servers may do only so many reads on {disk}: its share of them is its demand.")
+                    format!("Reads of the servers on {disk} are limited: the demand is an operation's share of the limit.")
                 }
                 LimitBasis::Saturated => format!(
-                    "{disk} did no more requests at higher loads, while more of them waited in its queue: an operation's share \
-                     of that limit is its demand."
+                    "At higher loads the request rate of {disk} did not grow, but its queue did: an operation's share \
+                     of this limit is its demand."
                 ),
             }
         }));
@@ -175,20 +172,22 @@ impl Demands<'_> {
     }
 
     fn chart(&self) -> RowsChart {
-        let all = self.stations.iter().chain(self.parts.iter().copied());
-        let values = all.map(|demand| self.bar(demand)).collect();
+        let values = self
+            .stations
+            .iter()
+            .chain(self.parts.iter().copied())
+            .map(|demand| self.bar(demand))
+            .collect();
         RowsChart {
             title: "How long an operation occupies each resource".to_owned(),
             caption: match self.bottleneck {
                 Some(_) => format!(
-                    "{CAPTION} The longest bar among the resources that operations wait for bounds the rate."
+                    "{CAPTION} The longest bar among the resources that operations wait for limits the rate."
                 ),
                 None => CAPTION.to_owned(),
             },
             axis: "time per operation and unit".to_owned(),
-            ..RowsChart::from_zero(values, Scale::bar, |us| {
-                Quantity::microseconds(us).to_string()
-            })
+            ..RowsChart::from_zero(values, Scale::bar, |us| Quantity::microseconds(us).to_string())
         }
     }
 
@@ -212,7 +211,7 @@ impl Demands<'_> {
     }
 }
 
-/// The interval of a demand, if anything is known of its error.
+/// The interval of a demand, if its error is known.
 fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
     let quantity = demand.quantity();
     let error = quantity.uncertainty();

@@ -1,4 +1,4 @@
-//! How a figure with its interval is written.
+//! Formats of figures with intervals.
 
 use crate::page;
 use crate::page::table::{Cell, Tone};
@@ -6,7 +6,7 @@ use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::experiment::{Demand, Figure, Level};
 use dyno_record::quantity::Quantity;
 
-/// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
+/// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` with different units.
 pub(crate) fn interval(low: Quantity, high: Quantity) -> String {
     let ((low, low_unit), (high, high_unit)) = (low.parts(), high.parts());
     if low_unit == high_unit {
@@ -22,7 +22,7 @@ pub(crate) fn interval_of(figure: &Figure, quantity: fn(f64) -> Quantity) -> Opt
     Some(interval(quantity(low), quantity(high)))
 }
 
-/// The interval of a headline, or why it has none: `95 % 247–781 µs`, `no interval: too few windows`.
+/// The interval of a headline, or the reason why it has none: `95 % 247–781 µs`, `no interval: too few windows`.
 pub(crate) fn interval_or_why(figure: &Figure, quantity: fn(f64) -> Quantity, why: &str) -> String {
     match interval_of(figure, quantity) {
         Some(range) => format!("95 % {range}"),
@@ -30,16 +30,16 @@ pub(crate) fn interval_or_why(figure: &Figure, quantity: fn(f64) -> Quantity, wh
     }
 }
 
-/// Why a rate, a mean or a percentile of a run has none.
+/// Reason for a rate, mean or percentile of a run without an interval.
 pub(crate) const TOO_SHORT: &str = "too few windows";
 
-/// Why a rate, a mean or a percentile of a run has none although its windows are many.
+/// Reason for a rate, mean or percentile without an interval although the run has many windows.
 pub(crate) const CORRELATED: &str = "correlated windows";
 
-/// Why a percentile has none that most of its run lies below.
+/// Reason for a high percentile without an interval.
 pub(crate) const TOO_FEW_BEYOND: &str = "too few operations beyond it";
 
-/// Why what follows from a demand has none.
+/// Reason for a value derived from a demand without an interval.
 pub(crate) const ERROR_NOT_KNOWN: &str = "its error is unknown";
 
 /// A cell with the value, and the interval below it.
@@ -50,13 +50,13 @@ pub(crate) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Ce
     Cell::from(quantity(figure.value)).with_detail(interval_of(figure, quantity))
 }
 
-/// The bound by a demand with its interval, and how near the highest rate came to it.
+/// The bound from a demand with its interval, and the share of the bound that the highest rate reached.
 pub(crate) fn bound_of_rate(
     demand: &Demand,
     bound: Option<Figure>,
     rate_per_s: f64,
 ) -> page::Figure {
-    // Documents of versions that did not estimate it have the demand alone.
+    // Documents of versions that did not estimate the bound have only the demand.
     let bound = bound.unwrap_or_else(|| Figure::bare(demand.saturation_rate_per_s().value));
     let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
     let reached = Quantity::ratio(rate_per_s / bound.value);
@@ -65,19 +65,13 @@ pub(crate) fn bound_of_rate(
         Some(_) if rate_per_s > bound.value => ", within its error",
         _ => "",
     };
-    page::Figure::new("bound of the rate", Quantity::per_second(bound.value)).with_note(format!(
-        "{}, {range}, {reached} reached{above}",
-        demand.name
-    ))
+    page::Figure::new("bound of the rate", Quantity::per_second(bound.value))
+        .with_note(format!("{}, {range}, {reached} reached{above}", demand.name))
 }
 
-/// Why a rate, a mean or a percentile of a level has no interval, if it has none.
+/// Why a rate, mean or percentile of a level has no interval, if it has none.
 pub(crate) fn no_interval_of(level: &Level) -> &'static str {
-    if level.runs.len() > 1 {
-        "too few repetitions"
-    } else {
-        TOO_SHORT
-    }
+    if level.runs.len() > 1 { "too few repetitions" } else { TOO_SHORT }
 }
 
 /// Why the 99th percentile of a level has no interval, if it has none.
@@ -89,18 +83,14 @@ pub(crate) fn no_interval_of_p99(level: &Level) -> &'static str {
     }
 }
 
-/// A time that is given in seconds.
+/// A time in seconds.
 pub(crate) fn seconds(value: f64) -> Quantity {
     Quantity::microseconds(value * 1e6)
 }
 
-/// A share that should be 0: empty if it is.
+/// A share that should be 0; empty if it is.
 pub(super) fn unwanted(ratio: f64) -> Cell {
-    if ratio > 0.0 {
-        Cell::new(Quantity::ratio(ratio), Tone::Alarm)
-    } else {
-        Cell::default()
-    }
+    if ratio > 0.0 { Cell::new(Quantity::ratio(ratio), Tone::Alarm) } else { Cell::default() }
 }
 
 #[cfg(test)]

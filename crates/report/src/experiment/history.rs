@@ -1,4 +1,4 @@
-//! A series of runs over time, with the changes of its level.
+//! A series of runs over time with its level shifts.
 
 use super::picture::{self, PictureChange, PictureRun, SeriesPicture};
 use crate::costs;
@@ -12,7 +12,7 @@ use dyno_record::experiment::CostKind;
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
-/// Tables for people.
+/// Tables for a terminal.
 pub fn human(history: &History) -> String {
     let mut text = format!("{}: {} runs\n\n", history.name, history.runs.len());
     text.push_str(&format!("{:<22}", "start"));
@@ -43,13 +43,9 @@ pub fn human(history: &History) -> String {
     text
 }
 
-/// The same in Markdown.
+/// Tables as Markdown.
 pub fn markdown(history: &History) -> String {
-    let mut text = format!(
-        "# History of `{}`\n\n{} runs.\n\n",
-        history.name,
-        history.runs.len()
-    );
+    let mut text = format!("# History of `{}`\n\n{} runs.\n\n", history.name, history.runs.len());
     for line in findings(history) {
         let _ = writeln!(text, "- {line}");
     }
@@ -85,20 +81,17 @@ pub fn markdown(history: &History) -> String {
     text
 }
 
-/// The costs that stand beside the figures, where a run knows them. A section of its own has all.
+/// The kinds of costs in the main table, if a run has them. A separate section lists all kinds.
 fn kinds(history: &History) -> Vec<CostKind> {
     let is_known = |kind: &CostKind| history.runs.iter().any(|run| run.cost(*kind).is_some());
-    [CostKind::ServerCpu, CostKind::Price]
-        .into_iter()
-        .filter(is_known)
-        .collect()
+    [CostKind::ServerCpu, CostKind::Price].into_iter().filter(is_known).collect()
 }
 
 fn cost(run: &HistoryRun, kind: CostKind) -> String {
     costs::in_short(run.cost(kind), kind, run.currency.as_deref())
 }
 
-/// One sentence for each change, and for what was left out.
+/// One sentence per change, and for runs that were left out.
 fn findings(history: &History) -> Vec<String> {
     let mut lines = changes(history);
     lines.extend(baseline(history));
@@ -107,22 +100,19 @@ fn findings(history: &History) -> Vec<String> {
     lines
 }
 
-/// Since when levels are judged, if not all are.
+/// The date from which levels are judged, unless all are.
 fn baseline(history: &History) -> Option<String> {
     let run = history.runs.get(history.since?)?;
-    Some(format!(
-        "levels before {} (`{}`) are shown and not judged",
-        run.started_at, run.directory
-    ))
+    Some(format!("levels before {} (`{}`) are shown and not judged", run.started_at, run.directory))
 }
 
-/// Runs that were not alone on their machine.
+/// Runs during other load on their machine.
 fn other_load(history: &History) -> Option<String> {
     let runs = history.runs.iter().filter(|run| run.other_load);
     let names: Vec<String> = runs.map(|run| format!("`{}`", run.directory)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "caveat: others used the machine (the check `other_load` fails) before {} of {} runs: {}",
+            "caveat: other processes used the machine (the check `other_load` fails) before {} of {} runs: {}",
             names.len(),
             history.runs.len(),
             names.join(", ")
@@ -131,23 +121,18 @@ fn other_load(history: &History) -> Option<String> {
 }
 
 fn left_out(history: &History) -> Vec<String> {
-    let runs = history.left_out.iter();
-    runs.map(|what| format!("left out: {what}")).collect()
+    history.left_out.iter().map(|what| format!("left out: {what}")).collect()
 }
 
-/// What stands before a change that ends with status 1.
+/// Prefix of a change that leads to exit status 1.
 const REGRESSION: &str = "regression: ";
 
-/// One sentence for each change.
+/// One sentence per change.
 fn changes(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &history.statistics {
         for change in &one.changes {
-            let mark = if is_whole_loss(one, change) {
-                REGRESSION
-            } else {
-                ""
-            };
+            let mark = if is_whole_loss(one, change) { REGRESSION } else { "" };
             let run = &history.runs[change.position];
             lines.push(format!(
                 "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
@@ -164,26 +149,23 @@ fn changes(history: &History) -> Vec<String> {
     }
     if history.is_too_short() {
         lines.push(format!(
-            "too few runs to tell a change from chance: there are {}, and {} are needed",
+            "too few runs to distinguish a change from chance: {} of the {} that are needed",
             history.runs.len(),
             history.fewest_runs
         ));
     } else if lines.is_empty() {
         lines.push(format!(
-            "no change of level, at {} % of false alarms for each figure",
+            "no change of level, at {} % of false alarms per figure",
             history.significance_ratio * 100.0
         ));
     }
     lines
 }
 
-/// Whether a change led from the best level to the present one.
+/// Whether a change led from the best level to the current one.
 fn is_whole_loss(one: &HistoryStatistic, change: &ChangePoint) -> bool {
     let is_last = one.changes.last() == Some(change);
-    is_last
-        && one
-            .loss
-            .is_some_and(|loss| loss.position == change.position)
+    is_last && one.loss.is_some_and(|loss| loss.position == change.position)
 }
 
 /// A sentence about a loss since which the level has changed again.
@@ -193,7 +175,7 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
     let run = &history.runs[loss.position];
     (!is_whole).then(|| {
         format!(
-            "{REGRESSION}{} is {} against its best level, which it left at {} (`{}`): {} then, {} now",
+            "{REGRESSION}{} is {} compared with its best level, which it left at {} (`{}`): {} then, {} now",
             one.name,
             relative_change(loss.change_ratio),
             run.started_at,
@@ -204,15 +186,15 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
     })
 }
 
-/// One picture for each figure, one below the other, as an SVG file.
+/// One picture per figure, one below the other, as an SVG file.
 pub fn svg(history: &History) -> String {
     picture::file(&pictures(history))
 }
 
-/// The same as a page, with a picture for each figure.
+/// A page with one picture per figure.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a history causes.
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of a history causes them.
 pub fn html(history: &History) -> Result<String, ReportError> {
     let label = match (history.has_regression(), history.is_too_short()) {
         (true, _) => "regression",
@@ -220,30 +202,23 @@ pub fn html(history: &History) -> Result<String, ReportError> {
         (false, false) => "no regression",
     };
     let title = format!("History of workload {}", history.name);
-    let question = format!(
-        "Where did the level of {} runs of `{}` change?",
-        history.runs.len(),
-        history.name
-    );
+    let question =
+        format!("Where did the level of {} runs of `{}` change?", history.runs.len(), history.name);
     let pictures = pictures(history);
     render::html(&Page {
         headline: figures(history),
         findings: sentences(history),
-        sections: [
-            Some(series(&pictures)),
-            Some(table(history)),
-            all_costs(history),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        sections: [Some(series(&pictures)), Some(table(history)), all_costs(history)]
+            .into_iter()
+            .flatten()
+            .collect(),
         method: Page::method_of(facts(history)),
         definitions: DEFINITIONS.to_vec(),
         ..Page::new("history", title, question, label)
     })
 }
 
-/// A level in a table that names its unit.
+/// A level in a table with the unit in the header.
 fn level(value: f64) -> Quantity {
     Quantity::new(value, Unit::Parameter)
 }
@@ -264,22 +239,15 @@ fn figures(history: &History) -> Vec<Figure> {
     let level = |(place, one): (usize, &HistoryStatistic)| {
         let last = one.changes.last();
         let since = last.map_or(0, |change| change.position);
-        let values: Vec<f64> = history.runs[since..]
-            .iter()
-            .map(|run| run.values[place])
-            .collect();
+        let values: Vec<f64> = history.runs[since..].iter().map(|run| run.values[place]).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let since = |ratio, position: usize| {
-            format!(
-                "{} since {}",
-                relative_change(ratio),
-                day(&history.runs[position])
-            )
+            format!("{} since {}", relative_change(ratio), day(&history.runs[position]))
         };
         let note = match (one.loss, last) {
             (Some(loss), _) => since(loss.change_ratio, loss.position),
             (None, Some(change)) => since(change.change_ratio, change.position),
-            (None, None) if history.is_too_short() => "too few runs to tell".to_owned(),
+            (None, None) if history.is_too_short() => "too few runs to decide".to_owned(),
             (None, None) => "no change".to_owned(),
         };
         Figure {
@@ -315,14 +283,14 @@ fn series(pictures: &[SeriesPicture]) -> Section {
     };
     Section {
         title: "Series".into(),
-        lead: "A point is a run, in the order of time. The lines are the mean levels between the changes. An axis begins at 0 where the \
-               values come near it.".into(),
+        lead: "Each point is a run, in order of time. The lines are the mean levels between the changes. An axis begins at 0 if the \
+               values are near 0.".into(),
         charts: charts_of(pictures.iter().map(picture)),
         ..Section::default()
     }
 }
 
-/// Each series with its title, as an SVG document of its own.
+/// Each series with its title, as a separate SVG document.
 pub fn drawings(history: &History) -> Vec<(String, String)> {
     let drawing = |one: SeriesPicture| {
         let svg = picture::file(std::slice::from_ref(&one));
@@ -335,11 +303,7 @@ fn pictures(history: &History) -> Vec<SeriesPicture> {
     let days: Vec<String> = history.runs.iter().map(day).collect();
     let is_one_day = days.iter().all(|day| Some(day) == days.first());
     let label = |run: &HistoryRun| {
-        if is_one_day {
-            run.started_at.chars().skip(11).take(5).collect()
-        } else {
-            day(run)
-        }
+        if is_one_day { run.started_at.chars().skip(11).take(5).collect() } else { day(run) }
     };
     let picture = |(place, one): (usize, &HistoryStatistic)| SeriesPicture {
         title: one.name.clone(),
@@ -368,21 +332,13 @@ fn pictures(history: &History) -> Vec<SeriesPicture> {
 
 fn table(history: &History) -> Section {
     let mut columns = vec![Column::text("start"), Column::text("run")];
-    let names = history.statistics.iter();
-    columns.extend(names.map(|one| Column::number(one.name.clone(), 100)));
+    columns.extend(history.statistics.iter().map(|one| Column::number(one.name.clone(), 100)));
     let kinds = kinds(history);
-    columns.extend(
-        kinds
-            .iter()
-            .map(|kind| Column::number(costs::label_of_one(*kind), 90)),
-    );
+    columns.extend(kinds.iter().map(|kind| Column::number(costs::label_of_one(*kind), 90)));
     let row = |(place, run): (usize, &HistoryRun)| {
-        let mut cells: Vec<Cell> = vec![
-            Cell::new(run.started_at.clone(), Tone::Strong),
-            run.directory.clone().into(),
-        ];
-        let values = run.values.iter().zip(&history.statistics);
-        cells.extend(values.map(|(value, one)| {
+        let mut cells: Vec<Cell> =
+            vec![Cell::new(run.started_at.clone(), Tone::Strong), run.directory.clone().into()];
+        cells.extend(run.values.iter().zip(&history.statistics).map(|(value, one)| {
             let change = one.changes.iter().find(|change| change.position == place);
             let tone = match change {
                 Some(_) => Tone::Strong,
@@ -412,7 +368,7 @@ fn table(history: &History) -> Section {
     }
 }
 
-/// Everything that an operation cost, run by run; `None` if nothing of it is known, or only what the first table has.
+/// All costs per operation of each run; `None` if none are known, or only the costs in the first table.
 fn all_costs(history: &History) -> Option<Section> {
     let shown = kinds(history);
     let mut known = history.runs.iter().flat_map(|run| &run.costs);
@@ -430,26 +386,23 @@ fn facts(history: &History) -> Vec<Fact> {
     let significance = Quantity::ratio(history.significance_ratio);
     vec![
         Fact::new("Runs", history.runs.len()),
-        Fact::new(
-            "Change of no interest",
-            Quantity::ratio(history.margin_ratio),
-        ),
+        Fact::new("Change of no interest", Quantity::ratio(history.margin_ratio)),
         Fact::new(
             "False alarms",
-            format!("{significance} of the series without a change, for each figure"),
+            format!("{significance} of the series without a change, per figure"),
         ),
     ]
 }
 
-/// The terms of a history.
+/// Terms used on the page of a history.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "change",
-        meaning: "A place that splits the runs into two levels more clearly than nearly all random orders of the same runs do \
+        meaning: "A place that splits the runs into two levels more clearly than nearly all random orders of the same runs \
                   (E-divisive means with a permutation test).",
     },
     Definition {
         term: "regression",
-        meaning: "The present level of a figure is worse than the best one before it, by more than what is of no interest.",
+        meaning: "The current level of a figure is worse than its best earlier level by more than the change of no interest.",
     },
 ];

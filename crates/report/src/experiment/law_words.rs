@@ -1,4 +1,4 @@
-//! How checks of the laws are written, of a sweep and of a single run.
+//! Texts for the checks of the laws, for a sweep and a single run.
 
 use super::figure::seconds;
 use crate::texts::text;
@@ -7,15 +7,15 @@ use dyno_record::experiment::{Law, LawCheck};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 
-/// Beside the checks of rates that are offered from outside.
-pub(crate) const NO_CLOSED_LOOP: &str = "The response time law R = N/X − Z is about clients that wait for their answers, and not about rates \
-     that are offered from outside: `--schedule throttled` checks it at each rate.";
+/// Note for checks of offered rates.
+pub(crate) const NO_CLOSED_LOOP: &str = "The response time law R = N/X − Z applies to clients that wait for their answers, not to offered \
+     rates: use `--schedule throttled` to check it at each rate.";
 
-/// What has to be known to read the checks.
-pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
-     tolerance of a law (2 %, or 5 % of CPU time) are never called broken; bounds are broken from one side only.";
+/// Note on how to read the checks.
+pub(crate) const TOLERANCES: &str = "A check with an uncertainty above a third means nothing, whatever its result. Differences below the \
+     tolerance of a law (2 %, or 5 % of CPU time) never break it; bounds can be broken from one side only.";
 
-/// A law with its formula.
+/// The name of a law with its formula.
 pub(crate) fn name(law: Law) -> &'static str {
     match law {
         Law::Utilization => "utilization, U = X·D",
@@ -27,15 +27,12 @@ pub(crate) fn name(law: Law) -> &'static str {
     }
 }
 
-/// What it says about the measurement that it is broken.
+/// Meaning of a broken law for the measurement.
 pub(crate) fn meaning(law: Law) -> String {
-    text(&Statement::new(format!(
-        "law-broken.{}",
-        variant_name(&law)
-    )))
+    text(&Statement::new(format!("law-broken.{}", variant_name(&law))))
 }
 
-/// A difference with its sign, as zero where it is an error of arithmetic.
+/// A difference with its sign; rounding errors become zero.
 pub(crate) fn difference(ratio: f64) -> String {
     match ratio {
         ratio if ratio.abs() < 5e-6 => "0 %".to_owned(),

@@ -1,4 +1,4 @@
-//! The levels of a sweep, and the words for them.
+//! The levels of a sweep and their labels.
 
 use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Tone};
@@ -6,7 +6,7 @@ use dyno_analyze::experiment::sweep::{is_throttled, version};
 use dyno_record::experiment::{Block, CLIENTS, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
-/// A sweep with the words for its levels.
+/// A sweep with the labels of its levels.
 pub(super) struct Sweep<'a> {
     pub(super) answer: &'a SweepAnswer,
     pub(super) experiment: &'a Experiment,
@@ -23,7 +23,7 @@ impl<'a> Sweep<'a> {
         levels
     }
 
-    /// Places of a level's values among those of their axes.
+    /// Indexes of a level's values within their axes.
     fn places(&self, level: &Level) -> Vec<usize> {
         let axes = self.experiment.axes_of(self.answer.block);
         axes.map(|axis| {
@@ -39,21 +39,15 @@ impl<'a> Sweep<'a> {
         &self.answer.levels[self.answer.best as usize]
     }
 
-    /// Keys that tell levels apart.
+    /// Keys that distinguish levels.
     pub(super) fn keys(&self) -> Vec<&'a str> {
         let all = || self.experiment.axes_of(self.answer.block);
-        let swept: Vec<&str> = all()
-            .filter(|axis| axis.values.len() > 1)
-            .map(|axis| axis.key.as_str())
-            .collect();
-        if swept.is_empty() {
-            all().map(|axis| axis.key.as_str()).collect()
-        } else {
-            swept
-        }
+        let swept: Vec<&str> =
+            all().filter(|axis| axis.values.len() > 1).map(|axis| axis.key.as_str()).collect();
+        if swept.is_empty() { all().map(|axis| axis.key.as_str()).collect() } else { swept }
     }
 
-    /// A level in words: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
+    /// The label of a level: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
     pub(super) fn name(&self, level: &Level) -> String {
         match self.answer.axis.as_deref() {
             Some(CLIENTS) => clients(level.clients),
@@ -76,7 +70,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// A level as a part of a sentence: `with 8 clients`, `at 5,000/s offered`.
+    /// The label of a level inside a sentence: `with 8 clients`, `at 5,000/s offered`.
     pub(super) fn at(&self, level: &Level) -> String {
         let word = match self.answer.axis.as_deref() {
             Some(RATE) => "at",
@@ -85,7 +79,7 @@ impl<'a> Sweep<'a> {
         format!("{word} {}", self.name(level))
     }
 
-    /// The title of a section that both blocks have: as it is where there is one block only, else with the loop before it.
+    /// The title of a section that both blocks have: unchanged with one block, otherwise preceded by the loop.
     pub(super) fn title(&self, title: &str) -> String {
         let (first, rest) = title.split_at(1);
         let lower = format!("{}{rest}", first.to_lowercase());
@@ -97,13 +91,10 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The value of a key; of a program its own name and version where they tell the programs apart.
+    /// The value of a key; for a program its own name and version if they distinguish the programs.
     pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
-        let text = match (
-            key,
-            level.offered_rate_per_s,
-            version(self.answer.levels.iter(), level),
-        ) {
+        let text = match (key, level.offered_rate_per_s, version(self.answer.levels.iter(), level))
+        {
             (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
             (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
             (PROGRAM, _, Some(version)) => version.to_owned(),

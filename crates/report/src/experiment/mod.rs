@@ -1,5 +1,4 @@
-//! Reports of an experiment: the question, what was found, and the tables and charts behind it. Each kind of answer makes
-//! its own sections, in a file of its own.
+//! Reports of an experiment: question, findings, tables and charts. Each kind of answer has its own file.
 
 mod ab;
 mod blocks;
@@ -42,11 +41,11 @@ use dyno_record::plan::RecordedPlan;
 use parts::{Parts, option};
 use serde_json::Value;
 
-/// Renders an experiment. The text ends with a line end.
+/// Renders an experiment. The text ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`] if the page or the document cannot be written, which no
-/// content of an experiment causes.
+/// [`ReportError::Template`] or [`ReportError::Json`] if the page or the document cannot be written, which does not depend
+/// on the content of the experiment.
 pub fn render(
     experiment: &Experiment,
     format: PageFormat,
@@ -55,10 +54,10 @@ pub fn render(
     show(format, options, || page(experiment), || experiment)
 }
 
-/// The table of a suite as CSV, with a row for each kind of operation and numbers without units.
+/// The table of a suite as CSV, with one row per kind of operation and numbers without units.
 ///
 /// # Errors
-/// [`ReportError::NoTable`] of another experiment, or of one without an answer.
+/// [`ReportError::NoTable`] for other experiments, and for a suite without an answer.
 pub fn csv(experiment: &Experiment) -> Result<String, ReportError> {
     match &experiment.answer {
         Some(Answer::Suite(answer)) => Ok(suite_csv::table(experiment, answer)),
@@ -97,11 +96,7 @@ pub fn page(experiment: &Experiment) -> Page {
             (&experiment.started_at, experiment.ended_at.as_deref()),
         ),
         dyno_version: experiment.dyno_version.clone(),
-        no_answer: if experiment.answer.is_some() {
-            ""
-        } else {
-            NO_ANSWER
-        },
+        no_answer: if experiment.answer.is_some() { "" } else { NO_ANSWER },
         headline: parts.headline,
         findings: experiment.findings.iter().map(Into::into).collect(),
         sections,
@@ -130,13 +125,9 @@ fn title(experiment: &Experiment) -> String {
 
 /// Length of the phases of each run.
 fn length(plan: &RecordedPlan) -> String {
-    let phases = [
-        (&plan.phases.warmup, "warm-up"),
-        (&plan.phases.duration, "measured"),
-    ];
-    let known = phases
-        .iter()
-        .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)));
+    let phases = [(&plan.phases.warmup, "warm-up"), (&plan.phases.duration, "measured")];
+    let known =
+        phases.iter().filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)));
     known.collect::<Vec<_>>().join(", ")
 }
 
@@ -145,7 +136,7 @@ fn seed(plan: &RecordedPlan) -> String {
     seed.unwrap_or_default()
 }
 
-/// The machines of the client, of servers elsewhere, and of the hosts of a fleet.
+/// The machines of the client, of remote servers, and of the hosts of a fleet.
 fn machines(experiment: &Experiment, book: &CaveatBook) -> impl Iterator<Item = FactList> {
     let own = experiment.environment.as_ref();
     let own = match experiment.hosts.is_empty() {
@@ -156,50 +147,36 @@ fn machines(experiment: &Experiment, book: &CaveatBook) -> impl Iterator<Item = 
     let hosts = hosts.map(|(host, environment)| (host.as_str(), environment));
     let servers = experiment.server_machines.iter();
     let servers = machine::of_servers(servers.map(|(address, one)| (address.as_str(), one)));
-    own.into_iter()
-        .chain(servers)
-        .chain(machine::of_hosts(hosts))
+    own.into_iter().chain(servers).chain(machine::of_hosts(hosts))
 }
 
-/// How it was done: the runs, what they change, the workload, and the machine.
+/// Method: the runs, the parameters that they change, the workload, and the machine.
 fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactList> {
     let plans = suite::recorded_plans(experiment);
     let plans = plans.unwrap_or_else(|| vec![experiment.recorded_plan()]);
-    // What the workloads of a suite have in common.
+    // Facts common to all workloads of a suite.
     let common = |text: fn(&RecordedPlan) -> String| {
         let mut texts = plans.iter().map(text);
         let first = texts.next().unwrap_or_default();
-        if texts.all(|other| other == first) {
-            first
-        } else {
-            String::new()
-        }
+        if texts.all(|other| other == first) { first } else { String::new() }
     };
-    // These are told of each workload of a suite.
+    // Shown per workload for a suite.
     let of_one = |text: fn(&RecordedPlan) -> String| match experiment.verb {
         Verb::Suite => String::new(),
         _ => common(text),
     };
-    let measured = experiment
-        .points
-        .iter()
-        .filter(|point| point.figures.is_some());
+    let measured = experiment.points.iter().filter(|point| point.figures.is_some());
     let order = match option(experiment, "order").and_then(Value::as_str) {
-        Some("random") => ", in random order, so that a drift of the machine is no effect",
+        Some("random") => {
+            ", in random order, so that a drift of the machine does not look like an effect"
+        }
         _ => "",
     };
-    let runs = format!(
-        "{} of {} measured{order}",
-        measured.count(),
-        experiment.points.len()
-    );
+    let runs = format!("{} of {} measured{order}", measured.count(), experiment.points.len());
     let mut list = vec![Fact::new("Runs", runs)];
     list.extend(own);
     list.extend(
-        experiment
-            .axes
-            .iter()
-            .map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
+        experiment.axes.iter().map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
     );
     list.extend([
         Fact::new("Length of each run", common(length)),
@@ -209,8 +186,5 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactLi
         Fact::new("Seed", common(seed)),
     ]);
     list.retain(|fact| !fact.value.is_empty());
-    Page::method_of(list)
-        .into_iter()
-        .chain(machines(experiment, book))
-        .collect()
+    Page::method_of(list).into_iter().chain(machines(experiment, book)).collect()
 }

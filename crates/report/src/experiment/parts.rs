@@ -1,4 +1,4 @@
-//! What each kind of answer contributes to the page.
+//! The parts that each kind of answer adds to the page.
 
 use crate::page::{Definition, Fact, Figure, Section};
 use dyno_record::experiment::Experiment;
@@ -9,11 +9,10 @@ use serde_json::Value;
 pub(super) struct Parts {
     /// The answer in a few numbers.
     pub(super) headline: Vec<Figure>,
-    /// How it was done, besides what is the same for all.
+    /// Method facts specific to the kind of answer.
     pub(super) facts: Vec<Fact>,
-    /// Charts and tables.
     pub(super) sections: Vec<Section>,
-    /// What the words mean.
+    /// Terms used.
     pub(super) definitions: Vec<Definition>,
 }
 

@@ -1,40 +1,39 @@
-//! A series of values in the order of time, with its changes of level, as SVG. In a page it takes the colours
-//! of the page; a file of its own has some for a light and a dark surrounding.
+//! A series of values over time, with its level shifts, as SVG. In a page it has the colours of the page; a file has
+//! colours for light and dark backgrounds.
 
 use crate::page::rows::round_step;
 use dyno_record::quantity::Quantity;
 use minijinja::HtmlEscape;
 use std::fmt::Write as _;
 
-/// Size of a picture in its own units.
+/// Size in SVG units.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 240.0;
-/// Room around the values: for their labels on the left and below, and for the changes above.
+/// Space for value labels on the left, run labels below, and changes above.
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 28.0;
-/// Room for the title in a file.
+/// Space for the title in a file.
 const TITLE: f64 = 28.0;
 /// A label that begins further to the right would leave the picture.
 const LAST_START: f64 = WIDTH - 110.0;
-/// Most labels of runs.
+/// Largest number of run labels.
 const MOST_LABELS: usize = 8;
-/// Labels of values, about.
+/// Approximate number of value labels.
 const LABELS: f64 = 4.0;
 /// The axis shows at least this share of the values, so that noise does not look like a change.
 const LEAST_SPAN_RATIO: f64 = 0.2;
 
-/// What is drawn.
+/// Data of a picture.
 #[derive(Clone, Debug)]
 pub(super) struct SeriesPicture {
-    /// What the values are.
     pub(super) title: String,
-    /// How they are written.
+    /// Format of the values.
     pub(super) quantity: fn(f64) -> Quantity,
-    /// The values; at least one.
+    /// At least one value.
     pub(super) runs: Vec<PictureRun>,
-    /// Changes of level in the order of time.
+    /// Level shifts in order of time.
     pub(super) changes: Vec<PictureChange>,
 }
 
@@ -42,24 +41,24 @@ pub(super) struct SeriesPicture {
 #[derive(Clone, Debug)]
 pub(super) struct PictureRun {
     pub(super) value: f64,
-    /// Its place in time, in a few characters.
+    /// Its time in a few characters.
     pub(super) label: String,
-    /// What it is, shown where the pointer rests on it.
+    /// Tooltip text.
     pub(super) what: String,
 }
 
-/// One change.
+/// A level shift.
 #[derive(Clone, Debug)]
 pub(super) struct PictureChange {
     /// Position of the first value after it.
     pub(super) position: usize,
     pub(super) is_worse: bool,
-    /// How large it is.
+    /// Its size.
     pub(super) label: String,
 }
 
 impl SeriesPicture {
-    /// The element for a page.
+    /// The SVG element for a page.
     pub(super) fn inline(&self) -> String {
         let mut text = format!(
             "<svg class=\"series\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
@@ -71,11 +70,7 @@ impl SeriesPicture {
     }
 
     fn in_words(&self) -> String {
-        let changes: Vec<&str> = self
-            .changes
-            .iter()
-            .map(|change| change.label.as_str())
-            .collect();
+        let changes: Vec<&str> = self.changes.iter().map(|change| change.label.as_str()).collect();
         if changes.is_empty() {
             format!("{}: {} runs without a change", self.title, self.runs.len())
         } else {
@@ -130,16 +125,12 @@ impl SeriesPicture {
         let class = if change.is_worse { "worse" } else { "better" };
         let x = self.edge(change.position);
         line(class, (x, TOP), (x, HEIGHT - BOTTOM), text);
-        let (anchor, x) = if x > LAST_START {
-            ("end", x - 6.0)
-        } else {
-            ("start", x + 6.0)
-        };
+        let (anchor, x) = if x > LAST_START { ("end", x - 6.0) } else { ("start", x + 6.0) };
         let label = format!("{}, {class}", change.label);
         write_text(class, anchor, (x, TOP - 8.0), &label, text);
     }
 
-    /// Mean level between the changes: from, to (not included), level.
+    /// Mean levels between the changes: start, end (exclusive), level.
     fn levels(&self) -> Vec<(usize, usize, f64)> {
         let mut edges: Vec<usize> = vec![0];
         edges.extend(self.changes.iter().map(|change| change.position));
@@ -155,7 +146,7 @@ impl SeriesPicture {
             .collect()
     }
 
-    /// Where the place of a run begins.
+    /// Left edge of a run's place.
     fn edge(&self, place: usize) -> f64 {
         LEFT + place as f64 / self.runs.len() as f64 * (WIDTH - LEFT - RIGHT)
     }
@@ -165,7 +156,7 @@ impl SeriesPicture {
     }
 }
 
-/// All pictures in one file, one below the other.
+/// All pictures in one SVG file, one below the other.
 pub(super) fn file(pictures: &[SeriesPicture]) -> String {
     let height = (HEIGHT + TITLE) * pictures.len() as f64;
     let mut text = format!(
@@ -175,13 +166,7 @@ pub(super) fn file(pictures: &[SeriesPicture]) -> String {
     for (place, picture) in pictures.iter().enumerate() {
         let down = (HEIGHT + TITLE) * place as f64;
         let _ = write!(text, "<g transform=\"translate(0 {down})\">");
-        write_text(
-            "title",
-            "start",
-            (LEFT, TITLE - 8.0),
-            &picture.title,
-            &mut text,
-        );
+        write_text("title", "start", (LEFT, TITLE - 8.0), &picture.title, &mut text);
         let _ = write!(text, "<g transform=\"translate(0 {TITLE})\">");
         picture.draw(&mut text);
         text.push_str("</g></g>");
@@ -190,7 +175,7 @@ pub(super) fn file(pictures: &[SeriesPicture]) -> String {
     text
 }
 
-/// Colours of a file: those of the pages.
+/// Colours of a file, the same as on pages.
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#5b6775}.title{font-size:15px;font-weight:600;fill:#1b2430}\
 .background{fill:#fff}.mesh{stroke:#e9ecf0}.run{fill:#0072b2}.level{stroke:#1b2430;stroke-width:2}\
@@ -218,7 +203,7 @@ fn write_text(class: &str, anchor: &str, at: (f64, f64), label: &str, text: &mut
     );
 }
 
-/// From values to heights. It begins at 0 unless all values are far from it.
+/// Maps values to heights. It begins at 0 unless all values are far from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ValueAxis {
     low: f64,
@@ -282,11 +267,7 @@ mod tests {
 
     #[test]
     fn every_run_is_a_point_and_every_part_has_its_level() {
-        let change = PictureChange {
-            position: 2,
-            is_worse: true,
-            label: "-50 %".into(),
-        };
+        let change = PictureChange { position: 2, is_worse: true, label: "-50 %".into() };
         let text = picture(&[100.0, 110.0, 50.0, 60.0], vec![change]).inline();
         let points: Vec<&str> = text.split("<circle").skip(1).collect();
         assert_eq!(points.len(), 4);
@@ -306,10 +287,7 @@ mod tests {
     #[test]
     fn names_cannot_leave_the_picture() {
         let text = picture(&[1.0], Vec::new()).inline();
-        assert!(
-            text.contains("&lt;run&gt;") && !text.contains("<run>"),
-            "{text}"
-        );
+        assert!(text.contains("&lt;run&gt;") && !text.contains("<run>"), "{text}");
     }
 
     #[test]
@@ -324,10 +302,7 @@ mod tests {
 
     #[test]
     fn a_file_has_all_pictures_and_its_own_colours() {
-        let text = file(&[
-            picture(&[1.0, 2.0], Vec::new()),
-            picture(&[3.0], Vec::new()),
-        ]);
+        let text = file(&[picture(&[1.0, 2.0], Vec::new()), picture(&[3.0], Vec::new())]);
         assert_eq!(text.matches("class=\"title\"").count(), 2);
         assert!(text.contains("prefers-color-scheme:dark"));
         assert!(text.starts_with("<svg xmlns") && text.ends_with("</svg>\n"));

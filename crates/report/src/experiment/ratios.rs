@@ -1,4 +1,4 @@
-//! How ratios are shown: of two plans, of two runs, and of the levels of a sweep to their base.
+//! Tables and charts of ratios: between two plans, two runs, or the levels of a sweep and their base.
 
 use super::figure::TOO_SHORT;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
@@ -7,20 +7,20 @@ use crate::page::{Definition, Figure};
 use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
 use dyno_record::quantity::Quantity;
 
-/// Distances of labels from 1, and from each other.
+/// Distances of labels from 1, and between labels.
 const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// No chart of ratios reaches farther than this from 1, in both directions.
+/// Largest ratio, in both directions, on a chart.
 const MOST_RATIO: f64 = 8.0;
 
-/// What charts of ratios have along their axis.
+/// Axis label of charts of ratios.
 pub(super) const AXIS: &str = "B divided by A";
 
-/// What verdicts mean.
+/// Meaning of the verdicts.
 pub(super) const VERDICT: Definition = Definition {
     term: "verdict",
-    meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
-              interval is within the margin. Not enough data: neither. One run of each side decides nothing, as runs vary.",
+    meaning: "Faster or slower: the interval does not contain 1 and reaches beyond the margin. No difference: the whole \
+              interval is within the margin. Not enough data: neither. One run of each side decides nothing, because runs vary.",
 };
 
 /// Name of a figure.
@@ -32,7 +32,7 @@ pub(super) fn statistic(statistic: Statistic) -> String {
     }
 }
 
-/// A number with three decimals at most.
+/// A number with at most three decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -51,18 +51,17 @@ pub(super) fn verdict(row: &Comparison) -> String {
         ComparisonVerdict::NotEnoughData if row.basis == Basis::WithinRun => {
             "undecided: one run of each".into()
         }
-        ComparisonVerdict::NotEnoughData => format!(
-            "not enough data to tell a difference of {} %",
-            margin(row.margin_ratio)
-        ),
+        ComparisonVerdict::NotEnoughData => {
+            format!("not enough data to detect a difference of {} %", margin(row.margin_ratio))
+        }
     }
 }
 
-/// What the intervals rest on.
+/// The basis of the intervals.
 pub(super) fn basis(rows: &[Comparison]) -> String {
     match rows.first() {
         Some(row) if row.basis == Basis::WithinRun => {
-            "Intervals of 95 % from the windows of one run each: what differs from run to run is not in them.\n"
+            "Intervals of 95 % from the windows of one run each, which do not show variation between runs.\n"
                 .into()
         }
         Some(row) => format!("Intervals of 95 % from {} pairs of runs.\n", row.pairs),
@@ -86,12 +85,12 @@ pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Ve
         .collect()
 }
 
-/// The interval of a ratio, or what was too little for one that says anything.
+/// The interval of a ratio, or the reason why it has no useful one.
 pub(super) fn range(row: &Comparison) -> String {
     too_few(row).map_or_else(|| ends(row.ratio.low, row.ratio.high), str::to_owned)
 }
 
-/// What was too little for an interval that says anything; `None` if there is one.
+/// The reason why a ratio has no useful interval; `None` if it has one.
 pub(super) fn too_few(row: &Comparison) -> Option<&'static str> {
     row.is_vague().then_some(match row.basis {
         Basis::WithinRun => TOO_SHORT,
@@ -100,15 +99,11 @@ pub(super) fn too_few(row: &Comparison) -> Option<&'static str> {
 }
 
 fn interval(row: &Comparison) -> String {
-    let kind = if row.is_vague() {
-        "no interval:"
-    } else {
-        "95 %"
-    };
+    let kind = if row.is_vague() { "no interval:" } else { "95 %" };
     format!("{kind} {}", range(row))
 }
 
-/// The comparisons, with the values of both sides where they are known.
+/// The comparisons, with the known values of both sides.
 pub(super) fn table_of(
     rows: &[Comparison],
     [a, b]: &[String; 2],
@@ -168,8 +163,8 @@ pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
         .collect();
     chart(
         "Ratio of B to A",
-        "Each ratio with its 95 % interval; the shaded band holds differences that are of no interest. Of rates more is \
-         better, of times less.",
+        "Each ratio with its 95 % interval; the shaded band holds differences of no interest. For rates more is \
+         better, for times less.",
         AXIS,
         rows.first().map_or(0.0, |row| row.margin_ratio),
         values,
@@ -199,7 +194,7 @@ pub(super) fn chart(
     }
 }
 
-/// How far the chart reaches from 1: all values, their intervals up to a limit, and the margin.
+/// The distance of the ends of the chart from 1: all values, their intervals up to a limit, and the margin.
 fn reach(values: &[RowValue], margin_ratio: f64) -> f64 {
     let distance = |ratio: f64| ratio.ln().abs();
     let ends = values
@@ -215,13 +210,11 @@ fn reach(values: &[RowValue], margin_ratio: f64) -> f64 {
     (farthest.max(1e-3) * 1.1).exp()
 }
 
-/// Labels at round ratios on both sides of 1: three on each at most, or 1, 2, 5 and 10 times where the range is wide.
+/// Labels at round ratios on both sides of 1: at most three on each, or 1, 2, 5 and 10 times for a wide range.
 fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
     let step = STEPS.iter().find(|step| 1.0 + 5.0 * **step > reach);
     let ratios: Vec<f64> = match step {
-        Some(step) => (-3..=3)
-            .map(|place| 1.0 + f64::from(place) * step)
-            .collect(),
+        Some(step) => (-3..=3).map(|place| 1.0 + f64::from(place) * step).collect(),
         None => (-3..=3)
             .flat_map(|power| [1.0, 2.0, 5.0].map(|first| first * 10f64.powi(power)))
             .collect(),
@@ -237,7 +230,7 @@ fn ends(low: f64, high: f64) -> String {
     format!("{low:.3}–{high:.3}")
 }
 
-/// A demand divided by that of the base.
+/// A demand divided by the demand of the base.
 pub(super) fn demand_ratio(demand: &DemandRatio) -> Cell {
     let tone = match (demand.is_certain(), demand.ratio.value > 1.0) {
         (true, true) => Tone::Alarm,
@@ -274,10 +267,7 @@ mod tests {
     fn labels_are_round_whatever_the_range() {
         let small = labels(vec![row(1.0, 0.99, 1.01)], 0.05);
         assert_eq!(small, ["0.94", "0.96", "0.98", "1", "1.02", "1.04", "1.06"]);
-        assert_eq!(
-            labels(vec![row(2.0, 1.8, 2.2)], 0.05),
-            ["0.5", "1", "1.5", "2"]
-        );
+        assert_eq!(labels(vec![row(2.0, 1.8, 2.2)], 0.05), ["0.5", "1", "1.5", "2"]);
         assert_eq!(
             labels(vec![row(20.0, 18.0, 22.0)], 0.05),
             ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]
@@ -291,22 +281,14 @@ mod tests {
         assert_eq!(chart.reference_percent, Some(50.0));
         let middle = band.from_percent + band.width_percent / 2.0;
         assert!((middle - 50.0).abs() < 0.02, "{band:?}");
-        assert!(
-            band.width_percent > 50.0 && band.width_percent < 70.0,
-            "{band:?}"
-        );
+        assert!(band.width_percent > 50.0 && band.width_percent < 70.0, "{band:?}");
     }
 
     #[test]
     fn interval_is_hidden_when_it_is_too_wide() {
         let mut row = Comparison {
             statistic: Statistic::Rate,
-            ratio: Estimate {
-                value: 1.0,
-                low: 0.6,
-                high: 1.6,
-                confidence_ratio: 0.95,
-            },
+            ratio: Estimate { value: 1.0, low: 0.6, high: 1.6, confidence_ratio: 0.95 },
             verdict: ComparisonVerdict::NotEnoughData,
             margin_ratio: 0.05,
             basis: Basis::BetweenRuns,
@@ -318,14 +300,11 @@ mod tests {
         row.ratio.high = 4.1 * row.ratio.low;
         assert!(range(&row).ends_with("pairs"), "{}", range(&row));
         let words = interval(&row);
-        assert!(
-            words.ends_with(&range(&row)) && !words.contains("95 %"),
-            "{words}"
-        );
+        assert!(words.ends_with(&range(&row)) && !words.contains("95 %"), "{words}");
         assert_eq!(row_value("B".into(), &row).interval, None);
         row.basis = Basis::WithinRun;
         assert!(range(&row).ends_with("windows"), "{}", range(&row));
-        // A verdict stands on its interval.
+        // A verdict depends on its interval.
         row.verdict = ComparisonVerdict::Slower;
         assert!(row_value("B".into(), &row).interval.is_some());
         row.verdict = ComparisonVerdict::NotEnoughData;
@@ -337,10 +316,7 @@ mod tests {
     fn a_wild_interval_leaves_the_chart_instead_of_stretching_it() {
         let chart = chart("", "", AXIS, 0.05, vec![row(1.1, 1e-9, 1e9)]);
         let interval = chart.rows[0].interval.unwrap();
-        assert_eq!(
-            (interval.from_percent, interval.width_percent),
-            (0.0, 100.0)
-        );
+        assert_eq!((interval.from_percent, interval.width_percent), (0.0, 100.0));
         assert!(chart.ticks.len() > 2, "{chart:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A sweep relative to one of its values: rates, times and service demands of each level divided by those of its base.
+//! A sweep relative to one of its values: rates, times and service demands of each level divided by the base.
 
 use super::figure::seconds;
 use super::levels::{Sweep, key_column};
@@ -14,7 +14,7 @@ use dyno_record::experiment::{
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
-/// Figures of the table, with their ranks.
+/// Figures of the table, with their column ranks.
 const RATIOS: [(Statistic, &str, u8); 5] = [
     (Statistic::Rate, "rate / base", 210),
     (Statistic::MeanTime, "mean / base", 140),
@@ -23,48 +23,36 @@ const RATIOS: [(Statistic, &str, u8); 5] = [
     (Statistic::Percentile { percent: 99.0 }, "p99 / base", 180),
 ];
 
-/// Resources of the table, with the titles of their demand and its ratio, and their rank.
+/// Resources of the table, with the titles of their demand and its ratio, and their column ranks.
 const DEMANDS: [(&str, [&str; 2], u8); 4] = [
-    (
-        resource_name(ResourceKind::ServerCpu),
-        ["server CPU time", "server CPU / base"],
-        190,
-    ),
+    (resource_name(ResourceKind::ServerCpu), ["server CPU time", "server CPU / base"], 190),
     (
         resource_name(ResourceKind::ServerHostCpu),
         ["CPU time of the server's machine", "its CPUs / base"],
         185,
     ),
-    (
-        resource_name(ResourceKind::Disk),
-        ["disk time", "disk / base"],
-        150,
-    ),
-    (
-        resource_name(ResourceKind::ClientCpu),
-        ["client CPU time", "client CPU / base"],
-        90,
-    ),
+    (resource_name(ResourceKind::Disk), ["disk time", "disk / base"], 150),
+    (resource_name(ResourceKind::ClientCpu), ["client CPU time", "client CPU / base"], 90),
 ];
 
 pub(super) const BASE: Definition = Definition {
     term: "base",
-    meaning: "The value that the others are compared with. A level that is explained by a service demand needs more of that \
-              resource for each operation where it is slower, or less where it is faster, and enough to matter.",
+    meaning: "The value that others are compared with. A service demand explains a level if the level needs more of the \
+              resource per operation and is slower, or less and is faster, and the difference is large enough.",
 };
 
-/// Levels that are relative to others, and how they are told.
+/// Levels relative to others, with their labels.
 pub(super) struct Levels<'a> {
     pub(super) relative: &'a Relative,
-    /// By the numbers that `relative` has.
+    /// Indexed by the numbers in `relative`.
     pub(super) levels: Vec<&'a Level>,
-    /// In the order of the table.
+    /// In table order.
     pub(super) order: Vec<&'a Level>,
-    /// What tells them apart.
+    /// Columns that identify levels.
     pub(super) columns: Vec<Column>,
     /// The cells of these columns.
     pub(super) cells: &'a dyn Fn(&Level) -> Vec<Cell>,
-    /// A level in words.
+    /// The label of a level.
     pub(super) name: &'a dyn Fn(&Level) -> String,
 }
 
@@ -80,22 +68,18 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
         name: &|level| sweep.name(level),
     };
     let same = "the same other settings";
-    Some(of_levels(
-        sweep.title("Relative to the base"),
-        same,
-        &levels,
-    ))
+    Some(of_levels(sweep.title("Relative to the base"), same, &levels))
 }
 
-/// The section of any levels. `same` is what a level and its base have in common.
+/// The section of any levels. `same` is the common property of a level and its base.
 pub(super) fn of_levels(title: String, same: &str, levels: &Levels<'_>) -> Section {
     let relative = levels.relative;
     let comparisons = || relative.levels.iter().flat_map(|row| &row.comparisons);
     let first: Vec<Comparison> = comparisons().take(1).copied().collect();
     let base = format!("{} = {}", relative.base.key, relative.base.value);
     let mut notes = vec![
-        "Below each ratio stands its 95 % interval; one that holds 1 is no certain difference. Runs of the same round \
-         are compared as a pair. The times are what an operation needs of the resource."
+        "The 95 % interval is below each ratio; an interval that contains 1 shows no certain difference. Runs of the same round \
+         are compared as a pair. Times are service demands per operation."
             .to_owned(),
     ];
     let basis = basis(&first);
@@ -130,7 +114,7 @@ fn table(levels: &Levels<'_>) -> Table {
     Table::new("Levels relative to the base", columns, rows.collect())
 }
 
-/// A level with what it is relative to its base; a base has its values alone.
+/// The cells of a level with its ratios to the base; a base has only its values.
 fn cells(levels: &Levels<'_>, level: &Level, row: Option<&AgainstBase>) -> Vec<Cell> {
     let mut cells = (levels.cells)(level);
     cells.push(Quantity::per_second(level.rate_per_s.value).into());
@@ -139,10 +123,7 @@ fn cells(levels: &Levels<'_>, level: &Level, row: Option<&AgainstBase>) -> Vec<C
         let own = level.demands.iter().find(|demand| demand.name == name);
         let own = own.map(|demand| seconds(demand.demand_s));
         let demand = row.and_then(|row| row.demands.iter().find(|demand| demand.name == name));
-        [
-            Cell::known(own),
-            demand.map_or(Cell::default(), demand_ratio),
-        ]
+        [Cell::known(own), demand.map_or(Cell::default(), demand_ratio)]
     }));
     cells.push(match row {
         None => Cell::new("base", Tone::Soft),
@@ -175,7 +156,7 @@ fn explained(row: &AgainstBase) -> Cell {
         }
         Some(Explanation::NoDemand) => "no demand".to_owned(),
         Some(Explanation::NotWatched) => "server not watched".to_owned(),
-        None if row.comparisons.is_empty() => "too short to tell".to_owned(),
+        None if row.comparisons.is_empty() => "too short to decide".to_owned(),
         None => "no certain difference".to_owned(),
     };
     Cell::new(text, Tone::Soft)
@@ -187,7 +168,7 @@ fn percent(ratio: &Figure) -> String {
     format!("{sign}{}", Quantity::ratio((ratio.value - 1.0).abs()))
 }
 
-/// The figure that decides of each level, around 1.
+/// The deciding figure of each level, on an axis around 1.
 fn chart(levels: &Levels<'_>) -> Option<RowsChart> {
     let decisions = levels.relative.levels.iter().filter_map(|row| {
         let level = levels.levels[row.level as usize];
@@ -196,12 +177,11 @@ fn chart(levels: &Levels<'_>) -> Option<RowsChart> {
     let decisions: Vec<_> = decisions.collect();
     let (_, first) = decisions.first()?;
     let title = format!("Relative to the base: {}", statistic(first.statistic));
-    let values = decisions
-        .iter()
-        .map(|(level, found)| ratios::row_value((levels.name)(level), found));
+    let values =
+        decisions.iter().map(|(level, found)| ratios::row_value((levels.name)(level), found));
     Some(ratios::chart(
         &title,
-        "Each level divided by the base, with its 95 % interval. Of rates more is better, of times less.",
+        "Each level divided by the base, with its 95 % interval. For rates more is better, for times less.",
         "level divided by base",
         0.0,
         values.collect(),

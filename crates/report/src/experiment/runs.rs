@@ -1,4 +1,4 @@
-//! The runs of an experiment, each with the way to its own report.
+//! The runs of an experiment, with links to their reports.
 
 use super::figure::cell;
 use crate::page::Section;
@@ -6,10 +6,10 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::experiment::{Answer, Block, Experiment, Point, TuneAnswer};
 use dyno_record::quantity::Quantity;
 
-/// Page of a run, inside its directory.
+/// The report of a run, relative to its directory.
 const PAGE: &str = "report.html";
 
-/// The section with all runs, in the order in which they are made.
+/// The section with all runs in order of execution.
 pub(super) fn section(experiment: &Experiment) -> Section {
     let is_repeated = experiment.points.iter().any(|point| point.repeat > 0);
     let columns = vec![
@@ -35,24 +35,22 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         .collect();
     Section {
         title: "Runs".into(),
-        lead: "Every run is a run directory with a report of its own.".into(),
+        lead: "Every run has a run directory with its own report.".into(),
         tables: vec![Table::new("Runs", columns, rows)],
         ..Section::default()
     }
 }
 
-/// Whether the run does not count, or is of a pair that does not.
+/// Whether the run, or the pair that it belongs to, does not count.
 pub(super) fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
     let of_search = |answer: &TuneAnswer| answer.set_aside().any(|one| one.runs.contains(&place));
     match &experiment.answer {
         Some(Answer::Ab(answer)) => {
-            let mut pairs = answer.set_aside.iter();
-            pairs.any(|one| one.pair as usize == place / 2)
+            answer.set_aside.iter().any(|one| one.pair as usize == place / 2)
         }
         Some(Answer::Tune(answer)) => of_search(answer),
         Some(Answer::TuneAcross(answer)) => {
-            let mut searches = answer.searches.iter();
-            searches.any(|search| of_search(&search.answer))
+            answer.searches.iter().any(|search| of_search(&search.answer))
         }
         _ => false,
     }
@@ -63,7 +61,7 @@ fn is_throttled(point: &Point) -> bool {
     kind.is_some_and(|kind| kind == "throttled")
 }
 
-/// What a run changes. In a block what all its runs have in common goes without saying.
+/// The parameters that a run changes. Parameters common to all runs of a block are omitted.
 fn settings(experiment: &Experiment, point: &Point) -> String {
     let is_varied = |key: &str| {
         let mut axes = experiment.axes_of(point.block);
@@ -77,8 +75,8 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
         Block::Open if is_throttled(point) => "throttled loop".to_owned(),
         Block::Open => "open loop".to_owned(),
     });
-    let what = [side, point.workload.clone(), block].into_iter().flatten();
-    let all: Vec<String> = what.chain(settings).collect();
+    let all: Vec<String> =
+        [side, point.workload.clone(), block].into_iter().flatten().chain(settings).collect();
     all.join(", ")
 }
 
@@ -113,8 +111,8 @@ fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
     cells
 }
 
-/// Whether a path can stand in a link as it is: what experiments name themselves. A document that somebody else
-/// has written may hold an address that does more than open a file.
+/// Whether a path is safe as a link, like the names that experiments choose. A document from elsewhere may contain an
+/// address that does more than open a file.
 fn is_plain(path: &str) -> bool {
     let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
     path.starts_with("runs/") && !path.contains("..") && path.chars().all(is_usual)
@@ -142,11 +140,8 @@ mod tests {
             storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");
-        let failed = Point {
-            problem: Some("the run has measured nothing".into()),
-            storage: None,
-            ..point
-        };
+        let failed =
+            Point { problem: Some("the run has measured nothing".into()), storage: None, ..point };
         let cell = row(&failed, String::new(), false).swap_remove(3);
         assert_eq!(cell.text, "failed");
         assert_eq!(cell.detail.as_deref(), Some("the run has measured nothing"));

@@ -1,4 +1,4 @@
-//! What operations cost in the runs of a search, by their load.
+//! Costs of operations in the runs of a search, by load.
 
 use crate::costs;
 use crate::page::Section;
@@ -7,7 +7,7 @@ use dyno_analyze::costs::of_runs;
 use dyno_record::experiment::{Cost, Experiment, Figures};
 use dyno_record::quantity::Quantity;
 
-/// Most offered rates that are shown: those around the answer.
+/// Largest number of offered rates shown, nearest to the answer.
 const MOST_RATES: usize = 5;
 
 /// Runs with the same load.
@@ -18,29 +18,20 @@ struct Load<'a> {
     runs: Vec<&'a Figures>,
 }
 
-/// Closed loops by their clients, and then the offered rates nearest to `around_per_s`; `None` if no cost is known.
+/// Closed loops by clients, then the offered rates nearest to `around_per_s`; `None` if no cost is known.
 pub(super) fn section(experiment: &Experiment, around_per_s: f64) -> Option<Section> {
     let mut loads: Vec<Load<'_>> = Vec::new();
-    for run in experiment
-        .points
-        .iter()
-        .filter_map(|one| one.figures.as_ref())
-    {
+    for run in experiment.points.iter().filter_map(|one| one.figures.as_ref()) {
         let (clients, offered_per_s) = (run.clients, run.offered_rate_per_s);
         let is_same =
             |load: &&mut Load<'_>| load.clients == clients && load.offered_per_s == offered_per_s;
         match loads.iter_mut().find(is_same) {
             Some(load) => load.runs.push(run),
-            None => loads.push(Load {
-                clients,
-                offered_per_s,
-                runs: vec![run],
-            }),
+            None => loads.push(Load { clients, offered_per_s, runs: vec![run] }),
         }
     }
-    let (mut offered, mut closed): (Vec<_>, Vec<_>) = loads
-        .into_iter()
-        .partition(|load| load.offered_per_s.is_some());
+    let (mut offered, mut closed): (Vec<_>, Vec<_>) =
+        loads.into_iter().partition(|load| load.offered_per_s.is_some());
     closed.sort_by_key(|load| load.clients);
     let tried = offered.len();
     let per_s = |load: &Load<'_>| load.offered_per_s.unwrap_or(f64::NAN);
@@ -61,7 +52,7 @@ pub(super) fn section(experiment: &Experiment, around_per_s: f64) -> Option<Sect
     let mut section = costs::of_tables(tables);
     if tried > MOST_RATES {
         section.notes.push(format!(
-            "Of the {tried} rates that were offered, the {MOST_RATES} nearest to the answer are shown."
+            "The {MOST_RATES} offered rates nearest to the answer are shown, of {tried}."
         ));
     }
     Some(section)
@@ -75,11 +66,8 @@ fn table(
 ) -> Option<Table> {
     let costs: Vec<Vec<Cost>> = loads.iter().map(|load| of_runs(&load.runs)).collect();
     let key = |load| vec![Cell::new(name(load), Tone::Strong)];
-    let rows: Vec<costs::Row<'_>> = loads
-        .iter()
-        .zip(&costs)
-        .map(|(load, costs)| (key(load), costs.as_slice()))
-        .collect();
+    let rows: Vec<costs::Row<'_>> =
+        loads.iter().zip(&costs).map(|(load, costs)| (key(load), costs.as_slice())).collect();
     let key = Column::number(title, u8::MAX);
     costs::table(&[key], &rows, costs::currency(experiment))
 }

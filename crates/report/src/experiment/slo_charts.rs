@@ -19,17 +19,14 @@ fn rates(answer: &SloAnswer, place: usize) -> Vec<Rate> {
         .chunk_by(|a, b| a.rate_per_s == b.rate_per_s)
         .map(|same| Rate {
             per_s: same[0].rate_per_s,
-            values_us: same
-                .iter()
-                .filter_map(|one| one.values_us.get(place).copied())
-                .collect(),
+            values_us: same.iter().filter_map(|one| one.values_us.get(place).copied()).collect(),
             is_kept: same.iter().filter(|one| one.kept).count() * 2 > same.len(),
         })
         .filter(|rate| !rate.values_us.is_empty())
         .collect()
 }
 
-/// The mean of the runs at each rate, from the lowest to the highest of them.
+/// The mean of the runs at each rate, with their range.
 fn points(label: &str, role: Role, rates: &[&Rate]) -> PlotSeries {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let end = |rate: &Rate, pick: fn(f64, f64) -> f64| match rate.values_us.len() {
@@ -49,15 +46,10 @@ pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
     let objective = &answer.objectives.responses[place];
     let rates = rates(answer, place);
     let (kept, missed): (Vec<&Rate>, Vec<&Rate>) = rates.iter().partition(|rate| rate.is_kept);
-    let all = [
-        points("kept", Role::P50, &kept),
-        points("missed", Role::P99, &missed),
-    ];
+    let all = [points("kept", Role::P50, &kept), points("missed", Role::P99, &missed)];
     let limit_us = objective.limit_us;
-    let limit = PlotMark::horizontal(
-        format!("limit {}", Quantity::microseconds(limit_us)),
-        limit_us,
-    );
+    let limit =
+        PlotMark::horizontal(format!("limit {}", Quantity::microseconds(limit_us)), limit_us);
     let found = answer
         .search
         .rate_per_s
@@ -65,8 +57,7 @@ pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
     Plot {
         id: format!("plot-objective-{place}"),
         title: format!("{} of the response time", objective.name()),
-        caption: "Each rate that was offered, with the mean of its runs; bars reach from the lowest to the highest of them."
-            .to_owned(),
+        caption: "Each offered rate with the mean of its runs; bars show their range.".to_owned(),
         x: PlotAxis::linear("offered operations per second", Measure::Rate),
         y: PlotAxis::logarithmic("response time", Measure::Time),
         series: all.into_iter().filter(|series| !series.x.is_empty()).collect(),
@@ -74,7 +65,7 @@ pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
     }
 }
 
-/// Points of the curve.
+/// Number of points on the curve.
 const CURVE_POINTS: u32 = 60;
 
 /// The share of runs at each rate that keep the objective, in percent, with the curve.
@@ -87,9 +78,7 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
     };
     let runs = tried.iter().map(share);
     let (low, high) = (tried.first(), tried.last());
-    let ends = low
-        .zip(high)
-        .map(|(low, high)| (low.rate_per_s, high.rate_per_s));
+    let ends = low.zip(high).map(|(low, high)| (low.rate_per_s, high.rate_per_s));
     let (low, high) = ends.unwrap_or((boundary.most_per_s.low, boundary.few_per_s.high));
     let curve = (0..=CURVE_POINTS).map(|number| {
         let rate = low * (high / low).powf(f64::from(number) / f64::from(CURVE_POINTS));
@@ -99,7 +88,7 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
     Plot {
         id: "plot-objective-share".to_owned(),
         title: "Share of runs that keep the objective".to_owned(),
-        caption: "Each rate that was offered, and the curve that all runs together fit; where it is one half is the answer, \
+        caption: "Each offered rate, and the curve fitted to all runs; the answer is where it is one half, \
                   with the ends of its interval."
             .to_owned(),
         x: PlotAxis::linear("offered operations per second", Measure::Rate),
@@ -118,9 +107,5 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
 fn points_without_intervals(runs: impl Iterator<Item = (f64, f64)>) -> PlotSeries {
     let points = PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs);
     let none = vec![None; points.x.len()];
-    PlotSeries {
-        low: none.clone(),
-        high: none,
-        ..points
-    }
+    PlotSeries { low: none.clone(), high: none, ..points }
 }

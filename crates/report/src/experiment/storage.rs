@@ -1,4 +1,4 @@
-//! The storage that was made for the servers of an experiment, with what it can do beside what the servers did on it.
+//! The storage prepared for the servers of an experiment: its measured limits, and its use by the servers.
 
 use super::figure::cell;
 use super::runs::is_set_aside;
@@ -9,7 +9,7 @@ use dyno_record::experiment::{Experiment, Figure, Figures, Point};
 use dyno_record::quantity::Quantity;
 use dyno_record::storage::PreparedStorageRecord;
 
-/// The section; `None` where the data lay on storage that was there.
+/// The section about prepared storage; `None` if the data was on existing storage.
 pub(super) fn section(experiment: &Experiment) -> Option<Section> {
     let mut groups: Vec<(&PreparedStorageRecord, Vec<&Point>)> = Vec::new();
     let mut set_aside = 0;
@@ -43,12 +43,12 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         Column::number("runs", 60),
     ];
     let mut notes = vec![
-        "Random reads (4 KiB, 16 at once, past the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) are what `fio` reached on the new file system before the first run on it. The rate is the mean over the runs on it: operations of the database, of which one can need several requests or none. What the disk allows is the rate at which its operations would take all that its devices can do, measured by `fio` with a deep queue, or may do.".to_owned(),
+        "Random reads (4 KiB, 16 at once, bypassing the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) were measured by `fio` on the new file system before its first run. The rate is the mean over its runs, in database operations, which need any number of requests each. The disk allows the rate at which operations would use the whole capacity of its devices, as measured by `fio` with a deep queue or as configured.".to_owned(),
     ];
     let on_loop =
         |(storage, _): &(&PreparedStorageRecord, Vec<&Point>)| storage.setting.contains("loop:");
     if groups.iter().any(on_loop) {
-        notes.push("Files behind loop devices lie on one disk of this machine: they compare file systems and their settings, and not devices.".to_owned());
+        notes.push("Files behind loop devices are on one disk of this machine: they compare file systems and their settings, not devices.".to_owned());
     }
     if set_aside > 0 {
         let runs = if set_aside == 1 { "run" } else { "runs" };
@@ -59,7 +59,7 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
     let table = Table::new("Storage", columns, rows.collect());
     Some(Section {
         title: "Storage".into(),
-        lead: "What the storage can do without a server, beside what the servers did on it.".into(),
+        lead: "The limits of the storage without a server, and its use by the servers.".into(),
         tables: vec![table],
         notes,
         ..Section::default()
@@ -70,12 +70,8 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
     let side = points[0].side.map(|side| format!("{}: ", side.label()));
     let workload = points[0].workload.as_ref();
     let workload = workload.map(|workload| format!("{workload}: "));
-    let name = format!(
-        "{}{}{}",
-        side.unwrap_or_default(),
-        workload.unwrap_or_default(),
-        storage.setting
-    );
+    let name =
+        format!("{}{}{}", side.unwrap_or_default(), workload.unwrap_or_default(), storage.setting);
     let limits = storage.limits.as_ref();
     let per_s = |value: Option<f64>| match value {
         Some(value) => Quantity::per_second(value).to_string().into(),
@@ -97,7 +93,7 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
     ]
 }
 
-/// Why something of a storage is not known, each reason once with the storages that it is true of.
+/// Reasons for missing values of a storage, each with the storages that it applies to.
 fn unknown(groups: &[(&PreparedStorageRecord, Vec<&Point>)]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (storage, _) in groups {

@@ -1,5 +1,4 @@
-//! What a report says about a suite: one table over all workloads, with each setting beside the others, and what the
-//! settings change.
+//! Reports of a suite: one table over all workloads and settings, and the effect of the settings.
 
 use super::figure::{cell, interval_or_why, no_interval_of};
 use super::levels::key_column;
@@ -24,16 +23,12 @@ use dyno_record::plan::RecordedPlan;
 use dyno_record::quantity::Quantity;
 use serde_json::{Map, Value};
 
-/// Percentiles of the table, with their ranks.
+/// Percentiles of the table, with their column ranks.
 const PERCENTILES: [(&str, u8); 3] = [("p50", 100), ("p95", 120), ("p99", 170)];
 
-/// All that a suite contributes to the report.
+/// All parts of the page of a suite.
 pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &CaveatBook) -> Parts {
-    let suite = Suite {
-        experiment,
-        answer,
-        book,
-    };
+    let suite = Suite { experiment, answer, book };
     let mut definitions = DEFINITIONS.to_vec();
     definitions.extend(answer.relative.iter().map(|_| relative::BASE));
     Parts {
@@ -47,36 +42,32 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
     }
 }
 
-/// The plans by the names of the workloads; `None` of what has one workload only.
+/// The plans by workload name; `None` for an experiment with one workload.
 fn all_plans(experiment: &Experiment) -> Option<&Map<String, Value>> {
     option(experiment, PLANS)?.as_object()
 }
 
-/// The plans of all workloads, one below the other; `None` of what has one workload only.
+/// The plans of all workloads, one below the other; `None` for an experiment with one workload.
 pub(super) fn plans(experiment: &Experiment) -> Option<String> {
-    let texts: Vec<String> = all_plans(experiment)?
-        .values()
-        .map(facts::plan_text)
-        .collect();
+    let texts: Vec<String> = all_plans(experiment)?.values().map(facts::plan_text).collect();
     Some(texts.join("\n"))
 }
 
-/// The same as they were recorded.
+/// The plans of all workloads as recorded.
 pub(super) fn recorded_plans(experiment: &Experiment) -> Option<Vec<RecordedPlan>> {
-    let plans = all_plans(experiment)?.values();
-    Some(plans.map(RecordedPlan::new).collect())
+    Some(all_plans(experiment)?.values().map(RecordedPlan::new).collect())
 }
 
-/// Names of the workloads in the order of the plans; empty of what has only one.
+/// Names of the workloads in the order of the plans; empty for an experiment with one workload.
 pub(super) fn workload_names(experiment: &Experiment) -> Vec<&String> {
-    let plans = all_plans(experiment).into_iter();
-    plans.flat_map(Map::keys).collect()
+    all_plans(experiment).into_iter().flat_map(Map::keys).collect()
 }
 
-/// What each workload does.
+/// The mix of each workload.
 pub(super) fn workloads(experiment: &Experiment) -> Vec<Fact> {
-    let plans = all_plans(experiment).into_iter().flatten();
-    plans
+    all_plans(experiment)
+        .into_iter()
+        .flatten()
         .map(|(name, plan)| {
             let plan = RecordedPlan::new(plan);
             let keys = facts::keys(&plan);
@@ -86,14 +77,14 @@ pub(super) fn workloads(experiment: &Experiment) -> Vec<Fact> {
         .collect()
 }
 
-/// A suite with the words for its rows.
+/// A suite with the labels of its rows.
 struct Suite<'a> {
     experiment: &'a Experiment,
     answer: &'a SuiteAnswer,
     book: &'a CaveatBook,
 }
 
-/// The keys besides the workload that tell rows apart.
+/// Keys, other than the workload, that distinguish rows.
 pub(super) fn keys(experiment: &Experiment) -> Vec<&str> {
     let axes = experiment.axes.iter();
     let axes = axes.filter(|axis| axis.key != WORKLOAD && axis.values.len() > 1);
@@ -105,7 +96,7 @@ impl Suite<'_> {
         self.answer.rows.iter()
     }
 
-    /// The value of a key; of a program its own name and version where they tell the programs apart.
+    /// The value of a key; for a program its own name and version if they distinguish the programs.
     fn value(&self, key: &str, level: &Level) -> String {
         match (key, version(self.rows().map(|row| &row.level), level)) {
             (PROGRAM, Some(version)) => version.to_owned(),
@@ -118,87 +109,61 @@ impl Suite<'_> {
         keys.iter().map(|key| self.value(key, level)).collect()
     }
 
-    /// `a`, or `a, replica-set=3` where settings are beside each other.
+    /// `a`, or `a, replica-set=3` if settings are compared.
     fn name(&self, level: &Level) -> String {
         let workload = level.workload.clone().unwrap_or_default();
-        let words = std::iter::once(workload).chain(self.values(level));
-        words.collect::<Vec<_>>().join(", ")
+        std::iter::once(workload).chain(self.values(level)).collect::<Vec<_>>().join(", ")
     }
 
     fn cells(&self, level: &Level) -> Vec<Cell> {
         let workload = level.workload.clone().unwrap_or_default();
         let values = self.values(level).into_iter().map(Cell::from);
-        std::iter::once(Cell::new(workload, Tone::Strong))
-            .chain(values)
-            .collect()
+        std::iter::once(Cell::new(workload, Tone::Strong)).chain(values).collect()
     }
 
     fn columns(&self) -> Vec<Column> {
         let keys = keys(self.experiment);
         let keys = keys.iter().map(|key| key_column(key));
-        std::iter::once(Column::text("workload"))
-            .chain(keys)
-            .collect()
+        std::iter::once(Column::text("workload")).chain(keys).collect()
     }
 
-    /// The highest and the lowest rate, and the smallest share below the time that was named.
+    /// The highest and the lowest rate, and the smallest share below the requested time.
     fn headline(&self) -> Vec<Figure> {
         let rate = |row: &&SuiteRow| row.level.rate_per_s.value;
-        let highest = self
-            .rows()
-            .max_by(|one, other| rate(one).total_cmp(&rate(other)));
-        let lowest = self
-            .rows()
-            .min_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let highest = self.rows().max_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let lowest = self.rows().min_by(|one, other| rate(one).total_cmp(&rate(other)));
         let of_rate = |(label, row): (&str, Option<&SuiteRow>)| {
             let level = &row?.level;
-            let range = interval_or_why(
-                &level.rate_per_s,
-                Quantity::per_second,
-                no_interval_of(level),
-            );
+            let range =
+                interval_or_why(&level.rate_per_s, Quantity::per_second, no_interval_of(level));
             let figure = Figure::new(label, Quantity::per_second(level.rate_per_s.value));
             let note = format!("{}, {range}", self.name(level));
-            Some(
-                figure
-                    .with_note(note)
-                    .marked(&self.book.marks(Topic::Rate, None)),
-            )
+            Some(figure.with_note(note).marked(&self.book.marks(Topic::Rate, None)))
         };
         let has_several = self.answer.rows.len() > 1;
-        let rates = [
-            ("highest rate", highest),
-            ("lowest rate", lowest.filter(|_| has_several)),
-        ];
-        rates
-            .into_iter()
-            .filter_map(of_rate)
-            .chain(self.smallest_share())
-            .collect()
+        let rates = [("highest rate", highest), ("lowest rate", lowest.filter(|_| has_several))];
+        rates.into_iter().filter_map(of_rate).chain(self.smallest_share()).collect()
     }
 
     fn smallest_share(&self) -> Option<Figure> {
         let of_row = |row| {
             let SuiteRow { level, operations }: &SuiteRow = row;
-            let shares = operations.iter();
-            shares.filter_map(move |(name, one)| Some((level, name, one, one.below_ratio?)))
+            operations
+                .iter()
+                .filter_map(move |(name, one)| Some((level, name, one, one.below_ratio?)))
         };
         let shares = self.rows().flat_map(of_row);
         let (level, name, one, share) =
             shares.min_by(|one, other| one.3.value.total_cmp(&other.3.value))?;
         let rarer = share.value.min(1.0 - share.value) * one.count as f64;
         let why = if rarer < MIN_BEYOND_PERCENTILE {
-            "too few on one side of it"
+            "too few values on one side of it"
         } else {
             no_interval_of(level)
         };
         let range = interval_or_why(&share, Quantity::ratio, why);
         let label = format!("smallest share {}", self.below()?);
-        let note = format!(
-            "{} of {}, {range}",
-            facts::operation_label(name),
-            self.name(level)
-        );
+        let note = format!("{} of {}, {range}", facts::operation_label(name), self.name(level));
         let figure = Figure::new(label, Quantity::ratio(share.value)).with_note(note);
         Some(figure.marked(&self.book.marks(Topic::Latency, None)))
     }
@@ -211,16 +176,16 @@ impl Suite<'_> {
 
     fn section(&self) -> Section {
         let mut notes = vec![
-            "Below each value stands its 95 % interval. It rests on the variation between the runs of a row, or inside the \
-             run where there is one; a value without it is from too little for one."
+            "The 95 % interval is below each value. It rests on the variation between the runs of a row, or within the \
+             run if there is only one; values without an interval have too little data."
                 .to_owned(),
-            "A rate is that of all operations of the workload together, response times are those of each kind. A \
-             read-modify-write counts its read and its update besides the whole. Maxima and errors are those of the whole \
+            "Rates cover all operations of a workload, response times each kind of operation. A \
+             read-modify-write also counts as a read and an update. Maxima and errors cover the whole \
              phase."
                 .to_owned(),
         ];
         if !self.answer.loads.is_empty() {
-            let text = "The load phase is the first of each round: its rate counts documents, its times are those of the insert \
+            let text = "The load phase is the first of each round: its rate counts documents, its times are for insert \
                         commands.";
             notes.push(text.to_owned());
         }
@@ -234,29 +199,18 @@ impl Suite<'_> {
     }
 
     fn charts(&self) -> Vec<RowsChart> {
-        let rates = self
-            .rows()
-            .map(|row| (self.name(&row.level), row.level.rate_per_s, false));
+        let rates = self.rows().map(|row| (self.name(&row.level), row.level.rate_per_s, false));
         let times = |title, of: fn(&SuiteOperation) -> Option<experiment::Figure>| {
             let rows = self.rows().flat_map(|row| {
-                let operations = row.operations.iter();
-                operations.filter_map(move |(name, one)| {
+                row.operations.iter().filter_map(move |(name, one)| {
                     let operation = facts::operation_label(name);
-                    Some((
-                        format!("{operation} of {}", self.name(&row.level)),
-                        of(one)?,
-                        false,
-                    ))
+                    Some((format!("{operation} of {}", self.name(&row.level)), of(one)?, false))
                 })
             });
             figure_rows((title, "response time"), Quantity::microseconds, rows)
         };
         vec![
-            figure_rows(
-                ("Rate", "operations per second"),
-                Quantity::per_second,
-                rates,
-            ),
+            figure_rows(("Rate", "operations per second"), Quantity::per_second, rates),
             times("Mean response time", |one| Some(one.response_mean_us)),
             times("99th percentile of the response time", |one| {
                 one.response_us.get("p99").copied()
@@ -288,7 +242,7 @@ impl Suite<'_> {
         Table::new("Workloads", columns, loads.chain(rows).collect())
     }
 
-    /// The number of runs, where it is more than one for any row.
+    /// The number of runs, if any row has more than one.
     fn runs(&self, runs: usize) -> Cell {
         let is_repeated = self.rows().any(|row| row.level.runs.len() > 1);
         Cell::known(is_repeated.then_some(runs))
@@ -317,7 +271,7 @@ impl Suite<'_> {
         cells
     }
 
-    /// A row for each kind of operation; what is the same for all stands in the first.
+    /// One row per kind of operation; values that are the same for all appear only in the first row.
     fn level_rows(&self, row: &SuiteRow) -> Vec<Vec<Cell>> {
         let level = &row.level;
         let of_operation = |(number, (name, one)): (usize, (&String, &SuiteOperation))| {
@@ -332,25 +286,15 @@ impl Suite<'_> {
             }
             cells.push(facts::operation_label(name).into());
             cells.extend(operation_cells(one));
-            cells.push(if is_first {
-                notes(level)
-            } else {
-                Cell::default()
-            });
+            cells.push(if is_first { notes(level) } else { Cell::default() });
             cells
         };
-        row.operations
-            .iter()
-            .enumerate()
-            .map(of_operation)
-            .collect()
+        row.operations.iter().enumerate().map(of_operation).collect()
     }
 
     fn costs_section(&self) -> Option<Section> {
-        let rows: Vec<costs::Row<'_>> = self
-            .rows()
-            .map(|row| (self.cells(&row.level), row.level.costs.as_slice()))
-            .collect();
+        let rows: Vec<costs::Row<'_>> =
+            self.rows().map(|row| (self.cells(&row.level), row.level.costs.as_slice())).collect();
         costs::of_rows(&self.columns(), &rows, costs::currency(self.experiment))
     }
 
@@ -373,11 +317,7 @@ fn operation_cells(one: &SuiteOperation) -> Vec<Cell> {
     let time = |figure: Option<&experiment::Figure>| cell(figure, Quantity::microseconds);
     let mut cells = vec![time(Some(&one.response_mean_us))];
     cells.extend(PERCENTILES.map(|(name, _)| time(one.response_us.get(name))));
-    let tone = if one.errors > 0 {
-        Tone::Alarm
-    } else {
-        Tone::Soft
-    };
+    let tone = if one.errors > 0 { Tone::Alarm } else { Tone::Soft };
     cells.extend([
         Quantity::microseconds(one.max_us).into(),
         cell(one.below_ratio.as_ref(), Quantity::ratio),
@@ -394,17 +334,17 @@ fn notes(level: &Level) -> Cell {
     }
 }
 
-/// The terms that the report of a suite uses.
+/// Terms used on the page of a suite.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "suite",
-        meaning: "Several workloads on the same servers. Those that insert or delete come last in each round, and find the \
-                  documents that were loaded and no others.",
+        meaning: "Several workloads on the same servers. Workloads that insert or delete come last in each round, so all others \
+                  find exactly the loaded documents.",
     },
     INTERVAL,
     Definition {
         term: "share below a time",
-        meaning: "Operations that succeeded and whose response time is less than it, divided by all that succeeded; counted in \
+        meaning: "Successful operations with a shorter response time, divided by all successful operations; counted in \
                   the recorded histograms.",
     },
 ];

@@ -7,7 +7,7 @@ use dyno_record::experiment::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The table, with its head.
+/// The table with its header.
 pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
     let keys = keys(experiment);
     let kinds = kinds(answer);
@@ -36,7 +36,7 @@ pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
     text
 }
 
-/// The costs that are known of any workload.
+/// The costs known for at least one workload.
 fn kinds(answer: &SuiteAnswer) -> Vec<CostKind> {
     let costs = answer.rows.iter().flat_map(|row| &row.level.costs);
     let known: BTreeSet<CostKind> = costs.map(|cost| cost.kind).collect();
@@ -50,14 +50,10 @@ fn head(keys: &[&str], kinds: &[CostKind]) -> Vec<String> {
     head.extend(with_interval("rate_per_s".to_owned()));
     head.extend(["operation", "succeeded", "failed"].map(str::to_owned));
     head.extend(with_interval("mean_us".to_owned()));
-    head.extend(
-        PERCENTILES
-            .iter()
-            .flat_map(|(name, _)| with_interval(format!("{name}_us"))),
-    );
+    head.extend(PERCENTILES.iter().flat_map(|(name, _)| with_interval(format!("{name}_us"))));
     head.push("max_us".to_owned());
     head.extend(with_interval("below_ratio".to_owned()));
-    // Of the whole workload, like its rate.
+    // The cost of the whole workload, like its rate.
     let names = kinds.iter().map(|kind| kind.as_str().to_owned());
     head.extend(names.flat_map(with_interval));
     head
@@ -72,18 +68,13 @@ fn of_level(keys: &[&str], level: &Level) -> Vec<String> {
 }
 
 fn settings(keys: &[&str], settings: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
-    keys.iter()
-        .map(|key| settings.get(*key).cloned().unwrap_or_default())
+    keys.iter().map(|key| settings.get(*key).cloned().unwrap_or_default())
 }
 
 fn operation(one: &SuiteOperation) -> Vec<String> {
     let mut cells = vec![one.count.to_string(), one.errors.to_string()];
     cells.extend(figure(Some(&one.response_mean_us), 3));
-    cells.extend(
-        PERCENTILES
-            .iter()
-            .flat_map(|(name, _)| figure(one.response_us.get(*name), 3)),
-    );
+    cells.extend(PERCENTILES.iter().flat_map(|(name, _)| figure(one.response_us.get(*name), 3)));
     cells.push(format!("{:.3}", one.max_us));
     cells.extend(figure(one.below_ratio.as_ref(), 6));
     cells

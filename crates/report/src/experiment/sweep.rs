@@ -1,4 +1,4 @@
-//! What a report says about a sweep.
+//! Reports of a sweep.
 
 use super::demands::{self, Demands};
 use super::figure::{
@@ -22,29 +22,21 @@ use dyno_record::quantity::Quantity;
 mod laws;
 mod scalability;
 
-/// Percentiles of the table of levels, with their ranks.
+/// Percentiles of the table of levels, with their column ranks.
 const PERCENTILES: [(&str, u8); 3] = [("p50", 120), ("p95", 130), ("p99", 170)];
 
-/// Resources of the table of levels, with their short names and ranks.
+/// Resources of the table of levels, with their short names and column ranks.
 const RESOURCES: [(&str, &str, u8); 5] = [
     (resource_name(ResourceKind::ServerCpu), "server CPU", 150),
     (resource_name(ResourceKind::ClientCpu), "client CPU", 110),
     (resource_name(ResourceKind::Disk), "disk", 100),
     (resource_name(ResourceKind::HostCpu), "all CPUs", 60),
-    (
-        resource_name(ResourceKind::ServerHostCpu),
-        "server's machine",
-        155,
-    ),
+    (resource_name(ResourceKind::ServerHostCpu), "server's machine", 155),
 ];
 
-/// All that a sweep contributes to the report.
+/// All parts of the page of a sweep.
 pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &CaveatBook) -> Parts {
-    let sweep = Sweep {
-        answer,
-        experiment,
-        book,
-    };
+    let sweep = Sweep { answer, experiment, book };
     let sections = [
         relative::section(&sweep),
         Some(sweep.levels_section()),
@@ -75,16 +67,8 @@ impl Sweep<'_> {
         let mut figures = vec![highest.with_note(note).marked(&marks(Topic::Rate))];
         let p99 = best.response_us.get("p99");
         let times = [
-            (
-                "mean response time there",
-                Some(best.response_mean_us),
-                no_interval_of(best),
-            ),
-            (
-                "p99 response time there",
-                p99.copied(),
-                no_interval_of_p99(best),
-            ),
+            ("mean response time there", Some(best.response_mean_us), no_interval_of(best)),
+            ("p99 response time there", p99.copied(), no_interval_of_p99(best)),
         ];
         figures.extend(times.into_iter().filter_map(|(label, time, why)| {
             let time = time?;
@@ -106,7 +90,7 @@ impl Sweep<'_> {
                 Some(most) => format!(", beyond the {most} that were measured"),
                 None => String::new(),
             };
-            let note = format!("clients from which on operations wait, {range}{beyond}");
+            let note = format!("number of clients above which operations wait, {range}{beyond}");
             Figure::new("N*", Quantity::plain(clients.value)).with_note(note)
         }));
         figures
@@ -114,28 +98,19 @@ impl Sweep<'_> {
 
     fn levels_section(&self) -> Section {
         let mut notes = vec![
-            "Below each value stands its 95 % interval. It rests on the variation between the runs of a level, or \
-             inside the run where there is one; a level without it is too short for one."
+            "The 95 % interval is below each value. It rests on the variation between the runs of a level, or \
+             within the run if there is only one; levels without an interval are too short."
                 .to_owned(),
         ];
-        if self
-            .answer
-            .levels
-            .iter()
-            .any(|level| !level.busy_ratio.is_empty())
-        {
+        if self.answer.levels.iter().any(|level| !level.busy_ratio.is_empty()) {
             notes.push(
-                "The columns of CPUs and disk say for which share of the time they were busy."
+                "The columns of CPUs and disk show the share of the time in which they were busy."
                     .to_owned(),
             );
         }
         Section {
             title: self.title("Rate and response time").into(),
-            charts: [
-                charts_of(charts::plots(self)),
-                charts_of(charts::rows(self)),
-            ]
-            .concat(),
+            charts: [charts_of(charts::plots(self)), charts_of(charts::rows(self))].concat(),
             tables: vec![self.levels_table()],
             notes,
             ..Section::default()
@@ -184,10 +159,7 @@ impl Sweep<'_> {
         if std::ptr::eq(level, self.best()) {
             rate.tone = Tone::Strong;
         }
-        cells.extend([
-            rate,
-            cell(Some(&level.response_mean_us), Quantity::microseconds),
-        ]);
+        cells.extend([rate, cell(Some(&level.response_mean_us), Quantity::microseconds)]);
         cells.extend(
             PERCENTILES.map(|(name, _)| cell(level.response_us.get(name), Quantity::microseconds)),
         );
@@ -210,11 +182,8 @@ impl Sweep<'_> {
             (level.unsteady, "not steady"),
             (is_best, "best"),
         ];
-        let notes: Vec<&str> = notes
-            .iter()
-            .filter(|(holds, _)| *holds)
-            .map(|(_, note)| *note)
-            .collect();
+        let notes: Vec<&str> =
+            notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| *note).collect();
         let tone = match (level.generator_bound, level.unsteady) {
             (true, _) => Tone::Alarm,
             (false, true) => Tone::Doubt,
@@ -227,25 +196,20 @@ impl Sweep<'_> {
         let keys = self.keys();
         let cells = |level: &Level| keys.iter().map(|key| self.key_cell(key, level)).collect();
         let levels = self.levels();
-        let rows = levels
-            .iter()
-            .map(|level| (cells(level), level.costs.as_slice()));
+        let rows = levels.iter().map(|level| (cells(level), level.costs.as_slice()));
         let rows: Vec<costs::Row<'_>> = rows.collect();
         let columns: Vec<Column> = keys.iter().map(|key| key_column(key)).collect();
         let section = costs::of_rows(&columns, &rows, costs::currency(self.experiment))?;
-        Some(Section {
-            title: self.title("Cost per operation").into(),
-            ..section
-        })
+        Some(Section { title: self.title("Cost per operation").into(), ..section })
     }
 
     fn demands_section(&self) -> Option<Section> {
         let system = self.answer.system.as_ref()?;
         let best = self.best();
-        // Only a level with one client shows how long an operation without others takes.
+        // Only a level with one client shows the duration of a lone operation.
         let lone = match self.answer.saturation_clients {
             Some(_) => format!(
-                " An operation without others takes {}, of which {} are spent where nothing waits, such as in the network.",
+                " A lone operation takes {}, including {} without queues, such as in the network.",
                 seconds(system.lone_response_s()),
                 seconds(system.delay_s)
             ),
@@ -261,54 +225,51 @@ impl Sweep<'_> {
             rate_per_s: best.rate_per_s.value,
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),
         });
-        Some(Section {
-            title: self.title("Service demands").into(),
-            ..section
-        })
+        Some(Section { title: self.title("Service demands").into(), ..section })
     }
 }
 
-/// The terms that the report of a sweep uses.
+/// Terms used on the page of a sweep.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "level",
-        meaning: "All runs with the same settings. Their windows and histograms are taken together.",
+        meaning: "All runs with the same settings. Their windows and histograms are combined.",
     },
     INTERVAL,
     SERVICE_DEMAND,
     Definition {
         term: "asymptotic bounds",
         meaning: "No rate is above min(N / (D + Z), 1 / D_max) with N clients that wait for Z before each operation, \
-                  whatever the server does; and no response time is below what that leaves.",
+                  whatever the server does; and no response time is below the corresponding limit.",
     },
     Definition {
         term: "balanced job bounds",
-        meaning: "Narrower bounds, for servers whose queues behave like those of a separable network.",
+        meaning: "Narrower bounds, for servers with queues like in a separable network.",
     },
     Definition {
         term: "network of the demands",
-        meaning: "What a closed network of the measured demands would do exactly, if service times were exponential: waiting \
-                  for the measured resources and nothing else. What is measured beyond it is waiting for something else.",
+        meaning: "The exact behaviour of a closed network with the measured demands and exponential service times: waiting \
+                  for the measured resources only. Longer measured times are waiting for something else.",
     },
     Definition {
         term: "M/M/m queue",
         meaning: "Poisson arrivals, exponential service and m servers: the response time of an open load that waits for one \
-                  resource only. Fitted to the means at the rates that were kept.",
+                  resource only. Fitted to the means at the sustained rates.",
     },
     Definition {
         term: "N*",
-        meaning: "The number of clients where the two upper bounds of the rate meet. With more of them operations \
+        meaning: "The number of clients where the two upper bounds of the rate meet. With more clients operations \
                   certainly wait for each other.",
     },
     Definition {
         term: "knee",
-        meaning: "The load with the highest rate divided by response time. From there on more load costs more response \
-                  time than it brings rate.",
+        meaning: "The load with the highest rate divided by response time. Beyond it, more load adds more response \
+                  time than rate.",
     },
     Definition {
         term: "universal scalability law",
-        meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done side by side, \
-                  κ the cost of agreeing with each other. Fitted to the rates by least squares.",
+        meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done in parallel, \
+                  κ the cost of coordination. Fitted to the rates by least squares.",
     },
     LAW_CHECK,
 ];

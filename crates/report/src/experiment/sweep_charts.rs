@@ -1,5 +1,4 @@
-//! The charts of a sweep: over clients with their bounds, over offered rates, or a row for each value of
-//! another key.
+//! Charts of a sweep: over clients with bounds, over offered rates, or one row per value of another key.
 
 use super::figure::interval_of;
 use super::levels::Sweep;
@@ -26,27 +25,19 @@ pub(super) fn plots(sweep: &Sweep<'_>) -> Vec<Plot> {
     plots
 }
 
-/// Charts with a row for each level, where there is no axis.
+/// Charts with one row per level, for keys without a numeric axis.
 pub(super) fn rows(sweep: &Sweep<'_>) -> Vec<RowsChart> {
     if sweep.answer.axis.is_some() {
         return Vec::new();
     }
     let p99 = |level: &Level| level.response_us.get("p99").copied();
     vec![
-        level_rows(
-            sweep,
-            "Rate",
-            "operations per second",
-            Quantity::per_second,
-            |level| Some(level.rate_per_s),
-        ),
-        level_rows(
-            sweep,
-            "Mean response time",
-            "response time",
-            Quantity::microseconds,
-            |level| Some(level.response_mean_us),
-        ),
+        level_rows(sweep, "Rate", "operations per second", Quantity::per_second, |level| {
+            Some(level.rate_per_s)
+        }),
+        level_rows(sweep, "Mean response time", "response time", Quantity::microseconds, |level| {
+            Some(level.response_mean_us)
+        }),
         level_rows(
             sweep,
             "99th percentile of the response time",
@@ -64,15 +55,14 @@ fn level_rows(
     quantity: fn(f64) -> Quantity,
     of: impl Fn(&Level) -> Option<Figure>,
 ) -> RowsChart {
-    let levels = sweep.levels().into_iter();
-    let rows = levels.filter_map(|level| {
+    let rows = sweep.levels().into_iter().filter_map(|level| {
         let is_strong = std::ptr::eq(level, sweep.best());
         Some((sweep.name(level), of(level)?, is_strong))
     });
     figure_rows((title, axis), quantity, rows)
 }
 
-/// A row for each name with its figure; the one that is to be looked at stands out.
+/// One row per name with its figure; the most important one is emphasized.
 pub(super) fn figure_rows(
     (title, axis): (&str, &str),
     quantity: fn(f64) -> Quantity,
@@ -116,14 +106,10 @@ fn rate_axis() -> PlotAxis {
 }
 
 fn time_axis(is_logarithmic: bool) -> PlotAxis {
-    PlotAxis {
-        label: "response time",
-        measure: Measure::Time,
-        is_logarithmic,
-    }
+    PlotAxis { label: "response time", measure: Measure::Time, is_logarithmic }
 }
 
-/// Points with intervals; places and values in ascending order of the levels.
+/// Points with intervals, in ascending order of the levels.
 fn points(
     sweep: &Sweep<'_>,
     label: &str,
@@ -131,8 +117,10 @@ fn points(
     place: impl Fn(&Level) -> f64,
     figure: impl Fn(&Level) -> Option<Figure>,
 ) -> PlotSeries {
-    let levels = sweep.answer.levels.iter();
-    let known: Vec<(f64, Figure)> = levels
+    let known: Vec<(f64, Figure)> = sweep
+        .answer
+        .levels
+        .iter()
         .filter_map(|level| Some((place(level), figure(level)?)))
         .collect();
     let values = known.iter().map(|(x, figure)| (*x, figure.value));
@@ -155,30 +143,26 @@ fn bound(
 }
 
 fn network(sweep: &Sweep<'_>, of: impl Fn(&ClosedPoint) -> f64) -> PlotSeries {
-    let points = sweep.answer.network.iter();
-    let values = points.map(|point| (f64::from(point.clients), of(point)));
-    PlotSeries::curve(
-        "network of the demands",
-        Role::Network,
-        Stroke::Line,
-        values,
-    )
+    let values = sweep.answer.network.iter().map(|point| (f64::from(point.clients), of(point)));
+    PlotSeries::curve("network of the demands", Role::Network, Stroke::Line, values)
 }
 
-/// The curve of the queue that fits, if one does.
+/// The curve of the fitted queue, if one fits.
 fn queue(sweep: &Sweep<'_>) -> PlotSeries {
     const US_PER_S: f64 = 1e6;
     let model = sweep.answer.queue.iter().filter(|model| model.applies);
     let values = model
         .flat_map(|model| &model.curve)
         .map(|point| (point.rate_per_s, point.response_s * US_PER_S));
-    let label = sweep.answer.queue.as_ref().map_or(String::new(), |model| {
-        format!("M/M/{} queue", model.fit.queue.servers)
-    });
+    let label = sweep
+        .answer
+        .queue
+        .as_ref()
+        .map_or(String::new(), |model| format!("M/M/{} queue", model.fit.queue.servers));
     PlotSeries::curve(&label, FITTED.0, FITTED.1, values)
 }
 
-/// The curves that have points, the measured one last, so that it is drawn above the others.
+/// The curves that have points; the measured one comes last, so that it is drawn on top.
 fn drawn(curves: Vec<PlotSeries>) -> Vec<PlotSeries> {
     let shown = curves.into_iter().filter(|curve| !curve.x.is_empty());
     shown.collect()
@@ -196,9 +180,10 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
     Plot {
         id: "plot-rate-over-clients".to_owned(),
         title: "Rate over clients".to_owned(),
-        caption: "The measured rates between the bounds that follow from the service demands. No rate can be above the \
+        caption:
+            "The measured rates and the bounds from the service demands. No rate can be above the \
                   upper asymptotic bound."
-            .to_owned(),
+                .to_owned(),
         x: clients_axis(sweep),
         y: rate_axis(),
         series: drawn(vec![
@@ -216,7 +201,7 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
 
 fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
     const US_PER_S: f64 = 1e6;
-    // The law misses whole cycles by a few percent. Where clients think, that is more than an operation takes.
+    // The law misses whole cycles by a few percent. With think times, that is more than the duration of an operation.
     let thinks = sweep.best().think_mean_us.is_some_and(|think| think > 0.0);
     let usl = sweep.answer.usl_curve.iter().filter(|_| !thinks);
     let usl = usl.map(|point| {
@@ -227,10 +212,10 @@ fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
     Plot {
         id: "plot-response-over-clients".to_owned(),
         title: "Response time over clients".to_owned(),
-        caption: "Mean response times between their bounds. None can be below the lower asymptotic bound: beyond N* it \
+        caption: "Mean response times and their bounds. No response time can be below the lower asymptotic bound: beyond N* it \
                   rises with every client."
             .to_owned(),
-        // On a logarithmic axis the bounds are straight lines only if both are.
+        // On a logarithmic axis, bounds are straight lines only if both axes are logarithmic.
         y: time_axis(clients_axis(sweep).is_logarithmic),
         x: clients_axis(sweep),
         series: drawn(vec![
@@ -258,7 +243,7 @@ fn knee(sweep: &Sweep<'_>) -> Option<f64> {
     }
 }
 
-/// N*, the knee, and the peak of the scalability law where it was measured.
+/// N*, the knee, and the peak of the scalability law if it is within the measured range.
 fn clients_marks(sweep: &Sweep<'_>) -> Vec<PlotMark> {
     let saturation = sweep.answer.saturation_clients;
     let peak = sweep.answer.usl.as_ref().and_then(|fit| fit.peak);
@@ -282,8 +267,8 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
     Plot {
         id: RESPONSE_OVER_RATE.to_owned(),
         title: "Response time over offered rate".to_owned(),
-        caption: "How long operations took at each offered rate, waiting included. A response time beyond the saturation \
-                  rate has no end: it grows with the length of the run."
+        caption: "Response times at each offered rate, including waiting. Beyond the saturation rate, a response \
+                  time has no limit: it grows with the length of the run."
             .to_owned(),
         x: rates_axis(sweep),
         y: time_axis(true),
@@ -305,37 +290,32 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
 
 fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
     let offered = |level: &Level| level.offered_rate_per_s.unwrap_or(f64::NAN);
-    let asked = sweep
-        .answer
-        .levels
-        .iter()
-        .map(|level| (offered(level), offered(level)));
+    let asked = sweep.answer.levels.iter().map(|level| (offered(level), offered(level)));
     Plot {
         id: "plot-achieved-over-rate".to_owned(),
         title: "Achieved rate over offered rate".to_owned(),
-        caption: "Where the measured rate leaves the dashed line, the bench did not keep up."
-            .to_owned(),
+        caption:
+            "Where the measured rate leaves the dashed line, the offered rate was not sustained."
+                .to_owned(),
         x: rates_axis(sweep),
         y: PlotAxis::linear("achieved per second", Measure::Rate),
         series: drawn(vec![
             PlotSeries::curve("offered", Role::Bound, Stroke::Dashed, asked),
-            points(
-                sweep,
-                "achieved",
-                (Role::Measured, Stroke::LineAndPoints),
-                offered,
-                |level| Some(level.rate_per_s),
-            ),
+            points(sweep, "achieved", (Role::Measured, Stroke::LineAndPoints), offered, |level| {
+                Some(level.rate_per_s)
+            }),
         ]),
         marks: saturation_mark(sweep, false),
     }
 }
 
-/// Both sides of the response time law over the achieved rate; absent where it was not checked.
+/// Both sides of the response time law over the achieved rate; absent if it was not checked.
 fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
     const US_PER_S: f64 = 1e6;
-    let levels = sweep.answer.levels.iter();
-    let mut checks: Vec<(f64, &LawCheck)> = levels
+    let mut checks: Vec<(f64, &LawCheck)> = sweep
+        .answer
+        .levels
+        .iter()
         .flat_map(|level| {
             let checks = level.laws.iter().filter(|one| one.law == Law::ResponseTime);
             checks.map(|check| (level.rate_per_s.value, check))
@@ -353,7 +333,7 @@ fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
     Some(Plot {
         id: "plot-response-time-law".to_owned(),
         title: "Response time law".to_owned(),
-        caption: "From send to answer: measured, and what N / X − Z makes of the clients, the rate and the time that clients \
+        caption: "From send to answer: measured, and N / X − Z calculated from the clients, the rate and the time that clients \
                   waited between their operations."
             .to_owned(),
         x: PlotAxis::fitting("operations per second", Measure::Rate, &rates),
@@ -371,11 +351,7 @@ fn saturation_mark(sweep: &Sweep<'_>, is_vertical: bool) -> Vec<PlotMark> {
     demand
         .map(|demand| {
             let at = demand.saturation_rate_per_s().value;
-            PlotMark {
-                label: format!("saturation {}", Quantity::per_second(at)),
-                is_vertical,
-                at,
-            }
+            PlotMark { label: format!("saturation {}", Quantity::per_second(at)), is_vertical, at }
         })
         .collect()
 }

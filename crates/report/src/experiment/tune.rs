@@ -1,4 +1,4 @@
-//! What a report says about a search for better settings.
+//! Reports of a search for better settings.
 
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
@@ -19,7 +19,7 @@ use dyno_record::experiment::{Side, Statistic};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
-/// All that such a search contributes to the report.
+/// All parts of the page of a search for settings.
 pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatBook) -> Parts {
     let Some(options) = TuneOptions::among(&experiment.options) else {
         return Parts::default();
@@ -33,7 +33,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatB
     }
 }
 
-/// The goal in a word or a few.
+/// The goal in a few words.
 pub(super) fn goal(goal: TuneGoal) -> &'static str {
     match goal {
         TuneGoal::Rate => "rate",
@@ -42,16 +42,12 @@ pub(super) fn goal(goal: TuneGoal) -> &'static str {
     }
 }
 
-/// What ratios of a goal of which less is better say besides; empty for the other ones.
+/// A note for ratios if less is better; otherwise empty.
 pub(super) fn less_is_better(goal: TuneGoal) -> &'static str {
-    if goal.larger_is_better() {
-        ""
-    } else {
-        " Less is better."
-    }
+    if goal.larger_is_better() { "" } else { " Less is better." }
 }
 
-/// How it was searched, with what each knob had before.
+/// Method of the search, with the original value of each knob.
 pub(super) fn facts(
     options: &TuneOptions,
     knobs: &[Knob],
@@ -59,19 +55,13 @@ pub(super) fn facts(
 ) -> Vec<Fact> {
     let mut facts = vec![
         Fact::new("Goal", goal(options.goal)),
-        Fact::new(
-            "Difference of no interest",
-            Quantity::ratio(options.margin_ratio),
-        ),
+        Fact::new("Difference of no interest", Quantity::ratio(options.margin_ratio)),
         Fact::new("Time", Quantity::seconds(options.budget_s)),
         Fact::new("Seed of the search", options.seed),
-        Fact::new(
-            "Failed operations, at most",
-            Quantity::ratio(options.failed_ratio),
-        ),
+        Fact::new("Failed operations, maximum", Quantity::ratio(options.failed_ratio)),
     ];
     if options.allows_less_durable {
-        let said = "acknowledged writes may be lost with some of them";
+        let said = "some of them may lose acknowledged writes";
         facts.push(Fact::new("Less durable settings", said));
     }
     facts.extend(options.responses.iter().map(|one| {
@@ -126,7 +116,7 @@ impl<'a> TunePage<'a> {
         goal(self.options.goal)
     }
 
-    /// What stands below a chart of ratios.
+    /// Caption of a chart of ratios.
     fn caption(&self, text: &str) -> String {
         format!("{text}{}", less_is_better(self.options.goal))
     }
@@ -158,7 +148,9 @@ impl<'a> TunePage<'a> {
                 let seen = format!("{visible} or more is ruled out");
                 let is_shown = answer.shows(self.options.margin_ratio);
                 let note = match (answer.was_compared(), is_shown) {
-                    (false, _) => "no gain is proven; what was to be compared did harm".to_owned(),
+                    (false, _) => {
+                        "no gain is proven; the settings to be compared did harm".to_owned()
+                    }
                     (true, true) => format!("nothing to gain; {seen}"),
                     (true, false) => format!("no gain is proven; {seen}"),
                 };
@@ -166,18 +158,16 @@ impl<'a> TunePage<'a> {
             }
         };
         let baseline = &answer.baseline;
-        let before = Figure::new(
-            format!("{} before", self.goal()),
-            self.quantity()(baseline.value),
-        )
-        .with_note(interval_or_why(baseline, self.quantity(), TOO_SHORT))
-        .marked(&marks);
+        let before =
+            Figure::new(format!("{} before", self.goal()), self.quantity()(baseline.value))
+                .with_note(interval_or_why(baseline, self.quantity(), TOO_SHORT))
+                .marked(&marks);
         let noise = Figure::new("noise of a run", Quantity::ratio(answer.noise_ratio))
             .with_note("standard deviation of the goal".to_owned());
         vec![gain.marked(&marks), before, noise]
     }
 
-    /// What to set, and what each change is worth.
+    /// The settings to apply and the effect of each change.
     fn result(&self) -> Option<Section> {
         let answer = self.answer;
         if answer.settings.is_empty() {
@@ -193,8 +183,7 @@ impl<'a> TunePage<'a> {
         ];
         let rows = answer.settings.iter().filter_map(|(name, value)| {
             let knob = self.knob(name)?;
-            let mut ablation = answer.ablation.iter();
-            let without = ablation.find(|one| one.knob == *name);
+            let without = answer.ablation.iter().find(|one| one.knob == *name);
             Some(vec![
                 Cell::new(name, Tone::Strong),
                 knob.default_value().into(),
@@ -211,15 +200,15 @@ impl<'a> TunePage<'a> {
             tables: vec![table],
             lists: tune_commands::lists(self.workload, self.knobs, &answer.settings, &answer.keys),
             notes: vec![format!(
-                "Without it: the {} without this change, divided by that with all changes of the candidate. A change whose effect is not \
-                 proven, over all of them at once (Holm), was taken back, unless the settings prove a gain only together.",
+                "Without it: the {} without this change, divided by the value with all changes of the candidate. A change without a proven effect, \
+                 tested over all changes at once (Holm), was undone, unless the settings prove a gain only together.",
                 self.goal()
             )],
             ..Section::default()
         })
     }
 
-    /// What the candidate loses without each of its changes.
+    /// The loss of the candidate without each of its changes.
     fn ablation(&self) -> Option<crate::page::rows::RowsChart> {
         let row = |one: &Ablation| {
             let ratio = one.ratio?;
@@ -240,8 +229,8 @@ impl<'a> TunePage<'a> {
         let rows: Vec<RowValue> = self.answer.ablation.iter().filter_map(row).collect();
         (!rows.is_empty()).then(|| {
             chart(
-                "What each change is worth",
-                &self.caption("All changes that the search had found, each taken back alone."),
+                "Effect of each change",
+                &self.caption("All changes found by the search, each undone separately."),
                 "without the change, divided by with all",
                 self.options.margin_ratio,
                 rows,
@@ -249,25 +238,21 @@ impl<'a> TunePage<'a> {
         })
     }
 
-    /// The confirmation as a comparison, with what explains it.
+    /// The confirmation as a comparison, with its explanation.
     fn confirmation(&self) -> Option<Section> {
         let compared = self.answer.comparison.as_ref()?;
-        // What proved no gain is not used.
+        // Settings without a proven gain are not used.
         let [b, title, said] = match self.answer.settings.is_empty() {
-            true => [
-                "candidate",
-                "Candidate against before",
-                "the candidate, which proved no gain",
-            ],
+            true => {
+                ["candidate", "Candidate against before", "the candidate, which proved no gain"]
+            }
             false => ["tuned", "Tuned against before", "tuned"],
         };
         let labels = ["before".to_owned(), b.to_owned()];
         let runs = self.confirmed_runs();
         let typical = |side: Side, statistic: Statistic| {
             let place = usize::from(side == Side::B);
-            let values = runs
-                .iter()
-                .filter_map(|pair| super::ab::value(pair[place], statistic));
+            let values = runs.iter().filter_map(|pair| super::ab::value(pair[place], statistic));
             let logs: Vec<f64> = values.map(f64::ln).collect();
             let count = logs.len() as f64;
             let value = (logs.iter().sum::<f64>() / count).exp();
@@ -275,11 +260,7 @@ impl<'a> TunePage<'a> {
                 Statistic::Rate => Quantity::per_second(value),
                 _ => Quantity::microseconds(value),
             };
-            if logs.is_empty() {
-                String::new()
-            } else {
-                quantity.to_string()
-            }
+            if logs.is_empty() { String::new() } else { quantity.to_string() }
         };
         let rows = &compared.comparisons;
         Some(Section {
@@ -290,7 +271,7 @@ impl<'a> TunePage<'a> {
                 .chain(crate::costs::comparison(&compared.costs, &labels))
                 .collect(),
             notes: std::iter::once(format!(
-                "The pairs of the confirmation, which the search had not seen; A is before, B is {said}."
+                "The pairs of the confirmation, which were not part of the search; A is before, B is {said}."
             ))
             .chain(self.confirmed_goal())
             .collect(),
@@ -298,34 +279,32 @@ impl<'a> TunePage<'a> {
         })
     }
 
-    /// What the confirmation says of a goal that is none of the figures by which runs are compared.
+    /// The confirmed ratio of the goal, if the goal is not one of the compared figures.
     fn confirmed_goal(&self) -> Option<String> {
-        let ratio = self
-            .answer
-            .ratio
-            .filter(|_| self.options.goal == TuneGoal::Cpu)?;
+        let ratio = self.answer.ratio.filter(|_| self.options.goal == TuneGoal::Cpu)?;
         Some(format!(
-            "The goal is none of these figures: the {}, tuned / before, is {} by the same pairs, {}.",
+            "The goal is not one of these figures: the {}, tuned / before, is {} by the same pairs, {}.",
             self.goal(),
             Quantity::plain(ratio.value),
             interval_or_why(&ratio, Quantity::plain, TOO_SHORT)
         ))
     }
 
-    /// The runs of the confirmation: before, and tuned.
+    /// The runs of the confirmation: before and tuned.
     fn confirmed_runs(&self) -> Vec<[&Figures; 2]> {
         let figures = |place: usize| self.experiment.points.get(place)?.figures.as_ref();
         let pairs = self.answer.confirmations().flat_map(|trial| trial.pairs());
-        pairs
-            .filter_map(|[tuned, before]| Some([figures(before)?, figures(tuned)?]))
-            .collect()
+        pairs.filter_map(|[tuned, before]| Some([figures(before)?, figures(tuned)?])).collect()
     }
 
-    /// What was expected of the best settings so far, and what single comparisons said.
+    /// Expected ratios of the best settings over the search, and the results of single comparisons.
     fn search(&self) -> Option<Section> {
         let made_for = |purpose: TunePurpose| {
-            let trials = self.answer.trials.iter().zip(1_u32..);
-            trials.filter(move |(trial, _)| trial.purpose == purpose)
+            self.answer
+                .trials
+                .iter()
+                .zip(1_u32..)
+                .filter(move |(trial, _)| trial.purpose == purpose)
         };
         let points = |purpose: TunePurpose, pick: fn(&TuneTrial) -> Option<Value>| {
             let known = made_for(purpose)
@@ -352,9 +331,9 @@ impl<'a> TunePage<'a> {
             id: format!("plot-tune-search-{}", self.workload),
             title: "The search".to_owned(),
             caption: self.caption(
-                "What the model expects of the best settings so far, divided by the settings before; what single \
-                 comparisons with the best ones at that time said; and what the confirmations said, whose runs the \
-                 search has not seen.",
+                "The model's expectation for the best settings so far, relative to the original settings; the results of single \
+                 comparisons with the best settings at that time; and the results of the confirmations, which were not part of the \
+                 search.",
             ),
             x: PlotAxis::linear("comparison", Measure::Count),
             y: PlotAxis::linear("ratio", Measure::Count),
@@ -379,7 +358,7 @@ impl<'a> TunePage<'a> {
         })
     }
 
-    /// What the model has learned of each knob.
+    /// The model's view of each knob.
     fn effects(&self) -> Option<Section> {
         let knob = |name: &String| self.knob(name);
         let charts = self.answer.effects.iter().filter_map(|effect| {
@@ -397,7 +376,7 @@ impl<'a> TunePage<'a> {
             Some(chart(
                 &effect.knob,
                 &self.caption(
-                    "What the model expects, divided by the settings before, with the others as in the answer.",
+                    "The model's expectation relative to the original settings, with all other knobs as in the answer.",
                 ),
                 "divided by before",
                 self.options.margin_ratio,
@@ -406,7 +385,7 @@ impl<'a> TunePage<'a> {
         });
         let charts = charts_of(charts);
         (!charts.is_empty()).then(|| Section {
-            title: "What the search has learned of each knob".into(),
+            title: "Modelled effect of each knob".into(),
             charts,
             ..Section::default()
         })
@@ -427,35 +406,28 @@ fn of_ablation(one: &Ablation) -> Cell {
 }
 
 pub(super) fn settings(settings: &BTreeMap<String, String>) -> String {
-    let all: Vec<String> = settings
-        .iter()
-        .map(|(knob, value)| format!("{knob} {value}"))
-        .collect();
-    if all.is_empty() {
-        "as before".to_owned()
-    } else {
-        all.join(", ")
-    }
+    let all: Vec<String> = settings.iter().map(|(knob, value)| format!("{knob} {value}")).collect();
+    if all.is_empty() { "as before".to_owned() } else { all.join(", ") }
 }
 
-/// The terms that the report of a search for settings uses.
+/// Terms used on the page of a search for settings.
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "before",
-        meaning: "The plan as it was given, with the settings that the server had.",
+        meaning: "The plan as given, with the original settings of the server.",
     },
     Definition {
         term: "comparison",
-        meaning: "Runs of two settings one beside the other, in the orders AB, BA, AB, so that a drift of the machine meets \
-                  both alike. Those of the search have two pairs; those that the answer rests on have as many as it takes.",
+        meaning: "Adjacent runs of two settings, in the orders AB, BA, AB, so that a drift of the machine affects \
+                  both alike. Comparisons of the search have two pairs; comparisons behind the answer have as many as they need.",
     },
     Definition {
         term: "confirmed",
-        meaning: "Compared with the settings before in pairs of runs of its own: the highest of many noisy numbers of a search \
+        meaning: "Compared with the original settings in separate pairs of runs: the highest of many noisy numbers of a search \
                   is too high, and is never the answer.",
     },
     Definition {
         term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on what differs from pair to pair.",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on the variation between pairs.",
     },
 ];

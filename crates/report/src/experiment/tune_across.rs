@@ -1,5 +1,5 @@
-//! What a report says about searches for settings for several workloads: what the settings of each do to the others, what they
-//! are, which are good for all, and each search itself.
+//! Reports of a search for settings for several workloads: the settings found, their effect on the other workloads, the
+//! settings that are good for all, and each search.
 
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
@@ -19,7 +19,7 @@ use dyno_record::experiment::{
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeSet;
 
-/// All that such searches contribute to the report.
+/// All parts of the page of such searches.
 pub(super) fn parts(
     experiment: &Experiment,
     answer: &TuneAcrossAnswer,
@@ -28,11 +28,7 @@ pub(super) fn parts(
     let Some(options) = TuneOptions::among(&experiment.options) else {
         return Parts::default();
     };
-    let page = AcrossPage {
-        experiment,
-        answer,
-        options: &options,
-    };
+    let page = AcrossPage { experiment, answer, options: &options };
     let mut sections = vec![page.matrix(), page.side_by_side()];
     sections.extend(page.for_all());
     sections.extend(page.searches());
@@ -46,7 +42,6 @@ pub(super) fn parts(
     }
 }
 
-/// The parts of the page.
 struct AcrossPage<'a> {
     experiment: &'a Experiment,
     answer: &'a TuneAcrossAnswer,
@@ -61,11 +56,10 @@ impl AcrossPage<'_> {
         knobs.unwrap_or_default()
     }
 
-    /// What a knob had before, for each workload where that differs.
+    /// The original value of a knob, for each workload if it differs.
     fn before(&self, knob: &Knob) -> String {
         let of_each = self.answer.searches.iter().filter_map(|search| {
-            let mut knobs = search.options.knobs.iter().flatten();
-            let own = knobs.find(|own| own.name == knob.name)?;
+            let own = search.options.knobs.iter().flatten().find(|own| own.name == knob.name)?;
             Some((search.workload.as_str(), own.default_value()))
         });
         let of_each: Vec<(&str, &str)> = of_each.collect();
@@ -74,9 +68,8 @@ impl AcrossPage<'_> {
             return knob.default_value().to_owned();
         }
         let named = of_each.iter();
-        let named: Vec<String> = named
-            .map(|(workload, value)| format!("{value} ({workload})"))
-            .collect();
+        let named: Vec<String> =
+            named.map(|(workload, value)| format!("{value} ({workload})")).collect();
         named.join(", ")
     }
 
@@ -88,11 +81,7 @@ impl AcrossPage<'_> {
         let marks = book.marks(topic, None);
         let goal = goal(self.options.goal);
         let label = format!("{goal}, good for all / before");
-        let mean = self
-            .answer
-            .for_all
-            .as_ref()
-            .and_then(|found| found.mean_ratio);
+        let mean = self.answer.for_all.as_ref().and_then(|found| found.mean_ratio);
         let together = match &mean {
             Some(mean) => Figure::new(label, Quantity::plain(mean.value)).with_note(format!(
                 "{}; geometric mean, confirmed",
@@ -113,21 +102,14 @@ impl AcrossPage<'_> {
             let label = format!("{}: {}", search.workload, gain.label);
             Some(Figure { label, ..gain })
         });
-        std::iter::once(together.marked(&marks))
-            .chain(of_each)
-            .collect()
+        std::iter::once(together.marked(&marks)).chain(of_each).collect()
     }
 
     fn page<'b>(&'b self, search: &'b WorkloadSearch) -> TunePage<'b> {
-        TunePage::new(
-            self.experiment,
-            &search.workload,
-            &search.options,
-            &search.answer,
-        )
+        TunePage::new(self.experiment, &search.workload, &search.options, &search.answer)
     }
 
-    /// What was found for each workload, and what was compared as good for all.
+    /// The settings found for each workload, and the settings compared as good for all.
     fn rows(&self) -> impl Iterator<Item = (String, &AcrossSettings)> {
         let answer = self.answer;
         let found = answer.winners.iter();
@@ -146,27 +128,23 @@ impl AcrossPage<'_> {
         found.chain(for_all).chain(others)
     }
 
-    /// What the settings of each workload do to all.
+    /// The effect of each workload's settings on all workloads.
     fn matrix(&self) -> Section {
         let goal = goal(self.options.goal);
         let before = self.table("Divided by before", |on| self.cell(on), true);
-        let own = self.table(
-            "Divided by the workload's own",
-            |on| self.cell_of_own(on),
-            false,
-        );
+        let own = self.table("Divided by the workload's own", |on| self.cell_of_own(on), false);
         Section {
-            title: "What the settings of one workload do to the others".into(),
+            title: "Effect of each workload's settings on the others".into(),
             lead: format!(
-                "The {goal} of each workload with the settings that were found for one of them, divided by that with the settings \
-                 before.{}",
+                "The {goal} of each workload with the settings found for one of them, divided by the value with the original \
+                 settings.{}",
                 less_is_better(self.options.goal)
             ),
             charts: charts_of(self.chart()),
             tables: vec![before, own],
             notes: vec![
-                "Below each ratio stands its 95 % interval, and whether it is certainly better or worse. The first table compares \
-                 pairs of runs on new servers; the second one has quotients of the first: a workload with the settings of another, \
+                "The 95 % interval is below each ratio, with a mark if the ratio is certainly better or worse. The first table compares \
+                 pairs of runs on new servers; the second one has quotients of the first: a workload with another workload's settings, \
                  divided by the same workload with its own."
                     .to_owned(),
             ],
@@ -178,11 +156,8 @@ impl AcrossPage<'_> {
         let workloads = self.answer.workloads();
         let mut columns = vec![
             Column::text("found for"),
-            // Settings are long, and the ratios are what a narrow terminal must keep.
-            Column {
-                rank: 60,
-                ..Column::text("settings")
-            },
+            // Settings are long, and a narrow terminal must keep the ratios.
+            Column { rank: 60, ..Column::text("settings") },
         ];
         columns.extend(workloads.clone().map(|name| Column::number(name, 200)));
         columns.push(Column::number("geometric mean", 150));
@@ -216,7 +191,7 @@ impl AcrossPage<'_> {
         }
     }
 
-    /// A ratio with its interval, marked where it is certainly better or worse.
+    /// A ratio with its interval, marked if it is certainly better or worse.
     fn ratio(&self, ratio: &Ratio) -> Cell {
         let is_rising = self.options.goal.larger_is_better();
         let is_above = ratio.low.is_some_and(|low| low > 1.0);
@@ -252,7 +227,7 @@ impl AcrossPage<'_> {
             chart(
                 "Each workload with the settings of each",
                 &format!(
-                    "Divided by the settings before, with 95 % intervals; the shaded band holds differences that are of no \
+                    "Relative to the original settings, with 95 % intervals; the shaded band holds differences of no \
                      interest.{}",
                     less_is_better(self.options.goal)
                 ),
@@ -263,7 +238,7 @@ impl AcrossPage<'_> {
         })
     }
 
-    /// What was found for each workload, knob by knob.
+    /// The settings found for each workload, knob by knob.
     fn side_by_side(&self) -> Section {
         let found: Vec<(String, &AcrossSettings)> = self.rows().collect();
         let mut columns = vec![Column::text("setting"), Column::number("before", 100)];
@@ -276,15 +251,10 @@ impl AcrossPage<'_> {
             found.any(|(_, found)| found.settings.contains_key(&knob.name))
         };
         let rows = self.knobs().iter().filter(is_turned).map(|knob| {
-            let mut cells = vec![
-                Cell::new(&knob.name, Tone::Strong),
-                Cell::new(self.before(knob), Tone::Soft),
-            ];
-            cells.extend(
-                found
-                    .iter()
-                    .map(|(_, found)| Cell::known(found.settings.get(&knob.name))),
-            );
+            let mut cells =
+                vec![Cell::new(&knob.name, Tone::Strong), Cell::new(self.before(knob), Tone::Soft)];
+            cells
+                .extend(found.iter().map(|(_, found)| Cell::known(found.settings.get(&knob.name))));
             cells
         });
         let rows: Vec<Vec<Cell>> = rows.collect();
@@ -292,7 +262,7 @@ impl AcrossPage<'_> {
         Section {
             title: "The settings side by side".into(),
             lead: if is_empty {
-                "The searches have found nothing to change.".to_owned()
+                "The searches found nothing to change.".to_owned()
             } else {
                 String::new()
             },
@@ -304,7 +274,7 @@ impl AcrossPage<'_> {
         }
     }
 
-    /// How the settings that are good for all are set and taken back.
+    /// How to apply and undo the settings that are good for all.
     fn for_all(&self) -> Option<Section> {
         let found = self.answer.for_all.as_ref()?;
         let columns = vec![
@@ -326,9 +296,9 @@ impl AcrossPage<'_> {
         });
         let workloads: Vec<&str> = self.answer.workloads().collect();
         Some(Section {
-            title: "What is good for all".into(),
+            title: "Settings good for all".into(),
             lead: format!("Found for {}.", list(&found.found_for)),
-            tables: vec![Table::new("What is good for all", columns, rows.collect())],
+            tables: vec![Table::new("Settings good for all", columns, rows.collect())],
             lists: tune_commands::lists(
                 &workloads.join(" "),
                 self.knobs(),
@@ -339,11 +309,10 @@ impl AcrossPage<'_> {
         })
     }
 
-    /// Each search with what it found.
+    /// Each search with its findings.
     fn searches(&self) -> impl Iterator<Item = Section> {
         self.answer.searches.iter().flat_map(|search| {
-            let sections = self.page(search).sections().into_iter();
-            sections.map(move |section| Section {
+            self.page(search).sections().into_iter().map(move |section| Section {
                 title: format!("{}: {}", search.workload, section.title).into(),
                 ..section
             })
@@ -351,15 +320,15 @@ impl AcrossPage<'_> {
     }
 }
 
-/// The terms that this page has besides those of one search.
+/// Terms of this page in addition to the terms of one search.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "good for all",
-        meaning: "Certainly not worse than before by more than the difference of no interest on any workload, and certainly better \
-                  in the geometric mean, by pairs of runs that were made to confirm it.",
+        meaning: "Certainly not worse on any workload by more than the difference of no interest, and certainly better \
+                  in the geometric mean, by separate pairs of runs.",
     },
     Definition {
         term: "geometric mean",
-        meaning: "Of the ratios of all workloads, each of which counts alike: half on one and double on another is 1.",
+        meaning: "Geometric mean of the ratios of all workloads with equal weight: half on one and double on another is 1.",
     },
 ];

@@ -1,5 +1,5 @@
-//! Settings in the words of those who make them: commands for a running server and for the kernel of its machine, lines of
-//! `mongod.conf`, and `dyno run`.
+//! Settings as commands for a running server and for the kernel of its machine, as lines of `mongod.conf`, and as options
+//! of `dyno run`.
 
 use crate::page::FoldedList;
 use dyno_plan::host_setting::HostSetting;
@@ -8,11 +8,11 @@ use dyno_plan::units::{Bytes, Span};
 use dyno_record::experiment::{Knob, keys_of};
 use std::collections::BTreeMap;
 
-/// How a value of the plan is written in `mongod.conf`.
+/// Converts a value of the plan to its form in `mongod.conf`.
 type Form = fn(&str) -> String;
 
-/// Keys of the plan, their places in `mongod.conf`, and how values are written there. Folders, addresses and certificates are
-/// those of a run, and not of the server that keeps the settings.
+/// Keys of the plan, their places in `mongod.conf`, and the form of their values. Folders, addresses and certificates are
+/// omitted: they belong to a run, not to the server that keeps the settings.
 const PLACES: [(&str, &str, Form); 8] = [
     ("server.auth", "security.authorization", authorization),
     (
@@ -20,22 +20,10 @@ const PLACES: [(&str, &str, Form); 8] = [
         "storage.wiredTiger.collectionConfig.blockCompressor",
         str::to_owned,
     ),
-    (
-        "server.cache",
-        "storage.wiredTiger.engineConfig.cacheSizeGB",
-        gibibytes,
-    ),
-    (
-        "server.checkpoint_interval",
-        "storage.syncPeriodSecs",
-        seconds,
-    ),
+    ("server.cache", "storage.wiredTiger.engineConfig.cacheSizeGB", gibibytes),
+    ("server.checkpoint_interval", "storage.syncPeriodSecs", seconds),
     ("server.journal", "storage.journal.enabled", str::to_owned),
-    (
-        "server.journal_commit_interval",
-        "storage.journal.commitIntervalMs",
-        milliseconds,
-    ),
+    ("server.journal_commit_interval", "storage.journal.commitIntervalMs", milliseconds),
     (
         "server.journal_compressor",
         "storage.wiredTiger.engineConfig.journalCompressor",
@@ -44,11 +32,11 @@ const PLACES: [(&str, &str, Form); 8] = [
     ("server.storage_engine", "storage.engine", engine),
 ];
 
-/// Place of what a running server takes as [`ENGINE_CONFIGURATION`].
+/// Place of the value that a running server takes as [`ENGINE_CONFIGURATION`].
 const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";
 
-/// How settings are made, lasting, repeated with a workload or several, and taken back: the knobs that they turn, and the keys of
-/// the plan that these set.
+/// How to apply settings, keep them, run workloads with them, and undo them: knobs with their values, and the plan keys
+/// that the knobs set.
 pub(super) fn lists(
     workloads: &str,
     knobs: &[Knob],
@@ -61,20 +49,15 @@ pub(super) fn lists(
         entries,
         is_open: true,
     };
-    let sets: Vec<String> = keys
-        .iter()
-        .map(|(key, value)| format!("--set '{key}={value}'"))
-        .collect();
+    let sets: Vec<String> =
+        keys.iter().map(|(key, value)| format!("--set '{key}={value}'")).collect();
     [
         list("Set them on a running server, in `mongosh`", commands(keys)),
-        list("Take them back there", commands(&before)),
-        list(
-            "Make the settings of its machine, until it starts again",
-            of_machine(knobs, keys),
-        ),
-        list("Take them back there", of_machine(knobs, &before)),
+        list("Undo them there", commands(&before)),
+        list("Apply the machine settings until the next boot", of_machine(knobs, keys)),
+        list("Undo them there", of_machine(knobs, &before)),
         list("Keep them, in `mongod.conf`", configuration(keys, &before)),
-        list("Where they are described", described(knobs, settings)),
+        list("Documentation", described(knobs, settings)),
         list(
             "Run the workload with them",
             vec![format!("dyno run {workloads} {}", sets.join(" "))],
@@ -85,44 +68,33 @@ pub(super) fn lists(
     .collect()
 }
 
-/// The same keys as they were.
+/// The original values of the same keys.
 fn before(knobs: &[Knob], settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let knobs = knobs.iter();
-    let changed = knobs.filter(|knob| settings.contains_key(&knob.name));
+    let changed = knobs.iter().filter(|knob| settings.contains_key(&knob.name));
     keys_of(changed.map(|knob| (knob, knob.default_value())))
 }
 
-/// Pages about what is set.
+/// Documentation pages of the settings.
 fn described(knobs: &[Knob], settings: &BTreeMap<String, String>) -> Vec<String> {
-    let changed = knobs
-        .iter()
-        .filter(|knob| settings.contains_key(&knob.name));
+    let changed = knobs.iter().filter(|knob| settings.contains_key(&knob.name));
     let pages = changed.filter_map(|knob| {
         let versions = knob.versions.as_ref();
         let versions = versions.map_or(String::new(), |own| format!(", MongoDB {own}"));
-        Some(format!(
-            "{}{versions}: {}",
-            knob.name,
-            knob.documentation.as_ref()?
-        ))
+        Some(format!("{}{versions}: {}", knob.name, knob.documentation.as_ref()?))
     });
     pages.collect()
 }
 
 fn commands(keys: &BTreeMap<String, String>) -> Vec<String> {
-    let own = keys
-        .iter()
-        .filter_map(|(key, value)| Some((key.strip_prefix(RUNTIME_PARAMETERS)?, value)));
+    let own =
+        keys.iter().filter_map(|(key, value)| Some((key.strip_prefix(RUNTIME_PARAMETERS)?, value)));
     own.map(|(name, value)| {
-        format!(
-            "db.adminCommand({{setParameter: 1, {name}: {}}})",
-            literal(value)
-        )
+        format!("db.adminCommand({{setParameter: 1, {name}: {}}})", literal(value))
     })
     .collect()
 }
 
-/// Commands for a shell: variables of the kernel by `sysctl`, all else by its files.
+/// Shell commands: `sysctl` for kernel variables, files for everything else.
 fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
     let own = keys.iter().filter_map(|(key, value)| {
         let setting = HostSetting::named(key.strip_prefix(HOST_SETTINGS)?)?;
@@ -138,13 +110,12 @@ fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
             true => "  # then start the server again",
             false => "",
         };
-        let files = knob.files.iter();
-        files.map(move |file| command(file, &value) + start)
+        knob.files.iter().map(move |file| command(file, &value) + start)
     })
     .collect()
 }
 
-/// A value as JavaScript has it.
+/// A value as a JavaScript literal.
 fn literal(value: &str) -> String {
     let is_plain = value.parse::<f64>().is_ok()
         || ["true", "false"].contains(&value)
@@ -156,16 +127,12 @@ fn literal(value: &str) -> String {
     }
 }
 
-/// A value as YAML has it: a document is a text there.
+/// A value as a YAML scalar; a document becomes a string.
 fn yaml(value: &str) -> String {
-    if value.starts_with('{') {
-        format!("'{value}'")
-    } else {
-        literal(value)
-    }
+    if value.starts_with('{') { format!("'{value}'") } else { literal(value) }
 }
 
-/// Lines that are added or changed, as `diff` marks them.
+/// Added and changed lines, marked as in a `diff`.
 fn configuration(
     keys: &BTreeMap<String, String>,
     before: &BTreeMap<String, String>,
@@ -186,14 +153,10 @@ fn configuration(
         lines.extend(before.get(key).map(|value| format!("-{}", line(value))));
         lines.push(format!("+{}", line(value)));
     }
-    // They are a map, which takes no names with dots.
+    // These parameters are a map, so their names cannot contain dots.
     if !parameters.is_empty() {
         lines.push("setParameter:".to_owned());
-        lines.extend(
-            parameters
-                .iter()
-                .map(|line| format!("{}  {}", &line[..1], &line[1..])),
-        );
+        lines.extend(parameters.iter().map(|line| format!("{}  {}", &line[..1], &line[1..])));
     }
     lines
 }
@@ -257,9 +220,7 @@ mod tests {
             knob("swappiness", "60", "/proc/sys/vm/swappiness"),
             knob("readahead", "128KiB", "/sys/block/sda/queue/read_ahead_kb"),
         ];
-        let keys = knobs
-            .iter()
-            .map(|knob| (knob.key.clone(), knob.values[0].clone()));
+        let keys = knobs.iter().map(|knob| (knob.key.clone(), knob.values[0].clone()));
         let keys: BTreeMap<String, String> = keys.collect();
         assert_eq!(
             of_machine(&knobs, &keys),
@@ -284,28 +245,16 @@ mod tests {
                 "zstd",
                 "storage.wiredTiger.collectionConfig.blockCompressor: \"zstd\"",
             ),
-            (
-                "cache",
-                "1GiB",
-                "storage.wiredTiger.engineConfig.cacheSizeGB: 1",
-            ),
+            ("cache", "1GiB", "storage.wiredTiger.engineConfig.cacheSizeGB: 1"),
             ("checkpoint_interval", "1m", "storage.syncPeriodSecs: 60"),
             ("journal", "false", "storage.journal.enabled: false"),
-            (
-                "journal_commit_interval",
-                "30ms",
-                "storage.journal.commitIntervalMs: 30",
-            ),
+            ("journal_commit_interval", "30ms", "storage.journal.commitIntervalMs: 30"),
             (
                 "journal_compressor",
                 "none",
                 "storage.wiredTiger.engineConfig.journalCompressor: \"none\"",
             ),
-            (
-                "storage_engine",
-                "wired-tiger",
-                "storage.engine: \"wiredTiger\"",
-            ),
+            ("storage_engine", "wired-tiger", "storage.engine: \"wiredTiger\""),
         ] {
             let own = line(&format!("server.{key}"), value);
             assert_eq!(own, format!("+{written}"));
@@ -320,25 +269,17 @@ mod tests {
     #[test]
     fn settings_become_commands_and_configuration_lines() {
         let keys = |pairs: [(&str, &str); 3]| {
-            pairs
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into()
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
         };
         let after: BTreeMap<String, String> = keys([
             ("server.cache", "512MiB"),
             ("server.runtime_parameters.syncdelay", "20"),
-            (
-                "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
-                "eviction_dirty_target=2",
-            ),
+            ("server.runtime_parameters.wiredTigerEngineRuntimeConfig", "eviction_dirty_target=2"),
         ]);
         let before: BTreeMap<String, String> = keys([
             ("server.cache", "2048MiB"),
             ("server.runtime_parameters.syncdelay", "60.0"),
-            (
-                "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
-                "eviction_dirty_target=5",
-            ),
+            ("server.runtime_parameters.wiredTigerEngineRuntimeConfig", "eviction_dirty_target=5"),
         ]);
         assert_eq!(
             commands(&after),

@@ -1,4 +1,4 @@
-//! Parallel coordinates of a search for settings: an axis for each knob, a line for each setting that was tried.
+//! Parallel coordinates of a search for settings: one axis per knob, and one line per tried setting.
 
 use crate::page::Picture;
 use dyno_record::experiment::{Knob, TuneAnswer, TuneGoal, TunePurpose, TuneTrial};
@@ -6,17 +6,17 @@ use minijinja::HtmlEscape;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Size in its own units.
+/// Size in SVG units.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
-/// Room around the axes: for labels of values on the sides, and for names below.
+/// Space for value labels on the sides, and for names below.
 const SIDE: f64 = 70.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 44.0;
-/// Most characters of a label.
+/// Longest label in characters.
 const MOST_CHARACTERS: usize = 16;
 
-/// The picture of all comparisons, and of the answer.
+/// The picture of all comparisons and the answer.
 pub(super) fn parallel(knobs: &[Knob], answer: &TuneAnswer, goal: TuneGoal) -> Picture {
     let mut svg = format!(
         "<svg class=\"parallel\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Settings that were tried\">"
@@ -24,15 +24,13 @@ pub(super) fn parallel(knobs: &[Knob], answer: &TuneAnswer, goal: TuneGoal) -> P
     for (place, knob) in knobs.iter().enumerate() {
         draw_axis(&mut svg, knobs.len(), place, knob);
     }
-    // What was refused was not made. What is drawn later is above: the worst first.
+    // Refused settings were not measured. Later elements are drawn on top, so the worst come first.
     let made = answer.trials.iter().filter(|trial| !trial.is_refused);
     let mut tried: Vec<&TuneTrial> = made.collect();
     let is_rising = goal.larger_is_better();
     let value = |trial: &TuneTrial| {
         let better = |ratio: f64| if is_rising { ratio } else { 1.0 / ratio };
-        trial
-            .ratio
-            .map_or(f64::NEG_INFINITY, |ratio| better(ratio.value))
+        trial.ratio.map_or(f64::NEG_INFINITY, |ratio| better(ratio.value))
     };
     tried.sort_by(|one, other| value(one).total_cmp(&value(other)));
     for trial in tried {
@@ -48,17 +46,14 @@ pub(super) fn parallel(knobs: &[Knob], answer: &TuneAnswer, goal: TuneGoal) -> P
                     (above, _) if above == is_rising => "better",
                     _ => "worse",
                 };
-                let beside = format!("{:.3} of what it was compared with", ratio.value);
+                let beside = format!("{:.3} of the settings it was compared with", ratio.value);
                 (class, beside)
             }
             (None, problem) => ("harm", problem.clone().unwrap_or_default()),
         };
         let (class, what) = match trial.purpose {
             TunePurpose::Search => (class.to_owned(), what),
-            purpose => (
-                format!("{class} after"),
-                format!("{}: {what}", purpose.as_str()),
-            ),
+            purpose => (format!("{class} after"), format!("{}: {what}", purpose.as_str())),
         };
         draw_line(&mut svg, knobs, trial.subject(), &class, &what);
     }
@@ -68,10 +63,10 @@ pub(super) fn parallel(knobs: &[Knob], answer: &TuneAnswer, goal: TuneGoal) -> P
     svg.push_str("</svg>");
     Picture {
         title: "Settings that were tried".to_owned(),
-        caption: "A line for each comparison, through its value of each knob: solid where it was certainly better than what \
-                  it was compared with, faint where it was worse, dashed where it cannot be told, dotted where the settings \
-                  did harm. Thick lines are comparisons after the search, such as confirmations and those with a change taken \
-                  back; the broad line is the answer."
+        caption: "A line for each comparison, through its value of each knob: solid if it was certainly better than the settings \
+                  it was compared with, faint if worse, dashed if undecided, dotted if the settings \
+                  did harm. Thick lines are comparisons after the search, such as confirmations and comparisons with a change \
+                  undone; the broad line is the answer."
             .to_owned(),
         svg,
     }
@@ -104,7 +99,7 @@ fn draw_axis(svg: &mut String, knobs: usize, place: usize, knob: &Knob) {
             HtmlEscape(&short(value))
         );
     }
-    // Names of neighbours do not meet.
+    // Names of neighbours must not overlap.
     let below = bottom + if place.is_multiple_of(2) { 18.0 } else { 34.0 };
     let _ = write!(
         svg,

@@ -8,20 +8,14 @@ use crate::texts::list;
 use dyno_record::experiment::{Experiment, Point, TuneAnswer, TunePurpose, TuneTrial};
 use dyno_record::quantity::Quantity;
 
-/// The section with the table.
+/// The section with the table of comparisons.
 pub(super) fn section(experiment: &Experiment, answer: &TuneAnswer) -> Section {
     let columns = vec![
         Column::number("comparison", 90),
         Column::text("what for"),
-        // Settings are long, and the ratios are what a narrow terminal must keep.
-        Column {
-            rank: 60,
-            ..Column::text("settings")
-        },
-        Column {
-            rank: 50,
-            ..Column::text("beside")
-        },
+        // Settings are long, and a narrow terminal must keep the ratios.
+        Column { rank: 60, ..Column::text("settings") },
+        Column { rank: 50, ..Column::text("beside") },
         Column::number("pairs", 80),
         Column::number("ratio", 200),
         Column::text("notes"),
@@ -43,21 +37,20 @@ pub(super) fn section(experiment: &Experiment, answer: &TuneAnswer) -> Section {
             note(trial, ended(experiment, trial)),
         ]
     };
-    let trials = answer.trials.iter().zip(1_u32..);
     Section {
         title: "Comparisons".into(),
         tables: vec![Table::new(
             "Comparisons",
             columns,
-            trials.map(row).collect(),
+            answer.trials.iter().zip(1_u32..).map(row).collect(),
         )],
         is_folded: true,
         ..Section::default()
     }
 }
 
-/// What went wrong with a comparison, or why it was given up; below it which of its runs ended early, and how many of its pairs
-/// do not count.
+/// The problem of a comparison, or why it was abandoned, with the runs that ended early and the number of pairs that do not
+/// count.
 fn note(trial: &TuneTrial, ended: Option<String>) -> Cell {
     let set_aside = match trial.set_aside.len() {
         0 => None,
@@ -78,12 +71,16 @@ fn note(trial: &TuneTrial, ended: Option<String>) -> Cell {
     first.with_detail((!others.is_empty()).then(|| others.join("; ")))
 }
 
-/// Which runs of a comparison ended early: by harm, which is its problem unless its pair was made again, or as certainly worse,
-/// which is none.
+/// The runs of a comparison that ended early: because of harm, which is the comparison's problem unless the pair was
+/// repeated, or because they were certainly worse, which is not a problem.
 fn ended(experiment: &Experiment, trial: &TuneTrial) -> Option<String> {
     let set_aside = trial.set_aside.iter().flat_map(|one| &one.runs);
-    let runs = trial.runs.iter().flatten().chain(set_aside);
-    let points = runs.filter_map(|place| experiment.points.get(*place));
+    let points = trial
+        .runs
+        .iter()
+        .flatten()
+        .chain(set_aside)
+        .filter_map(|place| experiment.points.get(*place));
     let ends: Vec<String> = points.filter_map(end).collect();
     let whose = match ends.len() {
         1 => "its run",
@@ -92,7 +89,7 @@ fn ended(experiment: &Experiment, trial: &TuneTrial) -> Option<String> {
     (!ends.is_empty()).then(|| format!("{whose} ended {}", list(&ends)))
 }
 
-/// When and why a run ended early.
+/// Time and reason of a run's early end.
 fn end(point: &Point) -> Option<String> {
     let after_s = point.ended_after_s?;
     let when = if after_s > 0.0 {

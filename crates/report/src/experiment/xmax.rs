@@ -1,4 +1,4 @@
-//! What a report says about a search for the highest rate.
+//! Reports of a search for the highest rate.
 
 use super::demands::{self, Demands};
 use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
@@ -15,7 +15,7 @@ use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
 use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
-/// All that such a search contributes to the report.
+/// All parts of the page of such a search.
 pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatBook) -> Parts {
     let demands = (!answer.demands.is_empty()).then(|| {
         demands::section(&Demands {
@@ -24,10 +24,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
             disk: answer.disk.as_ref(),
             bottleneck: answer.bottleneck.as_ref(),
             rate_per_s: answer.search.rate_per_s,
-            lead: format!(
-                "Measured with {}, at the maximum.",
-                clients(answer.search.clients)
-            ),
+            lead: format!("Measured with {}, at the maximum.", clients(answer.search.clients)),
         })
     });
     let costs = search_costs::section(experiment, answer.search.rate_per_s);
@@ -46,12 +43,10 @@ fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
         ClientsEnd::Plateau => "more clients did not raise the rate",
         ClientsEnd::LimitReached => "the largest number of clients was reached",
         ClientsEnd::StillGrowing => "the rate still grew with the largest number of clients",
-        ClientsEnd::OutOfMeasurements => "the runs were spent",
+        ClientsEnd::OutOfMeasurements => "all runs were used",
     };
     let most = most.map(|most| Fact::new("Most clients", Quantity::count(most)));
-    most.into_iter()
-        .chain([Fact::new("End of the search", end)])
-        .collect()
+    most.into_iter().chain([Fact::new("End of the search", end)]).collect()
 }
 
 fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
@@ -68,18 +63,14 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         None => {
             let unknown = Figure::new("X_max", Quantity::per_second(f64::NAN));
             let note = "the client was the limit".to_owned();
-            let unknown = Figure {
-                alarming: true,
-                ..unknown.with_note(note).marked(&marks)
-            };
+            let unknown = Figure { alarming: true, ..unknown.with_note(note).marked(&marks) };
             let bare = || Interval::bare(answer.search.rate_per_s);
             let maximum = answer.client_maximum_per_s.unwrap_or_else(bare);
             vec![unknown, measured("maximum of the client", &maximum)]
         }
     };
     if let Some(kept) = answer.sustained_rate_per_s {
-        let of = answer.confirmations.iter();
-        let p99 = of.filter(|one| one.kept).find_map(|one| one.p99_us);
+        let p99 = answer.confirmations.iter().filter(|one| one.kept).find_map(|one| one.p99_us);
         let p99 = p99.map(|p99| {
             let us = Quantity::microseconds;
             let range = interval_or_why(&p99, us, "too few values");
@@ -95,7 +86,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
             .map(|demand| bound_of_rate(demand, answer.bound_per_s, answer.search.rate_per_s)),
     );
     let enough = Quantity::count(answer.search.enough_clients.into());
-    let note = "of those tried, so no interval; more of them only wait".to_owned();
+    let note = "of the numbers tried, so no interval; more clients only wait".to_owned();
     figures.push(Figure::new("enough clients", enough).with_note(note));
     figures
 }
@@ -164,8 +155,8 @@ fn plot(answer: &XmaxAnswer) -> Plot {
     });
     Plot {
         id: "plot-search".to_owned(),
-        title: "Closed loop with more and more clients".to_owned(),
-        caption: "The rate of each number of clients that was tried, and what the demands at the maximum allow.".to_owned(),
+        title: "Closed loop with increasing clients".to_owned(),
+        caption: "The rate of each number of clients tried, and the bounds from the demands at the maximum.".to_owned(),
         x: PlotAxis::fitting("clients", Measure::Count, &curve.x),
         y: PlotAxis::linear("operations per second", Measure::Rate),
         series: vec![curve],
@@ -199,7 +190,7 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
         title: "Open loop just below".into(),
         lead: format!(
-            "A rate is kept if {} of it is achieved, nothing is dropped and nothing fails.",
+            "A rate is kept if {} of it are achieved, nothing is dropped and nothing fails.",
             Quantity::ratio(KEPT_RATIO)
         ),
         tables: vec![Table::new("Confirmation", columns, rows)],
@@ -207,26 +198,26 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
     })
 }
 
-/// The terms that the report of such a search uses.
+/// Terms used on the page of such a search.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "X_max",
-        meaning: "The highest rate of a closed loop, with the number of clients that gives it: the mean of runs that were \
-                  made after that number was found. Its interval is that between these runs, or that of the windows of the \
-                  run where there is one.",
+        meaning: "The highest rate of a closed loop, with its number of clients: the mean of runs that were \
+                  made after that number was found. Its interval is between these runs, or over the windows of the \
+                  run if there is only one.",
     },
     Definition {
         term: "sustained rate",
-        meaning: "The highest rate that was offered from outside, whatever the server does, and that it kept up with. It is \
-                  one of a few that were set, and one run has judged each: it has no interval.",
+        meaning: "The highest offered rate, independent of the server's speed, that the server sustained. It is \
+                  one of a few given rates with one run each, so it has no interval.",
     },
     Definition {
         term: "bound of the rate",
-        meaning: "The rate at which the busiest resource has no time left, from the service demands at the maximum, with \
+        meaning: "The rate at which the busiest resource is saturated, from the service demands at the maximum, with \
                   their error.",
     },
     Definition {
         term: "limit of the client",
-        meaning: "If the load generator has no time left, its maximum says nothing about the server, and is not called X_max.",
+        meaning: "If the load generator is saturated, its maximum does not describe the server, and is not called X_max.",
     },
 ];

@@ -1,4 +1,4 @@
-//! What follows from index builds on several configurations, and from what tracing cost.
+//! Findings about index builds on several configurations, and about the cost of tracing.
 
 use super::configurations::{Row, Server, base_of};
 use super::findings::{RANDOM_SCORE, changed, jumps, number, score};
@@ -10,22 +10,19 @@ use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// The findings about the configurations, the most important first.
+/// Findings about the configurations, the most important first.
 pub(super) fn findings(document: &IndexBuildDocument, rows: &[Row<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(different_documents(document));
     let remedies = document.configurations.iter();
     let remedies = remedies.filter_map(|configuration| configuration.remedy.as_ref());
     found.extend(remedies.filter_map(changed));
-    found.extend(
-        rows.iter()
-            .filter_map(|row| compared(row, base_of(row, rows)?)),
-    );
+    found.extend(rows.iter().filter_map(|row| compared(row, base_of(row, rows)?)));
     found.extend(rows.iter().filter_map(|row| random(document, row)));
     found
 }
 
-/// That a configuration held other documents than the first one.
+/// The finding that a configuration held different documents from the first one.
 fn different_documents(document: &IndexBuildDocument) -> Option<Finding> {
     let (first, others) = document.configurations.split_first()?;
     let hash = |of: &str| short_hash(of);
@@ -49,7 +46,7 @@ fn different_documents(document: &IndexBuildDocument) -> Option<Finding> {
     Some(Finding::warning(said, vec![evidence]))
 }
 
-/// How long a build took beside the one that it is compared with.
+/// A comparison of a build with its base.
 fn compared(row: &Row<'_>, base: &Row<'_>) -> Option<Finding> {
     let (base_s, seconds) = (base.build.duration_s, row.build.duration_s);
     let change = Change::between(base.build, row.build)?;
@@ -73,13 +70,11 @@ fn compared(row: &Row<'_>, base: &Row<'_>) -> Option<Finding> {
     Some(Finding::new(kind, said, evidence))
 }
 
-/// When the first and the last of its servers had ended, how much they read together, and how much per second.
+/// The times when the first and the last server ended, and their reads in total and per second.
 fn took_and_read(row: &Row<'_>) -> Statement {
     let build = row.build;
     let durations = build.members.iter().map(|one| one.duration_s);
-    let first_s = durations
-        .min_by(f64::total_cmp)
-        .filter(|_| row.has_own_commands());
+    let first_s = durations.min_by(f64::total_cmp).filter(|_| row.has_own_commands());
     let per_s = |reads: u64| Number::new(reads as f64 / build.duration_s, Unit::PerSecond);
     statement!(
         "configuration-took-and-read",
@@ -93,7 +88,7 @@ fn took_and_read(row: &Row<'_>) -> Statement {
     )
 }
 
-/// Servers whose scan and file disagree about the order.
+/// The finding about servers with different scan and file orders.
 fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
     let is_random = |server: &&Server<'_>| server.score().is_some_and(|one| one < RANDOM_SCORE);
     let servers: Vec<&Server<'_>> = row.servers.iter().filter(is_random).collect();
@@ -102,7 +97,7 @@ fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
     }
     let asked = document.recorded_plan().index_build;
     let is_asked = asked.is_some_and(|asked| asked.remedy.is_some());
-    // A collection of a cluster is not rewritten.
+    // The collection of a cluster is not rewritten.
     let can_be_mended = !is_asked && !row.configuration.topology.starts_with("sharded=");
     let said = statement!(
         "servers-read-at-random",
@@ -129,7 +124,7 @@ fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
     Some(Finding::new(kind, said, evidence.collect()))
 }
 
-/// What tracing cost over all builds.
+/// The cost of tracing over all builds.
 pub(super) fn cost(document: &IndexBuildDocument) -> Option<Finding> {
     let pairs = || document.builds.iter().flat_map(|build| &build.tracing);
     let cost = tracing_cost(pairs())?;

@@ -1,4 +1,4 @@
-//! Reasons to doubt an index build: those of the experiment, those of its traces, and traces that are not there.
+//! Caveats of an index build: of the experiment and of its traces, including missing traces.
 
 use super::sides::Side;
 use crate::caveat::{NumberedCaveat, Severity, of_check};
@@ -6,20 +6,20 @@ use crate::io_trace;
 use crate::texts::{hint, text};
 use dyno_record::index_build::IndexBuildDocument;
 
-/// All caveats with what they touch, by number.
+/// All caveats with their subjects, by number.
 pub(super) struct Book<'a> {
     entries: Vec<Entry<'a>>,
 }
 
 struct Entry<'a> {
     caveat: NumberedCaveat,
-    /// The build that it touches; all when absent.
+    /// The affected build; all builds if absent.
     build: Option<&'a str>,
-    /// Whether it is about the trace, and not about the time that the build took.
+    /// Whether it is about the trace instead of the build time.
     is_of_trace: bool,
 }
 
-/// Numbers all caveats, the most serious first. Those of one of several builds name it.
+/// Numbers all caveats, the most serious first. With several builds, their caveats name the build.
 pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> Book<'a> {
     let mut entries = Vec::new();
     for caveat in &document.caveats {
@@ -36,17 +36,13 @@ pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> 
     for side in sides {
         for mut caveat in side.trace.iter().flat_map(io_trace::caveats_of) {
             caveat.message = named(Some(side.name), &caveat.message, sides);
-            entries.push(Entry {
-                caveat,
-                build: Some(side.name),
-                is_of_trace: true,
-            });
+            entries.push(Entry { caveat, build: Some(side.name), is_of_trace: true });
         }
         if side.trace.is_none() {
             entries.push(no_trace(side));
         }
     }
-    // The sort is stable: inside a severity the order of the builds stays.
+    // The sort is stable: within a severity, the order of the builds stays.
     entries.sort_by_key(|entry| entry.caveat.severity);
     for (place, entry) in entries.iter_mut().enumerate() {
         entry.caveat.number = place + 1;
@@ -63,7 +59,7 @@ fn named(build: Option<&str>, message: &str, sides: &[Side<'_>]) -> String {
 
 fn no_trace<'a>(side: &Side<'a>) -> Entry<'a> {
     let message = format!(
-        "of the build `{}` there is no trace: how its files were read is not known",
+        "the build `{}` has no trace, so the read order of its files is unknown",
         side.name
     );
     Entry {
@@ -74,20 +70,20 @@ fn no_trace<'a>(side: &Side<'a>) -> Entry<'a> {
 }
 
 impl Book<'_> {
-    /// Numbers of those that touch how long a build took.
+    /// Numbers of the caveats about a build's duration.
     pub(super) fn of_duration(&self, build: &str) -> Vec<usize> {
         self.numbers(|entry| !entry.is_of_trace && entry.touches(build))
     }
 
-    /// Numbers of those that touch the order in which a build read, and how much. Doubts of a trace are about single
-    /// calls, and mark nothing.
+    /// Numbers of the caveats about the order and amount of a build's reads. Caveats of a trace are about single calls, and
+    /// mark nothing.
     pub(super) fn of_order(&self, build: &str) -> Vec<usize> {
         self.numbers(|entry| {
             entry.is_of_trace && entry.touches(build) && entry.caveat.severity == Severity::Serious
         })
     }
 
-    /// Numbers of those that touch everything.
+    /// Numbers of the caveats about everything.
     pub(super) fn serious(&self) -> Vec<usize> {
         self.numbers(|entry| entry.caveat.severity == Severity::Serious)
     }
@@ -97,7 +93,7 @@ impl Book<'_> {
         touching.map(|entry| entry.caveat.number).collect()
     }
 
-    /// The caveats in the order of their numbers.
+    /// The caveats in numerical order.
     pub(super) fn into_caveats(self) -> Vec<NumberedCaveat> {
         self.entries.into_iter().map(|entry| entry.caveat).collect()
     }

@@ -1,4 +1,4 @@
-//! Index builds on several topologies, or on several servers: nothing is told of one server as if it were all of them.
+//! Index builds on several topologies, or on several servers: nothing about a single server is stated for all of them.
 
 use super::caveats::Book;
 use super::sides::{Side, files_of_collection, has_pattern};
@@ -20,14 +20,14 @@ pub(super) struct Row<'a> {
     pub(super) build: &'a BuildRecord,
     pub(super) side: &'a Side<'a>,
     pub(super) servers: Vec<Server<'a>>,
-    /// Whether it came after the remedy.
+    /// Whether it followed the remedy.
     pub(super) is_after: bool,
 }
 
 /// One server in a build.
 pub(super) struct Server<'a> {
     pub(super) facts: &'a MemberFacts,
-    /// Absent of a server that is the only one: what it did stands with the build.
+    /// Absent for a single server: its figures are with the build.
     build: Option<&'a MemberBuild>,
     /// How the file with its documents was read.
     pub(super) file: Option<&'a FilePattern>,
@@ -41,7 +41,7 @@ impl Server<'_> {
 }
 
 impl Row<'_> {
-    /// What it was made on, and when, where there are two: `split=2 after rewrite`.
+    /// The configuration, with the time relative to the remedy if there are two builds: `split=2 after rewrite`.
     pub(super) fn name(&self) -> String {
         let topology = &self.configuration.topology;
         match (&self.configuration.remedy, self.is_after) {
@@ -51,8 +51,8 @@ impl Row<'_> {
         }
     }
 
-    /// Whether each server had a command of its own. Members of a set or a cluster share one, and how long it took is known of
-    /// all of them alone.
+    /// Whether each server had a command of its own. Members of a set or a cluster share one command, and only its total
+    /// duration is known.
     pub(super) fn has_own_commands(&self) -> bool {
         self.servers.len() == 1 || is_dealt(&self.configuration.topology)
     }
@@ -75,22 +75,22 @@ impl Row<'_> {
     }
 }
 
-/// Whether the documents are dealt over servers that know nothing of each other.
+/// Whether the documents are split over independent servers.
 fn is_dealt(topology: &str) -> bool {
     topology.starts_with("split=")
 }
 
-/// The builds that ended, in their order.
+/// The builds that ended, in order.
 pub(super) fn rows<'a>(document: &'a IndexBuildDocument, sides: &'a [Side<'a>]) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     for side in sides {
         let Some(build) = side.build else { continue };
-        let mut configurations = document.configurations.iter();
-        let found = configurations.find(|one| build.configuration.as_ref() == Some(&one.topology));
-        let Some(configuration) = found else { continue };
-        let is_after = rows
+        let found = document
+            .configurations
             .iter()
-            .any(|row| row.configuration.topology == configuration.topology);
+            .find(|one| build.configuration.as_ref() == Some(&one.topology));
+        let Some(configuration) = found else { continue };
+        let is_after = rows.iter().any(|row| row.configuration.topology == configuration.topology);
         rows.push(Row {
             servers: servers(configuration, build, side),
             configuration,
@@ -119,7 +119,7 @@ fn servers<'a>(
     servers.collect()
 }
 
-/// The file of a collection in the folder of a server that most was read from.
+/// The file of a collection in a server's folder with the most bytes read.
 fn file_of<'a>(facts: &MemberFacts, side: &Side<'a>) -> Option<&'a FilePattern> {
     let (trace, folder) = (side.trace?, facts.data.as_deref()?);
     let is_inside = |file: &&FilePattern| {
@@ -131,7 +131,7 @@ fn file_of<'a>(facts: &MemberFacts, side: &Side<'a>) -> Option<&'a FilePattern> 
     files.max_by_key(|file| file.bytes)
 }
 
-/// How long each build took until its last server had ended, and between which scores its servers lie.
+/// The time of each build until its last server ended, and the range of its servers' scores.
 pub(super) fn figures(
     document: &IndexBuildDocument,
     rows: &[Row<'_>],
@@ -142,7 +142,7 @@ pub(super) fn figures(
         let until = match (row.servers.len(), row.has_own_commands()) {
             (1, _) => "1 server".to_owned(),
             (n, true) => format!("until the last of {n} servers had ended"),
-            (n, false) => format!("of one command for {n} servers with data"),
+            (n, false) => format!("one command for {n} servers with data"),
         };
         let change = base_of(row, rows)
             .and_then(|base| Some((base, Change::between(base.build, row.build)?)));
@@ -157,10 +157,7 @@ pub(super) fn figures(
         let (low, high) = row.scores()?;
         let (label, note) = match row.servers.len() {
             1 => ("score", text(&order_statement(low))),
-            n => (
-                "lowest score",
-                format!("of {n} servers; the highest is {high:.2}"),
-            ),
+            n => ("lowest score", format!("of {n} servers; the highest is {high:.2}")),
         };
         let label = format!("{label}, {}", row.name());
         let figure = Figure::new(label, Quantity::new(low, Unit::Plain));
@@ -170,7 +167,7 @@ pub(super) fn figures(
     durations.chain(scores).chain(cost).collect()
 }
 
-/// What a build is compared with: that before the remedy on the same servers, else the first configuration.
+/// The base of a comparison: the build before the remedy on the same servers, else the first configuration.
 pub(super) fn base_of<'r, 'a>(row: &Row<'a>, rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     let is_same = |other: &&Row<'_>| other.configuration.topology == row.configuration.topology;
     let base = match row.is_after {
@@ -180,7 +177,7 @@ pub(super) fn base_of<'r, 'a>(row: &Row<'a>, rows: &'r [Row<'a>]) -> Option<&'r 
     base.filter(|base| base.side.name != row.side.name)
 }
 
-/// Tables of the configurations and of their servers, and where each server read.
+/// Tables of the configurations and their servers, and charts of their reads.
 pub(super) fn sections(rows: &[Row<'_>]) -> Vec<Section> {
     if rows.is_empty() {
         return Vec::new();
@@ -220,12 +217,7 @@ fn configurations(rows: &[Row<'_>]) -> Section {
             cost_cell(build),
             Cell::known(build.process.and_then(|io| per_s(io.reads))),
             Cell::known(build.device.and_then(|io| per_s(io.reads))),
-            Cell::known(
-                build
-                    .device
-                    .and_then(|io| io.busy_ratio)
-                    .map(Quantity::ratio),
-            ),
+            Cell::known(build.device.and_then(|io| io.busy_ratio).map(Quantity::ratio)),
             Cell::known(scores.map(|(low, _)| score(low))),
             Cell::known(scores.map(|(_, high)| score(high))),
             Cell::known(build.process.map(|io| Quantity::bytes(io.read_bytes))),
@@ -238,35 +230,35 @@ fn configurations(rows: &[Row<'_>]) -> Section {
     };
     if has("split=") {
         notes.push(
-            "`split=N` is N servers over which the documents are dealt by the hash of `_id`, as hashed sharding deals them, without a \
-             router: all of them build at the same time, and the build time ends with the last one."
+            "`split=N` is N servers, with documents distributed by the hash of `_id` as in hashed sharding, without a \
+             router: all build at the same time, and the build time ends with the last server."
                 .to_owned(),
         );
     }
     if has("replica-set=") {
         notes.push(
-            "Members of a replica set have the same documents, and build at the same time: the build time is that of the command at \
-             the primary, which waits for all members with data that vote."
+            "Members of a replica set have the same documents, and build at the same time: the build time is the time of the command at \
+             the primary, which waits for all voting members with data."
                 .to_owned(),
         );
     }
     if has("sharded=") {
         notes.push(
             "`sharded=SxR` is a cluster of S shards with R members each. Its documents are loaded and its index is built through the \
-             router, and the build time is that of the command there; members of one shard have the same documents."
+             router, and the build time is the time of the command there; members of one shard have the same documents."
                 .to_owned(),
         );
     }
     if rows.iter().any(|row| row.servers.len() > 1) {
         notes.push(
-            "Reads are those of all servers together; the servers of a configuration share this machine, and its disk unless each has \
+            "Reads are totals over all servers; the servers of a configuration share this machine, and its disk unless each has \
              storage of its own."
                 .to_owned(),
         );
     }
     Section {
         title: "Configurations".into(),
-        lead: "The same index on the same documents: how long it took, and how much was read per second.".into(),
+        lead: "The same index on the same documents: build time, and reads per second.".into(),
         tables: vec![Table::new("Configurations", columns, lines.collect())],
         notes,
         ..Section::default()
@@ -280,7 +272,7 @@ pub(super) fn untraced_mean_s(build: &BuildRecord) -> Option<f64> {
     (n > 0).then(|| sum / n as f64)
 }
 
-/// What tracing cost in one build, with its interval below it.
+/// The cost of tracing in one build, with its interval below it.
 fn cost_cell(build: &BuildRecord) -> Cell {
     let Some(cost) = tracing_cost(&build.tracing) else {
         return Cell::default();
@@ -308,13 +300,10 @@ fn members(rows: &[Row<'_>]) -> Section {
         Column::number("from devices", 140),
         Column::number("device: reads/s", 180),
     ];
-    let lines = rows
-        .iter()
-        .flat_map(|row| row.servers.iter().map(|server| line(row, server)));
+    let lines = rows.iter().flat_map(|row| row.servers.iter().map(|server| line(row, server)));
     Section {
         title: "Servers".into(),
-        lead: "What each server had, and in which order the file with its documents was read."
-            .into(),
+        lead: "The documents of each server, and the order in which their file was read.".into(),
         tables: vec![Table::new("Servers", columns, lines.collect())],
         ..Section::default()
     }
@@ -323,9 +312,7 @@ fn members(rows: &[Row<'_>]) -> Section {
 fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
     let all = row.configuration.collection.documents.max(1) as f64;
     let documents = server.facts.documents;
-    let duration_s = server
-        .build
-        .map_or(row.build.duration_s, |one| one.duration_s);
+    let duration_s = server.build.map_or(row.build.duration_s, |one| one.duration_s);
     let process = server.build.map_or(row.build.process, |one| one.process);
     let device = server.build.map_or(row.build.device, |one| one.device);
     let per_s = |io: IoFigures| {
@@ -341,10 +328,7 @@ fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
         took(duration_s).into(),
         Cell::known(score.map(|score| Quantity::new(score, Unit::Plain))),
         Cell::known(score.map(|score| text(&order_statement(score)))),
-        Cell::known(
-            file.and_then(|file| file.sequential_ratio)
-                .map(Quantity::ratio),
-        ),
+        Cell::known(file.and_then(|file| file.sequential_ratio).map(Quantity::ratio)),
         Cell::known(file.map(|file| Quantity::count(file.calls))),
         Cell::known(process.and_then(per_s)),
         Cell::known(
@@ -356,7 +340,7 @@ fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
     ]
 }
 
-/// A chart for each build, with a picture of every server side by side.
+/// A chart per build, with the pictures of all servers side by side.
 fn pictures(rows: &[Row<'_>]) -> Option<Section> {
     let mut charts: Vec<Chart> = Vec::new();
     let mut sketches: Vec<Sketch> = Vec::new();
@@ -373,22 +357,19 @@ fn pictures(rows: &[Row<'_>]) -> Option<Section> {
         let Some((mut chart, sketched)) = drawn else {
             continue;
         };
-        chart.title = format!(
-            "{}, {}: {}",
-            row.name(),
-            row.number_of_servers(),
-            chart.title
-        );
+        chart.title = format!("{}, {}: {}", row.name(), row.number_of_servers(), chart.title);
         charts.push(chart.into());
-        sketches.extend(sketched.into_iter().map(|sketch| Sketch {
-            title: format!("{}, {}", row.name(), sketch.title),
-            ..sketch
-        }));
+        sketches.extend(
+            sketched.into_iter().map(|sketch| Sketch {
+                title: format!("{}, {}", row.name(), sketch.title),
+                ..sketch
+            }),
+        );
     }
     (!charts.is_empty()).then(|| Section {
         title: "Where and when".into(),
-        lead: "A dot is a read: its place in the file from bottom to top, its time from left to right. A line that rises is a file that is \
-               read from its start to its end; a cloud is one that is read at random. The servers of a configuration have the same axes."
+        lead: "A dot is a read: its place in the file from bottom to top, its time from left to right. A rising line is a file read \
+               from start to end; a cloud is a file read at random. The servers of a configuration have the same axes."
             .into(),
         charts,
         sketches,

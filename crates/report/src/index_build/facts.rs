@@ -1,4 +1,4 @@
-//! How an index build was done: the documents, the server, the disk, and the remedy.
+//! Method facts of an index build: documents, server, disk and remedy.
 
 use super::words::took;
 use crate::facts::{server_of, settings_of};
@@ -8,7 +8,7 @@ use dyno_record::index_build::{
 };
 use dyno_record::quantity::Quantity;
 
-/// The facts; those that are not known are empty.
+/// The facts; unknown ones are empty.
 pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
     let (plan, collection) = (document.recorded_plan(), &document.collection);
     let build = plan.index_build.clone().unwrap_or_default();
@@ -16,10 +16,7 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
     let took_text = |seconds: Option<f64>| known(seconds.map(|seconds| took(seconds).to_string()));
     let seed = plan.client.seed.map(|seed| seed.to_string());
     vec![
-        Fact::new(
-            "Index on",
-            known(build.keys.map(|keys| index(keys, collection))),
-        ),
+        Fact::new("Index on", known(build.keys.map(|keys| index(keys, collection)))),
         Fact::new("Documents", documents(collection)),
         Fact::new("Content hash", collection.content_hash.clone()),
         Fact::new("Layout", known(build.layout.as_deref().map(layout))),
@@ -31,14 +28,8 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
             "Block compressor",
             setting(document, "block_compressor", &plan.server.block_compressor),
         ),
-        Fact::new(
-            "Other settings",
-            settings_of(&document.server, &["cache", "block_compressor"]),
-        ),
-        Fact::new(
-            "Disk",
-            known(document.disk.as_ref().map(disk)) + of_each(document),
-        ),
+        Fact::new("Other settings", settings_of(&document.server, &["cache", "block_compressor"])),
+        Fact::new("Disk", known(document.disk.as_ref().map(disk)) + of_each(document)),
         Fact::new("Remedy", known(document.remedy.as_ref().map(remedy))),
     ]
     .into_iter()
@@ -46,7 +37,7 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
     .collect()
 }
 
-/// The servers of a configuration, its documents, and what was done about their order.
+/// The servers of a configuration, its documents, and its remedy.
 fn configuration(one: &ConfigurationRecord) -> Fact {
     let mut value = match (one.members.len(), one.topology.starts_with("split=")) {
         (1, _) => "1 server".to_owned(),
@@ -59,10 +50,7 @@ fn configuration(one: &ConfigurationRecord) -> Fact {
     }
     if let Some(done) = &one.remedy {
         value += &format!("; {}", remedy(done));
-        value += &done
-            .on
-            .as_ref()
-            .map_or(String::new(), |on| format!(", on {on} only"));
+        value += &done.on.as_ref().map_or(String::new(), |on| format!(", on {on} only"));
     }
     Fact::new(one.topology.clone(), value)
 }
@@ -78,11 +66,11 @@ fn index(keys: String, collection: &CollectionFacts) -> String {
 fn documents(collection: &CollectionFacts) -> String {
     let count = Quantity::count(collection.documents);
     match collection.documents {
-        // Nothing was counted if it failed before.
+        // Nothing was counted if it failed earlier.
         0 if collection.content_hash.is_empty() => String::new(),
         0 => count.to_string(),
         documents => format!(
-            "{count}, {} as BSON, {} each in the mean",
+            "{count}, {} as BSON, {} each on average",
             Quantity::bytes(collection.bytes),
             Quantity::bytes(collection.bytes / documents)
         ),
@@ -91,22 +79,22 @@ fn documents(collection: &CollectionFacts) -> String {
 
 fn layout(name: &str) -> String {
     let how = match name {
-        "existing" => "the collection was there",
+        "existing" => "existing collection",
         "ordered" => "loaded in the order of _id",
         "shuffled" => "loaded in an order in which neighbours of _id are far apart",
-        "concurrent" => "loaded by 16 connections at once, each in shuffled order",
+        "concurrent" => "loaded by 16 concurrent connections, each in shuffled order",
         "churned" => {
             "loaded in order, then grown by updates in shuffled order, with deletes in between"
         }
         "migrated" => {
-            "half of them loaded in order; then the others arrived in chunks, while as many that belong elsewhere were deleted"
+            "half of them loaded in order, then the others in chunks, while the same number of unrelated documents was deleted"
         }
         _ => return name.to_owned(),
     };
     format!("{name}: {how}")
 }
 
-/// A setting as the server has it, or as it was started with.
+/// A setting as reported by the server, or else as started.
 fn setting(document: &IndexBuildDocument, name: &str, planned: &Option<String>) -> String {
     let server = &document.server;
     let planned = planned.as_ref().filter(|_| server.started);
@@ -114,15 +102,12 @@ fn setting(document: &IndexBuildDocument, name: &str, planned: &Option<String>) 
     reported.or(planned).cloned().unwrap_or_default()
 }
 
-/// Storage that is prepared for several servers is prepared for each.
+/// With several servers, storage is prepared for each.
 fn of_each(document: &IndexBuildDocument) -> &'static str {
     let is_made = document.disk.as_ref().is_some_and(|disk| disk.made);
-    let are_several = document
-        .configurations
-        .iter()
-        .any(|one| one.members.len() > 1);
+    let are_several = document.configurations.iter().any(|one| one.members.len() > 1);
     match is_made && are_several {
-        true => "; of several servers each has one of its own",
+        true => "; with several servers, each has one of its own",
         false => "",
     }
 }
@@ -135,8 +120,8 @@ fn disk(disk: &DiskFacts) -> String {
         .collect();
     let named = named.join(", ");
     let what = match (disk.made, named.is_empty()) {
-        (true, true) => "a disk made for this, in a file on another one".to_owned(),
-        (true, false) => format!("a disk made for this, in a file on another one ({named})"),
+        (true, true) => "a disk created for this, in a file on another one".to_owned(),
+        (true, false) => format!("a disk created for this, in a file on another one ({named})"),
         (false, true) => "not known".to_owned(),
         (false, false) => named,
     };
@@ -152,20 +137,16 @@ fn disk(disk: &DiskFacts) -> String {
 
 fn remedy(remedy: &RemedyRecord) -> String {
     let how = match remedy.kind.as_str() {
-        "rewrite" => ": a copy in the order of _id took the place of the collection",
-        "natural-copy" => ": a copy in the order of the server took the place of the collection",
+        "rewrite" => ": replaced by a copy in the order of _id",
+        "natural-copy" => ": replaced by a copy in the order of the server",
         "dump" => ": dumped in the order of _id and restored",
-        "compact" => ": compacted in its place",
+        "compact" => ": compacted in place",
         _ => "",
     };
     let cache = remedy.cache_bytes.map_or(String::new(), |bytes| {
         format!(", by a server with a cache of {}", Quantity::bytes(bytes))
     });
-    format!(
-        "{}{how}, in {}{cache}",
-        remedy.kind,
-        took(remedy.duration_s)
-    )
+    format!("{}{how}, in {}{cache}", remedy.kind, took(remedy.duration_s))
 }
 
 #[cfg(test)]
@@ -183,10 +164,7 @@ mod tests {
         for part in ["(loop0, ext4)", "200 reads", "200 writes"] {
             assert!(disk(&made).contains(part), "{part}: {}", disk(&made));
         }
-        let real = DiskFacts {
-            device: "vda1".into(),
-            ..DiskFacts::default()
-        };
+        let real = DiskFacts { device: "vda1".into(), ..DiskFacts::default() };
         assert_eq!(disk(&real), "vda1");
         assert_eq!(disk(&DiskFacts::default()), "not known");
     }

@@ -10,7 +10,7 @@ use dyno_analyze::tracing_cost::{Doubt, TracingCost, tracing_cost};
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::{Quantity, Unit};
 
-/// How long, in which order, how much was read, and whether every document is what it was.
+/// Duration, read order, amount read, and whether the documents are unchanged.
 pub(super) fn figures(
     document: &IndexBuildDocument,
     sides: &[Side<'_>],
@@ -29,28 +29,16 @@ pub(super) fn figures(
     });
     let scores = sides.iter().filter_map(|side| {
         let (file, score) = (side.file?, side.score()?);
-        let note = format!(
-            "{} was read {}",
-            file.label(),
-            text(&order_statement(score))
-        );
-        let figure = Figure::new(
-            label("score", side, sides),
-            Quantity::new(score, Unit::Plain),
-        );
+        let note = format!("{} was read {}", file.label(), text(&order_statement(score)));
+        let figure = Figure::new(label("score", side, sides), Quantity::new(score, Unit::Plain));
         Some(figure.with_note(note).marked(&book.of_order(side.name)))
     });
     let reads = reads(sides, book);
     let documents = document.remedy.as_ref().map(documents);
-    durations
-        .chain(scores)
-        .chain(reads)
-        .chain(documents)
-        .chain(cost_of_tracing(document))
-        .collect()
+    durations.chain(scores).chain(reads).chain(documents).chain(cost_of_tracing(document)).collect()
 }
 
-/// What tracing cost over all builds of the experiment, if that is known.
+/// The cost of tracing over all builds of the experiment, if known.
 pub(super) fn cost_of_tracing(document: &IndexBuildDocument) -> Option<Figure> {
     let pairs = document.builds.iter().flat_map(|build| &build.tracing);
     let cost = tracing_cost(pairs).filter(|cost| cost.caveat().is_none())?;
@@ -58,7 +46,7 @@ pub(super) fn cost_of_tracing(document: &IndexBuildDocument) -> Option<Figure> {
     Some(figure.with_note(format!("of the build time; {}", how_sure(&cost))))
 }
 
-/// The interval of a cost with what it rests on, or why the cost is unknown.
+/// The interval of a cost with its basis, or why the cost is unknown.
 pub(super) fn how_sure(cost: &TracingCost) -> String {
     match cost.caveat() {
         None => interval(cost),
@@ -78,15 +66,15 @@ fn interval(cost: &TracingCost) -> String {
     }
 }
 
-/// The interval, unless it is too wide to say anything.
+/// The interval, unless it is too wide to be useful.
 pub(super) fn narrow(cost: &TracingCost) -> Option<(f64, f64)> {
-    /// Factor between the longest and the shortest times that an interval allows.
+    /// Largest factor between the ends of a useful interval, as durations.
     const WIDE: f64 = 4.0;
     let is_narrow = |(low, high): &(f64, f64)| 1.0 + high <= (1.0 + low) * WIDE;
     cost.interval.filter(is_narrow)
 }
 
-/// How much was read in the end, as multiples of the size of the file.
+/// The amount read, as a multiple of the file size, in the last build.
 fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
     let known: Vec<(&Side<'_>, Quantity, u64)> = sides
         .iter()
@@ -98,14 +86,10 @@ fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
         .collect();
     let (last, earlier) = known.split_last()?;
     let (side, times, bytes) = last;
-    let earlier = earlier
-        .iter()
-        .map(|(side, times, _)| format!("; {} {times}", side.name));
+    let earlier = earlier.iter().map(|(side, times, _)| format!("; {} {times}", side.name));
     let earlier: String = earlier.collect();
-    let mut marks: Vec<usize> = known
-        .iter()
-        .flat_map(|(side, ..)| book.of_order(side.name))
-        .collect();
+    let mut marks: Vec<usize> =
+        known.iter().flat_map(|(side, ..)| book.of_order(side.name)).collect();
     marks.sort_unstable();
     marks.dedup();
     let note = format!("{} in all{earlier}", Quantity::bytes(*bytes));
@@ -113,7 +97,7 @@ fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
     Some(Figure::new(label, *times).with_note(note).marked(&marks))
 }
 
-/// `score`, or `score before` where there are several builds.
+/// `score`, or `score before` if there are several builds.
 fn label(what: &str, side: &Side<'_>, sides: &[Side<'_>]) -> String {
     match sides.len() {
         1 => what.to_owned(),
@@ -121,16 +105,14 @@ fn label(what: &str, side: &Side<'_>, sides: &[Side<'_>]) -> String {
     }
 }
 
-/// From where the first build had to read.
+/// The state of the caches before the first build.
 fn how_cold(side: &Side<'_>) -> String {
-    let build = side
-        .build
-        .map(|b| (b.server_restarted, b.page_cache_dropped));
+    let build = side.build.map(|b| (b.server_restarted, b.page_cache_dropped));
     match build {
         Some((true, true)) => "cold: server restarted, page cache dropped",
         Some((false, true)) => "page cache dropped, server not restarted",
         Some((true, false)) => "server restarted, page cache kept",
-        _ => "warm: server and page cache as they were",
+        _ => "warm: server and page cache unchanged",
     }
     .to_owned()
 }
@@ -141,17 +123,10 @@ fn documents(remedy: &RemedyRecord) -> Figure {
     let note = if is_identical {
         "number and content hash are the same".to_owned()
     } else if before == after {
-        "no: the content hash is another one".to_owned()
+        "no: the content hash differs".to_owned()
     } else {
         format!("no: there were {}", Quantity::count(before))
     };
-    let label = if is_identical {
-        "documents, all identical"
-    } else {
-        "documents, not identical"
-    };
-    Figure {
-        alarming: !is_identical,
-        ..Figure::new(label, Quantity::count(after)).with_note(note)
-    }
+    let label = if is_identical { "documents, all identical" } else { "documents, not identical" };
+    Figure { alarming: !is_identical, ..Figure::new(label, Quantity::count(after)).with_note(note) }
 }

@@ -1,4 +1,4 @@
-//! What follows from an index build as a whole: what a remedy did, and what one would do.
+//! Findings about an index build as a whole: the effect of a remedy, and reasons to try one.
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
@@ -10,12 +10,12 @@ use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// A score below which the order of the file is not that of the scan.
+/// A score below which the file order differs from the scan order.
 pub(super) const RANDOM_SCORE: f64 = 0.3;
-/// A score from which there is nothing to mend.
+/// A score from which the order needs no fix.
 const SEQUENTIAL_SCORE: f64 = 0.8;
 
-/// The findings, the most important first. Those of the traces by themselves are left out.
+/// The findings, the most important first, without findings about single traces.
 pub(super) fn findings(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Finding> {
     let rows = configurations::rows(document, sides);
     let mut found = match rows.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn findings(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
     found
 }
 
-/// Those of a build on one server or deployment.
+/// Findings about a build on one server or deployment.
 fn of_one(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Finding> {
     let remedy = document.remedy.as_ref();
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ fn of_one(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Finding> {
     found
 }
 
-/// That documents are not what they were.
+/// The finding that documents changed.
 pub(super) fn changed(remedy: &RemedyRecord) -> Option<Finding> {
     if remedy.is_identical() {
         return None;
@@ -62,7 +62,7 @@ pub(super) fn changed(remedy: &RemedyRecord) -> Option<Finding> {
     Some(Finding::warning(said, evidence))
 }
 
-/// How long the build took after the remedy, or the second time, with the figures behind it.
+/// The duration of the build after the remedy, or of the second build, with the figures behind it.
 fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> {
     let Some((before, after)) = compared(sides) else {
         let remedy = remedy.filter(|remedy| remedy.is_identical())?;
@@ -101,7 +101,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
     Some(Finding::new(kind, said, evidence))
 }
 
-/// A quantity as statements have it.
+/// Converts a quantity for statements.
 pub(super) fn number(quantity: Quantity) -> Number {
     Number::new(quantity.value(), quantity.unit())
 }
@@ -168,14 +168,10 @@ fn device(before: &Side<'_>, after: &Side<'_>) -> Option<Statement> {
             busy = busy.map(number)
         )
     };
-    Some(statement!(
-        "device-answered",
-        before = reads(&was),
-        after = reads(&is)
-    ))
+    Some(statement!("device-answered", before = reads(&was), after = reads(&is)))
 }
 
-/// That the order was good before.
+/// The finding that the order was already good before.
 fn needless(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
     let before = sides.first()?;
     let (file, score) = (before.file?, before.score()?);
@@ -192,7 +188,7 @@ fn needless(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
     Some(Finding::found(said, jumps(file, score)))
 }
 
-/// That the order is bad still.
+/// The finding that the order is still bad.
 fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
     let [before, after, ..] = sides else {
         return None;
@@ -213,7 +209,7 @@ fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> 
     Some(Finding::warning(said, jumps(file, is)))
 }
 
-/// That scan and file disagree about the order, and what to do about it where nothing was.
+/// The finding that scan and file orders differ, with advice if no remedy was applied.
 fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding> {
     let first = sides.first()?;
     let (file, score) = (first.file?, first.score()?);
@@ -230,11 +226,7 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
         file = file.label(),
         can_be_mended = is_open
     );
-    let kind = if is_open {
-        FindingKind::Opportunity
-    } else {
-        FindingKind::Finding
-    };
+    let kind = if is_open { FindingKind::Opportunity } else { FindingKind::Finding };
     Some(Finding::new(kind, said, jumps(file, score)))
 }
 

@@ -1,5 +1,5 @@
-//! Reports of an index build: how long it took, in which order the documents were read for it, and what became of
-//! both when something was done about their order. The parts about the traces are those of [`crate::io_trace`].
+//! Reports of an index build: its duration, the order in which it read the documents, and the effect of a remedy on both.
+//! [`crate::io_trace`] makes the parts about traces.
 
 mod between;
 mod caveats;
@@ -31,14 +31,14 @@ use view::of_index_build;
 pub use servers::{BuiltOn, ServerInBuild, built_on};
 pub use view::IndexBuildView;
 
-/// The document of a report for programs.
+/// The JSON document of an index build.
 #[derive(Serialize)]
 struct IndexBuildJson<'a> {
     index_build: &'a IndexBuildDocument,
-    /// What follows from all of it; what follows from a trace stands with the trace.
+    /// Findings about all builds; findings about a trace are in the trace.
     findings: Vec<Finding>,
     traces: Vec<NamedTrace<'a>>,
-    /// What each build cost for each document; absent where nothing is known.
+    /// Costs of each build per document; absent if none are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     costs: Vec<NamedCosts>,
 }
@@ -51,10 +51,10 @@ struct NamedTrace<'a> {
     trace: TraceJson<'a>,
 }
 
-/// Renders an index build. The text ends with a line end.
+/// Renders an index build. The text ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`], which no content of an index build causes.
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of an index build causes them.
 pub fn render(
     view: &IndexBuildView<'_>,
     format: PageFormat,
@@ -66,10 +66,7 @@ pub fn render(
         traces: view
             .traces
             .iter()
-            .map(|(name, trace)| NamedTrace {
-                build: name,
-                trace: of_index_build(trace).json(),
-            })
+            .map(|(name, trace)| NamedTrace { build: name, trace: of_index_build(trace).json() })
             .collect(),
         costs: of_builds(view.document),
     };
@@ -87,17 +84,11 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     let mut facts = facts::facts(document);
     let mut definitions = DEFINITIONS.to_vec();
     let (headline, mut sections) = match rows.is_empty() {
-        true => (
-            figures::figures(document, &sides, &book),
-            tables::sections(document, &sides),
-        ),
-        false => (
-            configurations::figures(document, &rows, &book),
-            configurations::sections(&rows),
-        ),
+        true => (figures::figures(document, &sides, &book), tables::sections(document, &sides)),
+        false => (configurations::figures(document, &rows, &book), configurations::sections(&rows)),
     };
     sections.extend(costs::of_builds(document));
-    // Of several configurations each trace is a folder of its own, with a report of its own.
+    // With several configurations, each trace has a folder and a report of its own.
     let traced = traced(view);
     definitions.extend(traced.iter().flat_map(|traced| traced.definitions.clone()));
     if let Some(traced) = traced.filter(|_| rows.is_empty()) {
@@ -131,11 +122,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
             (&document.started_at, document.ended_at.as_deref()),
         ),
         dyno_version: document.dyno_version.clone(),
-        no_answer: if document.builds.is_empty() {
-            NO_ANSWER
-        } else {
-            ""
-        },
+        no_answer: if document.builds.is_empty() { NO_ANSWER } else { "" },
         headline,
         findings,
         sections,
@@ -147,46 +134,38 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     }
 }
 
-/// The report of the traces alone: of the first two side by side, or of the only one.
+/// The page of the traces: the first two side by side, or the only one.
 fn traced(view: &IndexBuildView<'_>) -> Option<Page> {
     let mut traces = view.traces.iter().map(|(_, trace)| of_index_build(trace));
     let first = traces.next()?;
     Some(match traces.next() {
-        Some(second) => io_trace::pair_page(&TracePair {
-            title: "",
-            before: first,
-            after: second,
-        }),
+        Some(second) => io_trace::pair_page(&TracePair { title: "", before: first, after: second }),
         None => io_trace::page(&first),
     })
 }
 
 fn status(document: &IndexBuildDocument, book: &caveats::Book<'_>) -> Status {
-    Status::of_run(
-        document.status,
-        document.status_reason.as_deref(),
-        book.serious(),
-    )
+    Status::of_run(document.status, document.status_reason.as_deref(), book.serious())
 }
 
-/// The terms of an index build, besides those of its traces.
+/// Terms of an index build, in addition to the terms of its traces.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "build",
-        meaning: "One creation of the index on documents that are there already: from sending the command to its answer.",
+        meaning: "One creation of the index on existing documents: from sending the command to its answer.",
     },
     Definition {
         term: "cold",
-        meaning: "The server was restarted and the page cache of the machine dropped before the build, so that what is read comes from the \
-                  disk. What the server read at its start may still be in its own cache; the table says how much that was.",
+        meaning: "The server was restarted and the page cache of the machine dropped before the build, so that reads come from the \
+                  disk. Data that the server read at its start may still be in its own cache; the table lists the amount.",
     },
     Definition {
         term: "remedy",
-        meaning: "What was done between two builds so that the documents lie on the disk in the order in which a scan reads them.",
+        meaning: "An operation between two builds that puts the documents on disk in the order in which a scan reads them.",
     },
     Definition {
         term: "content hash",
         meaning: "SHA-256 of the BSON of each document, added up, so that the order of the documents does not matter. With the same number of \
-                  documents and the same content hash, every document is what it was.",
+                  documents and the same content hash, all documents are unchanged.",
     },
 ];

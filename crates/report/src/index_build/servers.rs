@@ -1,4 +1,4 @@
-//! The servers of every build with their documents and the order in which they were read, for tables of other programs.
+//! The servers of every build, with their documents and read order, for tables in other programs.
 
 use super::configurations::{Row, rows};
 use super::sides::{Side, has_pattern, sides};
@@ -6,36 +6,34 @@ use super::view::IndexBuildView;
 use dyno_analyze::access_pattern::FilePattern;
 use dyno_record::index_build::{CollectionFacts, IndexBuildDocument, RemedyRecord};
 
-/// What a build was made on.
+/// The servers and documents of a build.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltOn {
-    /// Name of the build.
     pub build: String,
-    /// The topology; absent of an experiment on a single server, or on one that ran already.
+    /// The topology; absent for an experiment on a single or an already running server.
     pub configuration: Option<String>,
     /// The documents of all servers.
     pub collection: CollectionFacts,
-    /// What was done about the order of the documents before this build; absent of a build before it.
+    /// The remedy applied before this build; absent for the build before it.
     pub remedy: Option<RemedyRecord>,
-    /// The servers in their order.
     pub servers: Vec<ServerInBuild>,
 }
 
 /// A server in a build.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerInBuild {
-    /// `server` if it is the only one, else `split-0`, `member-0`, `shard-0-0` and so on.
+    /// `server` if it is the only one, otherwise `split-0`, `member-0`, `shard-0-0` and so on.
     pub name: String,
-    /// Documents in it.
+    /// Number of its documents.
     pub documents: u64,
-    /// Their size as BSON, in bytes.
+    /// Size of its documents as BSON, in bytes.
     pub bytes: u64,
-    /// They as a share of all, 0 to 1: members of a set have the same ones. Absent without documents.
+    /// Its documents as a share of all, 0 to 1; members of a set have the same documents. Absent without documents.
     pub share_ratio: Option<f64>,
-    /// From 0, read at random, to 1, in order: that of the file with the documents. Absent without a trace, or with too few reads for
-    /// a pattern.
+    /// Read order of the file with the documents, from 0 (random) to 1 (in order). Absent without a trace, or with too few
+    /// reads for a pattern.
     pub score: Option<f64>,
-    /// Share of the reads of that file which go on where another one ended, 0 to 1.
+    /// Share of the reads of that file that continue a previous read, 0 to 1.
     pub sequential_ratio: Option<f64>,
     /// Bytes read from that file as a multiple of its size.
     pub amplification: Option<f64>,
@@ -54,16 +52,14 @@ impl ServerInBuild {
             documents,
             bytes,
             share_ratio: (all.documents > 0).then_some(share),
-            score: file
-                .filter(|file| has_pattern(file))
-                .and_then(|file| file.score),
+            score: file.filter(|file| has_pattern(file)).and_then(|file| file.score),
             sequential_ratio: file.and_then(|file| file.sequential_ratio),
             amplification: file.and_then(|file| file.amplification),
         }
     }
 }
 
-/// The builds that ended, in their order.
+/// The builds that ended, in order.
 pub fn built_on(view: &IndexBuildView<'_>) -> Vec<BuiltOn> {
     let sides = sides(view);
     let rows = rows(view.document, &sides);
@@ -102,8 +98,6 @@ fn on_one_server(document: &IndexBuildDocument, side: &Side<'_>, is_after: bool)
         configuration: None,
         collection: collection.clone(),
         remedy: document.remedy.clone().filter(|_| is_after),
-        servers: vec![ServerInBuild::new(
-            "server", documents, collection, side.file,
-        )],
+        servers: vec![ServerInBuild::new("server", documents, collection, side.file)],
     }
 }

@@ -1,4 +1,4 @@
-//! The builds with their traces: the first one stands before, the second one after what was done.
+//! The builds with their traces: the first one is before the remedy, the second one after it.
 
 use super::view::{IndexBuildView, of_index_build};
 use crate::io_trace::TraceView;
@@ -7,27 +7,23 @@ use dyno_record::index_build::BuildRecord;
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 
-/// A build, or what is known of it: of one that failed there may be a trace alone, and a trace may be missing.
+/// A build with its trace; a failed build may have only a trace, and a trace may be missing.
 pub(super) struct Side<'a> {
     pub(super) name: &'a str,
     pub(super) build: Option<&'a BuildRecord>,
     pub(super) trace: Option<TraceView<'a>>,
-    /// How the file of the collection was read: the one with the most bytes read of those that hold documents.
+    /// The file of the collection with the most bytes read.
     pub(super) file: Option<&'a FilePattern>,
 }
 
-/// The builds in their order, then those of which only a trace is known.
+/// The builds in order, then builds with only a trace.
 pub(super) fn sides<'a>(view: &'a IndexBuildView<'_>) -> Vec<Side<'a>> {
     let trace_of = |name: &str| {
-        let mut traces = view.traces.iter();
-        traces
-            .find(|(of, _)| of == name)
-            .map(|(_, trace)| of_index_build(trace))
+        view.traces.iter().find(|(of, _)| of == name).map(|(_, trace)| of_index_build(trace))
     };
     let builds = &view.document.builds;
-    let built = builds
-        .iter()
-        .map(|build| Side::new(&build.name, Some(build), trace_of(&build.name)));
+    let built =
+        builds.iter().map(|build| Side::new(&build.name, Some(build), trace_of(&build.name)));
     let is_alone = |name: &str| builds.iter().all(|build| build.name != name);
     let alone = view.traces.iter().filter(|(name, _)| is_alone(name));
     let alone = alone.map(|(name, trace)| Side::new(name, None, Some(of_index_build(trace))));
@@ -44,7 +40,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// How long the build took, in seconds; absent if it did not end.
+    /// In seconds; absent if the build did not end.
     pub(super) fn duration_s(&self) -> Option<f64> {
         self.build.map(|build| build.duration_s)
     }
@@ -55,15 +51,15 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Fewer calls are no pattern.
+/// Fewer calls are not a pattern.
 const FEWEST_CALLS: u64 = 64;
 
-/// Whether enough of a file was read to tell in which order.
+/// Whether enough of a file was read to determine the order.
 pub(super) fn has_pattern(file: &FilePattern) -> bool {
     file.calls >= FEWEST_CALLS
 }
 
-/// The files with documents that were read from.
+/// The files with documents that were read.
 pub(super) fn files_of_collection<'a>(
     trace: TraceView<'a>,
 ) -> impl Iterator<Item = &'a FilePattern> {
@@ -74,7 +70,7 @@ pub(super) fn files_of_collection<'a>(
     })
 }
 
-/// The two builds that are compared, both of which ended.
+/// The two builds to compare, if both ended.
 pub(super) fn compared<'s, 'a>(sides: &'s [Side<'a>]) -> Option<(&'s Side<'a>, &'s Side<'a>)> {
     match sides {
         [before, after, ..] if before.build.is_some() && after.build.is_some() => {

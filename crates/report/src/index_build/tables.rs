@@ -1,4 +1,4 @@
-//! Tables of an index build: the builds, and what the server counted meanwhile.
+//! Tables of an index build: the builds, and the server's counters.
 
 use super::configurations::untraced_mean_s;
 use super::sides::Side;
@@ -10,7 +10,7 @@ use dyno_record::quantity::{Quantity, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// Most rows of the table of the server's counters.
+/// Largest number of rows in the table of counters.
 const MOST_COUNTERS: usize = 12;
 
 /// The tables that have something to show.
@@ -34,10 +34,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         line(name, &figures, None)
     };
     let is_so = |name, of: fn(&BuildRecord) -> bool| {
-        let words: Vec<_> = builds
-            .iter()
-            .map(|build| Some(yes_or_no(of(build))))
-            .collect();
+        let words: Vec<_> = builds.iter().map(|build| Some(yes_or_no(of(build)))).collect();
         line(name, &words, None)
     };
     let process =
@@ -46,50 +43,33 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         |of: fn(&IoFigures) -> Quantity| move |build: &BuildRecord| build.device.as_ref().map(of);
     let rows = [
         figure("duration", &|build| Some(took(build.duration_s))),
-        figure("duration without trace", &|build| {
-            untraced_mean_s(build).map(took)
-        }),
+        figure("duration without trace", &|build| untraced_mean_s(build).map(took)),
         is_so("server restarted", |build| build.server_restarted),
         is_so("page cache dropped", |build| build.page_cache_dropped),
-        condition("page cache at start", &|build| {
-            build.cached_bytes.map(Quantity::bytes)
-        }),
-        condition("read at server start", &|build| {
-            build.read_at_start_bytes.map(Quantity::bytes)
-        }),
+        condition("page cache at start", &|build| build.cached_bytes.map(Quantity::bytes)),
+        condition("read at server start", &|build| build.read_at_start_bytes.map(Quantity::bytes)),
         figure("data files", &|build| build.data_bytes.map(Quantity::bytes)),
         figure("server: reads", &process(|io| Quantity::count(io.reads))),
-        figure(
-            "server: from devices",
-            &process(|io| Quantity::bytes(io.read_bytes)),
-        ),
-        figure(
-            "server: written",
-            &process(|io| Quantity::bytes(io.written_bytes)),
-        ),
+        figure("server: from devices", &process(|io| Quantity::bytes(io.read_bytes))),
+        figure("server: written", &process(|io| Quantity::bytes(io.written_bytes))),
         figure("device: reads", &device(|io| Quantity::count(io.reads))),
         figure("device: read", &device(|io| Quantity::bytes(io.read_bytes))),
         figure("device: reads/s", &reads_per_second),
         figure("device: writes", &device(|io| Quantity::count(io.writes))),
-        figure(
-            "device: written",
-            &device(|io| Quantity::bytes(io.written_bytes)),
-        ),
-        condition("device: busy", &|build| {
-            build.device?.busy_ratio.map(Quantity::ratio)
-        }),
+        figure("device: written", &device(|io| Quantity::bytes(io.written_bytes))),
+        condition("device: busy", &|build| build.device?.busy_ratio.map(Quantity::ratio)),
     ];
 
     let mut notes = vec![made_once(builds.len())];
     if document.disk.as_ref().is_some_and(|disk| disk.made) {
         notes.push(
-            "The data is in a file on another disk, in which requests that are far apart cost no more than neighbours."
+            "The data is in a file on another disk, where distant requests cost no more than adjacent ones."
                 .to_owned(),
         );
     }
     Section {
         title: "Builds".into(),
-        lead: "How long, how cold, and what was read and written: by calls of the server, and by requests to the device, whoever made them."
+        lead: "Duration, cache state, and amounts read and written: by calls of the server, and by requests to the device from any process."
             .into(),
         tables: vec![table("Builds", "", builds, rows.to_vec())],
         notes,
@@ -106,7 +86,7 @@ fn yes_or_no(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-/// The second figure by the first one.
+/// The ratio of the second to the first figure.
 fn change(figures: &[Option<Quantity>]) -> Option<Quantity> {
     let [Some(before), Some(after)] = figures else {
         return None;
@@ -122,7 +102,7 @@ fn line(name: &str, figures: &[Option<impl Display>], change: Option<Quantity>) 
     line
 }
 
-/// A table with a column for each build, without the rows that no build has.
+/// A table with a column per build, without rows that are empty for all builds.
 fn table(label: &str, first: &str, builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>) -> Table {
     rows.retain(|row| row[1..].iter().any(|cell| !cell.text.is_empty()));
     let mut columns = vec![Column::text(first)];
@@ -137,7 +117,7 @@ fn table(label: &str, first: &str, builds: &[&BuildRecord], mut rows: Vec<Vec<Ce
     Table::new(label, columns, rows)
 }
 
-/// What the server counted, its cache first, then what grew most.
+/// Counters of the server, the cache first, then by growth.
 fn counters(builds: &[&BuildRecord]) -> Option<Section> {
     let names: BTreeSet<&String> = builds.iter().flat_map(|b| b.server.keys()).collect();
     let growth = |build: &BuildRecord, name: &str| build.server.get(name).copied();
@@ -145,11 +125,8 @@ fn counters(builds: &[&BuildRecord]) -> Option<Section> {
         let grown = builds.iter().filter_map(|build| growth(build, name));
         grown.fold(0.0, f64::max)
     };
-    let mut grown: Vec<(&String, f64)> = names
-        .into_iter()
-        .map(|name| (name, most(name)))
-        .filter(|(_, most)| *most > 0.0)
-        .collect();
+    let mut grown: Vec<(&String, f64)> =
+        names.into_iter().map(|name| (name, most(name))).filter(|(_, most)| *most > 0.0).collect();
     let is_of_cache = |name: &str| name.to_lowercase().starts_with("wiredtiger.cache.");
     grown.sort_by(|(left, left_most), (right, right_most)| {
         let of_cache = is_of_cache(right).cmp(&is_of_cache(left));
@@ -173,7 +150,7 @@ fn counters(builds: &[&BuildRecord]) -> Option<Section> {
     };
     Some(Section {
         title: "Counters of the server".into(),
-        lead: "How much the server's own counters grew while the index was built: those of its cache first, then those that grew most."
+        lead: "Growth of the server's counters during the index build: cache counters first, then by growth."
             .into(),
         tables: vec![table("Counters of the server", "counter", builds, rows.collect())],
         notes: if hidden > 0 { vec![note] } else { Vec::new() },
@@ -181,7 +158,7 @@ fn counters(builds: &[&BuildRecord]) -> Option<Section> {
     })
 }
 
-/// The growth of a counter, whose unit is known by its name only.
+/// The growth of a counter, with a unit derived from its name.
 fn counted(name: &str, value: f64) -> Quantity {
     let last = name.rsplit('.').next().unwrap_or(name).to_lowercase();
     let unit = match last.as_str() {
@@ -193,11 +170,11 @@ fn counted(name: &str, value: f64) -> Quantity {
     Quantity::new(value, unit)
 }
 
-/// What single builds leave open.
+/// Note about the uncertainty of single builds.
 pub(super) fn made_once(builds: usize) -> String {
     match builds {
-        1 => "The index was built once, so that the figures have no interval.".to_owned(),
-        _ => "Every build was made once, so that the figures have no interval: how much a build varies is not known, and short ones vary most.".to_owned(),
+        1 => "The index was built once, so the figures have no interval.".to_owned(),
+        _ => "Each build was made once, so the figures have no interval: the variation of builds is unknown, and short builds vary most.".to_owned(),
     }
 }
 

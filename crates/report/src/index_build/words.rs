@@ -1,4 +1,4 @@
-//! How the figures of an index build are written.
+//! Texts for the figures of an index build.
 
 use crate::texts::text;
 use dyno_record::index_build::BuildRecord;
@@ -6,26 +6,25 @@ use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Durations that differ by a smaller share are the same: a single build of each says no more.
+/// Durations within this share count as equal: a single build of each is not more precise.
 const SAME_RATIO: f64 = 0.05;
 
-/// What became of a duration.
+/// The change of a duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     Faster(f64),
     Slower(f64),
     Same,
-    /// Builds of the same vary as much.
+    /// Builds of the same kind vary as much.
     Unclear,
 }
 
 impl Change {
-    /// Compares two builds. Each may have been made several times, to see what tracing costs: one is faster only if all of these
-    /// are. `None` if one has no duration.
+    /// Compares two builds. Each may have been repeated to measure the cost of tracing: one is faster only if all its
+    /// repetitions are. `None` without durations.
     pub(super) fn between(before: &BuildRecord, after: &BuildRecord) -> Option<Change> {
         let range = |build: &BuildRecord| {
-            let pairs = build.tracing.iter();
-            let others = pairs.flat_map(|pair| [pair.traced_s, pair.untraced_s]);
+            let others = build.tracing.iter().flat_map(|pair| [pair.traced_s, pair.untraced_s]);
             let one = (build.duration_s, build.duration_s);
             others.fold(one, |(low, high), s| (f64::min(low, s), f64::max(high, s)))
         };
@@ -39,7 +38,7 @@ impl Change {
         })
     }
 
-    /// Compares two durations; `None` if one is no duration.
+    /// Compares two durations; `None` if one is not a duration.
     pub(super) fn of(before_s: f64, after_s: f64) -> Option<Change> {
         let is_duration = |seconds: f64| seconds.is_finite() && seconds > 0.0;
         if !(is_duration(before_s) && is_duration(after_s)) {
@@ -52,7 +51,7 @@ impl Change {
         })
     }
 
-    /// It with its ratio.
+    /// The change with its ratio.
     pub(super) fn statement(self) -> Statement {
         let times = |ratio| Number::new(ratio, Unit::Times);
         match self {
@@ -63,7 +62,7 @@ impl Change {
         }
     }
 
-    /// `6.1 × faster`, or the same `than on` a base. Two builds alone do not show how much a duration varies.
+    /// `6.1 × faster`, or the same `than on` a base, with a note that two builds do not show the variation.
     pub(super) fn words(self, base: Option<&str>) -> String {
         let change = text(&self.statement());
         match (self, base) {
@@ -76,16 +75,12 @@ impl Change {
     }
 }
 
-/// A length of time, with three digits below a minute.
+/// A duration, with three digits below a minute.
 pub(super) fn took(seconds: f64) -> Quantity {
-    if seconds < 60.0 {
-        Quantity::microseconds(seconds * 1e6)
-    } else {
-        Quantity::seconds(seconds)
-    }
+    if seconds < 60.0 { Quantity::microseconds(seconds * 1e6) } else { Quantity::seconds(seconds) }
 }
 
-/// The start of a content hash, enough to tell two of them apart by eye.
+/// The start of a content hash, enough to distinguish two hashes.
 pub(super) fn short_hash(hash: &str) -> String {
     const SHOWN: usize = 12;
     match hash.char_indices().nth(SHOWN) {

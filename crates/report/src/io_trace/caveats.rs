@@ -1,4 +1,4 @@
-//! Reasons to doubt a trace, in the form that reports show.
+//! Caveats of a trace, in the form that reports show.
 
 use crate::caveat::{self, NumberedCaveat, Severity};
 use crate::page::Status;
@@ -7,7 +7,7 @@ use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;
 
-/// All caveats, the most serious first. Of several traces each is named.
+/// All caveats, the most serious first, named if there are several traces.
 pub(super) fn numbered(
     documents: &[(&str, &TraceDocument)],
     patterns: &[&AccessPatterns],
@@ -32,7 +32,7 @@ pub(super) fn numbered(
         }
         if patterns.unfollowed_calls > 0 {
             let message = format!(
-                "{} calls are on files beyond those that are followed one by one; of them the totals are known",
+                "{} calls are on files that are not tracked individually; only totals are known for them",
                 Quantity::count(patterns.unfollowed_calls)
             );
             add("many files", Severity::Condition, &message, None);
@@ -41,23 +41,23 @@ pub(super) fn numbered(
     caveat::numbered(all)
 }
 
-/// Share of the bytes that the calls asked devices for, below which nothing is said.
+/// Smallest share of the bytes requested from devices that causes a caveat.
 const SMALL_RATIO: f64 = 0.05;
 
-/// Doubts about what the calls waited for.
+/// Caveats about the attribution of device requests.
 fn of_block(block: &BlockSummary) -> Vec<(&'static str, String)> {
     let ratio = |bytes: u64| bytes as f64 / block.matched_bytes.max(1) as f64;
     let mut said = Vec::new();
     if ratio(block.unseen_bytes) > SMALL_RATIO {
         let message = format!(
-            "of {} that the calls asked devices for no request is known: more of them waited for a device than is told",
+            "no request is known for {} that calls requested from devices: more calls waited for a device than reported",
             Quantity::bytes(block.unseen_bytes)
         );
         said.push(("unseen requests", message));
     }
     if ratio(block.handed_on_bytes) > SMALL_RATIO {
         let message = format!(
-            "{} were requested by threads of the kernel, as under the limit of a control group; they are given to calls by time and amount",
+            "{} were requested by kernel threads, as under a control group limit; they are attributed to calls by time and amount",
             Quantity::bytes(block.handed_on_bytes)
         );
         said.push(("requests handed on", message));
@@ -65,7 +65,7 @@ fn of_block(block: &BlockSummary) -> Vec<(&'static str, String)> {
     said
 }
 
-/// How the traces ended, with the caveats that touch everything.
+/// The status of the traces, with the caveats that apply to everything.
 pub(super) fn status(documents: &[&TraceDocument], caveats: &[NumberedCaveat]) -> Status {
     let is_complete = documents.iter().all(|document| document.complete);
     let serious = caveats.iter().filter(|c| c.severity == Severity::Serious);

@@ -1,4 +1,4 @@
-//! How a trace was made.
+//! Facts about the method of a trace.
 
 use super::view::TraceView;
 use crate::page::Fact;
@@ -39,16 +39,11 @@ pub(super) fn facts(view: &TraceView<'_>) -> Vec<Fact> {
     list
 }
 
-/// The facts of one of several traces.
+/// The facts of one of several traces, with its name.
 pub(super) fn labelled(view: &TraceView<'_>, name: &str) -> Vec<Fact> {
     let facts = facts(view).into_iter();
     let facts = facts.filter(|fact| !fact.value.is_empty());
-    facts
-        .map(|fact| Fact {
-            label: format!("{name}: {}", fact.label),
-            ..fact
-        })
-        .collect()
+    facts.map(|fact| Fact { label: format!("{name}: {}", fact.label), ..fact }).collect()
 }
 
 fn target(document: &TraceDocument) -> String {
@@ -65,27 +60,19 @@ fn target(document: &TraceDocument) -> String {
 fn recorded(document: &TraceDocument) -> String {
     let calls = Quantity::count(document.calls);
     let block = if document.block_traced {
-        format!(
-            " and {} requests of the block layer",
-            Quantity::count(document.block_requests)
-        )
+        format!(" and {} requests of the block layer", Quantity::count(document.block_requests))
     } else {
         String::new()
     };
     match document.mode {
-        TraceMode::Events => format!("{calls} calls, each by itself{block}"),
+        TraceMode::Events => format!("{calls} individual calls{block}"),
         TraceMode::Aggregated => format!("{calls} calls as totals, counted in the kernel{block}"),
     }
 }
 
 fn filter(filter: &TraceFilter) -> String {
     let mut said = Vec::new();
-    let names: Vec<&str> = filter
-        .operations
-        .iter()
-        .copied()
-        .map(Operation::as_str)
-        .collect();
+    let names: Vec<&str> = filter.operations.iter().copied().map(Operation::as_str).collect();
     if !names.is_empty() {
         said.push(names.join(", "));
     }
@@ -96,11 +83,7 @@ fn filter(filter: &TraceFilter) -> String {
         let least = Quantity::bytes(filter.smallest_bytes);
         said.push(format!("calls of {least} and more"));
     }
-    if said.is_empty() {
-        "everything".to_owned()
-    } else {
-        said.join("; ")
-    }
+    if said.is_empty() { "everything".to_owned() } else { said.join("; ") }
 }
 
 fn lost(lost: u64, recorded: u64) -> String {
@@ -112,20 +95,13 @@ fn lost(lost: u64, recorded: u64) -> String {
 }
 
 fn reported(cost: &TraceCost, document: &TraceDocument) -> String {
-    let ns: u64 = cost
-        .programs
-        .iter()
-        .map(|program| program.run_time_ns)
-        .sum();
+    let ns: u64 = cost.programs.iter().map(|program| program.run_time_ns).sum();
     let runs: u64 = cost.programs.iter().map(|program| program.runs).sum();
     let time = Quantity::microseconds(ns as f64 / 1e3);
     let each = Quantity::microseconds(ns as f64 / 1e3 / document.calls.max(1) as f64);
-    let share = Quantity::new(
-        ns as f64 * 1e-9 / document.duration_s.max(1e-9),
-        Unit::Ratio,
-    );
+    let share = Quantity::new(ns as f64 * 1e-9 / document.duration_s.max(1e-9), Unit::Ratio);
     format!(
-        "{time} in {} runs of the probes: {each} for each recorded call, {share} of one CPU",
+        "{time} in {} runs of the probes: {each} per recorded call, {share} of one CPU",
         Quantity::count(runs)
     )
 }
@@ -140,8 +116,5 @@ fn hook(probe: &ProbeUse) -> Fact {
         Some(why) => format!("; {why}"),
         None => String::new(),
     };
-    Fact::new(
-        format!("Hook of {}", probe.what),
-        format!("{kind} {}{why}", probe.hook),
-    )
+    Fact::new(format!("Hook of {}", probe.what), format!("{kind} {}{why}", probe.hook))
 }

@@ -1,4 +1,4 @@
-//! Histograms of a trace: latencies and sizes of the calls, and the score over time.
+//! Histograms of latencies and sizes, and the score over time.
 
 use super::pairs::Pair;
 use super::tables::noun;
@@ -10,27 +10,27 @@ use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::quantity::Quantity;
 
-/// Parts of a power of two in the charts, as bits; those of recorded totals are whole.
+/// Bars per power of two in the charts, as bits; recorded totals have one bar.
 const PART_BITS: u8 = 2;
-/// Most files with a histogram of their own.
+/// Largest number of files with a histogram of their own.
 const MOST_FILES: usize = 6;
-/// Most curves of a chart.
+/// Largest number of curves in a chart.
 const MOST_CURVES: usize = 4;
-/// Most rows of a histogram of sizes.
+/// Largest number of rows in a histogram of sizes.
 const MOST_SIZES: usize = 14;
 /// Files with a smaller share of all calls have no histogram.
 const SMALL_RATIO: f64 = 0.01;
 
 const ROLES: [Role; MOST_CURVES] = [Role::Measured, Role::P99, Role::P50, Role::Balanced];
 
-/// Histograms of the latencies.
+/// Histograms of latencies.
 pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
     let plots = largest(files).into_iter();
     let plots = plots.filter_map(|file| latency_plot("", file, &[("calls", Some(file))]));
     latency_section(plots.collect())
 }
 
-/// The same of two traces.
+/// Histograms of latencies of two traces.
 pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
     let plots = pairs.iter();
     let plots = plots.filter_map(|pair| latency_plot("pair-", pair.any(), &pair.sides()));
@@ -40,7 +40,7 @@ pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
 fn latency_section(plots: Vec<Plot>) -> Option<Section> {
     (!plots.is_empty()).then(|| Section {
         title: "How long".into(),
-        lead: "Time from entry to exit of a call. Bars get wider with the time: there are at most four to each power of two.".into(),
+        lead: "Time from entry to exit of a call. Bars get wider with time: there are at most four per power of two.".into(),
         charts: charts_of(plots),
         ..Section::default()
     })
@@ -49,9 +49,7 @@ fn latency_section(plots: Vec<Plot>) -> Option<Section> {
 /// The files with the most calls.
 fn largest<'a>(files: &[&'a FilePattern]) -> Vec<&'a FilePattern> {
     let all: u64 = files.iter().map(|file| file.calls).sum();
-    let large = files
-        .iter()
-        .filter(|file| file.calls as f64 >= all as f64 * SMALL_RATIO);
+    let large = files.iter().filter(|file| file.calls as f64 >= all as f64 * SMALL_RATIO);
     large.take(MOST_FILES).copied().collect()
 }
 
@@ -60,18 +58,12 @@ fn latency_plot(
     file: &FilePattern,
     sides: &[(&str, Option<&FilePattern>)],
 ) -> Option<Plot> {
-    let known = sides
-        .iter()
-        .filter_map(|(label, file)| Some((*label, (*file)?)));
+    let known = sides.iter().filter_map(|(label, file)| Some((*label, (*file)?)));
     let histograms: Vec<(&str, &LogHistogram)> = known
         .map(|(label, file)| (label, &file.latency_ns))
         .filter(|(_, times)| times.count() > 0)
         .collect();
-    let part_bits = histograms
-        .iter()
-        .map(|(_, times)| times.part_bits())
-        .min()?
-        .min(PART_BITS);
+    let part_bits = histograms.iter().map(|(_, times)| times.part_bits()).min()?.min(PART_BITS);
     let coarse: Vec<(&str, LogHistogram)> = histograms
         .iter()
         .map(|(label, times)| {
@@ -84,7 +76,7 @@ fn latency_plot(
     let from = coarse.iter().filter_map(|(_, times)| first(times)).min()?;
     let to = coarse.iter().map(|(_, times)| times.counts().len()).max()?;
     let series = coarse.iter().zip(ROLES).map(|((label, times), role)| {
-        // An empty bar at each end, so that a single one has a place.
+        // An empty bar at each end gives a single bar some width.
         let points = (from.saturating_sub(1).max(1)..=to + 1).map(|bucket| {
             let us = LogHistogram::lower_bound(part_bits, bucket) as f64 / 1e3;
             let count = times.counts().get(bucket).copied().unwrap_or(0);
@@ -93,17 +85,9 @@ fn latency_plot(
         PlotSeries::curve(*label, role, Stroke::Steps, points)
     });
     Some(Plot {
-        id: format!(
-            "latency-histogram-{kind}{}-{}",
-            file.file,
-            file.operation.as_str()
-        ),
-        title: format!(
-            "Latency of the {} of {}",
-            noun(file.operation),
-            file.label()
-        ),
-        caption: "Share of the calls by how long they took.".into(),
+        id: format!("latency-histogram-{kind}{}-{}", file.file, file.operation.as_str()),
+        title: format!("Latency of the {} of {}", noun(file.operation), file.label()),
+        caption: "Share of the calls by duration.".into(),
         x: PlotAxis::logarithmic("latency", Measure::Time),
         y: PlotAxis::linear("% of the calls", Measure::Count),
         series: series.collect(),
@@ -111,25 +95,23 @@ fn latency_plot(
     })
 }
 
-/// Histograms of the sizes.
+/// Histograms of sizes.
 pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
     let charts = largest(files).into_iter();
     let charts = charts.filter_map(|file| size_chart(file, &[("", Some(file))]));
     size_section(charts.collect())
 }
 
-/// The same of two traces.
+/// Histograms of sizes of two traces.
 pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = pairs
-        .iter()
-        .filter_map(|pair| size_chart(pair.any(), &pair.sides()));
+    let charts = pairs.iter().filter_map(|pair| size_chart(pair.any(), &pair.sides()));
     size_section(charts.collect())
 }
 
 fn size_section(rows: Vec<RowsChart>) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
-        title: "How much at once".into(),
-        lead: "Bytes that a call moved. A row is the sizes from one power of two up to the next."
+        title: "Sizes of calls".into(),
+        lead: "Bytes moved by a call. A row covers sizes from one power of two up to the next."
             .into(),
         charts: charts_of(rows),
         ..Section::default()
@@ -150,11 +132,7 @@ fn size_chart(named: &FilePattern, sides: &[(&str, Option<&FilePattern>)]) -> Op
                 Some(size) => Quantity::bytes(size).to_string(),
                 None => format!("{} to {}", Quantity::bytes(from), Quantity::bytes(below)),
             };
-            let name = if from == 0 {
-                "nothing".to_owned()
-            } else {
-                name
-            };
+            let name = if from == 0 { "nothing".to_owned() } else { name };
             RowValue {
                 label: format!("{label} {name}").trim().to_owned(),
                 value_text: Quantity::ratio(count as f64 / all).to_string(),
@@ -165,49 +143,36 @@ fn size_chart(named: &FilePattern, sides: &[(&str, Option<&FilePattern>)]) -> Op
             }
         }));
     }
-    // Of very many sizes the most frequent ones.
+    // If there are too many sizes, the most frequent ones.
     while values.len() > MOST_SIZES {
         let least = values.iter().enumerate();
-        let least = least
-            .min_by(|a, b| a.1.value.total_cmp(&b.1.value))
-            .map(|(place, _)| place)?;
+        let least = least.min_by(|a, b| a.1.value.total_cmp(&b.1.value)).map(|(place, _)| place)?;
         values.remove(least);
     }
     (!values.is_empty()).then(|| RowsChart {
-        title: format!(
-            "Sizes of the {} of {}",
-            noun(named.operation),
-            named.label()
-        ),
+        title: format!("Sizes of the {} of {}", noun(named.operation), named.label()),
         axis: "% of the calls".to_owned(),
         ..RowsChart::from_zero(values, Scale::bar, |value| format!("{value}"))
     })
 }
 
-/// The size of the calls of a range, if the finer histogram of the file has them all in the bucket that begins with
-/// a power of two, as those of databases are.
+/// The size of the calls of a range, if the file's finer histogram has all of them in the bucket that starts with a power
+/// of two, as for databases.
 fn is_one_size(file: &FilePattern, from: u64, below: u64) -> Option<u64> {
     let fine = &file.size_bytes;
     if fine.part_bits() == 0 {
         return None;
     }
-    let mut inside = fine
-        .buckets()
-        .filter(|(lower, _, _)| (from..below).contains(lower));
+    let mut inside = fine.buckets().filter(|(lower, _, _)| (from..below).contains(lower));
     let (lower, _, _) = inside.next()?;
     (inside.next().is_none() && lower == from).then_some(from)
 }
 
 /// The score over time of the files with the most calls.
 pub(super) fn scores(files: &[&FilePattern]) -> Option<Section> {
-    let curves = files
-        .iter()
-        .filter(|file| file.score.is_some())
-        .take(MOST_CURVES);
-    let series: Vec<PlotSeries> = curves
-        .zip(ROLES)
-        .filter_map(|(file, role)| score_curve(file, role))
-        .collect();
+    let curves = files.iter().filter(|file| file.score.is_some()).take(MOST_CURVES);
+    let series: Vec<PlotSeries> =
+        curves.zip(ROLES).filter_map(|(file, role)| score_curve(file, role)).collect();
     let plot = Plot {
         id: "score-over-time".to_owned(),
         title: "Score over time".to_owned(),
@@ -227,14 +192,10 @@ pub(super) fn scores(files: &[&FilePattern]) -> Option<Section> {
 fn score_curve(file: &FilePattern, role: Role) -> Option<PlotSeries> {
     let slices = file.slices.as_ref()?;
     let middle = slices.length_ns as f64 / 2.0;
-    let points = slices
-        .slices
-        .iter()
-        .enumerate()
-        .filter_map(|(place, slice): (usize, &Slice)| {
-            let start = slices.start_ns as f64 + place as f64 * slices.length_ns as f64;
-            Some(((start + middle) * 1e-9, slice.score()?))
-        });
+    let points = slices.slices.iter().enumerate().filter_map(|(place, slice): (usize, &Slice)| {
+        let start = slices.start_ns as f64 + place as f64 * slices.length_ns as f64;
+        Some(((start + middle) * 1e-9, slice.score()?))
+    });
     let label = format!("{} of {}", noun(file.operation), file.label());
     let curve = PlotSeries::curve(label, role, Stroke::Line, points);
     (curve.x.len() > 1).then_some(curve)

@@ -1,4 +1,4 @@
-//! Reports of a trace of file I/O, and of two of them side by side.
+//! Reports of a file I/O trace, or of two traces side by side.
 
 mod caveats;
 mod facts;
@@ -30,7 +30,7 @@ use serde::Serialize;
 pub(crate) use view::TraceJson;
 pub use view::{TracePair, TraceView};
 
-/// The same of two traces.
+/// The JSON document of two traces.
 #[derive(Serialize)]
 struct PairJson<'a> {
     before: TraceJson<'a>,
@@ -38,10 +38,10 @@ struct PairJson<'a> {
     findings: Vec<Finding>,
 }
 
-/// Renders a trace. The text ends with a line end.
+/// Renders a trace. The text ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a trace causes.
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of a trace causes them.
 pub fn render(
     view: &TraceView<'_>,
     format: PageFormat,
@@ -50,10 +50,10 @@ pub fn render(
     show(format, options, || page(view), || view.json())
 }
 
-/// Renders two traces side by side. The text ends with a line end.
+/// Renders two traces side by side. The text ends with a newline.
 ///
 /// # Errors
-/// As those of [`render`].
+/// The errors of [`render`].
 pub fn render_pair(
     pair: &TracePair<'_>,
     format: PageFormat,
@@ -76,7 +76,7 @@ pub fn page(view: &TraceView<'_>) -> Page {
     let document = view.document;
     let caveats = caveats::numbered(&[("", document)], &[view.patterns]);
     let title = format!("File I/O of {}", view.activity.subject);
-    let question = "In which order, how often and from where were the files read and written?";
+    let question = "In which order and how often were the files read and written, and from where?";
     let base = Page::new("trace", title, question.to_owned(), "complete");
     Page {
         status: caveats::status(&[document], &caveats),
@@ -87,10 +87,7 @@ pub fn page(view: &TraceView<'_>) -> Page {
         sections: sections(view),
         method: Page::method_of(facts::facts(view))
             .into_iter()
-            .chain(machine::list(
-                document.environment.as_ref(),
-                &CaveatBook::new(&[]),
-            ))
+            .chain(machine::list(document.environment.as_ref(), &CaveatBook::new(&[])))
             .collect(),
         definitions: DEFINITIONS.to_vec(),
         caveats,
@@ -104,12 +101,7 @@ pub fn pair_page(pair: &TracePair<'_>) -> Page {
     let patterns = [pair.before.patterns, pair.after.patterns];
     let caveats = caveats::numbered(&[("before", before), ("after", after)], &patterns);
     let question = "How did the order of reading and writing change?";
-    let base = Page::new(
-        "trace",
-        pair.title.to_owned(),
-        question.to_owned(),
-        "complete",
-    );
+    let base = Page::new("trace", pair.title.to_owned(), question.to_owned(), "complete");
     let mut facts = facts::labelled(&pair.before, "Before");
     facts.extend(facts::labelled(&pair.after, "After"));
     Page {
@@ -125,7 +117,7 @@ pub fn pair_page(pair: &TracePair<'_>) -> Page {
     }
 }
 
-/// Tables and pictures of a trace, to stand in another report.
+/// Tables and pictures of a trace, for use in another report.
 pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
     let shown = tables::worth_showing(view.patterns);
     let mut sections = vec![tables::files(&shown, view.patterns)];
@@ -139,7 +131,7 @@ pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
     sections
 }
 
-/// Tables and pictures of two traces side by side, to stand in another report.
+/// Tables and pictures of two traces side by side, for use in another report.
 pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
     let pairs = pairs::pairs(pair.before.patterns, pair.after.patterns);
     let mut sections = vec![tables::pairs(&pairs)];
@@ -151,7 +143,7 @@ pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
     sections
 }
 
-/// Where and when the documents of each server of a deployment were read, side by side.
+/// Read offsets over time for the documents of each server of a deployment, side by side.
 pub(crate) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
@@ -161,18 +153,16 @@ pub(crate) fn offsets_of_servers(
     pictures::offsets_of_servers(id, servers, zero_ns)
 }
 
-/// Reasons to doubt a trace, numbered from 1, to stand in another report.
+/// Caveats of a trace, numbered from 1, for use in another report.
 pub(crate) fn caveats_of(view: &TraceView<'_>) -> Vec<NumberedCaveat> {
     caveats::numbered(&[("", view.document)], &[view.patterns])
 }
 
-/// What changed between two traces, and what is to be said of each.
+/// Changes between two traces, and findings about each.
 pub fn pair_findings(pair: &TracePair<'_>) -> Vec<Finding> {
     let pairs = pairs::pairs(pair.before.patterns, pair.after.patterns);
-    let mut found: Vec<Finding> = pairs
-        .iter()
-        .filter_map(|Pair { before, after }| compared((*before)?, (*after)?))
-        .collect();
+    let mut found: Vec<Finding> =
+        pairs.iter().filter_map(|Pair { before, after }| compared((*before)?, (*after)?)).collect();
     for (when, view) in [("before", &pair.before), ("after", &pair.after)] {
         let said = findings(view.patterns, view.activity);
         found.extend(said.into_iter().map(|finding| Finding {
@@ -187,23 +177,18 @@ fn sentences(findings: &[Finding]) -> Vec<Shown> {
     findings.iter().map(Into::into).collect()
 }
 
-/// The result in a few numbers: of the file that most was read from, else that was written to most.
+/// The result in a few numbers: for the file with the most bytes read, or else written.
 fn figures(view: &TraceView<'_>) -> Vec<Figure> {
     let patterns = view.patterns;
     let span = patterns.first_ns.zip(patterns.last_ns);
-    let seconds = span.map_or(view.document.duration_s, |(first, last)| {
-        (last - first) as f64 * 1e-9
-    });
+    let seconds =
+        span.map_or(view.document.duration_s, |(first, last)| (last - first) as f64 * 1e-9);
     let mut figures = vec![figure(
         "calls",
         Quantity::count(patterns.calls),
         format!("in {}", Quantity::seconds(seconds)),
     )];
-    figures.push(figure(
-        "moved",
-        Quantity::bytes(patterns.bytes),
-        String::new(),
-    ));
+    figures.push(figure("moved", Quantity::bytes(patterns.bytes), String::new()));
     let Some(main) = main_file(patterns) else {
         return figures;
     };
@@ -217,7 +202,7 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
         figures.push(figure("median latency", median, main.label()));
     }
     if let Some(device) = &main.device {
-        let note = format!("of the reads of {}", main.label());
+        let note = format!("of reads of {}", main.label());
         let waited = Quantity::ratio(device.waiting_ratio);
         figures.push(figure("waited for the device", waited, note));
     }
@@ -230,25 +215,25 @@ fn figure(label: &str, value: Quantity, note: String) -> Figure {
 
 fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {
     let most = |operation| {
-        let files = patterns.files.iter();
-        let of_operation = files.filter(|file| file.operation == operation && file.bytes > 0);
+        let of_operation =
+            patterns.files.iter().filter(|file| file.operation == operation && file.bytes > 0);
         of_operation.max_by_key(|file| file.bytes)
     };
     let operations = [Operation::Read, Operation::Fault, Operation::Write];
     operations.into_iter().find_map(most)
 }
 
-/// The terms of a trace.
+/// Terms used on the page of a trace.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "score",
-        meaning: "From 0, random, to 1, sequential: the mean over the calls of what each is worth. A call is worth 1 if it begins where a \
-                  stream of at least four calls ended; if it begins further on, but within the gap, its size as a share of the way; half of \
+        meaning: "From 0 (random) to 1 (sequential): the mean value of the calls. A call counts 1 if it begins where a \
+                  stream of at least four calls ended; if it begins later but within the gap, its size as a share of the distance; half of \
                   that if the stream goes backward; else 0. The first call, and calls at the same place again, are not counted.",
     },
     Definition {
         term: "stream",
-        meaning: "Calls that go on where an earlier one ended, whichever thread makes them. Up to 32 of them can be interleaved in a file.",
+        meaning: "Calls that continue where an earlier one ended, from any thread. Up to 32 of them can be interleaved in a file.",
     },
     Definition {
         term: "sequential",
@@ -256,29 +241,29 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "median seek",
-        meaning: "Half of the calls begin at most that far, in either direction, from the end of the stream that they continue, or else of \
-                  the call before them on the same file.",
+        meaning: "The median distance, in either direction, of a call's start from the end of the stream that it continues, or else of \
+                  the previous call on the same file.",
     },
     Definition {
         term: "read again",
-        meaning: "Share of the pages of 4 KiB moved that had been moved before.",
+        meaning: "Share of the moved 4 KiB pages that had been moved before.",
     },
     Definition {
         term: "touched",
-        meaning: "All pages of 4 KiB that were moved, each once: the working set.",
+        meaning: "All 4 KiB pages that were moved, each counted once: the working set.",
     },
     Definition {
         term: "times its size",
-        meaning: "Bytes moved, as multiples of the size of the file at the end.",
+        meaning: "Bytes moved, as multiples of the file's final size.",
     },
     Definition {
         term: "waited for the device",
-        meaning: "Share of the reads during which a request of the block layer of the same process ended. The page cache answered the \
-                  others. Sectors are not compared with places in files: with several threads reading at once, a request may be given to the \
+        meaning: "Share of the reads during which a block layer request of the same process ended. The page cache answered the \
+                  others. Sectors are not mapped to file offsets: with several threads reading at once, a request may be attributed to the \
                   wrong call.",
     },
     Definition {
         term: "device bytes",
-        meaning: "Bytes of the requests that the reads set off, read-ahead included, as a share of the bytes read.",
+        meaning: "Bytes of the requests caused by the reads, including read-ahead, as a share of the bytes read.",
     },
 ];

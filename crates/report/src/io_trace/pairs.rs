@@ -1,15 +1,15 @@
-//! Which files of two traces are the same, or take each other's place.
+//! Matches the files of two traces that are the same or replace each other.
 
 use dyno_analyze::access_pattern::{AccessPatterns, FilePattern};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 
-/// Most pairs that are shown.
+/// Largest number of pairs shown.
 const MOST_PAIRS: usize = 8;
 /// A pair with a smaller share of all calls of a trace is not shown.
 const SMALL_RATIO: f64 = 0.01;
 
-/// A file before and after; at least one of them.
+/// A file before and after; at least one of both exists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pair<'a> {
     pub(super) before: Option<&'a FilePattern>,
@@ -17,19 +17,17 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// One of both.
+    /// The file before, or else after.
     pub(super) fn any(&self) -> &'a FilePattern {
-        self.after
-            .or(self.before)
-            .expect("a pair has at least one file")
+        self.after.or(self.before).expect("a pair has at least one file")
     }
 
-    /// Both with their names.
+    /// Both files with the names of the sides.
     pub(super) fn sides(&self) -> [(&'static str, Option<&'a FilePattern>); 2] {
         [("before", self.before), ("after", self.after)]
     }
 
-    /// What it is called: by what the file holds, since its name may have changed.
+    /// The content of the file, because its name may have changed.
     pub(super) fn name(&self) -> String {
         let (before, after) = (self.before, self.after);
         match (before, after) {
@@ -45,7 +43,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What makes two files the same.
+/// The identity of a file across traces.
 #[derive(PartialEq)]
 enum Key<'a> {
     Role(FileKind, &'a str, Option<&'a str>),
@@ -60,16 +58,10 @@ pub(super) fn pairs<'a>(before: &'a AccessPatterns, after: &'a AccessPatterns) -
         let same =
             |other: &&FilePattern| other.operation == file.operation && key(other) == key(file);
         let found = rest.iter().position(same).map(|place| rest.remove(place));
-        pairs.push(Pair {
-            before: Some(file),
-            after: found,
-        });
+        pairs.push(Pair { before: Some(file), after: found });
     }
     join_replaced(&mut pairs, &mut rest);
-    pairs.extend(rest.into_iter().map(|file| Pair {
-        before: None,
-        after: Some(file),
-    }));
+    pairs.extend(rest.into_iter().map(|file| Pair { before: None, after: Some(file) }));
     let all = before.calls + after.calls;
     pairs.retain(|pair| {
         let is_moving = pair.any().operation != Operation::Sync;
@@ -80,8 +72,8 @@ pub(super) fn pairs<'a>(before: &'a AccessPatterns, after: &'a AccessPatterns) -
     pairs
 }
 
-/// A file without a partner that most of an operation was done on, and one like that in the other
-/// trace, take each other's place: what is rewritten has another name.
+/// Pairs the file with most of an operation on one side with its counterpart on the other, if neither has a partner: a
+/// rewritten file has another name.
 fn join_replaced<'a>(pairs: &mut [Pair<'a>], rest: &mut Vec<&'a FilePattern>) {
     for operation in [Operation::Read, Operation::Fault, Operation::Write] {
         let alone = pairs.iter_mut().filter(|pair| {

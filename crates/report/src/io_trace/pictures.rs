@@ -1,4 +1,4 @@
-//! Densities of a trace: offset against time, and latency against offset.
+//! Density charts of a trace: offset over time, and latency over offset.
 
 use super::pairs::Pair;
 use super::sketch::{framed, pair_sketches, sketches};
@@ -15,13 +15,13 @@ const OFFSETS_TITLE: &str = "Where and when";
 const LATENCIES_TITLE: &str = "How long, by place";
 const COLOURS: &str = "The stronger the colour, the more calls, by the logarithm of their number.";
 
-/// Rows of latencies that are shown beyond the values: a power of two.
+/// Rows above the largest latency: a power of two.
 const LATENCY_ROOM: usize = 4;
 
-/// Calls whose place is known, below which there is no picture: a few dots are no pattern.
+/// Fewest calls with a known offset for a picture: a few dots are not a pattern.
 const FEWEST_DRAWN: u64 = 16;
 
-/// A grid to be drawn, with what it is and the time that counts as 0.
+/// A grid to draw, with its file and the time that counts as 0.
 pub(super) struct Drawn<'a> {
     pub(super) label: &'a str,
     pub(super) file: &'a FilePattern,
@@ -29,13 +29,13 @@ pub(super) struct Drawn<'a> {
     pub(super) zero_ns: i64,
 }
 
-/// Offset against time of each file that has pictures.
+/// Offset over time for each file with pictures.
 pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
     let charts = drawn(files).map(|one| offset_chart(&[one])).collect();
     section(
         OFFSETS_TITLE,
-        "A dot is a call: its place in the file from bottom to top, its time from left to right. A line that rises is a file that is read \
-         from its start to its end; a cloud is one that is read at random.",
+        "A dot is a call: its place in the file from bottom to top, its time from left to right. A rising line is a file read \
+         from start to end; a cloud is a file read at random.",
         charts,
     )
     .map(|section| Section {
@@ -44,8 +44,8 @@ pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
     })
 }
 
-/// Offset against time of one file of each of several servers, side by side on the same axes. Time runs from the first call
-/// of all. The chart, and the same for texts; `None` if no file has a picture.
+/// Offset over time for one file of each server, side by side on the same axes, starting at the first call of all. Returns
+/// the chart and a sketch for texts; `None` if no file has a picture.
 pub(super) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
@@ -55,44 +55,33 @@ pub(super) fn offsets_of_servers(
         .iter()
         .filter(|(_, file)| file.placed_calls >= FEWEST_DRAWN)
         .filter_map(|&(label, file)| {
-            Some(Drawn {
-                label,
-                file,
-                pictures: file.pictures.as_deref()?,
-                zero_ns,
-            })
+            Some(Drawn { label, file, pictures: file.pictures.as_deref()?, zero_ns })
         })
         .collect();
     if drawn.is_empty() {
         return None;
     }
-    let chart = DensityChart {
-        id: format!("offset-{id}"),
-        ..offset_chart(&drawn)
-    };
+    let chart = DensityChart { id: format!("offset-{id}"), ..offset_chart(&drawn) };
     Some((chart, framed(&drawn)))
 }
 
-/// Latency against offset of each file that has pictures.
+/// Latency over offset for each file with pictures.
 pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
     let charts = drawn(files).map(|one| latency_chart(&[one])).collect();
     section(
         LATENCIES_TITLE,
-        "A dot is a call: its place in the file from left to right, how long it took from bottom to top.",
+        "A dot is a call: its place in the file from left to right, its duration from bottom to top.",
         charts,
     )
 }
 
-/// Offset against time of two traces, on the same axes. Each begins at its own start.
+/// Offset over time for two traces on the same axes. Each begins at its own start.
 pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs)
-        .iter()
-        .map(|both| offset_chart(both))
-        .collect();
+    let charts = drawn_pairs(pair, pairs).iter().map(|both| offset_chart(both)).collect();
     section(
         OFFSETS_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from bottom to top, its time from the first \
-         call on from left to right.",
+        "Both pictures have the same axes and colours. A dot is a call: its place in the file from bottom to top, its time since the first \
+         call from left to right.",
         charts,
     )
     .map(|section| Section {
@@ -101,15 +90,12 @@ pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<S
     })
 }
 
-/// Latency against offset of two traces, on the same axes.
+/// Latency over offset for two traces on the same axes.
 pub(super) fn latency_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs)
-        .iter()
-        .map(|both| latency_chart(both))
-        .collect();
+    let charts = drawn_pairs(pair, pairs).iter().map(|both| latency_chart(both)).collect();
     section(
         LATENCIES_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from left to right, how long it took from \
+        "Both pictures have the same axes and colours. A dot is a call: its place in the file from left to right, its duration from \
          bottom to top.",
         charts,
     )
@@ -125,15 +111,13 @@ fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Opt
 }
 
 pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
-    let worth = files
-        .iter()
-        .filter(|file| file.placed_calls >= FEWEST_DRAWN);
+    let worth = files.iter().filter(|file| file.placed_calls >= FEWEST_DRAWN);
     worth.filter_map(|file| {
         Some(Drawn {
             label: "",
             file,
             pictures: file.pictures.as_deref()?,
-            // The clock of the run, on which the other charts stand.
+            // The clock of the run, which the other charts use.
             zero_ns: 0,
         })
     })
@@ -143,16 +127,13 @@ pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<V
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];
     let drawn = |pair: &Pair<'a>| {
-        let sides = pair.sides().into_iter().zip(zeros);
-        let drawn: Vec<Drawn<'a>> = sides
+        let drawn: Vec<Drawn<'a>> = pair
+            .sides()
+            .into_iter()
+            .zip(zeros)
             .filter_map(|((label, file), zero_ns)| {
                 let file = file?;
-                Some(Drawn {
-                    label,
-                    file,
-                    pictures: file.pictures.as_deref()?,
-                    zero_ns,
-                })
+                Some(Drawn { label, file, pictures: file.pictures.as_deref()?, zero_ns })
             })
             .collect();
         let is_worth = |one: &Drawn<'_>| one.file.placed_calls >= FEWEST_DRAWN;
@@ -164,12 +145,7 @@ pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<V
 /// The name of a chart in the page: the file's number is unique with its operation.
 fn id(kind: &str, drawn: &[Drawn<'_>]) -> String {
     let file = drawn[0].file;
-    format!(
-        "{kind}-{}-{}-{}",
-        drawn.len(),
-        file.file,
-        file.operation.as_str()
-    )
+    format!("{kind}-{}-{}-{}", drawn.len(), file.file, file.operation.as_str())
 }
 
 fn title(drawn: &[Drawn<'_>], of: &str) -> String {
@@ -246,7 +222,7 @@ fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
     };
     let first = drawn.iter().map(|one| rows_of(one).0).min().unwrap_or(0);
     let last = drawn.iter().map(|one| rows_of(one).1).max().unwrap_or(1);
-    // Room around the values, without which a single latency would fill the picture.
+    // Space around the values, without which a single latency would fill the picture.
     let (first, last) = (first.saturating_sub(LATENCY_ROOM), last + LATENCY_ROOM);
     let panels: Vec<DensityPanel> = drawn
         .iter()
@@ -259,10 +235,7 @@ fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
         .collect();
     DensityChart {
         id: id("latency", drawn),
-        title: title(
-            drawn,
-            &format!("{} by duration", capital(drawn[0].file.operation)),
-        ),
+        title: title(drawn, &format!("{} by duration", capital(drawn[0].file.operation))),
         caption: COLOURS.to_owned(),
         counted: noun(drawn[0].file.operation),
         x: DensityAxis {
@@ -284,7 +257,7 @@ fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
     }
 }
 
-/// The column of the instant that counts as 0: nothing was called before it.
+/// The column of the instant that counts as 0; there are no calls before it.
 fn first_column(grid: &Grid, zero_ns: i64) -> usize {
     match zero_ns {
         0 => 0,
@@ -296,11 +269,7 @@ fn first_column(grid: &Grid, zero_ns: i64) -> usize {
 }
 
 fn bytes_edges(axis: &dyno_analyze::access_pattern::Axis, count: usize) -> Edges {
-    Edges::Even {
-        start: axis.origin as f64,
-        step: axis.cell as f64,
-        count,
-    }
+    Edges::Even { start: axis.origin as f64, step: axis.cell as f64, count }
 }
 
 fn start(edges: &Edges) -> f64 {
@@ -311,10 +280,7 @@ fn start(edges: &Edges) -> f64 {
 }
 
 fn end(panels: &[DensityPanel], edges: impl Fn(&DensityPanel) -> &Edges) -> f64 {
-    panels
-        .iter()
-        .map(|panel| edges(panel).end())
-        .fold(0.0, f64::max)
+    panels.iter().map(|panel| edges(panel).end()).fold(0.0, f64::max)
 }
 
 /// The largest count of a cell, over all pictures of a chart.
@@ -323,10 +289,7 @@ fn most<'a>(drawn: &[Drawn<'a>], grid: impl Fn(&'a Pictures) -> &'a Grid) -> u32
         let grid = grid(one.pictures);
         let (columns, rows) = grid.used();
         let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (column, row)));
-        cells
-            .map(|(column, row)| grid.count(column, row))
-            .max()
-            .unwrap_or(0)
+        cells.map(|(column, row)| grid.count(column, row)).max().unwrap_or(0)
     });
     counts.max().unwrap_or(0)
 }
@@ -343,16 +306,13 @@ fn panel(
     DensityPanel {
         label: one.label.to_owned(),
         words: words(one),
-        cells: encode(
-            cells.map(|(column, row)| grid.count(first + column, row)),
-            most,
-        ),
+        cells: encode(cells.map(|(column, row)| grid.count(first + column, row)), most),
         x_edges,
         y_edges,
     }
 }
 
-/// What a picture shows, for those who cannot see it.
+/// Description of a picture for screen readers.
 fn words(one: &Drawn<'_>) -> String {
     let file = one.file;
     let mut words = format!(

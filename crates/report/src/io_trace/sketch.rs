@@ -1,4 +1,4 @@
-//! Pictures of a trace for texts: offset against time in a few lines of characters.
+//! Pictures of a trace in texts: offset over time in a few lines of characters.
 
 use super::pairs::Pair;
 use super::pictures::{Drawn, drawn, drawn_pairs};
@@ -8,14 +8,14 @@ use crate::page::Sketch;
 use dyno_analyze::access_pattern::{FilePattern, Grid};
 use dyno_record::quantity::Quantity;
 
-/// Size of a picture in characters, without its labels: with these it fits into 80 columns.
+/// Size in characters without labels; with labels it fits into 80 columns.
 const COLUMNS: usize = 60;
 const ROWS: usize = 12;
-/// Room for the labels on the left.
+/// Width of the labels on the left.
 const LABELS: usize = 10;
-/// Most files with a picture in a text.
+/// Largest number of files with a picture in a text.
 const MOST_FILES: usize = 3;
-/// From an empty cell to the fullest.
+/// From an empty cell to the fullest one.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// Pictures of the files with the most calls.
@@ -39,7 +39,7 @@ pub(super) fn framed(drawn: &[Drawn<'_>]) -> Vec<Sketch> {
     drawn.iter().map(|one| sketch(one, &frame)).collect()
 }
 
-/// The axes of one or more pictures: time from the zero of each, and offset.
+/// The axes of one or more pictures: time relative to each zero, and offset.
 struct Frame {
     start_ns: f64,
     end_ns: f64,
@@ -48,18 +48,15 @@ struct Frame {
 
 impl Frame {
     fn of(drawn: &[&Drawn<'_>]) -> Frame {
-        let mut frame = Frame {
-            start_ns: f64::INFINITY,
-            end_ns: f64::NEG_INFINITY,
-            end_bytes: 1.0,
-        };
+        let mut frame =
+            Frame { start_ns: f64::INFINITY, end_ns: f64::NEG_INFINITY, end_bytes: 1.0 };
         for one in drawn {
             let grid = &one.pictures.offset_by_time;
             let (columns, rows) = grid.used();
             let zero_ns = one.zero_ns as f64;
             let start_ns = match one.zero_ns {
                 0 => grid.x.start_of(0),
-                // Nothing was called before it.
+                // No call comes before it.
                 _ => (grid.x.start_of(0) - zero_ns).max(0.0),
             };
             frame.start_ns = frame.start_ns.min(start_ns);
@@ -69,7 +66,7 @@ impl Frame {
         frame
     }
 
-    /// The character that the middle of a cell is in.
+    /// The character that contains the middle of a cell.
     fn place(&self, grid: &Grid, zero_ns: i64, column: usize, row: usize) -> (usize, usize) {
         let at_ns = grid.x.start_of(column) + grid.x.cell as f64 / 2.0 - zero_ns as f64;
         let at_bytes = grid.y.start_of(row) + grid.y.cell as f64 / 2.0;

@@ -10,12 +10,12 @@ use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::quantity::{Quantity, Unit};
 
-/// Most rows of the table of the files.
+/// Largest number of rows in the table of files.
 const MOST_FILES: usize = 20;
-/// Most files with a table of their pieces of time.
+/// Largest number of files with a table of time slices.
 const MOST_SLICED: usize = 6;
 
-/// What an operation did, in the past.
+/// The past tense of an operation.
 pub(super) fn verb(operation: Operation) -> &'static str {
     match operation {
         Operation::Read => "was read",
@@ -25,7 +25,7 @@ pub(super) fn verb(operation: Operation) -> &'static str {
     }
 }
 
-/// The calls of an operation, as what is counted.
+/// The plural noun of an operation.
 pub(super) fn noun(operation: Operation) -> &'static str {
     match operation {
         Operation::Read => "reads",
@@ -35,12 +35,12 @@ pub(super) fn noun(operation: Operation) -> &'static str {
     }
 }
 
-/// The patterns with the most calls, as far as there is room for them.
+/// The patterns with the most calls, up to the limit of rows.
 pub(super) fn worth_showing(patterns: &AccessPatterns) -> Vec<&FilePattern> {
     patterns.files.iter().take(MOST_FILES).collect()
 }
 
-/// The files.
+/// The section about files.
 pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Section {
     let columns = vec![
         Column::text("file"),
@@ -69,16 +69,13 @@ pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Sectio
     let hidden = patterns.files.len() - shown.len();
     if hidden > 0 {
         notes.push(format!(
-            "{} more rows with fewer calls are in the JSON form of this report.",
+            "{} more rows with fewer calls are in the JSON report.",
             Quantity::count(hidden as u64)
         ));
     }
-    if shown
-        .iter()
-        .any(|file| file.device.is_none() && is_reading(file))
-    {
+    if shown.iter().any(|file| file.device.is_none() && is_reading(file)) {
         notes.push(
-            "The block layer was not traced, so what the page cache answered cannot be told from what waited for a device."
+            "The block layer was not traced, so calls answered by the page cache cannot be distinguished from calls that waited for a device."
                 .to_owned(),
         );
     }
@@ -110,7 +107,7 @@ fn row(file: &FilePattern, is_first: bool) -> Vec<Cell> {
     cells
 }
 
-/// The pieces of time of the files with the most calls.
+/// The time slices of the files with the most calls.
 pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Section> {
     if view.slices.is_empty() {
         return None;
@@ -138,16 +135,16 @@ pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Sec
     };
     let tables = shown.iter().take(MOST_SLICED).map(table);
     Some(Section {
-        title: "Piece by piece".into(),
-        lead: "The figures of each piece of time, counted from the start of the trace; pieces without calls are left out. \
-               A call belongs to the piece in which it began, and streams and what was read before begin anew in each."
+        title: "Time slices".into(),
+        lead: "The figures of each time slice, from the start of the trace; slices without calls are left out. \
+               A call belongs to the slice in which it began; streams and previously read data start anew in each slice."
             .into(),
         tables: tables.filter(|table| !table.rows.is_empty()).collect(),
         ..Section::default()
     })
 }
 
-/// What the label of a file leaves out: its name, once, or what it holds where it is called by its name.
+/// The part of a file's identity that its label leaves out: its name, once, or its content if the label is the name.
 fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
     if file.label() != file.name {
         return is_first.then(|| file.name.clone());
@@ -162,18 +159,12 @@ fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
     Some(role.words.clone().unwrap_or_else(|| kind.to_owned()))
 }
 
-/// The figures of a file with their names; empty where they are not known.
+/// The named figures of a file; unknown ones are empty.
 fn values(file: &FilePattern) -> Vec<(&'static str, Cell)> {
     let of = |value: Option<f64>, unit| Cell::known(value.map(|value| Quantity::new(value, unit)));
     let latency = |ns: Option<f64>| of(ns.map(|ns| ns / 1e3), Unit::Microseconds);
-    let (device, score) = (
-        file.device.as_ref(),
-        file.score.map(|score| format!("{score:.2}")),
-    );
-    let (waited, from_device) = (
-        device.map(|d| d.waiting_ratio),
-        device.map(|d| d.device_ratio),
-    );
+    let (device, score) = (file.device.as_ref(), file.score.map(|score| format!("{score:.2}")));
+    let (waited, from_device) = (device.map(|d| d.waiting_ratio), device.map(|d| d.device_ratio));
     vec![
         ("calls", Quantity::count(file.calls).into()),
         ("bytes", Quantity::bytes(file.bytes).into()),
@@ -182,10 +173,7 @@ fn values(file: &FilePattern) -> Vec<(&'static str, Cell)> {
         ("sequential", of(file.sequential_ratio, Unit::Ratio)),
         ("median seek", of(file.median_seek_bytes(), Unit::Bytes)),
         ("read again", of(file.reread_ratio, Unit::Ratio)),
-        (
-            "touched",
-            Cell::known(file.working_set_bytes.map(Quantity::bytes)),
-        ),
+        ("touched", Cell::known(file.working_set_bytes.map(Quantity::bytes))),
         ("times its size", of(file.amplification, Unit::Parameter)),
         ("median latency", latency(file.latency.map(|l| l.p50_ns))),
         ("p99 latency", latency(file.latency.map(|l| l.p99_ns))),
@@ -194,7 +182,7 @@ fn values(file: &FilePattern) -> Vec<(&'static str, Cell)> {
     ]
 }
 
-/// The files of two traces: a row for each figure.
+/// The files of two traces, with a row per figure.
 pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
     let table = |pair: &Pair<'_>| {
         let figures = |file: Option<&FilePattern>| file.map(values).unwrap_or_default();
@@ -232,13 +220,13 @@ pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
     };
     Section {
         title: "Files".into(),
-        lead: "What was done to each file, before and after.".into(),
+        lead: "The operations on each file, before and after.".into(),
         tables: pairs.iter().map(table).collect(),
         ..Section::default()
     }
 }
 
-/// The quotient of the figures that have one.
+/// The quotient of a figure, if it has one.
 fn change(pair: &Pair<'_>, name: &str) -> Option<Quantity> {
     let of = |file: &FilePattern| match name {
         "calls" => Some(file.calls as f64),
@@ -255,13 +243,13 @@ fn change(pair: &Pair<'_>, name: &str) -> Option<Quantity> {
     Some(Quantity::new(after / before, Unit::Parameter))
 }
 
-/// The block layer.
+/// The section about the block layer.
 pub(super) fn block(view: &TraceView<'_>) -> Option<Section> {
     let block = view.patterns.block.as_ref()?;
     block_section(&[("", block)], devices(view))
 }
 
-/// The block layer of two traces.
+/// The section about the block layer for two traces.
 pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
     let before = pair.before.patterns.block.as_ref()?;
     let after = pair.after.patterns.block.as_ref()?;
@@ -270,8 +258,10 @@ pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
 }
 
 fn devices(view: &TraceView<'_>) -> String {
-    let devices = view.document.devices.iter();
-    let names: Vec<String> = devices
+    let names: Vec<String> = view
+        .document
+        .devices
+        .iter()
         .map(|device| {
             if device.name.is_empty() {
                 format!("{}:{}", device.major, device.minor)
@@ -309,7 +299,7 @@ fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Se
     (!rows.is_empty()).then(|| Section {
         title: "Block layer".into(),
         lead: format!(
-            "What reached the devices ({devices}), of all processes that used them meanwhile. Times in the queue are of reads and writes \
+            "Requests to the devices ({devices}) by all processes during the trace. Times in the queue cover reads and writes \
              together."
         ),
         tables: vec![Table::new("Block layer", columns, rows)],

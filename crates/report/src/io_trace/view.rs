@@ -1,35 +1,32 @@
-//! Traces with what follows from them, as they come from the analysis and as programs get them.
+//! A trace with its analysis, as input of reports and as JSON.
 
 use dyno_analyze::access_pattern::{AccessPatterns, Activity, findings};
 use dyno_record::experiment::Finding;
 use dyno_record::io_trace::document::TraceDocument;
 use serde::Serialize;
 
-/// A trace with what follows from it.
+/// A trace with its analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceView<'a> {
-    /// How it was made.
     pub document: &'a TraceDocument,
-    /// What follows from it.
+    /// The access patterns of the whole trace.
     pub patterns: &'a AccessPatterns,
-    /// The same of each piece of time, in order; none if nobody asked for pieces.
+    /// The access patterns of each time slice, in order; empty unless slices were requested.
     pub slices: &'a [AccessPatterns],
-    /// What was traced, as the subject of sentences.
+    /// The traced activity, as the subject of sentences.
     pub activity: &'a Activity,
 }
 
-/// Two traces of the same thing.
+/// Two traces of the same activity.
 #[derive(Clone, Copy, Debug)]
 pub struct TracePair<'a> {
-    /// The question that they answer, as the title of the report.
+    /// The question that they answer, used as the title.
     pub title: &'a str,
-    /// The first one.
     pub before: TraceView<'a>,
-    /// The second one.
     pub after: TraceView<'a>,
 }
 
-/// The document of a report for programs.
+/// The JSON document of a trace.
 #[derive(Serialize)]
 pub(crate) struct TraceJson<'a> {
     trace: &'a TraceDocument,

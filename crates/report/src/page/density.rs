@@ -1,64 +1,59 @@
-//! Densities: how often something happened at each place of two axes, as data. They are drawn by
-//! `web/src/density.ts`. Several of them can stand side by side, on the same axes and in the same colours.
+//! Data of density charts: counts at each place of two axes. `web/src/density.ts` draws them; several panels can be side by
+//! side with the same axes and colours.
 
 use super::plot::Measure;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Levels between the lightest and the darkest colour; 0 is left for empty cells.
+/// Levels between the lightest and the darkest colour; 0 means an empty cell.
 const LEVELS: f64 = 254.0;
 
-/// An axis of a density.
+/// An axis of a density chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DensityAxis {
-    /// What it is, with its unit.
+    /// Label with its unit.
     pub label: &'static str,
-    /// What its numbers are.
     pub measure: Measure,
-    /// Where it begins.
     pub start: f64,
-    /// Where it ends.
     pub end: f64,
-    /// Whether it is logarithmic.
     pub is_logarithmic: bool,
 }
 
-/// One picture.
+/// One panel of a density chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DensityPanel {
-    /// What it is, where there are several.
+    /// Name, if there are several panels.
     pub label: String,
-    /// What it shows, for those who cannot see it.
+    /// Description for screen readers.
     pub words: String,
-    /// Where its columns begin and, last, where the last one ends.
+    /// Starts of the columns, and the end of the last one.
     pub x_edges: Edges,
-    /// Where its rows begin, from the bottom, and where the last one ends.
+    /// Starts of the rows from the bottom, and the end of the last one.
     pub y_edges: Edges,
-    /// Levels of the cells, row by row from the bottom, as base64 of bytes: a level, or 0 and how many
-    /// cells are empty from there on.
+    /// Levels of the cells, row by row from the bottom, as base64 of bytes: a level, or 0 followed by the number of empty
+    /// cells from there on.
     pub cells: String,
 }
 
-/// Ends of columns or rows.
+/// Edges of columns or rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Edges {
-    /// Cells of one width.
+    /// Cells of equal width.
     Even {
-        /// Where the first one begins.
         start: f64,
-        /// How wide each is.
+        /// Width of each cell.
         step: f64,
-        /// How many there are.
+        /// Number of cells.
         count: usize,
     },
-    /// Where each one begins, and where the last one ends.
+    /// Start of each cell, and the end of the last one.
     Listed(Vec<f64>),
 }
 
 impl Edges {
-    /// How many cells there are.
+    /// Number of cells.
     pub fn count(&self) -> usize {
         match self {
             Edges::Even { count, .. } => *count,
@@ -66,7 +61,7 @@ impl Edges {
         }
     }
 
-    /// Where the last one ends.
+    /// End of the last cell.
     pub fn end(&self) -> f64 {
         match self {
             Edges::Even { start, step, count } => start + step * *count as f64,
@@ -75,28 +70,24 @@ impl Edges {
     }
 }
 
-/// One or more pictures on the same axes.
+/// One or more density panels with the same axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DensityChart {
-    /// Its name in the page.
+    /// Element name in the page.
     pub id: String,
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// What is counted, such as `reads`.
+    /// The counted things, such as `reads`.
     pub counted: &'static str,
-    /// The horizontal axis.
     pub x: DensityAxis,
-    /// The vertical axis.
     pub y: DensityAxis,
-    /// The largest count of a cell: the darkest colour. Colours go by the logarithm of the count.
+    /// The largest count of a cell, which gets the darkest colour. Colours follow the logarithm of the count.
     pub most: u32,
-    /// The pictures.
     pub panels: Vec<DensityPanel>,
 }
 
-/// Cells as they stand in a page.
+/// Encodes cells for a page.
 pub(crate) fn encode(counts: impl Iterator<Item = u32>, most: u32) -> String {
     let scale = LEVELS / f64::from(most.max(1)).ln_1p();
     let mut bytes = Vec::new();
@@ -136,11 +127,7 @@ mod tests {
 
     #[test]
     fn edges_know_their_number_and_their_end() {
-        let even = Edges::Even {
-            start: 1.0,
-            step: 0.5,
-            count: 4,
-        };
+        let even = Edges::Even { start: 1.0, step: 0.5, count: 4 };
         assert_eq!((even.count(), even.end()), (4, 3.0));
         let listed = Edges::Listed(vec![1.0, 2.0, 4.0]);
         assert_eq!((listed.count(), listed.end()), (2, 4.0));

@@ -1,5 +1,5 @@
-//! The one model of a report: what a page says of a run, an experiment, a trace, an index build or messages. Makers fill
-//! it, `render` shows it; neither knows of the other.
+//! The model of a report page about a run, an experiment, a trace, an index build or messages. Makers fill it, `render`
+//! shows it; neither depends on the other.
 
 pub mod density;
 pub mod plot;
@@ -23,161 +23,148 @@ use std::fmt::Display;
 use table::Table;
 use time::{TimeChart, TimeCharts};
 
-/// What is said where there is no answer yet.
+/// Text for an experiment without an answer.
 pub const NO_ANSWER: &str = "There is no answer yet.";
 
-/// All that a report says.
+/// The whole content of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
-    /// What the page is about, in a word or two: `run`, `experiment`, `trace`.
+    /// Kind of the subject in a word or two: `run`, `experiment`, `trace`.
     pub kind: &'static str,
-    /// What it is, such as `Sweep of workload a`.
+    /// For example `Sweep of workload a`.
     pub title: String,
-    /// What was asked, or what the workload is for.
+    /// The question of the experiment, or the purpose of the workload.
     pub question: String,
-    /// How it ended.
     pub status: Status,
-    /// What was measured against; empty where the page has several, or tells it elsewhere.
+    /// The measured server; empty if there are several, or if the page shows it elsewhere.
     pub subject: String,
-    /// Its start, RFC 3339 in UTC; empty for runs that were made at different times.
+    /// RFC 3339 in UTC; empty for runs made at different times.
     pub started_at: String,
-    /// Address of a dashboard in Grafana at the time of the run or the experiment; absent if the plan names no Grafana.
+    /// Grafana URL at the time of the run or experiment; absent if the plan has no Grafana.
     pub dashboard: Option<String>,
-    /// Version of the program that measured, or that compared what was measured.
+    /// Version of the program that measured or compared.
     pub dyno_version: String,
-    /// What the headline is: `Answer`.
+    /// Title of the headline, such as `Answer`.
     pub headline_title: Cow<'static, str>,
-    /// The answer in a few numbers.
     pub headline: Vec<Figure>,
-    /// What is said where there is no answer; empty if there is one.
+    /// Text shown instead of an answer; empty if there is an answer.
     pub no_answer: &'static str,
-    /// What held a run up; absent if nothing was watched.
+    /// The cause that limited the run; absent if nothing was watched.
     pub verdict: Option<Verdict>,
-    /// What follows from the measurements.
     pub findings: Vec<Finding>,
-    /// Reasons to doubt it, the most serious first.
+    /// Caveats, the most serious first.
     pub caveats: Vec<NumberedCaveat>,
-    /// Charts and tables.
     pub sections: Vec<Section>,
-    /// How it was done.
     pub method: Vec<FactList>,
-    /// The resolved plan as text; empty without one.
+    /// The resolved plan as text; empty without a plan.
     pub plan: String,
-    /// What the words mean.
     pub definitions: Vec<Definition>,
-    /// Data of the charts over the time of a run, which share one axis.
+    /// Data of all charts over the time of a run, which share one axis.
     #[serde(skip)]
     pub time: Option<TimeCharts>,
 }
 
-/// How it ended.
+/// How a run or experiment ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Status {
-    /// `complete`, `partial`, `failed` or `running`; of a comparison its outcome.
+    /// `complete`, `partial`, `failed` or `running`; for a comparison its outcome.
     pub label: &'static str,
-    /// Why, if it is not complete.
+    /// The reason, unless it is complete.
     pub reason: Option<String>,
-    /// Numbers of the caveats that touch it.
+    /// Numbers of the caveats that apply to it.
     pub marks: Vec<usize>,
 }
 
-/// A number with its label.
+/// A headline number with its label.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
     pub label: String,
-    /// The number.
     pub value: Quantity,
-    /// What it has to be read with, such as its interval.
+    /// Context of the number, such as its interval.
     pub note: Option<String>,
-    /// Whether it is bad news by itself, such as errors above 0.
+    /// Bad news by itself, such as errors above 0.
     pub alarming: bool,
-    /// Numbers of the caveats that touch it.
+    /// Numbers of the caveats that apply to it.
     pub marks: Vec<usize>,
 }
 
-/// What held a run up.
+/// The cause that limited a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// It in one sentence.
     pub headline: String,
-    /// The causes, the one that explains most first.
+    /// The most important cause first.
     pub causes: Vec<Finding>,
-    /// What could neither be found nor ruled out; empty if all was watched.
+    /// Causes that could neither be found nor ruled out; empty if everything was watched.
     pub not_watched: String,
 }
 
-/// Something that follows from measurements.
+/// A statement about measurements with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// `finding`, `warning` or `opportunity`.
     pub kind: &'static str,
-    /// The sentence; empty for a cause that the headline of the verdict states already.
+    /// The sentence; empty for a cause that the verdict's headline already states.
     pub text: String,
-    /// How sure a cause is, and when it held.
+    /// Confidence in a cause, and its time.
     pub sureness: Option<Sureness>,
-    /// The measurements behind it.
     pub evidence: Vec<Evidence>,
-    /// What to try, a sentence each.
+    /// Things to try, one sentence each.
     pub advice: Vec<String>,
-    /// Whether the headline says it already.
+    /// Whether the headline already states it.
     #[serde(skip)]
     pub is_in_headline: bool,
 }
 
-/// How sure a cause is.
+/// Confidence in a cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sureness {
-    /// In words: `very likely`.
+    /// For example `very likely`.
     pub words: &'static str,
-    /// The same as a share.
+    /// The confidence as a share.
     pub confidence: Quantity,
-    /// When it was so; empty if nobody knows.
+    /// The time when the cause applied; empty if unknown.
     pub when: String,
 }
 
 /// A measurement that supports a finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// What it says, as a sentence.
     pub text: String,
-    /// The chart over time that shows it; absent if none does.
+    /// The chart over time that shows it; absent if there is none.
     pub chart: Option<String>,
-    /// Start of the time that it is about, from the start of the run.
+    /// Start of the time range, from the start of the run.
     pub start_s: f64,
-    /// End of it.
+    /// End of the time range.
     pub end_s: f64,
 }
 
-/// A part of the report about one matter.
+/// A titled part of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Section {
-    /// Its title.
     pub title: Cow<'static, str>,
-    /// What to know before the charts and tables.
+    /// Introduction before the charts and tables.
     pub lead: String,
-    /// Events in the order of time; charts mark them by their numbers, which begin with 1.
+    /// Events in order of time; charts mark them with their numbers, starting at 1.
     pub events: Vec<String>,
-    /// Charts; only pages have them.
+    /// Charts, shown only on HTML pages.
     pub charts: Vec<Chart>,
-    /// Whether charts stand beside each other where there is room.
+    /// Whether charts may be arranged side by side.
     pub is_grid: bool,
-    /// Pictures of characters; only texts have them.
+    /// Charts drawn with characters, shown only in texts.
     #[serde(skip)]
     pub sketches: Vec<Sketch>,
-    /// Tables.
     pub tables: Vec<Table>,
     /// Facts that belong to the tables.
     pub facts: Vec<Fact>,
-    /// What has to be known to read the tables.
+    /// Notes on how to read the tables.
     pub notes: Vec<String>,
     /// Lists that few readers need.
     pub lists: Vec<FoldedList>,
-    /// Whether a page shows its tables only to those who open it.
+    /// Whether an HTML page shows the tables only on demand.
     pub is_folded: bool,
 }
 
-/// A picture that a page draws.
+/// A chart of an HTML page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
@@ -185,107 +172,94 @@ pub enum Chart {
     Time(TimeChart),
     /// Over a numeric axis.
     Plot(Plot),
-    /// How often something happened at each place of two axes.
+    /// Counts at each place of two axes.
     Density(DensityChart),
-    /// A value of each of very many things.
+    /// Values of a very large number of things.
     Scatter(ScatterChart),
-    /// Values below each other.
+    /// One value per row.
     Rows(RowsChart),
-    /// A drawing.
     Picture(Picture),
 }
 
-/// A drawing.
+/// A drawing as SVG.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Picture {
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// The SVG element.
     pub svg: String,
 }
 
-/// A picture of characters.
+/// A chart drawn with characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
-    /// What it shows.
     pub title: String,
-    /// Its lines.
     pub lines: Vec<String>,
 }
 
-/// A list with a sentence about it.
+/// A list that can be collapsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoldedList {
-    /// What is listed, as a sentence without its period.
+    /// Description of the entries, as a sentence without its period.
     pub title: String,
-    /// The entries.
     pub entries: Vec<String>,
-    /// Whether it matters enough to be shown at once, and in texts at all.
+    /// Shown expanded, and included in texts.
     pub is_open: bool,
 }
 
 /// A label with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fact {
-    /// What it is.
     pub label: String,
-    /// Its value with the unit, as shown.
+    /// The value with its unit, as shown.
     pub value: String,
-    /// Numbers of the caveats that touch it.
+    /// Numbers of the caveats that apply to it.
     pub marks: Vec<usize>,
 }
 
-/// Facts about one matter.
+/// Facts about one subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactList {
-    /// What they are about.
     pub title: Cow<'static, str>,
-    /// The facts.
     pub facts: Vec<Fact>,
 }
 
 /// The meaning of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Definition {
-    /// The term.
     pub term: &'static str,
-    /// Its meaning in one or two sentences.
+    /// One or two sentences.
     pub meaning: &'static str,
 }
 
 impl Page {
-    /// A page of this program's version that has nothing but its title, its question and how it ended.
+    /// A page of this program version with only a kind, title, question and status.
     pub fn new(kind: &'static str, title: String, question: String, label: &'static str) -> Self {
         Page {
             kind,
             title,
             question,
-            status: Status {
-                label,
-                ..Status::default()
-            },
+            status: Status { label, ..Status::default() },
             dyno_version: env!("CARGO_PKG_VERSION").to_owned(),
             headline_title: "Answer".into(),
             ..Page::default()
         }
     }
 
-    /// The method of what has facts of one kind.
+    /// A method section with one list of facts.
     pub fn method_of(facts: Vec<Fact>) -> Vec<FactList> {
         let title = "How it was done".into();
         vec![FactList { title, facts }]
     }
 
-    /// All charts.
+    /// All charts of the page.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.sections.iter().flat_map(|section| &section.charts)
     }
 }
 
 impl Status {
-    /// How a run or an experiment ended.
+    /// The status of a run or an experiment.
     pub fn of_run(status: RunStatus, reason: Option<&str>, marks: Vec<usize>) -> Self {
         Status {
             label: match status {
@@ -301,24 +275,18 @@ impl Status {
 }
 
 impl Figure {
-    /// A figure that is no bad news.
+    /// A figure without a note that is not alarming.
     pub fn new(label: impl Into<String>, value: Quantity) -> Self {
-        Figure {
-            label: label.into(),
-            value,
-            note: None,
-            alarming: false,
-            marks: Vec::new(),
-        }
+        Figure { label: label.into(), value, note: None, alarming: false, marks: Vec::new() }
     }
 
-    /// The same with what it has to be read with.
+    /// Adds context, such as an interval.
     pub fn with_note(self, note: impl Into<Option<String>>) -> Self {
         let note = note.into();
         Figure { note, ..self }
     }
 
-    /// The same with these caveats.
+    /// Adds caveats.
     pub fn marked(self, marks: &[usize]) -> Self {
         let marks = marks.to_vec();
         Figure { marks, ..self }
@@ -326,7 +294,7 @@ impl Figure {
 }
 
 impl Finding {
-    /// A finding of which nothing is known but its sentence.
+    /// A finding with only a sentence.
     pub fn new(kind: &'static str, text: &str) -> Self {
         Finding {
             kind,
@@ -338,7 +306,7 @@ impl Finding {
         }
     }
 
-    /// The sentence, and how sure it is: `The disk was the limit. Likely, all the measured time.`
+    /// The sentence with its confidence: `The disk was the limit. Likely, all the measured time.`
     pub fn text_and_sureness(&self) -> String {
         let sureness = self.sureness.as_ref();
         let sureness = sureness.map_or(String::new(), |sureness| {
@@ -356,10 +324,10 @@ impl From<&dyno_record::experiment::Finding> for Finding {
             FindingKind::Warning => "warning",
             FindingKind::Opportunity => "opportunity",
         };
-        let evidence = found.evidence.iter().map(|one| Evidence {
-            text: sentence(&text(one)),
-            ..Evidence::default()
-        });
+        let evidence = found
+            .evidence
+            .iter()
+            .map(|one| Evidence { text: sentence(&text(one)), ..Evidence::default() });
         Finding {
             evidence: evidence.collect(),
             is_in_headline: found.statement.code == "rate-of-run",
@@ -369,22 +337,22 @@ impl From<&dyno_record::experiment::Finding> for Finding {
 }
 
 impl Section {
-    /// Whether a page has something to draw of it.
+    /// Whether an HTML page has something to draw for the section.
     pub fn is_picture(&self) -> bool {
         !(self.charts.is_empty() && self.events.is_empty())
     }
 
-    /// Whether it has numbers in words.
+    /// Whether the section has tables or other text.
     pub fn has_tables(&self) -> bool {
         !(self.tables.is_empty() && self.facts.is_empty() && self.lists.is_empty())
     }
 
-    /// Whether a text has something to draw of it.
+    /// Whether a text has something to draw for the section.
     pub fn is_drawn_in_text(&self) -> bool {
         !(self.sketches.is_empty() && self.events.is_empty())
     }
 
-    /// Whether it is nothing but charts, of which a text has none.
+    /// Whether the section has only charts, which texts do not show.
     pub fn is_charts_only(&self) -> bool {
         let has_text = self.has_tables() || self.is_drawn_in_text() || !self.notes.is_empty();
         !self.charts.is_empty() && !has_text
@@ -392,23 +360,19 @@ impl Section {
 }
 
 impl Fact {
-    /// A fact that no caveat touches.
+    /// A fact without caveats.
     pub fn new(label: impl Into<String>, value: impl Display) -> Self {
-        Fact {
-            label: label.into(),
-            value: value.to_string(),
-            marks: Vec::new(),
-        }
+        Fact { label: label.into(), value: value.to_string(), marks: Vec::new() }
     }
 
-    /// The same with these caveats.
+    /// Adds caveats.
     pub fn marked(self, marks: &[usize]) -> Self {
         let marks = marks.to_vec();
         Fact { marks, ..self }
     }
 }
 
-/// Charts of one kind.
+/// Converts charts of one type.
 pub fn charts_of<T: Into<Chart>>(charts: impl IntoIterator<Item = T>) -> Vec<Chart> {
     charts.into_iter().map(Into::into).collect()
 }
@@ -432,7 +396,7 @@ charts_from!(
     Picture: Picture
 );
 
-/// With a capital at its start and a period at its end. Code at the start stays as it is.
+/// Adds a capital at the start and a period at the end. Code at the start stays unchanged.
 pub fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let mut sentence: String = match characters.next() {

@@ -1,85 +1,76 @@
-//! Charts over a numeric axis, as data: curves, points with interval bars, and lines that mark a place. They
-//! are drawn by `web/src/experiment.ts`.
+//! Data of charts over a numeric axis: curves, points with interval bars, and marker lines. `web/src/experiment.ts` draws
+//! them.
 
 use serde::Serialize;
 
-/// What the numbers of an axis are, which decides how they are written.
+/// The kind of numbers on an axis, which determines their format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Whole things, such as clients, and percents.
+    /// Counts, such as clients, and percentages.
     Count,
-    /// Events per second.
     Rate,
     /// Microseconds.
     Time,
     /// Seconds from the start.
     Seconds,
-    /// Bytes.
     Bytes,
 }
 
-/// An axis.
+/// An axis of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlotAxis {
-    /// What it is, with its unit.
+    /// Label with its unit.
     pub label: &'static str,
-    /// What its numbers are.
     pub measure: Measure,
-    /// Whether it is logarithmic at first.
+    /// Whether it is initially logarithmic.
     pub is_logarithmic: bool,
 }
 
-/// What a curve is, which decides its colour.
+/// The meaning of a curve, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// What was measured.
     Measured,
-    /// Another thing that was measured: the 50th percentile.
+    /// Another measured value: the 50th percentile.
     P50,
     /// The 99th percentile.
     P99,
-    /// Asymptotic bounds, and what was asked for.
+    /// Asymptotic bounds, and requested values.
     Bound,
     /// Balanced job bounds.
     Balanced,
-    /// What waiting for the measured resources alone explains.
+    /// Prediction from waiting for the measured resources alone.
     Network,
     /// A fitted curve.
     Model,
 }
 
-/// How a curve is drawn.
+/// The line style of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stroke {
-    /// A line.
     Line,
-    /// A dashed line.
     Dashed,
-    /// A dotted line.
     Dotted,
     /// Points with their intervals.
     Points,
-    /// Points with their intervals, and a line between them.
+    /// Points with their intervals, connected by a line.
     LineAndPoints,
-    /// Steps with the area below them: a histogram, whose places are where its bars begin.
+    /// A histogram: steps with the area below them; x values are the starts of the bars.
     Steps,
 }
 
-/// A curve, or points.
+/// A curve or points of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlotSeries {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub label: String,
-    /// What it is.
     pub role: Role,
-    /// How it is drawn.
     pub stroke: Stroke,
-    /// Places, in ascending order.
+    /// Values on the horizontal axis, in ascending order.
     pub x: Vec<f64>,
-    /// Values at the places.
+    /// Values on the vertical axis.
     pub y: Vec<f64>,
     /// Lower ends of the intervals; empty for a curve.
     pub low: Vec<Option<f64>>,
@@ -87,84 +78,63 @@ pub struct PlotSeries {
     pub high: Vec<Option<f64>>,
 }
 
-/// A line across the chart.
+/// A marker line across the chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlotMark {
-    /// Its name, beside the line.
+    /// Label next to the line.
     pub label: String,
-    /// Whether it stands at a place of the horizontal axis.
+    /// Whether `at` is on the horizontal axis.
     pub is_vertical: bool,
-    /// Where.
     pub at: f64,
 }
 
-/// A chart.
+/// A chart over a numeric axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
-    /// Its name in the page.
+    /// Element name in the page.
     pub id: String,
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// The horizontal axis.
     pub x: PlotAxis,
-    /// The vertical axis.
     pub y: PlotAxis,
-    /// What is drawn, the first at the bottom.
+    /// Drawn in order, the first at the bottom.
     pub series: Vec<PlotSeries>,
-    /// Places to look at.
+    /// Marker lines.
     pub marks: Vec<PlotMark>,
 }
 
 impl PlotAxis {
-    /// An axis on which equal steps have equal lengths.
+    /// A linear axis.
     pub fn linear(label: &'static str, measure: Measure) -> PlotAxis {
-        PlotAxis {
-            label,
-            measure,
-            is_logarithmic: false,
-        }
+        PlotAxis { label, measure, is_logarithmic: false }
     }
 
-    /// An axis on which equal ratios have equal lengths.
+    /// A logarithmic axis.
     pub fn logarithmic(label: &'static str, measure: Measure) -> PlotAxis {
-        PlotAxis {
-            is_logarithmic: true,
-            ..PlotAxis::linear(label, measure)
-        }
+        PlotAxis { is_logarithmic: true, ..PlotAxis::linear(label, measure) }
     }
 
-    /// The one of them on which these places do not crowd.
+    /// A logarithmic axis if the places would crowd on a linear one, otherwise a linear axis.
     pub fn fitting(label: &'static str, measure: Measure, places: &[f64]) -> PlotAxis {
-        PlotAxis {
-            is_logarithmic: wants_logarithm(places),
-            ..PlotAxis::linear(label, measure)
-        }
+        PlotAxis { is_logarithmic: wants_logarithm(places), ..PlotAxis::linear(label, measure) }
     }
 }
 
 impl PlotMark {
-    /// A line at a place of the horizontal axis.
+    /// A vertical line at a value of the horizontal axis.
     pub fn vertical(label: String, at: f64) -> PlotMark {
-        PlotMark {
-            label,
-            is_vertical: true,
-            at,
-        }
+        PlotMark { label, is_vertical: true, at }
     }
 
-    /// A line at a place of the vertical axis.
+    /// A horizontal line at a value of the vertical axis.
     pub fn horizontal(label: String, at: f64) -> PlotMark {
-        PlotMark {
-            is_vertical: false,
-            ..PlotMark::vertical(label, at)
-        }
+        PlotMark { is_vertical: false, ..PlotMark::vertical(label, at) }
     }
 }
 
 impl PlotSeries {
-    /// A curve from its points; those without a finite value are left out.
+    /// A curve from points; points without a finite value are omitted.
     pub fn curve(
         label: impl Into<String>,
         role: Role,
@@ -173,19 +143,11 @@ impl PlotSeries {
     ) -> PlotSeries {
         let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
         let (x, y) = finite.unzip();
-        PlotSeries {
-            label: label.into(),
-            role,
-            stroke,
-            x,
-            y,
-            low: Vec::new(),
-            high: Vec::new(),
-        }
+        PlotSeries { label: label.into(), role, stroke, x, y, low: Vec::new(), high: Vec::new() }
     }
 }
 
-/// Whether places are spread over so wide a range that a linear axis would crowd most of them at its start.
+/// Whether the places span so wide a range that a linear axis would crowd most of them at its start.
 fn wants_logarithm(places: &[f64]) -> bool {
     let most = places.iter().copied().fold(0.0, f64::max);
     let least = places.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,86 +1,81 @@
-//! Charts with a row for each thing: a bar, or a point with its interval. They are laid out in percent of their
-//! width and need no script.
+//! Charts with one bar, or point with its interval, per row. They are laid out in percent of their width and need no
+//! script.
 
 use serde::Serialize;
 
-/// Most labels along the axis.
+/// Largest number of labels on the axis.
 const MOST_TICKS: usize = 6;
 
 /// A chart of rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RowsChart {
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// What the axis is, with its unit.
+    /// Label of the axis with its unit.
     pub axis: String,
-    /// Labels along the axis.
+    /// Labels on the axis.
     pub ticks: Vec<Tick>,
-    /// A range that is shaded, such as differences of no interest.
+    /// A shaded range, such as differences of no interest.
     pub band: Option<Span>,
-    /// A place that is marked, such as a ratio of 1, in percent of the width.
+    /// A reference line, such as a ratio of 1, in percent of the width.
     pub reference_percent: Option<f64>,
-    /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// A label along the axis.
+/// A label on the axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tick {
-    /// Its place in percent of the width.
+    /// In percent of the width.
     pub at_percent: f64,
-    /// Its text.
     pub label: String,
 }
 
 /// A part of the width.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
-    /// Where it begins, in percent of the width.
+    /// Start in percent of the width.
     pub from_percent: f64,
-    /// How wide it is, in percent of the width.
+    /// In percent of the width.
     pub width_percent: f64,
 }
 
-/// A row.
+/// A row of the chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
     pub label: String,
-    /// The value in words, beside it.
+    /// The value as text.
     pub value: String,
-    /// More about it, below the value.
+    /// Additional text below the value.
     pub detail: String,
-    /// Whether it is the one to look at.
+    /// Whether the row is emphasized.
     pub is_strong: bool,
     /// A bar from the start of the axis.
     pub bar: Option<Span>,
-    /// The place of the value.
+    /// Place of the value.
     pub point_percent: Option<f64>,
-    /// The interval of the value, cut where the chart ends.
+    /// The interval of the value, cut at the ends of the chart.
     pub interval: Option<Span>,
 }
 
-/// A value for a row, with its interval.
+/// Input for a row: a value with its interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowValue {
-    /// Name of the row.
     pub label: String,
-    /// The value in words.
+    /// The value as text.
     pub value_text: String,
-    /// More about it.
+    /// Additional text below the value.
     pub detail: String,
-    /// Whether it is the one to look at.
+    /// Whether the row is emphasized.
     pub is_strong: bool,
-    /// The value.
     pub value: f64,
-    /// The ends of its interval.
+    /// Ends of the interval.
     pub interval: Option<(f64, f64)>,
 }
 
 impl RowsChart {
-    /// Rows on an axis from 0 with labels at round places, each as a [`Scale::bar`] or a [`Scale::point`]. It has no title yet.
+    /// Rows on an axis from 0 with labels at round values, each as a [`Scale::bar`] or a [`Scale::point`]. The title is
+    /// still empty.
     pub fn from_zero(
         values: Vec<RowValue>,
         row: fn(&Scale, RowValue) -> Row,
@@ -95,7 +90,7 @@ impl RowsChart {
     }
 }
 
-/// How values become places.
+/// Maps values to places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     low: f64,
@@ -104,29 +99,21 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From 0 to a little above the largest value; intervals reach out by half of that at most.
+    /// From 0 to slightly above the largest value; intervals extend the scale by half of that value at most.
     pub fn from_zero(values: &[RowValue]) -> Scale {
         let largest = values.iter().map(|row| row.value).fold(0.0, f64::max);
         let reach = values.iter().filter_map(|row| row.interval);
         let reach = reach.map(|(_, high)| high).fold(largest, f64::max);
         let high = reach.min(largest * 1.5) * 1.04;
-        Scale {
-            low: 0.0,
-            high: if high > 0.0 { high } else { 1.0 },
-            is_logarithmic: false,
-        }
+        Scale { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, is_logarithmic: false }
     }
 
     /// A logarithmic scale from `low` to `high`, both positive.
     pub fn logarithmic(low: f64, high: f64) -> Scale {
-        Scale {
-            low,
-            high,
-            is_logarithmic: true,
-        }
+        Scale { low, high, is_logarithmic: true }
     }
 
-    /// The place of a value in percent, at most at an end.
+    /// The place of a value in percent, clamped to the ends.
     pub fn percent(&self, value: f64) -> f64 {
         let share = if self.is_logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
@@ -136,16 +123,13 @@ impl Scale {
         (share.clamp(0.0, 1.0) * 10_000.0).round() / 100.0
     }
 
-    /// The part between two values.
+    /// The span between two values.
     pub fn span(&self, from: f64, to: f64) -> Span {
         let (from, to) = (self.percent(from), self.percent(to));
-        Span {
-            from_percent: from,
-            width_percent: ((to - from) * 100.0).round() / 100.0,
-        }
+        Span { from_percent: from, width_percent: ((to - from) * 100.0).round() / 100.0 }
     }
 
-    /// Round values along the axis of a linear scale.
+    /// Round values along a linear scale.
     pub fn ticks(&self, write: impl Fn(f64) -> String) -> Vec<Tick> {
         let step = round_step((self.high - self.low) / (MOST_TICKS - 1) as f64);
         let first = (self.low / step).ceil();
@@ -158,20 +142,13 @@ impl Scale {
 
     /// A label at a value.
     pub fn tick(&self, value: f64, label: String) -> Tick {
-        Tick {
-            at_percent: self.percent(value),
-            label,
-        }
+        Tick { at_percent: self.percent(value), label }
     }
 
     /// A row with a bar.
     pub fn bar(&self, row: RowValue) -> Row {
         let bar = self.span(self.low, row.value);
-        Row {
-            bar: Some(bar),
-            point_percent: None,
-            ..self.point(row)
-        }
+        Row { bar: Some(bar), point_percent: None, ..self.point(row) }
     }
 
     /// A row with a point.
@@ -188,13 +165,11 @@ impl Scale {
     }
 }
 
-/// The next of 1, 2, 5, 10, … that is at least as large.
+/// The next number of the series 1, 2, 5, 10, … that is at least as large.
 pub(crate) fn round_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
-    let step = steps
-        .iter()
-        .find(|step| *step * decade >= least * (1.0 - 1e-9));
+    let step = steps.iter().find(|step| *step * decade >= least * (1.0 - 1e-9));
     step.unwrap_or(&10.0) * decade
 }
 
@@ -225,11 +200,8 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let scale = Scale::from_zero(&[value(137.0, None)]);
-        let labels: Vec<String> = scale
-            .ticks(|tick| tick.to_string())
-            .into_iter()
-            .map(|tick| tick.label)
-            .collect();
+        let labels: Vec<String> =
+            scale.ticks(|tick| tick.to_string()).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0", "50", "100"]);
         assert_eq!(round_step(20.0), 20.0);
         assert_eq!(round_step(0.3), 0.5);

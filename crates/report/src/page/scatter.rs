@@ -1,62 +1,58 @@
-//! Scatters: a value of each of very many things in their order, as data. They are drawn by `web/src/scatter.ts`, one panel
-//! for each series on the same axes, and can be zoomed into down to single values.
+//! Data of scatter charts: values of a very large number of things in order. `web/src/scatter.ts` draws them with one panel
+//! per series on shared axes, and zooms down to single values.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Smallest value that is told apart, in nanoseconds, and the decades above it: 100 ns to 100 s.
+/// Smallest representable value in nanoseconds; the values span the decades from 100 ns to 100 s.
 const LEAST_NS: f64 = 100.0;
 const DECADES: f64 = 9.0;
-/// Steps between them: each is 0.03 % more than the one before.
+/// Steps over these decades; each is 0.03 % more than the one before.
 const STEPS: f64 = 65_534.0;
 
-/// One or more series on the same axes.
+/// One or more series on shared axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScatterChart {
-    /// Its name in the page.
+    /// Element name in the page.
     pub id: String,
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// What the horizontal axis counts.
+    /// Label of the counted things.
     pub x_label: &'static str,
-    /// What the vertical axis is; times on a logarithmic axis.
+    /// Label of the values; times use a logarithmic axis.
     pub y_label: &'static str,
-    /// The series.
     pub panels: Vec<ScatterPanel>,
 }
 
-/// One series.
+/// One series of a scatter chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScatterPanel {
-    /// What it is.
     pub label: String,
-    /// What it shows, for those who cannot see it.
+    /// Description for screen readers.
     pub words: String,
     /// Distance of neighbouring values on the horizontal axis.
     pub step: f64,
-    /// How many values follow, with those that are not there.
+    /// Number of values, including missing ones.
     pub count: usize,
-    /// Base64 of little-endian u16: 0 where there is no value, else 1 and what [`level`] gives.
+    /// Base64 of little-endian u16: 0 for a missing value, otherwise 1 plus [`level`].
     pub values: String,
 }
 
-/// A time as a step between the smallest and the largest one.
+/// The step of a time between the smallest and the largest representable value.
 pub fn level(ns: i64) -> u16 {
     let decades = (ns.max(1) as f64 / LEAST_NS).log10() / DECADES;
     1 + (decades.clamp(0.0, 1.0) * STEPS).round() as u16
 }
 
-/// A panel of times by number; with more than `most` values every group of neighbours is shown by its first one and its
-/// largest one.
+/// A panel of times by number. With more than `most` values, the first and the largest value represent each group of
+/// neighbours.
 pub fn panel(label: String, words: String, times_ns: &[Option<i64>], most: usize) -> ScatterPanel {
     let pairs = most.div_euclid(2).max(1);
     let shown: (f64, Vec<Option<i64>>) = if times_ns.len() > most {
         let group = times_ns.len().div_ceil(pairs);
-        let groups = times_ns.chunks(group);
-        let values = groups.flat_map(|group| {
+        let values = times_ns.chunks(group).flat_map(|group| {
             let first = group.iter().flatten().next().copied();
             [first, group.iter().flatten().max().copied()]
         });
@@ -67,13 +63,7 @@ pub fn panel(label: String, words: String, times_ns: &[Option<i64>], most: usize
     let (step, values) = shown;
     let levels = values.iter().map(|time| time.map_or(0, level));
     let bytes: Vec<u8> = levels.flat_map(u16::to_le_bytes).collect();
-    ScatterPanel {
-        label,
-        words,
-        step,
-        count: values.len(),
-        values: STANDARD.encode(bytes),
-    }
+    ScatterPanel { label, words, step, count: values.len(), values: STANDARD.encode(bytes) }
 }
 
 #[cfg(test)]
@@ -83,9 +73,7 @@ mod tests {
     fn levels(panel: &ScatterPanel) -> Vec<u16> {
         let bytes = STANDARD.decode(&panel.values).unwrap();
         let pairs = bytes.chunks_exact(2);
-        pairs
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect()
+        pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
     }
 
     #[test]

@@ -1,55 +1,48 @@
-//! Tables of any content, for all three renderers: cells with an interval below their value, and columns that a
-//! narrow terminal may leave out.
+//! Tables for all three renderers: cells with an optional detail below the value, and columns that a narrow terminal may
+//! leave out.
 
 use serde::Serialize;
 use std::fmt::Display;
 
-/// How a piece of text is set, such as a cell.
+/// How a piece of text is formatted, such as a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// As it is.
     #[default]
     Plain,
-    /// What the row is about; headings and headline numbers.
+    /// Subjects of rows, headings and headline numbers.
     Strong,
-    /// Less important: labels and notes.
+    /// Less important text: labels and notes.
     Soft,
-    /// A doubt.
+    /// A caveat.
     Doubt,
     /// Bad news.
     Alarm,
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// What stands in it.
     pub text: String,
-    /// What stands below it, such as its interval.
+    /// Text below the value, such as its interval.
     pub detail: Option<String>,
-    /// How it is set.
     pub tone: Tone,
-    /// Where it leads to, relative to the folder of the report.
+    /// Target of the link, relative to the report's folder.
     pub link: Option<String>,
 }
 
 impl Cell {
-    /// Text in a tone.
+    /// Text with a tone.
     pub fn new(text: impl Display, tone: Tone) -> Cell {
-        Cell {
-            text: text.to_string(),
-            tone,
-            ..Cell::default()
-        }
+        Cell { text: text.to_string(), tone, ..Cell::default() }
     }
 
-    /// The value, or an empty cell if it is not known.
+    /// The value, or an empty cell if it is unknown.
     pub fn known(value: Option<impl Display>) -> Cell {
         value.map_or_else(Cell::default, Cell::from)
     }
 
-    /// The same with something below it.
+    /// Adds a detail below the value.
     pub fn with_detail(self, detail: Option<String>) -> Cell {
         Cell { detail, ..self }
     }
@@ -61,56 +54,42 @@ impl<T: Display> From<T> for Cell {
     }
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
-    /// Its title.
     pub title: String,
-    /// Whether it is aligned to the right.
+    /// Numbers are aligned to the right.
     pub is_number: bool,
-    /// Columns of a lower rank are left out first where there is no room; 255 always stays.
+    /// Columns with a lower rank are left out first on a narrow terminal; 255 always stays.
     pub rank: u8,
-    /// Numbers of the caveats that touch it.
+    /// Numbers of the caveats that apply to the column.
     pub marks: Vec<usize>,
 }
 
 impl Column {
-    /// A column of words, which always stays.
+    /// A column of text, which always stays.
     pub fn text(title: impl Into<String>) -> Column {
-        Column {
-            title: title.into(),
-            is_number: false,
-            rank: u8::MAX,
-            marks: Vec::new(),
-        }
+        Column { title: title.into(), is_number: false, rank: u8::MAX, marks: Vec::new() }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>, rank: u8) -> Column {
-        Column {
-            is_number: true,
-            rank,
-            ..Column::text(title)
-        }
+        Column { is_number: true, rank, ..Column::text(title) }
     }
 
-    /// The same with these caveats.
+    /// Adds caveats.
     pub fn marked(self, marks: &[usize]) -> Column {
-        Column {
-            marks: marks.to_vec(),
-            ..self
-        }
+        Column { marks: marks.to_vec(), ..self }
     }
 }
 
-/// A table.
+/// A table with a label, columns and rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// What it shows, for those who cannot see where it stands.
+    /// Description for screen readers, which lack the visual context.
     pub label: String,
-    /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows, with a cell for each column.
+    /// One cell per column in each row.
     pub rows: Vec<Vec<Cell>>,
 }
 
@@ -138,10 +117,8 @@ mod tests {
     #[test]
     fn table_omits_columns_that_are_empty_in_every_row() {
         let columns = vec![Column::text("a"), Column::number("b", 1), Column::text("c")];
-        let rows = vec![
-            vec!["x".into(), "".into(), "".into()],
-            vec!["".into(), "".into(), "y".into()],
-        ];
+        let rows =
+            vec![vec!["x".into(), "".into(), "".into()], vec!["".into(), "".into(), "y".into()]];
         let table = Table::new("", columns, rows);
         let titles: Vec<&str> = table.columns.iter().map(|c| c.title.as_str()).collect();
         assert_eq!(titles, ["a", "c"]);

@@ -1,40 +1,38 @@
-//! Charts over the time of a run, which share one axis, cursor and zoom, and its curves of percentiles, as data. They are
-//! drawn by `web/src/time.ts`, `panels.ts` and `percentiles.ts`.
+//! Data of charts over the time of a run, which share one axis, cursor and zoom, and of percentile curves.
+//! `web/src/time.ts`, `panels.ts` and `percentiles.ts` draw them.
 
 use dyno_record::model::PhaseKind;
 use serde::Serialize;
 
-/// What stands above a chart; the page finds its data by its name.
+/// Heading of a chart; the page finds the data by `id`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TimeChart {
-    /// Its name in the page.
+    /// Element name in the page.
     pub id: String,
-    /// Its title.
     pub title: String,
-    /// What it shows, in a sentence.
+    /// Description in one sentence.
     pub caption: String,
-    /// Numbers of the caveats that touch it.
+    /// Numbers of the caveats that apply to it.
     pub marks: Vec<usize>,
-    /// Whether it is one of many, which are lower.
+    /// Whether it is one of many charts, which are drawn lower.
     pub is_low: bool,
 }
 
-/// Everything that charts over time and curves of percentiles show.
+/// Data of all charts over time and percentile curves.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeCharts {
     /// Phases that have points.
     pub phases: Vec<PhaseSpan>,
     /// Operation names, most frequent in the headline phase first.
     pub operations: Vec<String>,
-    /// Curves over time.
     pub time: TimeSeries,
     /// Percentile curves of the headline phase.
     pub distributions: Vec<DistributionCurves>,
-    /// Recording windows per point; 1 unless the run was thinned.
+    /// Recording windows per point; 1 unless the run was downsampled.
     pub windows_per_point: usize,
-    /// How thinned points were made, in words; absent when the run was not thinned.
+    /// Method of downsampling in words; absent if the run was not downsampled.
     pub downsampling: Option<String>,
-    /// Charts of resources, on the same points.
+    /// Charts of resources, with the same points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub panels: Vec<Panel>,
     /// Lines that mark changes in all charts over time.
@@ -42,23 +40,22 @@ pub struct TimeCharts {
     pub changes: Vec<ChangeMark>,
 }
 
-/// The time that a phase took.
+/// The time range of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseSpan {
-    /// The phase.
     pub name: PhaseKind,
-    /// Start, from the start of the run.
+    /// From the start of the run.
     pub start_s: f64,
-    /// End, from the start of the run.
+    /// From the start of the run.
     pub end_s: f64,
 }
 
 /// Curves over time. All lists have the same length; a row of `None` separates phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TimeSeries {
-    /// Start of each point's time, from the start of the run.
+    /// Start of each point's time range, from the start of the run.
     pub start_s: Vec<f64>,
-    /// End of each point's time.
+    /// End of each point's time range, from the start of the run.
     pub end_s: Vec<f64>,
     /// Arrivals that became due; absent if no phase had an open-loop schedule.
     pub offered_per_s: Option<Vec<Option<f64>>>,
@@ -66,7 +63,7 @@ pub struct TimeSeries {
     pub achieved_per_s: Vec<Option<f64>>,
     /// Logical operations that failed; absent if none did.
     pub failed_per_s: Option<Vec<Option<f64>>>,
-    /// Per operation, in the order of [`TimeCharts::operations`].
+    /// One per operation, in the order of [`TimeCharts::operations`].
     pub operations: Vec<OperationSeries>,
 }
 
@@ -86,22 +83,16 @@ pub struct OperationSeries {
 /// Latencies over time in microseconds; `None` where no operation succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LatencySeries {
-    /// Median.
     pub p50: Vec<Option<f64>>,
-    /// 99th percentile.
     pub p99: Vec<Option<f64>>,
-    /// 99.9th percentile.
     pub p99_9: Vec<Option<f64>>,
-    /// Largest value.
     pub max: Vec<Option<f64>>,
 }
 
 /// Percentile curves of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DistributionCurves {
-    /// Operation name.
     pub operation: String,
-    /// Number of values.
     pub count: u64,
     /// From intended start to end.
     pub response: PercentileCurve,
@@ -112,64 +103,57 @@ pub struct DistributionCurves {
 /// Values at ascending percentile levels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PercentileCurve {
-    /// `1 / (1 - quantile)`: 2 is the median, 100 the 99th percentile. The last one is the number
-    /// of values and stands for the maximum.
+    /// `1 / (1 - quantile)`: 2 is the median, 100 the 99th percentile. The last value is the number of values and
+    /// represents the maximum.
     pub inverse: Vec<f64>,
-    /// Value at the level, in microseconds.
+    /// In microseconds.
     pub value_us: Vec<f64>,
 }
 
-/// A vertical line in the charts.
+/// A vertical line in the charts over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeMark {
-    /// When, from the start of the run.
+    /// From the start of the run.
     pub at_s: f64,
-    /// What stands beside it.
+    /// Text next to the line.
     pub label: String,
 }
 
-/// The data of a chart.
+/// The data of a resource chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
-    /// Its name in the page.
+    /// Element name in the page.
     pub id: String,
-    /// What its values are.
     pub unit: PanelUnit,
-    /// Whether each curve stands on the one before it.
+    /// Whether the curves are stacked.
     pub is_stacked: bool,
-    /// Its curves.
     pub curves: Vec<PanelCurve>,
 }
 
-/// What the values of a chart are.
+/// The unit of a chart's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PanelUnit {
     /// Shares from 0 to 1.
     Ratio,
-    /// Numbers of things.
+    /// Counts.
     Count,
-    /// Events per second.
     PerSecond,
-    /// Bytes.
     Bytes,
-    /// Bytes per second.
     BytesPerSecond,
-    /// Times in milliseconds.
     Milliseconds,
 }
 
-/// A curve.
+/// A curve of a resource chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PanelCurve {
-    /// What it shows.
     pub label: String,
-    /// Number of its colour, from 0.
+    /// Index of the colour, from 0.
     pub colour: usize,
-    /// Whether it is dashed, to tell it from another one of the same colour.
+    /// Distinguishes the curve from another one of the same colour.
     pub is_dashed: bool,
-    /// Whether the area below it is filled.
+    /// Whether the area below the curve is filled.
     pub is_area: bool,
-    /// A value for each point in time; nothing where nothing was told.
+    /// One value per point in time; `None` without a reported value.
     pub values: Vec<Option<f64>>,
 }

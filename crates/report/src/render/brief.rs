@@ -1,69 +1,45 @@
-//! The page in the lines of one screen: the result with its intervals, the verdict with its evidence, the first findings,
-//! and the caveats in a line each. What is left out is counted, and the last line says where it is.
+//! The page on one screen: the result with its intervals, the verdict with its evidence, the first findings, and one line
+//! per caveat. Left-out parts are counted, and the last line names the place of the full report.
 
 use super::layout::{text_width, wrap};
 use super::terminal::{MAX_PARAGRAPH, Writer, caveat_line, finding_text, status_line, tone_of};
 use crate::page::table::{Table, Tone};
 use crate::page::{Finding, Page, Verdict};
 
-/// Most lines, of at least 80 columns. Terminals of today have about 50, and the prompt and a note need some.
+/// Largest number of lines, of at least 80 columns. Today's terminals have about 50, and the prompt and a note need some.
 const MAX_LINES: usize = 45;
-/// Most figures of the headline.
+/// Largest number of headline figures.
 const MAX_FIGURES: usize = 8;
-/// Findings that are shown: warnings before what was found, and that before what could be changed.
+/// Number of findings shown: warnings first, then findings, then opportunities.
 const FINDINGS: usize = 3;
-/// Caveats that are shown before anything else gets more room.
+/// Number of caveats shown before other parts get more room.
 const FEWEST_CAVEATS: usize = 4;
-/// Rows of the main table that are shown before evidence gets more room.
+/// Rows of the main table shown before evidence gets more room.
 const FEWEST_ROWS: usize = 6;
 
-/// How much is said of verdict and findings. The first of [`DETAILS`] that leaves room for caveats and table is taken.
+/// Amount of detail for verdict and findings. The first of [`DETAILS`] that leaves room for caveats and table is used.
 #[derive(Clone, Copy)]
 struct Detail {
-    /// Pieces of evidence of the first cause.
+    /// Pieces of evidence for the first cause.
     evidence: usize,
-    /// Most lines of each.
+    /// Largest number of lines per piece of evidence.
     lines: usize,
-    /// Most lines of a finding.
+    /// Largest number of lines per finding.
     finding_lines: usize,
-    /// Whether its first piece of evidence is shown.
+    /// Whether the first piece of evidence is shown.
     has_finding_evidence: bool,
-    /// Causes of the verdict.
+    /// Number of causes in the verdict.
     causes: usize,
 }
 
 const DETAILS: [Detail; 4] = [
-    Detail {
-        evidence: 4,
-        lines: 2,
-        finding_lines: 3,
-        has_finding_evidence: true,
-        causes: 3,
-    },
-    Detail {
-        evidence: 3,
-        lines: 2,
-        finding_lines: 2,
-        has_finding_evidence: true,
-        causes: 2,
-    },
-    Detail {
-        evidence: 3,
-        lines: 1,
-        finding_lines: 2,
-        has_finding_evidence: false,
-        causes: 2,
-    },
-    Detail {
-        evidence: 2,
-        lines: 1,
-        finding_lines: 2,
-        has_finding_evidence: false,
-        causes: 1,
-    },
+    Detail { evidence: 4, lines: 2, finding_lines: 3, has_finding_evidence: true, causes: 3 },
+    Detail { evidence: 3, lines: 2, finding_lines: 2, has_finding_evidence: true, causes: 2 },
+    Detail { evidence: 3, lines: 1, finding_lines: 2, has_finding_evidence: false, causes: 2 },
+    Detail { evidence: 2, lines: 1, finding_lines: 2, has_finding_evidence: false, causes: 1 },
 ];
 
-/// Renders the page in at most [`MAX_LINES`] lines; `rest` says where all of it is.
+/// Renders the page in at most [`MAX_LINES`] lines; `rest` names the place of the full report.
 pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> String {
     let mut top = Writer::new(width, colours);
     top.brief_title(page);
@@ -108,16 +84,15 @@ pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> St
     shown.text + &end.text
 }
 
-/// The table that answers the question of an experiment: the first one. A run answers by its headline.
+/// The first table of an experiment, which answers its question. The headline answers the question of a run.
 fn main_table(page: &Page) -> Option<(&str, &Table)> {
     if page.kind == "run" {
         return None;
     }
-    let mut sections = page.sections.iter();
-    sections.find_map(|section| Some((section.title.as_ref(), section.tables.first()?)))
+    page.sections.iter().find_map(|section| Some((section.title.as_ref(), section.tables.first()?)))
 }
 
-/// All rows of a table without what stands below its values; `None` if nothing does.
+/// All rows of a table without details below the values; `None` if no cell has details.
 fn without_details(title: &str, table: &Table, width: usize, colours: bool) -> Option<Writer> {
     let mut plain = table.clone();
     let mut has_details = false;
@@ -125,17 +100,11 @@ fn without_details(title: &str, table: &Table, width: usize, colours: bool) -> O
         has_details |= cell.detail.take().is_some();
     }
     let mut writer = set_table(title, &plain, plain.rows.len(), width, colours);
-    writer.clipped(
-        "what stands below the values is in the whole report",
-        2,
-        2,
-        Tone::Soft,
-        1,
-    );
+    writer.clipped("the details below the values are in the full report", 2, 2, Tone::Soft, 1);
     has_details.then_some(writer)
 }
 
-/// The first rows of a table, and how many are left out.
+/// The first rows of a table, and the number of left-out rows.
 fn set_table(title: &str, table: &Table, rows: usize, width: usize, colours: bool) -> Writer {
     let mut set = table.clone();
     set.rows.truncate(rows);
@@ -199,7 +168,7 @@ impl Writer {
         for (number, cause) in verdict.causes.iter().take(detail.causes).enumerate() {
             let text = format!("{}. {}", number + 1, finding_text(cause));
             self.clipped(&text, 2, 5, Tone::Plain, 2);
-            // The first cause is the one that explains most.
+            // The first cause is the most important one.
             let shown = if number == 0 { detail.evidence } else { 1 };
             for evidence in cause.evidence.iter().take(shown) {
                 let text = format!("- {}", evidence.text);
@@ -239,7 +208,7 @@ impl Writer {
         self.and_more(findings.len().saturating_sub(FINDINGS), "finding");
     }
 
-    /// The caveats in a line each: as many as `room` lines hold.
+    /// One line per caveat, for as many caveats as fit into `room` lines.
     fn brief_caveats(&mut self, page: &Page, room: usize) {
         let count = page.caveats.len();
         let room = room.saturating_sub(2);
@@ -256,7 +225,7 @@ impl Writer {
     }
 }
 
-/// The line, or as much of it as the width has room for.
+/// The line, cut to the width.
 fn cut(line: &str, width: usize) -> String {
     if text_width(line) <= width {
         return line.to_owned();
@@ -266,11 +235,9 @@ fn cut(line: &str, width: usize) -> String {
     format!("{kept}…")
 }
 
-/// The text without changes of colour.
+/// The text without colour codes.
 fn unpainted(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        text + part.split_once('m').map_or(part, |(_, rest)| rest)
-    })
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
 }

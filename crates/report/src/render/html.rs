@@ -1,5 +1,5 @@
-//! The page as one self-contained HTML file: styles, script and chart data are inside, nothing is loaded when it is
-//! opened. The layout is in `templates/page.html`, the charts in `web/`.
+//! The page as one self-contained HTML file with styles, script and chart data; it loads nothing. The layout is in
+//! `templates/page.html`, the charts are in `web/`.
 
 use crate::bundle::{SCRIPT, STYLES, chart_data};
 use crate::caveat::Severity;
@@ -8,10 +8,10 @@ use crate::page::Page;
 use minijinja::value::Serde;
 use minijinja::{Environment, HtmlEscape, Value, context};
 
-/// The name ends in `.html`, which makes the engine escape every value that is not marked safe.
+/// The name ends with `.html`, so the engine escapes every value that is not marked safe.
 const TEMPLATE: (&str, &str) = ("page.html", include_str!("../../templates/page.html"));
 
-/// Parts of the page that are repeated.
+/// Repeated parts of the page.
 const PARTS: (&str, &str) = ("parts.html", include_str!("../../templates/parts.html"));
 
 /// Tables with more rows are folded.
@@ -26,10 +26,7 @@ pub(super) fn render(page: &Page) -> Result<String, ReportError> {
     }
     let severities: Vec<Severity> = page.caveats.iter().map(|c| c.severity).collect();
     let (pictures, tables): (Vec<_>, Vec<_>) = (
-        page.sections
-            .iter()
-            .filter(|section| section.is_picture())
-            .collect(),
+        page.sections.iter().filter(|section| section.is_picture()).collect(),
         page.sections
             .iter()
             .filter(|section| section.has_tables() || !section.is_picture())
@@ -49,7 +46,7 @@ pub(super) fn render(page: &Page) -> Result<String, ReportError> {
     Ok(html)
 }
 
-/// Text in which what stands in backticks is set as code, escaped. An odd backtick stays one.
+/// Escapes text and marks backticked parts as code. An odd backtick stays.
 fn code(text: &str) -> Value {
     let mut html = String::new();
     let mut rest = text;
@@ -62,19 +59,17 @@ fn code(text: &str) -> Value {
     Value::from_safe_string(html)
 }
 
-/// What is before, in and after the first pair of backticks.
+/// The text before, in and after the first pair of backticks.
 fn next_quoted(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('`')?;
     let (quoted, after) = rest.split_once('`')?;
     Some((before, quoted, after))
 }
 
-/// JSON that can stand inside a script element: without `<`, nothing in it can end the element or
-/// begin a comment. The escapes mean the same text to a JSON parser.
+/// JSON for a script element: without `<`, it cannot end the element or begin a comment. The escapes mean the same text to
+/// a JSON parser.
 fn inline_json(text: &str) -> String {
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 #[cfg(test)]
@@ -85,10 +80,7 @@ mod tests {
     #[test]
     fn backticks_become_code_and_everything_is_escaped() {
         let html = |text| code(text).to_string();
-        assert_eq!(
-            html("use `--a` or `<b>`"),
-            "use <code>--a</code> or <code>&lt;b&gt;</code>"
-        );
+        assert_eq!(html("use `--a` or `<b>`"), "use <code>--a</code> or <code>&lt;b&gt;</code>");
         assert_eq!(html("an odd ` & more"), "an odd ` &amp; more");
         assert_eq!(html(""), "");
     }

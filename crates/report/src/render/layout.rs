@@ -1,10 +1,10 @@
-//! Text layout for fixed-width output: colours, wrapped paragraphs, and tables that leave out
-//! their least important columns where there is no room. It knows nothing of runs.
+//! Text layout for fixed-width output: colours, wrapped paragraphs, and tables that leave out their least important columns
+//! on narrow terminals. It is independent of the content.
 
 use crate::page::table::{Cell, Table, Tone};
 use dyno_record::visible::painted;
 
-/// Sets text in a tone, or leaves it alone.
+/// Formats text in a tone, or leaves it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Painter {
     /// Whether to mark colours, for [`coloured`](dyno_record::visible::coloured).
@@ -21,26 +21,22 @@ impl Painter {
             Tone::Doubt => "33",
             Tone::Alarm => "31",
         };
-        if self.colours && !text.is_empty() {
-            painted(code, text)
-        } else {
-            text.to_owned()
-        }
+        if self.colours && !text.is_empty() { painted(code, text) } else { text.to_owned() }
     }
 }
 
-/// Characters that a text takes on a line. Reports use no wide or combining characters of their own.
+/// Width of a text in characters. Reports use no wide or combining characters of their own.
 pub(crate) fn text_width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Words that stay with the one before them: a number without its unit says little.
+/// Words that stay with the word before them, so that a line break does not separate a number from its unit.
 const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "B", "KiB", "MiB", "GiB", "TiB"];
 
-/// Words that stay with the one after them.
+/// Words that stay with the word after them.
 const SIGNS: [&str; 2] = ["±", "="];
 
-/// The words of a text; a number with its unit is one. A unit may have a bracket or a comma at its end.
+/// The words of a text; a number with its unit is one word. A unit may end with a bracket or a comma.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -83,15 +79,13 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<S
 /// Spaces between columns.
 const GAP: usize = 2;
 
-/// The lines of a table, without trailing spaces, in at most `width` characters if leaving out columns can achieve that. Missing
-/// cells at the end of a row are empty, cells without a column are left out. The titles of left-out columns are returned too:
-/// leaving out is told.
+/// The lines of a table, without trailing spaces, in at most `width` characters if leaving out columns can achieve that.
+/// Missing cells at the end of a row are empty, extra cells are ignored. Also returns the titles of left-out columns, which
+/// the report lists.
 pub(crate) fn lines(table: &Table, width: usize, painter: Painter) -> (Vec<String>, Vec<String>) {
     let columns = &table.columns;
     let widths: Vec<usize> = (0..columns.len()).map(|i| width_of(table, i)).collect();
-    let mut shown: Vec<usize> = (0..columns.len())
-        .filter(|&index| widths[index] > 0)
-        .collect();
+    let mut shown: Vec<usize> = (0..columns.len()).filter(|&index| widths[index] > 0).collect();
     let mut left_out = Vec::new();
     let total = |shown: &[usize]| shown.iter().map(|&i| widths[i] + GAP).sum::<usize>();
     while total(&shown) > width + GAP {
@@ -103,10 +97,7 @@ pub(crate) fn lines(table: &Table, width: usize, painter: Painter) -> (Vec<Strin
         shown.retain(|&index| index != least);
         left_out.push(columns[least].title.clone());
     }
-    let titles = columns
-        .iter()
-        .map(|column| Cell::new(&column.title, Tone::Soft))
-        .collect();
+    let titles = columns.iter().map(|column| Cell::new(&column.title, Tone::Soft)).collect();
     let lines = std::iter::once(&titles)
         .chain(&table.rows)
         .map(|cells| line(table, cells, &shown, &widths, painter))
@@ -114,7 +105,7 @@ pub(crate) fn lines(table: &Table, width: usize, painter: Painter) -> (Vec<Strin
     (lines, left_out)
 }
 
-/// Width of a column; 0 when no row has anything in it.
+/// Width of a column; 0 if all its cells are empty.
 fn width_of(table: &Table, index: usize) -> usize {
     let cells = table.rows.iter().filter_map(|row| row.get(index));
     match cells.map(|cell| text_width(&cell.text)).max() {
@@ -136,11 +127,8 @@ fn line(
     for (position, &index) in shown.iter().enumerate() {
         let cell = cells.get(index).unwrap_or(&empty);
         let padding = widths[index] - text_width(&cell.text);
-        let (before, after) = if table.columns[index].is_number {
-            (padding, 0)
-        } else {
-            (0, padding)
-        };
+        let (before, after) =
+            if table.columns[index].is_number { (padding, 0) } else { (0, padding) };
         pending += before + if position == 0 { 0 } else { GAP };
         if !cell.text.is_empty() {
             line.push_str(&" ".repeat(pending));
@@ -179,11 +167,8 @@ mod tests {
     #[test]
     fn numbers_are_aligned_to_the_right_and_words_to_the_left() {
         let (lines, left_out) = lines(&table(), 80, PLAIN);
-        let expected = [
-            "name        count  p95  p99",
-            "read        1,000    5    9",
-            "update_all      1",
-        ];
+        let expected =
+            ["name        count  p95  p99", "read        1,000    5    9", "update_all      1"];
         assert_eq!(lines, expected);
         assert!(left_out.is_empty());
     }

@@ -12,10 +12,8 @@ pub(super) fn render(page: &Page) -> String {
     if let Some(verdict) = &page.verdict {
         writer.verdict(verdict);
     }
-    let (pictures, tables): (Vec<&Section>, Vec<&Section>) = page
-        .sections
-        .iter()
-        .partition(|section| section.is_drawn_in_text());
+    let (pictures, tables): (Vec<&Section>, Vec<&Section>) =
+        page.sections.iter().partition(|section| section.is_drawn_in_text());
     for section in pictures {
         writer.section(section);
     }
@@ -58,11 +56,11 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Like [`escape`], but what stands in a pair of backticks stays code.
+/// Like [`escape`], but backticked text stays code.
 fn escape_around_code(text: &str) -> String {
     let mut parts: Vec<&str> = text.split('`').collect();
     let last = parts.pop().unwrap_or("");
-    // An even number of parts before the last one means that every backtick has its partner.
+    // An even number of parts before the last one means that all backticks are paired.
     if !parts.len().is_multiple_of(2) {
         return escape(text);
     }
@@ -74,7 +72,7 @@ fn escape_around_code(text: &str) -> String {
     escaped + &escape(last)
 }
 
-/// ` ⚠1 ⚠3`, or nothing. Square brackets would have to be escaped.
+/// ` ⚠1 ⚠3`, or nothing. Square brackets would need escaping.
 fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!(" ⚠{mark}")).collect()
 }
@@ -104,16 +102,15 @@ impl Writer {
             self.line(&format!("{}\n", escape_around_code(&page.question)));
         }
         let reason = page.status.reason.as_deref();
-        let reason = reason.map_or(String::new(), |reason| {
-            format!(": {}", escape_around_code(reason))
-        });
+        let reason =
+            reason.map_or(String::new(), |reason| format!(": {}", escape_around_code(reason)));
         let subject = match page.subject.as_str() {
             "" => String::new(),
             subject => format!("{}, ", escape(subject)),
         };
         let dashboard = page.dashboard.as_deref();
         let dashboard = dashboard.map_or(String::new(), |address| {
-            // In angle brackets, in which only these end an address.
+            // Only angle brackets end an address in angle brackets.
             let address = address.replace(['<', '>', '\n', '\r'], "");
             format!(", [in Grafana](<{address}>)")
         });
@@ -151,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// What held the run up.
+    /// The verdict.
     fn verdict(&mut self, verdict: &Verdict) {
         self.heading("Verdict");
         self.line(&format!("**{}**", escape_around_code(&verdict.headline)));
@@ -191,9 +188,8 @@ impl Writer {
             let place = caveat.phase;
             let place = place.map_or(String::new(), |phase| format!(" ({})", phase.as_str()));
             let hint = caveat.hint.as_deref();
-            let hint = hint.map_or(String::new(), |hint| {
-                format!(". Hint: {}.", escape_around_code(hint))
-            });
+            let hint =
+                hint.map_or(String::new(), |hint| format!(". Hint: {}.", escape_around_code(hint)));
             self.line(&format!(
                 "- ⚠{} **{}**{place}: {}{hint}",
                 caveat.number,
@@ -234,7 +230,7 @@ impl Writer {
         }
     }
 
-    /// The entries only of a list that matters.
+    /// The entries, if the list is open.
     fn list(&mut self, list: &FoldedList) {
         let end = if list.is_open { ":" } else { "." };
         self.line(&format!("- {}{end}", escape_around_code(&list.title)));
@@ -257,9 +253,8 @@ impl Writer {
             .iter()
             .map(|column| format!("{}{}", escape(&column.title), marks_text(&column.marks)));
         self.row(&titles.collect::<Vec<_>>());
-        let alignments = columns
-            .iter()
-            .map(|column| if column.is_number { "---:" } else { "---" }.to_owned());
+        let alignments =
+            columns.iter().map(|column| if column.is_number { "---:" } else { "---" }.to_owned());
         self.row(&alignments.collect::<Vec<_>>());
     }
 
@@ -282,7 +277,7 @@ impl Writer {
         if page.definitions.is_empty() {
             return;
         }
-        self.heading("What the words mean");
+        self.heading("Terms");
         for definition in &page.definitions {
             let meaning = escape(definition.meaning);
             self.line(&format!("- **{}**: {meaning}", escape(definition.term)));
@@ -293,7 +288,7 @@ impl Writer {
 fn cell(cell: &Cell) -> String {
     let mut text = escape(&cell.text);
     if let Some(link) = &cell.link {
-        // The name of a run's folder has no characters that end a link.
+        // The name of a run's folder contains no characters that end a link.
         text = format!("[{text}]({link})");
     }
     if matches!(cell.tone, Tone::Strong | Tone::Alarm) && !text.is_empty() {
@@ -312,10 +307,7 @@ mod tests {
     #[test]
     fn markup_in_text_is_escaped_and_code_stays_code() {
         assert_eq!(escape("a|b_c<d>\ne"), "a\\|b\\_c\\<d\\> e");
-        assert_eq!(
-            escape_around_code("use `--a_b` or *c*"),
-            "use `--a_b` or \\*c\\*"
-        );
+        assert_eq!(escape_around_code("use `--a_b` or *c*"), "use `--a_b` or \\*c\\*");
         assert_eq!(escape_around_code("an odd ` one"), "an odd \\` one");
         assert_eq!(escape_around_code("`a` `b`"), "`a` `b`");
     }

@@ -1,5 +1,5 @@
-//! Shows a [`Page`] as text for a terminal, as Markdown, or as one self-contained HTML file. Renderers choose the layout
-//! and nothing else; they return text and print nothing.
+//! Renders a [`Page`] as text for a terminal, as Markdown, or as one self-contained HTML file. Renderers only choose the
+//! layout; they return text and print nothing.
 
 mod brief;
 mod html;
@@ -14,7 +14,7 @@ use crate::texts::with_texts;
 use dyno_record::visible::visible;
 use serde::Serialize;
 
-/// Shows the page, or the document behind it, in the form that is asked for. The text ends with a line end.
+/// Renders the page, or the document behind it, in the requested format. The text ends with a newline.
 pub(crate) fn show<T: Serialize>(
     format: PageFormat,
     options: &RenderOptions,
@@ -40,7 +40,7 @@ pub(crate) fn show<T: Serialize>(
     })
 }
 
-/// A section as Markdown, for a text that is no page.
+/// A section as Markdown, for use outside of a page.
 pub(crate) fn markdown_section(section: &Section) -> String {
     markdown::section(section)
 }

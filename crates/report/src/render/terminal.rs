@@ -1,29 +1,27 @@
-//! The page as text for a terminal: how it was done and the tables first, and at the end, just above the next prompt, the
-//! result with its verdict, findings and caveats.
+//! The page as text for a terminal: method and tables first, then, just above the next prompt, the result with its verdict,
+//! findings and caveats.
 
 use super::layout::{self, Painter, text_width, wrap};
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Fact, Figure, Finding, FoldedList, Page, Section, Status, Verdict};
 
-/// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
+/// Narrowest supported width; narrower terminals get lines that are too long.
 const MIN_WIDTH: usize = 40;
 
-/// Widest paragraph that reads well; tables may be wider.
+/// Widest readable paragraph; tables may be wider.
 pub(super) const MAX_PARAGRAPH: usize = 100;
 
-/// Renders the page in at most `width` columns where that is possible.
+/// Renders the page in at most `width` columns if possible.
 pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
     let mut writer = Writer::new(width, colours);
     writer.title(page);
     for list in &page.method {
         writer.facts_with_title(&list.title, &list.facts);
     }
-    // Pictures come last, as near to the result as pages have them.
-    let (pictures, tables): (Vec<&Section>, Vec<&Section>) = page
-        .sections
-        .iter()
-        .partition(|section| section.is_drawn_in_text());
+    // Pictures come last, near the result as in pages.
+    let (pictures, tables): (Vec<&Section>, Vec<&Section>) =
+        page.sections.iter().partition(|section| section.is_drawn_in_text());
     for section in tables.into_iter().chain(pictures) {
         writer.section(section);
     }
@@ -41,11 +39,9 @@ fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!("[{mark}]")).collect()
 }
 
-/// The text with the marks behind it.
+/// The text followed by the marks.
 fn marked(text: &str, marks: &[usize]) -> String {
-    format!("{text} {}", marks_text(marks))
-        .trim_end()
-        .to_owned()
+    format!("{text} {}", marks_text(marks)).trim_end().to_owned()
 }
 
 /// A report under construction.
@@ -57,11 +53,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(width: usize, colours: bool) -> Self {
-        Writer {
-            text: String::new(),
-            width: width.max(MIN_WIDTH),
-            painter: Painter { colours },
-        }
+        Writer { text: String::new(), width: width.max(MIN_WIDTH), painter: Painter { colours } }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -69,11 +61,11 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// Text in lines; the first one begins with `first` spaces, later ones with `rest`.
+    /// Wrapped text; the first line begins with `first` spaces, later ones with `rest`.
     fn paragraph(&mut self, text: &str, first: usize, rest: usize, tone: Tone) {
         let width = self.width.min(MAX_PARAGRAPH);
         for line in wrap(text, width, first, rest) {
-            // Spaces stay outside of the colour, or some terminals underline them.
+            // Spaces stay outside of the colour, because some terminals underline them.
             let (indent, words) = line.split_at(line.len() - line.trim_start().len());
             let painted = self.painter.paint(tone, words);
             self.line(&format!("{indent}{painted}"));
@@ -95,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// The first `most` figures of the answer.
+    /// The first `most` headline figures.
     pub(super) fn headline(&mut self, page: &Page, most: usize) {
         if !page.no_answer.is_empty() {
             self.line("");
@@ -119,11 +111,7 @@ impl Writer {
 
     fn figure(&mut self, figure: &Figure, label_width: usize, value_width: usize) {
         let value = figure.value.to_string();
-        let style = if figure.alarming {
-            Tone::Alarm
-        } else {
-            Tone::Strong
-        };
+        let style = if figure.alarming { Tone::Alarm } else { Tone::Strong };
         let note = figure.note.as_deref().unwrap_or("");
         let marks = marks_text(&figure.marks);
         let label = format!("{:label_width$}", figure.label);
@@ -147,7 +135,7 @@ impl Writer {
         }
     }
 
-    /// What held the run up.
+    /// The verdict.
     fn verdict(&mut self, verdict: &Verdict) {
         self.heading("Verdict");
         self.paragraph(&verdict.headline, 2, 2, Tone::Strong);
@@ -163,7 +151,7 @@ impl Writer {
     }
 
     fn numbered(&mut self, findings: &[Finding]) {
-        // Texts begin in one column, whatever the digits of their numbers.
+        // Texts are aligned, whatever the digits of their numbers.
         let column = 4 + findings.len().to_string().len();
         for (number, finding) in findings.iter().enumerate() {
             let number = (number + 1).to_string();
@@ -187,12 +175,7 @@ impl Writer {
         self.paragraph(&section.lead, 2, 2, Tone::Soft);
         for (number, event) in section.events.iter().enumerate() {
             let number = format!("{}.", number + 1);
-            self.paragraph(
-                &format!("{number} {event}"),
-                2,
-                3 + number.len(),
-                Tone::Plain,
-            );
+            self.paragraph(&format!("{number} {event}"), 2, 3 + number.len(), Tone::Plain);
         }
         for sketch in &section.sketches {
             self.line("");
@@ -230,8 +213,8 @@ impl Writer {
         }
     }
 
-    /// A table whose cells may have a second line, and what did not fit into it. Where there is no room for the caveats
-    /// in the titles they stand below.
+    /// A table with optional second lines in its cells, and the titles of left-out columns. Caveats are listed below the
+    /// table if the titles have no room for them.
     pub(super) fn table(&mut self, table: &Table) {
         let width = self.width - 2;
         let has_marks = table.columns.iter().any(|column| !column.marks.is_empty());
@@ -249,10 +232,7 @@ impl Writer {
             self.paragraph(&text, 2, 2, Tone::Soft);
         }
         if are_below {
-            let marked = table
-                .columns
-                .iter()
-                .filter(|column| !column.marks.is_empty());
+            let marked = table.columns.iter().filter(|column| !column.marks.is_empty());
             let marked: Vec<String> = marked
                 .map(|column| format!("{} {}", column.title, marks_text(&column.marks)))
                 .collect();
@@ -268,7 +248,7 @@ impl Writer {
         }
     }
 
-    /// Facts one by one: they are looked up, not compared.
+    /// Facts on separate lines, because they are looked up, not compared.
     fn facts(&mut self, facts: &[Fact]) {
         let label_width = facts.iter().map(|fact| text_width(&fact.label)).max();
         let label_width = label_width.unwrap_or(0);
@@ -299,7 +279,7 @@ impl Writer {
     }
 }
 
-/// How it ended, of what and when.
+/// Status, subject and time.
 pub(super) fn status_line(page: &Page) -> (String, Tone) {
     let tone = match page.status.label {
         "complete" => Tone::Soft,
@@ -317,7 +297,7 @@ pub(super) fn status_line(page: &Page) -> (String, Tone) {
     (text, tone)
 }
 
-/// A finding in a sentence, which says first if it is a warning or an opportunity.
+/// A finding in a sentence, with its kind if it is a warning or an opportunity.
 pub(super) fn finding_text(finding: &Finding) -> String {
     let word = match finding.kind {
         "warning" => "Warning: ",
@@ -328,21 +308,14 @@ pub(super) fn finding_text(finding: &Finding) -> String {
 }
 
 pub(super) fn tone_of(finding: &Finding) -> Tone {
-    if finding.kind == "warning" {
-        Tone::Doubt
-    } else {
-        Tone::Plain
-    }
+    if finding.kind == "warning" { Tone::Doubt } else { Tone::Plain }
 }
 
 /// A caveat without its hint.
 pub(super) fn caveat_line(caveat: &NumberedCaveat) -> (String, Tone) {
     let place = caveat.phase;
     let place = place.map_or(String::new(), |phase| format!(" ({})", phase.as_str()));
-    let text = format!(
-        "[{}] {}{place}: {}",
-        caveat.number, caveat.label, caveat.message
-    );
+    let text = format!("[{}] {}{place}: {}", caveat.number, caveat.label, caveat.message);
     let tone = match caveat.severity {
         Severity::Serious => Tone::Alarm,
         Severity::Doubt => Tone::Doubt,
@@ -351,18 +324,17 @@ pub(super) fn caveat_line(caveat: &NumberedCaveat) -> (String, Tone) {
     (text, tone)
 }
 
-/// A table as it is set: with the caveats in the titles or without, and with the details as rows.
+/// A table for layout: with or without caveats in the titles, and with details as rows.
 fn laid_out(table: &Table, with_marks: bool) -> Table {
     let mut set = table.clone();
     for column in set.columns.iter_mut().filter(|_| with_marks) {
         column.title += &marks_text(&column.marks);
     }
-    let rows = table.rows.iter();
-    set.rows = rows.flat_map(|row| with_details(row)).collect();
+    set.rows = table.rows.iter().flat_map(|row| with_details(row)).collect();
     set
 }
 
-/// A row, and what stands below its cells.
+/// A row, followed by a row of its details.
 fn with_details(row: &[Cell]) -> Vec<Vec<Cell>> {
     let mut rows = vec![row.to_vec()];
     if row.iter().any(|cell| cell.detail.is_some()) {

@@ -1,5 +1,4 @@
-//! What the analysis says of one run: the result with its uncertainty, what an operation needs of each resource, and the
-//! laws.
+//! The analysis of one run: the result with its uncertainty, service demands and laws.
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::demands::{self, Demands};
@@ -16,15 +15,11 @@ use dyno_record::model::{PhaseKind, ResourceKind, RunDocument, SourceKind};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
-/// Percentiles of the table, with the titles and ranks of their columns.
-const PERCENTILES: [(&str, &str, u8); 4] = [
-    ("p50", "p50", 180),
-    ("p95", "p95", 130),
-    ("p99", "p99", 190),
-    ("p99_9", "p99.9", 170),
-];
+/// Percentiles of the table, with column titles and ranks.
+const PERCENTILES: [(&str, &str, u8); 4] =
+    [("p50", "p50", 180), ("p95", "p95", 130), ("p99", "p99", 190), ("p99_9", "p99.9", 170)];
 
-/// Tables and charts of an analysis.
+/// The sections of an analysis.
 pub(super) fn sections(
     document: &RunDocument,
     analysis: &RunAnalysis,
@@ -54,28 +49,20 @@ fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
     }));
     let figures = &analysis.figures;
     let mut rows = Vec::new();
-    // A single operation is the same as all of them.
+    // A single operation equals the total.
     if analysis.operations.len() != 1 {
         let cells = [figures.rate_per_s, figures.response_mean_us];
-        rows.push(row(
-            "all operations".to_owned(),
-            cells,
-            &figures.response_us,
-        ));
+        rows.push(row("all operations".to_owned(), cells, &figures.response_us));
     }
     rows.extend(analysis.operations.iter().map(|(name, one)| {
-        let OperationFigures {
-            rate_per_s,
-            response_mean_us,
-            response_us,
-        } = one;
+        let OperationFigures { rate_per_s, response_mean_us, response_us } = one;
         let cells = [*rate_per_s, *response_mean_us];
         row(operation_label(name), cells, response_us)
     }));
     Section {
         title: "Rate and response time with their uncertainty".into(),
         lead: format!(
-            "Below each value stands its 95 % interval, from the variation between the {} windows of the measure phase.",
+            "The 95 % interval is below each value, from the variation between the {} windows of the measure phase.",
             Quantity::count(analysis.windows.into())
         ),
         tables: vec![Table::new("Rate and response time", columns, rows)],
@@ -100,34 +87,30 @@ fn row(
     cells
 }
 
-/// What the intervals do not hold, and why some are missing.
+/// Notes about exclusions from the intervals, and about missing intervals.
 fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
     let mut notes = Vec::new();
     if analysis.figures.warm_up_s > 0.0 {
         notes.push(format!(
-            "The first {} of the phase were still a warm-up and are left out here; the totals of the phase have them.",
+            "The first {} of the phase still belonged to the warm-up and are left out here; the totals of the phase include them.",
             Quantity::seconds(analysis.figures.warm_up_s)
         ));
     }
     if analysis.figures.rate_per_s.low.is_some() {
         notes.push(
-            "They say how well this run knows its figures. Runs differ from each other by more than that: repeat them \
+            "They show the uncertainty within this run. Differences between runs are larger: repeat them \
              before believing a small difference."
                 .to_owned(),
         );
     }
     notes.extend(
-        [
-            NoInterval::TooFewWindows,
-            NoInterval::Correlated,
-            NoInterval::TooFewBeyond,
-        ]
-        .into_iter()
-        .filter_map(|reason| no_interval(analysis, reason)),
+        [NoInterval::TooFewWindows, NoInterval::Correlated, NoInterval::TooFewBeyond]
+            .into_iter()
+            .filter_map(|reason| no_interval(analysis, reason)),
     );
     if analysis.operations.contains_key("read_modify_write") {
         notes.push(
-            "Among all operations a read-modify-write is its read and its update, each with its own time; the rate \
+            "Among all operations, a read-modify-write counts as a read and an update, each with its own time; the rate \
              counts it once."
                 .to_owned(),
         );
@@ -135,7 +118,7 @@ fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
     notes
 }
 
-/// Which figures have no interval for a reason, with the length of a run that would do.
+/// The figures without an interval for a reason, with the run length that would give one.
 fn no_interval(analysis: &RunAnalysis, reason: NoInterval) -> Option<String> {
     let all = &analysis.without_interval;
     let named = missing(all, reason);
@@ -145,10 +128,10 @@ fn no_interval(analysis: &RunAnalysis, reason: NoInterval) -> Option<String> {
     let words = match reason {
         NoInterval::TooFewWindows => format!("{windows} windows are too few"),
         NoInterval::Correlated => format!(
-            "the {windows} windows resemble their neighbours and are worth {:.1} independent ones",
+            "the {windows} windows are correlated and count as {:.1} independent ones",
             worth.reduce(f64::min).unwrap_or_default()
         ),
-        NoInterval::TooFewBeyond => "less than ten operations took longer".to_owned(),
+        NoInterval::TooFewBeyond => "fewer than ten operations took longer".to_owned(),
     };
     let needed = longest_needed_s(of_reason()).map_or(String::new(), |needed_s| {
         format!("; measure for about {}", Quantity::seconds(needed_s))
@@ -170,7 +153,7 @@ fn missing(all: &[WithoutInterval], reason: NoInterval) -> Vec<String> {
             None => by_operation.push((label, vec![title])),
         }
     }
-    // Operations that lack the same are named together.
+    // Operations with the same missing figures are listed together.
     let mut by_titles: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
     for (label, titles) in by_operation {
         match by_titles.iter_mut().find(|(known, _)| *known == titles) {
@@ -178,17 +161,16 @@ fn missing(all: &[WithoutInterval], reason: NoInterval) -> Vec<String> {
             None => by_titles.push((titles, vec![label])),
         }
     }
-    let said = by_titles.into_iter();
-    said.map(|(titles, labels)| format!("{} of {}", titles.join(", "), labels.join(", ")))
+    by_titles
+        .into_iter()
+        .map(|(titles, labels)| format!("{} of {}", titles.join(", "), labels.join(", ")))
         .collect()
 }
 
-/// The title of a figure's column; `None` if the table does not have it.
+/// The title of a figure's column; `None` if the table does not have the figure.
 fn title(figure: &str) -> Option<&'static str> {
     let percentiles = PERCENTILES.iter().map(|(name, title, _)| (*name, *title));
-    let mut columns = [("rate", "rate"), ("mean", "mean")]
-        .into_iter()
-        .chain(percentiles);
+    let mut columns = [("rate", "rate"), ("mean", "mean")].into_iter().chain(percentiles);
     columns.find_map(|(name, title)| (name == figure).then_some(title))
 }
 
@@ -199,7 +181,7 @@ fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Sec
     }
     let is_station = |demand: &Demand| stations.iter().any(|one| one.name == demand.name);
     let others = analysis.figures.demands.iter();
-    let lead = "What one operation needed of each resource in the measure phase: its busy time divided by the \
+    let lead = "Service demand per operation in the measure phase: busy time divided by \
                 operations (D = U / X).";
     let mut section = demands::section(&Demands {
         stations,
@@ -209,41 +191,36 @@ fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Sec
         rate_per_s: analysis.figures.rate_per_s.value,
         lead: match &analysis.bottleneck {
             None => format!(
-                "{lead} The server's own use is not in this record, so that no bottleneck can be named."
+                "{lead} The server's own use is not in this record, so no bottleneck can be named."
             ),
             Some(found) => format!(
-                "{lead} The largest demand per unit bounds the rate at {}, of which {} were reached.",
+                "{lead} The largest demand per unit limits the rate to {}; {} of this bound were reached.",
                 Quantity::per_second(found.bound_per_s),
                 Quantity::ratio(found.reached_ratio)
             ),
         },
     });
     section.notes.push(
-        "The intervals are the error of the counters; another run may need more or less."
+        "The intervals cover the error of the counters; other runs may need more or less."
             .to_owned(),
     );
     section.notes.extend(reported(document));
     Some(section)
 }
 
-/// Who reported what of servers elsewhere.
+/// The sources of values about remote servers.
 fn reported(document: &RunDocument) -> Vec<String> {
     let measured = document.resources.iter();
     let measured = measured.filter(|one| one.phase == PhaseKind::Measure);
     let said = measured.filter_map(|one| {
         let by = one.reported.as_ref()?;
-        let disks: Vec<_> = one
-            .disks
-            .iter()
-            .map(|disk| format!("`{}`", disk.device))
-            .collect();
+        let disks: Vec<_> = one.disks.iter().map(|disk| format!("`{}`", disk.device)).collect();
         let what = match one.resource {
             ResourceKind::Disk => format!("the busy time of {}", disks.join(", ")),
             ResourceKind::ServerCpu => "the CPU time of the servers' processes".to_owned(),
-            _ => "the time of its CPUs that was not idle".to_owned(),
+            _ => "the busy time of its CPUs".to_owned(),
         };
-        let mut sources = document.sources.iter();
-        let source = sources.find(|source| source.name == by.source);
+        let source = document.sources.iter().find(|source| source.name == by.source);
         let source = match one.resource {
             _ if source.is_some_and(|source| source.kind == SourceKind::Agent) => {
                 "the agent there".to_owned()
@@ -274,7 +251,7 @@ fn laws(checks: &[LawCheck]) -> Option<Section> {
     Some(Section {
         title: "Laws".into(),
         lead:
-            "What every queueing system obeys, whatever its distributions: does this run obey it?"
+            "These laws hold for every queueing system, whatever its distributions. Does this run obey them?"
                 .to_owned(),
         tables: vec![Table::new(
             "Law checks",
@@ -286,11 +263,11 @@ fn laws(checks: &[LawCheck]) -> Option<Section> {
     })
 }
 
-/// What a difference beyond the uncertainty means: of the broken laws, and what it would mean of the others.
+/// The meaning of a difference beyond the uncertainty, for broken laws and for the others.
 fn meanings(checks: &[LawCheck]) -> Vec<String> {
     let said = |is_broken: bool| -> Vec<String> {
-        let checks = checks.iter();
         let mut said: Vec<String> = checks
+            .iter()
             .filter(|check| (check.verdict == LawVerdict::Broken) == is_broken)
             .map(|check| {
                 let meaning = law_words::meaning(check.law);
@@ -300,14 +277,12 @@ fn meanings(checks: &[LawCheck]) -> Vec<String> {
         said.dedup();
         said
     };
-    let broken = said(true)
-        .into_iter()
-        .map(|text| format!("Broken is {text}."));
+    let broken = said(true).into_iter().map(|text| format!("Broken: {text}."));
     let mut notes: Vec<String> = broken.collect();
     let others = said(false);
     if !others.is_empty() {
         notes.push(format!(
-            "What a difference beyond the uncertainty would mean. {}.",
+            "Meaning of a difference beyond the uncertainty: {}.",
             others.join("; ")
         ));
     }
@@ -318,17 +293,12 @@ fn law_row(check: &LawCheck) -> Vec<Cell> {
     let (word, tone) = match check.verdict {
         LawVerdict::Holds => ("holds", Tone::Plain),
         LawVerdict::Broken => ("broken", Tone::Alarm),
-        LawVerdict::TooUncertain => ("too uncertain to say", Tone::Doubt),
+        LawVerdict::TooUncertain => ("inconclusive", Tone::Doubt),
     };
     let quantity = law_words::unit(check.law);
     vec![
         Cell::new(law_words::name(check.law), Tone::Strong),
-        check
-            .subject
-            .as_deref()
-            .map(operation_label)
-            .unwrap_or_default()
-            .into(),
+        check.subject.as_deref().map(operation_label).unwrap_or_default().into(),
         quantity(check.measured).into(),
         quantity(check.predicted).into(),
         Cell::new(law_words::difference(check.difference_ratio), tone),
@@ -343,11 +313,7 @@ mod tests {
     use crate::testdata;
 
     fn model(analysis: &RunAnalysis) -> Vec<Section> {
-        sections(
-            &testdata::watched_run().0.document,
-            analysis,
-            &CaveatBook::new(&[]),
-        )
+        sections(&testdata::watched_run().0.document, analysis, &CaveatBook::new(&[]))
     }
 
     #[test]
@@ -374,10 +340,7 @@ mod tests {
         ];
         assert_eq!(section.notes.len(), expected.len(), "{:?}", section.notes);
         for (note, expected) in section.notes.iter().zip(expected) {
-            assert!(
-                note.starts_with("No interval") && note.contains(expected),
-                "{note}"
-            );
+            assert!(note.starts_with("No interval") && note.contains(expected), "{note}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::time::{TimeChart, TimeCharts};
 use crate::page::{Section, charts_of};
 
-/// The charts that have data: of the load, of resources, and of percentiles.
+/// The charts with data: load, resources and percentiles.
 pub(super) fn sections(
     charts: &TimeCharts,
     resources: Option<Section>,
@@ -14,10 +14,7 @@ pub(super) fn sections(
         return Vec::new();
     }
     let [over_time, distribution] = [over_time(charts, book), distribution(book)];
-    [Some(over_time), resources, Some(distribution)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [Some(over_time), resources, Some(distribution)].into_iter().flatten().collect()
 }
 
 fn chart(id: &str, title: &str, caption: &str, marks: Vec<usize>) -> TimeChart {
@@ -30,7 +27,7 @@ fn chart(id: &str, title: &str, caption: &str, marks: Vec<usize>) -> TimeChart {
     }
 }
 
-/// Caveats of percentiles, those of the high ones included.
+/// Caveats that apply to percentiles, including high ones.
 fn marks_of_latency(book: &CaveatBook) -> Vec<usize> {
     let mut marks = book.marks(Topic::Latency, None);
     marks.extend(book.marks(Topic::Tail, None));
@@ -41,18 +38,18 @@ fn marks_of_latency(book: &CaveatBook) -> Vec<usize> {
 
 fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
     let offered = match charts.time.offered_per_s {
-        Some(_) => ", against the rate that the schedule offered",
+        Some(_) => ", and the rate offered by the schedule",
         None => "",
     };
     let of_window = match charts.downsampling {
         Some(_) => "In each recording window.",
-        None => "In each recording window, of the operations that ended in it.",
+        None => "In each recording window, for operations that ended in it.",
     };
     let mut shown = vec![
         chart(
             "rate",
             "Rate",
-            &format!("Operations per second that succeeded{offered}."),
+            &format!("Successful operations per second{offered}."),
             book.marks(Topic::Rate, None),
         ),
         chart("latency", "Latency", of_window, marks_of_latency(book)),
@@ -61,7 +58,7 @@ fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
         shown.push(chart(
             "errors",
             "Errors",
-            "Operations per second that failed. They are part of no rate and of no latency.",
+            "Failed operations per second. They are not part of any rate or latency.",
             book.marks(Topic::Errors, None),
         ));
     }
@@ -78,7 +75,7 @@ fn distribution(book: &CaveatBook) -> Section {
         chart(
             "distribution",
             "Response time by operation",
-            "How long all but the slowest took; each step to the right leaves out ten times fewer.",
+            "Response time of all but the slowest operations; each step to the right excludes ten times fewer.",
             marks_of_latency(book),
         ),
         chart(

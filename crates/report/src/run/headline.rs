@@ -19,18 +19,13 @@ pub(super) fn headline(
     let marks = |topic| book.marks(topic, Some(phase.name));
     // Only the measure phase is analysed.
     let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
-    // Value and interval are of the same windows.
+    // Value and interval come from the same windows.
     let part = analysis.filter(|analysis| analysis.figures.warm_up_s > 0.0);
     let rate_of_part = part.map(|analysis| analysis.figures.rate_per_s.value);
     let mut rate = rate_figure(document, phase, rate_of_part, marks(Topic::Rate));
     rate.note = analysis.map_or(rate.note.clone(), |analysis| {
-        let range = range(
-            analysis,
-            None,
-            "rate",
-            &analysis.figures.rate_per_s,
-            Quantity::per_second,
-        );
+        let range =
+            range(analysis, None, "rate", &analysis.figures.rate_per_s, Quantity::per_second);
         Some(format!("{}, {range}", rate.note.as_ref()?))
     });
     let mut figures = vec![rate];
@@ -62,7 +57,7 @@ pub(super) fn headline(
     figures
 }
 
-/// The interval of a figure, or why it has none; `key` is its name in the analysis, of an operation or of all together.
+/// The interval of a figure, or the reason why it has none; `key` is its name in the analysis, for an operation or for all.
 fn range(
     analysis: &RunAnalysis,
     operation: Option<&str>,
@@ -92,7 +87,7 @@ fn range(
     range
 }
 
-/// The rate of a load phase is that of its documents: what one command inserts is a setting.
+/// The rate of a load phase counts documents, because documents per command are a setting.
 fn rate_figure(
     document: &RunDocument,
     phase: &PhaseRecord,
@@ -106,21 +101,15 @@ fn rate_figure(
         let commands = Quantity::per_second(phase.achieved_rate_per_s);
         let note = rate_note(document, phase, rate_per_s);
         let note = format!("{note}, {commands} commands");
-        (
-            "documents inserted",
-            documents as f64 / phase.duration_s,
-            note,
-        )
+        ("documents inserted", documents as f64 / phase.duration_s, note)
     } else {
         let note = rate_note(document, phase, rate_per_s);
         ("achieved rate", rate_per_s, note)
     };
-    Figure::new(label, Quantity::per_second(rate_per_s))
-        .with_note(note)
-        .marked(&marks)
+    Figure::new(label, Quantity::per_second(rate_per_s)).with_note(note).marked(&marks)
 }
 
-/// A time in microseconds, or no value where nothing was measured: 0 would be a claim.
+/// A time in microseconds, or no value without measurements, because 0 would be a claim.
 fn quantity_if(measured: bool, value_us: f64) -> Quantity {
     Quantity::microseconds(if measured { value_us } else { f64::NAN })
 }
@@ -132,7 +121,7 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord, rate_per_s: f64) -> St
             Quantity::ratio(rate_per_s / offered),
             Quantity::per_second(offered)
         ),
-        _ if phase.name == PhaseKind::Load => "as fast as it goes".into(),
+        _ if phase.name == PhaseKind::Load => "as fast as possible".into(),
         _ => match facts::schedule(&document.recorded_plan()) {
             schedule if schedule.is_empty() => "closed loop".into(),
             schedule => schedule,
@@ -141,7 +130,7 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord, rate_per_s: f64) -> St
 }
 
 fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
-    // A run of an earlier version knows the failures by kind alone.
+    // A run of an earlier version has failures by kind only.
     let failed = match phase.failed {
         0 => phase.errors.values().sum(),
         failed => failed,
@@ -161,8 +150,6 @@ fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
     };
     Figure {
         alarming: failed > 0,
-        ..Figure::new("errors", Quantity::count(failed))
-            .with_note(note)
-            .marked(&marks)
+        ..Figure::new("errors", Quantity::count(failed)).with_note(note).marked(&marks)
     }
 }

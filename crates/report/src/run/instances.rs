@@ -1,4 +1,4 @@
-//! The servers of a run one by one, and how far they are apart; and the hosts of a fleet.
+//! The servers of a run one by one with their differences, and the hosts of a fleet.
 
 use crate::facts;
 use crate::page::Section;
@@ -8,19 +8,19 @@ use dyno_record::model::{
 };
 use dyno_record::quantity::Quantity;
 
-/// One server or host.
+/// A server or host.
 struct Row {
     /// Number and address.
     label: String,
     rate: Quantity,
     failed: Quantity,
-    /// Response times: p50, p99, p99.9 and the longest.
+    /// Response times: p50, p99, p99.9 and the maximum.
     times: [Quantity; 4],
-    /// Client CPU time per operation, of the own worker threads.
+    /// Client CPU time per operation, of the worker threads.
     cpu: Quantity,
 }
 
-/// The section with a row for each.
+/// The section with one row each.
 fn section(
     title: &'static str,
     what: &str,
@@ -39,11 +39,7 @@ fn section(
         Column::number("CPU/op", 20),
     ];
     let cells = |row: Row| {
-        let tone = if row.failed.value() > 0.0 {
-            Tone::Alarm
-        } else {
-            Tone::Plain
-        };
+        let tone = if row.failed.value() > 0.0 { Tone::Alarm } else { Tone::Plain };
         let mut cells = vec![
             Cell::new(row.label, Tone::Strong),
             row.rate.into(),
@@ -56,20 +52,16 @@ fn section(
     Section {
         title: title.into(),
         lead: format!(
-            "Rate, response time of {}, and the client's CPU time for an operation.",
+            "Rate, response time of {}, and the client's CPU time per operation.",
             facts::operation_label(operation)
         ),
-        tables: vec![Table::new(
-            title,
-            columns,
-            rows.into_iter().map(cells).collect(),
-        )],
+        tables: vec![Table::new(title, columns, rows.into_iter().map(cells).collect())],
         notes,
         ..Section::default()
     }
 }
 
-/// Those that took part in the phase that is the result; `None` unless several servers took part in it.
+/// The servers of the result phase; `None` unless several servers took part in it.
 pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<Section> {
     let parts: Vec<(&InstanceRecord, &PhaseRecord)> = document
         .instances
@@ -82,14 +74,9 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     if parts.len() < 2 {
         return None;
     }
-    let (operation, merged) = result
-        .operations
-        .iter()
-        .max_by_key(|(_, operation)| operation.count)?;
-    let rows = parts
-        .iter()
-        .map(|(instance, phase)| row(instance, phase, operation))
-        .collect();
+    let (operation, merged) =
+        result.operations.iter().max_by_key(|(_, operation)| operation.count)?;
+    let rows = parts.iter().map(|(instance, phase)| row(instance, phase, operation)).collect();
     let rates: Vec<f64> = parts.iter().map(|(_, p)| p.achieved_rate_per_s).collect();
     let p99s: Vec<f64> = parts
         .iter()
@@ -102,28 +89,22 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     ];
     let missing = document.instances.len() - parts.len();
     if missing > 0 {
-        notes.push(format!(
-            "{missing} instances have no figures of this phase."
-        ));
+        notes.push(format!("{missing} instances have no figures of this phase."));
     }
     Some(section("Instances", "instance", operation, rows, notes))
 }
 
-/// The hosts of a fleet one by one; `None` of a run of one machine.
+/// The hosts of a fleet; `None` for a run on one machine.
 pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Section> {
     let fleet = document.fleet.as_ref()?;
-    let (operation, _) = result
-        .operations
-        .iter()
-        .max_by_key(|(_, operation)| operation.count)?;
+    let (operation, _) = result.operations.iter().max_by_key(|(_, operation)| operation.count)?;
     let rows = fleet.agents.iter().map(|agent: &FleetAgentRecord| {
-        let mut phases = agent.phases.iter();
-        let phase = phases.find(|phase| phase.name == result.name);
+        let phase = agent.phases.iter().find(|phase| phase.name == result.name);
         let label = format!("agent {} on {}", agent.number, agent.host);
         let row = figures(label, phase, operation);
         match phase {
             Some(_) => row,
-            // It has sent no record: what its windows told is known all the same.
+            // A lost agent has sent no record, but its windows are known.
             None => Row {
                 rate: Quantity::per_second(agent.succeeded as f64 / result.duration_s),
                 failed: Quantity::count(agent.failed),
@@ -131,13 +112,7 @@ pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Sect
             },
         }
     });
-    Some(section(
-        "Fleet",
-        "host",
-        operation,
-        rows.collect(),
-        host_notes(fleet),
-    ))
+    Some(section("Fleet", "host", operation, rows.collect(), host_notes(fleet)))
 }
 
 fn host_notes(fleet: &FleetRecord) -> Vec<String> {
@@ -152,7 +127,7 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
     }
     if let Some((skew_s, uncertainty_s)) = fleet.start_skew_s.zip(fleet.start_skew_uncertainty_s) {
         notes.push(format!(
-            "From the first start of an agent to the last: {}, which may be off by {}.",
+            "From the first start of an agent to the last: {}, with an error of up to {}.",
             seconds(skew_s),
             seconds(uncertainty_s)
         ));
@@ -160,7 +135,7 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
     for agent in &fleet.agents {
         let share = format!("Share of agent {}: {}.", agent.number, agent.share);
         let clock = format!(
-            " Its clock is {} from that of Redis, which may be off by {}.",
+            " Its clock differs from the clock of Redis by {}, with an error of up to {}.",
             seconds(agent.clock_offset_s),
             seconds(agent.clock_uncertainty_s)
         );
@@ -179,19 +154,13 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
             place.unwrap_or_default()
         ));
     }
-    let findings = fleet
-        .agents
-        .iter()
-        .map(|agent| (&agent.host, &agent.findings));
-    let servers = fleet.servers.iter();
-    let findings = findings.chain(servers.map(|server| (&server.host, &server.findings)));
+    let findings = fleet.agents.iter().map(|agent| (&agent.host, &agent.findings));
+    let findings =
+        findings.chain(fleet.servers.iter().map(|server| (&server.host, &server.findings)));
     for (host, findings) in findings.filter(|(_, findings)| !findings.is_empty()) {
         notes.push(format!("Of {host}: {}.", findings.join("; ")));
     }
-    let not_applied = fleet
-        .servers
-        .iter()
-        .filter(|one| !one.not_applied.is_empty());
+    let not_applied = fleet.servers.iter().filter(|one| !one.not_applied.is_empty());
     notes.extend(not_applied.map(|server| {
         let what = server.not_applied.join("; ");
         format!("Not changed on {}: {what}.", server.host)
@@ -199,7 +168,7 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
     notes
 }
 
-/// Where a server was placed on its host, if anything was planned. The first server of a host has the places of all.
+/// The placement of a server on its host, if any was planned. The first server of a host has the places of all.
 fn place<'a>(fleet: &'a FleetRecord, server: &FleetServerRecord) -> Option<&'a str> {
     let mut of_host = fleet.servers.iter().filter(|one| one.host == server.host);
     let placement = of_host.clone().find_map(|one| one.placement.as_ref())?;
@@ -213,7 +182,7 @@ fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> Row {
     figures(label, Some(phase), operation)
 }
 
-/// Without a phase no figure is known.
+/// Figures are unknown without a phase.
 fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> Row {
     let latency = phase
         .and_then(|phase| phase.operations.get(operation))
@@ -240,13 +209,9 @@ fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> Row {
 fn rate_note(together_per_s: f64, rates: &[f64]) -> String {
     let (least, most) = extremes(rates);
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    let spread = if mean > 0.0 {
-        (most - least) / mean
-    } else {
-        0.0
-    };
+    let spread = if mean > 0.0 { (most - least) / mean } else { 0.0 };
     format!(
-        "Together {}; the fastest did {}, the slowest {}, {} of the mean apart.",
+        "Together {}; the fastest did {}, the slowest {}, a difference of {} of the mean.",
         Quantity::per_second(together_per_s),
         Quantity::per_second(most),
         Quantity::per_second(least),
@@ -258,8 +223,8 @@ fn p99_note(merged_us: f64, p99s: &[f64]) -> String {
     let (least, most) = extremes(p99s);
     let mean = p99s.iter().sum::<f64>() / p99s.len().max(1) as f64;
     format!(
-        "The p99 of all operations together is {}, read from the merged histograms. Those of the \
-         instances are {} to {}; their mean, {}, is the p99 of nothing.",
+        "The p99 of all operations together is {}, read from the merged histograms. The p99s of the \
+         instances are {} to {}; their mean, {}, is not a percentile of any data.",
         Quantity::microseconds(merged_us),
         Quantity::microseconds(least),
         Quantity::microseconds(most),

@@ -1,5 +1,4 @@
-//! The run document as JSON: what is in `run.json`, with the phases of a killed run rebuilt, and what the analysis
-//! says of it.
+//! The run document as JSON: the content of `run.json`, with the rebuilt phases of a killed run, and the analysis.
 
 use crate::io_trace::{TraceJson, TraceView};
 use dyno_analyze::experiment::run::RunAnalysis;
@@ -7,7 +6,7 @@ use dyno_record::model::RunDocument;
 use dyno_record::reader::Run;
 use serde::Serialize;
 
-/// What is written.
+/// The JSON document of a run.
 #[derive(Serialize)]
 pub(super) struct Analysed<'a> {
     #[serde(flatten)]
@@ -18,17 +17,13 @@ pub(super) struct Analysed<'a> {
     io_trace: Option<TraceJson<'a>>,
 }
 
-/// The document, its analysis and what a trace of file I/O shows.
+/// The document, its analysis, and a file I/O trace.
 pub(super) fn document<'a>(
     run: &'a Run,
     analysis: Option<&'a RunAnalysis>,
     trace: Option<&TraceView<'a>>,
 ) -> Analysed<'a> {
-    Analysed {
-        document: &run.document,
-        analysis,
-        io_trace: trace.map(TraceView::json),
-    }
+    Analysed { document: &run.document, analysis, io_trace: trace.map(TraceView::json) }
 }
 
 #[cfg(test)]
@@ -38,9 +33,7 @@ mod tests {
     use serde_json::Value;
 
     fn text(run: &Run) -> String {
-        crate::texts::with_texts(&document(run, None, None))
-            .unwrap()
-            .to_string()
+        crate::texts::with_texts(&document(run, None, None)).unwrap().to_string()
     }
 
     #[test]
@@ -57,30 +50,18 @@ mod tests {
         assert!(document["schema_version"].is_u64());
         assert!(document["caveats"][0]["kind"].is_string());
         assert!(document["caveats"][0]["message"].is_string());
-        let phases = document["phases"].as_array().unwrap();
-        let measure = phases.iter().find(|p| p["name"] == "measure").unwrap();
-        for key in [
-            "duration_s",
-            "offered_rate_per_s",
-            "achieved_rate_per_s",
-            "little_ratio",
-        ] {
+        let measure =
+            document["phases"].as_array().unwrap().iter().find(|p| p["name"] == "measure").unwrap();
+        for key in ["duration_s", "offered_rate_per_s", "achieved_rate_per_s", "little_ratio"] {
             assert!(measure[key].is_f64(), "{key}");
         }
         assert!(measure["errors"].as_object().is_some_and(|e| !e.is_empty()));
-        for key in [
-            "cpu_user_s",
-            "cpu_system_s",
-            "cpu_us_per_operation",
-            "max_rss_bytes",
-        ] {
+        for key in ["cpu_user_s", "cpu_system_s", "cpu_us_per_operation", "max_rss_bytes"] {
             assert!(measure["client"][key].is_number(), "{key}");
         }
         let read = &measure["operations"]["read"];
         assert!(read["count"].is_u64() && read["errors"].is_u64());
-        let levels = [
-            "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max",
-        ];
+        let levels = ["mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"];
         for clock in ["response_time_us", "service_time_us", "start_delay_us"] {
             for level in levels {
                 assert!(read[clock][level].is_f64(), "{clock} {level}");

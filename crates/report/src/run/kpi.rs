@@ -1,14 +1,14 @@
 //! The key figures of the multi-instance benchmark of the Workload Services Framework, with the labels
 //! of its scripts.
 //!
-//! Those that list key figures take from each line the text before the first `: ` as its key, skip lines that begin with `#`,
-//! and of several lines with one key keep the last. So each label has the number of its server and tells load from run, and
-//! what is no figure is a comment. `Counter of [… PHASE]` alone repeats its key, as it does there.
+//! Tools that list key figures take the text of each line before the first `: ` as its key, skip lines that begin with `#`,
+//! and keep the last of several lines with the same key. So each label contains the number of its server and the phase, and
+//! other text is a comment. Only `Counter of [… PHASE]` repeats its key, as in the original.
 //!
-//! Its "mean of P99" is the arithmetic mean of the percentiles of the instances, which is the percentile
-//! of nothing; it is printed because it is compared with older results, and the true percentile of all
-//! operations together stands beside it. Its `[CLEANUP]` lines are left out: closing connections is not
-//! measured. The list of a run that did not end as planned begins with `INCOMPLETE`.
+//! The benchmark's "mean of P99" is the arithmetic mean of the instances' percentiles, which is not a percentile of any
+//! data; it is printed for comparison with older results, next to the true percentile of all operations. `[CLEANUP]` lines
+//! are left out: closing connections is not measured. The list of a run that did not end as planned begins with
+//! `INCOMPLETE`.
 
 use super::result::incomplete;
 use crate::error::ReportError;
@@ -17,14 +17,14 @@ use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Operations of the summary, in its order.
+/// Operations of the summary, in the benchmark's order.
 const SUMMARY: [&str; 3] = ["insert", "read", "update"];
 
 /// Renders the figures of a run.
 ///
 /// # Errors
-/// [`ReportError::NoPhase`] without a measured phase, and [`ReportError::MissingInstance`] when an
-/// instance has no figures: a missing one would count as 0.
+/// [`ReportError::NoPhase`] without a measured phase, and [`ReportError::MissingInstance`] if an instance has no figures,
+/// which would otherwise count as 0.
 pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
     let whole = phase(&document.phases, PhaseKind::Measure).ok_or(ReportError::NoPhase)?;
     let mut text = incomplete(document);
@@ -46,16 +46,12 @@ pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
     Ok(text)
 }
 
-/// The phases of each server. Of one server those of each agent that loaded it, which are a client with a file of its own there;
-/// without a fleet those of the run.
+/// The phases of each server. With a single server: the phases of each agent, which are clients with a file of their own in
+/// the benchmark; without a fleet the phases of the run.
 fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
-    let agents = document
-        .fleet
-        .as_ref()
-        .map_or(&[][..], |fleet| &fleet.agents);
+    let agents = document.fleet.as_ref().map_or(&[][..], |fleet| &fleet.agents);
     if !document.instances.is_empty() {
-        let instances = document.instances.iter();
-        instances.map(|one| one.phases.as_slice()).collect()
+        document.instances.iter().map(|one| one.phases.as_slice()).collect()
     } else if agents.len() > 1 && agents.iter().any(|one| one.lost.is_none()) {
         let whole = agents.iter().filter(|one| one.lost.is_none());
         whole.map(|one| one.phases.as_slice()).collect()
@@ -64,7 +60,7 @@ fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
     }
 }
 
-/// A comment for each client host of a fleet, and for each agent that was lost.
+/// A comment for each client host of a fleet, and for each lost agent.
 fn clients(text: &mut String, document: &RunDocument) {
     let agents = document.fleet.as_ref();
     let agents = agents.map_or(&[][..], |fleet| &fleet.agents);
@@ -88,7 +84,7 @@ fn clients(text: &mut String, document: &RunDocument) {
     }
 }
 
-/// What the agents of a client host did together. Percentiles have no sum: that of all operations is at most the highest one.
+/// The combined figures of a client host's agents. Percentiles cannot be added: the highest one is an upper limit.
 fn of_host(agents: &[Option<&PhaseRecord>]) -> String {
     let runs: Vec<&PhaseRecord> = agents.iter().flatten().copied().collect();
     if runs.is_empty() {
@@ -122,7 +118,7 @@ fn batch(document: &RunDocument) -> u64 {
 /// The figures of one server or agent in one phase.
 fn figures(text: &mut String, number: usize, phase: &PhaseRecord, batch: u64) {
     let (of_phase, rate_per_s) = match phase.name {
-        // Its clients count documents, whatever one command inserts.
+        // The benchmark's clients count documents, whatever one command inserts.
         PhaseKind::Load if phase.duration_s > 0.0 => {
             let documents: u64 = phase.operations.values().map(|o| o.documents).sum();
             ("LOAD", documents as f64 / phase.duration_s)
@@ -133,7 +129,7 @@ fn figures(text: &mut String, number: usize, phase: &PhaseRecord, batch: u64) {
     let label = format!("[OVERALL {of_phase}][{number}] Throughput(ops/sec)");
     line(text, &label, &java_double(rate_per_s));
     for (name, operation) in &phase.operations {
-        // Its labels of inserts tell the phase and have no comma.
+        // The benchmark's labels of inserts name the phase and have no comma.
         let (name, comma) = match name.as_str() {
             "insert_batch" if batch > 1 => (format!("INSERT BATCH OF {batch} {of_phase}"), ""),
             // The time of one document.
@@ -170,20 +166,12 @@ fn summary(text: &mut String, whole: &PhaseRecord, runs: &[&PhaseRecord]) {
         line(text, &label, &java_double(p99(whole.operations.get(name))));
     }
     let sum: f64 = runs.iter().map(|run| run.achieved_rate_per_s).sum();
-    line(
-        text,
-        "Mean of [RUN PHASE] Throughput(ops/sec)",
-        &java_double(sum / count),
-    );
-    // The sum of the rates above, which are all over the same time.
-    line(
-        text,
-        "*Sum of [RUN PHASE] Throughput(ops/sec)",
-        &java_double(whole.achieved_rate_per_s),
-    );
+    line(text, "Mean of [RUN PHASE] Throughput(ops/sec)", &java_double(sum / count));
+    // The sum of the rates above, which all cover the same time.
+    line(text, "*Sum of [RUN PHASE] Throughput(ops/sec)", &java_double(whole.achieved_rate_per_s));
 }
 
-/// 0 for an operation that is not part of the workload, as the scripts have it.
+/// 0 for an operation that is not part of the workload, as in the benchmark's scripts.
 fn p99(operation: Option<&OperationRecord>) -> f64 {
     let latency: Option<&LatencySummary> = operation.map(|operation| &operation.response_time_us);
     latency.map_or(0.0, |latency| latency.p99)
@@ -203,17 +191,13 @@ mod tests {
     fn value(text: &str, label: &str) -> f64 {
         let prefix = format!("{label}: ");
         let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-        line.expect("the line is there")
-            .parse()
-            .expect("it is a number")
+        line.expect("the line is there").parse().expect("it is a number")
     }
 
     #[test]
     fn mean_of_percentiles_and_merged_percentile_are_both_listed() {
         let mut document = testdata::closed_run().document;
-        let whole = phase(&document.phases, PhaseKind::Measure)
-            .expect("it has one")
-            .clone();
+        let whole = phase(&document.phases, PhaseKind::Measure).expect("it has one").clone();
         for (number, p99_us) in [(0, 1_000.0), (1, 3_000.0)] {
             let mut part = whole.clone();
             part.achieved_rate_per_s = 100.0 * (number + 1) as f64;
@@ -228,18 +212,12 @@ mod tests {
             });
         }
         let text = render(&document).expect("it has figures");
-        assert_eq!(
-            value(&text, "Mean of [RUN PHASE] P99 read latency(us)"),
-            2000.0
-        );
+        assert_eq!(value(&text, "Mean of [RUN PHASE] P99 read latency(us)"), 2000.0);
         assert_eq!(
             value(&text, "Merged [RUN PHASE] P99 read latency(us)"),
             whole.operations["read"].response_time_us.p99
         );
-        assert_eq!(
-            value(&text, "Mean of [RUN PHASE] Throughput(ops/sec)"),
-            150.0
-        );
+        assert_eq!(value(&text, "Mean of [RUN PHASE] Throughput(ops/sec)"), 150.0);
         assert_eq!(
             value(&text, "*Sum of [RUN PHASE] Throughput(ops/sec)"),
             whole.achieved_rate_per_s
@@ -247,8 +225,8 @@ mod tests {
         assert!(text.contains("Counter of [RUN_PHASE]: 1\n"), "{text}");
     }
 
-    /// As the script of the benchmark lists key figures: comments are skipped, a key is what stands before the first colon, which
-    /// a space follows, and the last value wins. Other lines are nothing to it.
+    /// Lists key figures like the benchmark's script: comments are skipped, a key is the text before the first colon
+    /// followed by a space, and the last value wins. Other lines are ignored.
     fn listed(text: &str) -> BTreeMap<&str, &str> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let figures = lines.filter_map(|line| {
@@ -304,10 +282,7 @@ mod tests {
             agent(2, "client2:22", Some("a: b")),
             agent(3, "client1:22", None),
         ];
-        document.fleet = Some(FleetRecord {
-            agents,
-            ..FleetRecord::default()
-        });
+        document.fleet = Some(FleetRecord { agents, ..FleetRecord::default() });
         let text = render(&document).expect("it has figures");
         let listed = listed(&text);
         for (key, value) in [
@@ -324,12 +299,12 @@ mod tests {
         ] {
             assert_eq!(listed.get(key), Some(&value), "{key}: {text}");
         }
-        // Nothing is lost but the first numbers of the counters.
+        // Only the first numbers of the counters are lost.
         let comments = text.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(listed.len() + comments + 2, text.lines().count(), "{text}");
         let is_of_client = |key: &&str| key.contains("Agent") || key.contains("Client");
         assert!(!listed.keys().any(is_of_client), "{text}");
-        // Of one server the figures are those of agents, and the comments are the same.
+        // With one server the figures are per agent, and the comments are the same.
         document.instances.clear();
         let of_one = render(&document).expect("it has figures");
         assert!(of_one.contains("[OVERALL RUN][2] "), "{of_one}");
@@ -371,9 +346,7 @@ mod tests {
     #[test]
     fn batch_time_is_not_labelled_as_insert_time() {
         let mut document = testdata::closed_run().document;
-        document
-            .phases
-            .retain(|phase| phase.name == PhaseKind::Measure);
+        document.phases.retain(|phase| phase.name == PhaseKind::Measure);
         let mut load = document.phases[0].clone();
         load.name = PhaseKind::Load;
         let operation = load.operations["read"].clone();
@@ -382,10 +355,7 @@ mod tests {
         for (batch, label) in [(1, "[INSERT LOAD]"), (100, "[INSERT BATCH OF 100 LOAD]")] {
             document.plan = serde_json::json!({"client": {"batch": batch}});
             let text = render(&document).expect("it has figures");
-            assert!(
-                text.contains(&format!("\n{label}[0] AverageLatency(us): ")),
-                "{text}"
-            );
+            assert!(text.contains(&format!("\n{label}[0] AverageLatency(us): ")), "{text}");
             assert_eq!(text.matches("[INSERT").count(), 4, "{text}");
             assert_eq!(text.contains("[INSERT LOAD]"), batch == 1, "{text}");
         }
@@ -400,9 +370,6 @@ mod tests {
             server: Default::default(),
             phases: Vec::new(),
         });
-        assert!(matches!(
-            render(&document),
-            Err(ReportError::MissingInstance { number: 0 })
-        ));
+        assert!(matches!(render(&document), Err(ReportError::MissingInstance { number: 0 })));
     }
 }

@@ -30,14 +30,14 @@ use dyno_record::reader::Run;
 use result::{by_count, result_phase};
 use series::MAX_POINTS;
 
-/// What a page says where nothing was recorded.
-const NO_PHASE: &str = "The run recorded no phase, so there is no result.";
+/// Answer of a page without a recorded phase.
+const NO_PHASE: &str = "The run recorded no phases and therefore has no result.";
 
-/// Renders a run with its analysis, if it has one. What scripts read as YCSB's text or as key figures has none of it. The
-/// text ends with a line end.
+/// Renders a run with its analysis, if there is one. YCSB output and key figures, which scripts read, do not include the
+/// analysis. The text ends with a newline.
 ///
 /// # Errors
-/// [`ReportError`] if the run has not what YCSB's text or the key figures need; the other formats show any run.
+/// [`ReportError`] if the run lacks data for YCSB output or key figures; the other formats accept any run.
 pub fn render(
     run: &Run,
     analysis: Option<&RunAnalysis>,
@@ -47,10 +47,10 @@ pub fn render(
     render_traced(run, analysis, None, format, options)
 }
 
-/// The same of a run during which file I/O was traced.
+/// Renders a run during which file I/O was traced.
 ///
 /// # Errors
-/// As those of [`render`].
+/// The errors of [`render`].
 pub fn render_traced(
     run: &Run,
     analysis: Option<&RunAnalysis>,
@@ -67,12 +67,7 @@ pub fn render_traced(
         Format::Kpi => return kpi::render(&run.document),
         Format::Csv => return Err(ReportError::NoTable),
     };
-    show(
-        format,
-        options,
-        || page(run, analysis, trace),
-        || json::document(run, analysis, trace),
-    )
+    show(format, options, || page(run, analysis, trace), || json::document(run, analysis, trace))
 }
 
 /// The page of a run.
@@ -90,9 +85,7 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     sections.extend(result.and_then(|phase| instances::instances(document, phase)));
     sections.extend(result.and_then(|phase| instances::hosts(document, phase)));
     sections.extend(
-        analysis
-            .into_iter()
-            .flat_map(|analysis| analysis::sections(document, analysis, &book)),
+        analysis.into_iter().flat_map(|analysis| analysis::sections(document, analysis, &book)),
     );
     sections.extend(watched.tables);
     let title = format!("Workload {}", document.name);
@@ -108,9 +101,8 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
         dyno_version: document.dyno_version.clone(),
         no_answer: if result.is_some() { "" } else { NO_PHASE },
         verdict: watched.verdict,
-        findings: analysis.map_or(Vec::new(), |analysis| {
-            analysis.findings.iter().map(Into::into).collect()
-        }),
+        findings: analysis
+            .map_or(Vec::new(), |analysis| analysis.findings.iter().map(Into::into).collect()),
         sections,
         method: method(document, &book),
         plan: facts::plan_text(&document.plan),
@@ -129,7 +121,7 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     page
 }
 
-/// What the result cost, if it was counted.
+/// The costs of the result, if they were counted.
 fn cost(
     document: &RunDocument,
     phase: &PhaseRecord,
@@ -138,20 +130,18 @@ fn cost(
     let analysed = analysis.and_then(|analysis| analysis.figures.costs.clone());
     let rate = Figure::bare(phase.achieved_rate_per_s);
     let costs = analysed.or_else(|| of_phase(document, phase, rate))?;
-    let mut all = document.consumption.iter();
-    let used = all.find(|used| used.phase == phase.name);
+    let used = document.consumption.iter().find(|used| used.phase == phase.name);
     Some(costs::section(&costs, used, phase))
 }
 
-/// Adds what a trace of file I/O shows that was made during the run. Its caveats are numbered after those of the run.
+/// Adds the page of a file I/O trace made during the run. Its caveats are numbered after the run's caveats.
 fn add_trace(page: &mut Page, traced: Page) {
     let known = page.caveats.len();
     page.findings.extend(traced.findings);
-    page.caveats
-        .extend(traced.caveats.into_iter().map(|mut caveat| {
-            caveat.number += known;
-            caveat
-        }));
+    page.caveats.extend(traced.caveats.into_iter().map(|mut caveat| {
+        caveat.number += known;
+        caveat
+    }));
     page.definitions.extend(traced.definitions);
     page.sections.extend(traced.sections);
 }
@@ -174,13 +164,9 @@ fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
         ("Server", facts::server(&document.server, book)),
         (title, machine),
     ];
-    let of_run = lists.map(|(title, facts)| FactList {
-        title: title.into(),
-        facts,
-    });
+    let of_run = lists.map(|(title, facts)| FactList { title: title.into(), facts });
     let of_servers = machine::of_servers(document.server_machines().into_iter());
-    let of_run = of_run.into_iter().chain(of_servers);
-    of_run.chain(hosts(document)).collect()
+    of_run.into_iter().chain(of_servers).chain(hosts(document)).collect()
 }
 
 /// The machines of a fleet, each once.
@@ -189,7 +175,7 @@ fn hosts(document: &RunDocument) -> Vec<FactList> {
     machine::of_hosts(known).collect()
 }
 
-/// Names of all operations of the run: those of the result phase first, most frequent first.
+/// Names of all operations of the run: operations of the result phase first, most frequent first.
 fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for phase in result.into_iter().chain(&document.phases) {
@@ -202,24 +188,24 @@ fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<
     names
 }
 
-/// The terms that the page uses.
+/// Terms used on the page, with or without an analysis.
 fn definitions(is_analysed: bool) -> Vec<Definition> {
     let of_analysis = [INTERVAL, SERVICE_DEMAND, LAW_CHECK];
     let of_analysis = of_analysis.into_iter().filter(|_| is_analysed);
     DEFINITIONS.iter().copied().chain(of_analysis).collect()
 }
 
-/// The terms that the page of a run uses.
+/// Terms used on the page of a run.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "response time",
-        meaning: "From the moment an operation should have started, by the schedule, to its end. \
-                  It includes waiting in the client and is what a user of the system would see.",
+        meaning: "From the scheduled start of an operation to its end. \
+                  It includes waiting in the client and is the time that a user of the system would see.",
     },
     Definition {
         term: "service time",
         meaning: "From handing the first byte to the network to the end of the answer: the \
-                  server and the way to it, without the wait before.",
+                  server and the network, without the wait before.",
     },
     Definition {
         term: "start delay",
@@ -229,22 +215,22 @@ const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "closed loop",
         meaning: "Each connection starts its next operation when the last one has ended. A slow \
-                  server is asked less often, so waiting that users would see stays invisible.",
+                  server gets fewer requests, so waiting that users would see stays invisible.",
     },
     Definition {
         term: "offered and achieved rate",
-        meaning: "Operations per second that the schedule asked for, and those that succeeded. \
-                  Failed operations are never part of a rate or of a latency.",
+        meaning: "Scheduled and successful operations per second. \
+                  Failed operations are never part of a rate or latency.",
     },
     Definition {
         term: "percentile",
         meaning: "p99 = 2 ms: 99 of 100 operations took at most 2 ms. Percentiles are read from \
-                  histograms that are added up, never averaged; the histograms keep three digits.",
+                  merged histograms, never averaged; the histograms keep three digits.",
     },
     Definition {
         term: "Little ratio",
-        meaning: "Operations in flight divided by rate × service time, measured apart from each \
-                  other. It is 1 when the measurement agrees with itself.",
+        meaning: "Operations in flight divided by rate × service time, each measured \
+                  independently. It is 1 if the measurement is consistent.",
     },
 ];
 

@@ -1,4 +1,4 @@
-//! The phases of a run: what each operation did, and what the client needed for it.
+//! The phases of a run: results of each operation, and resource use of the client.
 
 use super::result::{by_count, failure_label, failures, shed};
 use crate::caveat::{CaveatBook, Topic};
@@ -10,13 +10,16 @@ use dyno_record::model::{
 };
 use dyno_record::quantity::Quantity;
 
-/// Columns before those of the times.
+/// Number of columns before the times.
 const OF_OPERATION: usize = 5;
 
-/// A section for each phase, the last one first: it is the result.
+/// One section per phase, the last phase first: it is the result.
 pub(super) fn sections(document: &RunDocument, book: &CaveatBook) -> Vec<Section> {
-    let phases = document.phases.iter().rev().enumerate();
-    phases
+    document
+        .phases
+        .iter()
+        .rev()
+        .enumerate()
         .map(|(place, phase)| Section {
             is_folded: place > 0,
             ..section(phase, document.server.documents, book)
@@ -32,25 +35,19 @@ fn section(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Se
     };
     let name = phase.name.as_str();
     let operations = by_count(phase);
-    let rows = operations
-        .iter()
-        .flat_map(|(name, record)| rows(name, record));
+    let rows = operations.iter().flat_map(|(name, record)| rows(name, record));
     let label = format!("Operations of phase {name}");
     let table = Table::new(label, columns(phase, book), rows.collect());
     Section {
         title: format!("Phase {name}: {purpose}").into(),
-        tables: if operations.is_empty() {
-            Vec::new()
-        } else {
-            vec![table]
-        },
+        tables: if operations.is_empty() { Vec::new() } else { vec![table] },
         facts: phase_facts(phase, documents, book),
         notes: phase_notes(phase),
         ..Section::default()
     }
 }
 
-/// Ranks say which columns go first on a narrow terminal.
+/// Ranks decide which columns a narrow terminal leaves out first.
 fn columns(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Column> {
     let marks = |topic| book.marks(topic, Some(phase.name));
     vec![
@@ -72,20 +69,13 @@ fn columns(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Column> {
     ]
 }
 
-/// A row for each of the three times; the counts stand in the first one, and the share of failures below their number.
+/// A row for each of the three times; the counts are in the first row, with the failure ratio below their number.
 fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
     let finished = record.count + record.errors;
     let one_each = record.documents == record.count || record.documents == 0;
-    let documents = if one_each {
-        String::new()
-    } else {
-        Quantity::count(record.documents).to_string()
-    };
-    let tone = if record.errors > 0 {
-        Tone::Alarm
-    } else {
-        Tone::Plain
-    };
+    let documents =
+        if one_each { String::new() } else { Quantity::count(record.documents).to_string() };
+    let tone = if record.errors > 0 { Tone::Alarm } else { Tone::Plain };
     let mut first = vec![
         Cell::new(facts::operation_label(name), Tone::Strong),
         Quantity::count(record.count).into(),
@@ -101,8 +91,7 @@ fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
     if record.count == 0 {
         first.push(Cell::new("no operation succeeded", Tone::Soft));
         let mut rows = vec![first, second];
-        rows.iter_mut()
-            .for_each(|row| row.resize(OF_OPERATION + 10, Cell::default()));
+        rows.iter_mut().for_each(|row| row.resize(OF_OPERATION + 10, Cell::default()));
         return rows;
     }
     first.extend(time("response", &record.response_time_us));
@@ -125,9 +114,7 @@ fn time(clock: &str, summary: &LatencySummary) -> Vec<Cell> {
         summary.max,
     ];
     let values = values.map(|value| Quantity::microseconds(value).into());
-    std::iter::once(Cell::new(clock, Tone::Soft))
-        .chain(values)
-        .collect()
+    std::iter::once(Cell::new(clock, Tone::Soft)).chain(values).collect()
 }
 
 fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Vec<Fact> {
@@ -137,15 +124,9 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
     };
     let offered = phase.offered_rate_per_s.map(Quantity::per_second);
     let offered = offered.map_or(String::new(), |rate| format!(" of {rate} offered"));
-    let rate = format!(
-        "{}{offered}",
-        Quantity::per_second(phase.achieved_rate_per_s)
-    );
+    let rate = format!("{}{offered}", Quantity::per_second(phase.achieved_rate_per_s));
     let length = Quantity::seconds(phase.duration_s).to_string();
-    let mut facts = vec![
-        fact("Length", length, None),
-        fact("Rate", rate, Some(Topic::Rate)),
-    ];
+    let mut facts = vec![fact("Length", length, None), fact("Rate", rate, Some(Topic::Rate))];
     let failed: Vec<String> = failures(phase)
         .into_iter()
         .map(|(kind, count)| {
@@ -181,11 +162,7 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
     facts.push(fact("Client CPU", cpu_text(phase), Some(Topic::Client)));
     let memory = Quantity::bytes(phase.client.max_rss_bytes);
     facts.push(fact("Client memory", format!("{memory} at most"), None));
-    facts.push(fact(
-        "In flight",
-        in_flight_text(phase),
-        Some(Topic::InFlight),
-    ));
+    facts.push(fact("In flight", in_flight_text(phase), Some(Topic::InFlight)));
     if let Some(keys) = &phase.keys {
         facts.push(fact("Keys drawn", keys_text(keys, documents), None));
     }
@@ -229,26 +206,20 @@ fn cpu_text(phase: &PhaseRecord) -> String {
 fn in_flight_text(phase: &PhaseRecord) -> String {
     let mean = phase.mean_in_flight;
     match phase.little_ratio {
-        Some(ratio) => format!(
-            "{mean:.2} on average, Little ratio {}",
-            Quantity::plain(ratio)
-        ),
+        Some(ratio) => format!("{mean:.2} on average, Little ratio {}", Quantity::plain(ratio)),
         None => format!("{mean:.2} on average"),
     }
 }
 
-/// Draws per document below which the share of the hottest keys says more about chance than about the
-/// distribution: with one draw each, even uniform keys give a quarter of the draws to a tenth of them.
+/// With fewer draws per document, the share of the hottest keys reflects chance more than the distribution: with one draw
+/// each, even uniform keys give a quarter of the draws to a tenth of them.
 const FEW_DRAWS_PER_DOCUMENT: f64 = 10.0;
 
 fn keys_text(keys: &KeyShares, documents: Option<u64>) -> String {
     let few = documents
         .is_some_and(|documents| (keys.draws as f64) < FEW_DRAWS_PER_DOCUMENT * documents as f64);
-    let caveat = if few {
-        " (few draws per document: chance makes these shares larger)"
-    } else {
-        ""
-    };
+    let caveat =
+        if few { " (few draws per document: chance makes these shares larger)" } else { "" };
     format!(
         "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}{caveat}",
         Quantity::count(keys.draws),

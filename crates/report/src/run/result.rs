@@ -1,9 +1,9 @@
-//! Which phase is the result of a run, and what is said of a run that did not end as planned.
+//! Chooses the result phase of a run, and describes a run that did not end as planned.
 
 use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, RunDocument, RunStatus};
 
-/// The phase that the headline is about: the measure phase, or the last one that did something.
+/// The phase of the headline: the measure phase, or the last phase with operations.
 pub(crate) fn result_phase(document: &RunDocument) -> Option<&PhaseRecord> {
     let measured = |phase: &&PhaseRecord| phase.name == PhaseKind::Measure;
     let worked = |phase: &&PhaseRecord| phase.operations.values().any(|o| o.count + o.errors > 0);
@@ -13,7 +13,7 @@ pub(crate) fn result_phase(document: &RunDocument) -> Option<&PhaseRecord> {
     measure.or(last_that_worked).or(phases.last())
 }
 
-/// Operations of a phase, most frequent first, equal ones by name.
+/// Operations of a phase, most frequent first, then by name.
 pub(super) fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> {
     let mut operations: Vec<_> = phase.operations.iter().collect();
     operations.sort_by_key(|(_, record)| std::cmp::Reverse(record.count + record.errors));
@@ -22,8 +22,9 @@ pub(super) fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> 
 
 /// Failures of a phase by kind, most frequent first.
 pub(super) fn failures(phase: &PhaseRecord) -> Vec<(&str, u64)> {
-    let all = phase.errors.iter();
-    let mut errors: Vec<(&str, u64)> = all
+    let mut errors: Vec<(&str, u64)> = phase
+        .errors
+        .iter()
         .map(|(kind, count)| (kind.as_str(), *count))
         .filter(|(_, count)| *count > 0)
         .collect();
@@ -31,7 +32,7 @@ pub(super) fn failures(phase: &PhaseRecord) -> Vec<(&str, u64)> {
     errors
 }
 
-/// A kind of failure, with the server's name of its code where it is known.
+/// A kind of failure, with the server's name of its code if known.
 pub(super) fn failure_label(phase: &PhaseRecord, kind: &str) -> String {
     let example = phase.error_examples.get(kind);
     match example.and_then(ErrorExample::code_text) {
@@ -42,7 +43,7 @@ pub(super) fn failure_label(phase: &PhaseRecord, kind: &str) -> String {
     }
 }
 
-/// Operations that an overloaded server refused to begin.
+/// Operations that an overloaded server refused to start.
 pub(super) fn shed(phase: &PhaseRecord) -> u64 {
     let kinds = phase.errors.iter().filter(|(kind, _)| is_shed(kind));
     kinds.map(|(_, count)| count).sum()
@@ -52,17 +53,17 @@ fn is_shed(kind: &str) -> bool {
     kind.starts_with("shed_")
 }
 
-/// The first line of the lists that scripts read, if the run did not end as planned: they have no
-/// other place for it. Scripts look for labels, and skip it.
+/// The first line of lists for scripts if the run did not end as planned: they have no other place for it. Scripts look for
+/// labels, and skip it.
 pub fn incomplete(document: &RunDocument) -> String {
     let status = match document.status {
         RunStatus::Complete => return String::new(),
-        RunStatus::Running => "the run still goes on, or was killed",
+        RunStatus::Running => "the run is still running or was killed",
         RunStatus::Partial => "the run was stopped early",
         RunStatus::Failed => "the run failed",
     };
     let reason = document.status_reason.as_deref().unwrap_or(status);
-    // A reason may hold the last lines of a log.
+    // A reason may contain the last lines of a log.
     let line: Vec<&str> = reason.lines().map(str::trim).collect();
     format!("INCOMPLETE: {}\n", line.join(" "))
 }

@@ -1,5 +1,5 @@
-//! The data of the charts of a run: rates and latencies over time, and percentile curves. Long runs are
-//! thinned here, so that a page stays small however long a run was.
+//! The chart data of a run: rates and latencies over time, and percentile curves. Long runs are downsampled to keep the
+//! page small.
 
 use crate::page::time::{
     DistributionCurves, LatencySeries, OperationSeries, PercentileCurve, PhaseSpan, TimeCharts,
@@ -12,15 +12,15 @@ use dyno_record::reader::{IntervalPoint, Run, SeriesPoint, WindowLatency};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Most points per curve over time. About two per pixel of a wide chart.
+/// Largest number of points per curve over time, about two per pixel of a wide chart.
 pub(super) const MAX_POINTS: usize = 2_000;
 
 /// Points of a percentile curve for each halving of the distance to 100 %, the usual number of
 /// HdrHistogram's percentile output.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// Makes the chart data. `operations` are the names in the order to show them, `phase` the phase
-/// whose distributions are shown, `limit` the largest number of points per curve over time.
+/// Makes the chart data. `operations` are the names in display order, `phase` is the phase of the distributions, `limit`
+/// the largest number of points per curve over time.
 pub(crate) fn charts(
     run: &Run,
     operations: Vec<String>,
@@ -33,8 +33,7 @@ pub(crate) fn charts(
     let windows_per_point = points_per_group.saturating_mul(read_per_point);
     let points = points_by_window(&run.series);
     let mut time = TimeSeries::default();
-    time.operations
-        .resize_with(operations.len(), OperationSeries::default);
+    time.operations.resize_with(operations.len(), OperationSeries::default);
     let mut offered = Vec::new();
     let mut failed = Vec::new();
     let mut previous: Option<PhaseKind> = None;
@@ -49,8 +48,7 @@ pub(crate) fn charts(
         time.start_s.push(digits(first.start_s, 3));
         time.end_s.push(digits(last.start_s + last.duration_s, 3));
         let sum = |count: fn(&IntervalPoint) -> u64| group.iter().map(count).sum::<u64>();
-        time.achieved_per_s
-            .push(rate(sum(|w| w.succeeded), seconds));
+        time.achieved_per_s.push(rate(sum(|w| w.succeeded), seconds));
         failed.push(rate(sum(|w| w.failed), seconds));
         offered.push(rate(sum(|w| w.arrivals.due), seconds));
         for (name, series) in operations.iter().zip(&mut time.operations) {
@@ -80,26 +78,22 @@ pub(crate) fn charts(
 
 fn downsampling_note(run: &Run, windows_per_point: usize) -> String {
     let read = run.windows_per_point.max(1);
-    // The last window of a phase is shorter, and a load phase may have no other.
+    // The last window of a phase is shorter, and a load phase may have no other window.
     let longest_s = run.intervals.iter().map(|window| window.duration_s);
     let usual_s = longest_s.fold(0.0, f64::max) / read as f64;
     let about = if read > 1 { "about " } else { "" };
     format!(
         "The run has {about}{} recording windows; each point covers {windows_per_point} of them ({}). Rates \
-         are taken over the whole point; a percentile is the highest that any part of it had, \
+         cover the whole point; a percentile is the highest of its windows, \
          because percentiles cannot be averaged; the maximum is exact.{}",
         Quantity::count(run.intervals.len() as u64 * read),
         Quantity::seconds(usual_s * windows_per_point as f64),
-        if run.metrics.is_empty() {
-            ""
-        } else {
-            " What was watched is shown as means over the points."
-        },
+        if run.metrics.is_empty() { "" } else { " Watched values are means over the points." },
     )
 }
 
-/// Splits the windows into runs of equal length that do not cross a phase, so that there are at
-/// most `limit` of them, the gaps between phases included.
+/// Splits the windows into groups of equal length within phases, so that there are at most `limit` groups, including the
+/// gaps between phases.
 fn group_windows(windows: &[IntervalPoint], limit: usize) -> Vec<&[IntervalPoint]> {
     let phases: Vec<&[IntervalPoint]> = windows.chunk_by(|a, b| a.phase == b.phase).collect();
     let points = |size: usize| -> usize {
@@ -147,9 +141,7 @@ fn push_latency(
 ) {
     let highest = |field: fn(&WindowLatency) -> f64| {
         let values = group.iter().filter(|point| point.count > 0);
-        values
-            .map(|point| significant(field(of(point))))
-            .reduce(f64::max)
+        values.map(|point| significant(field(of(point)))).reduce(f64::max)
     };
     series.p50.push(highest(|latency| latency.p50_us));
     series.p99.push(highest(|latency| latency.p99_us));
@@ -157,7 +149,7 @@ fn push_latency(
     series.max.push(highest(|latency| latency.max_us));
 }
 
-/// A row without values at the end of the last point: curves do not connect phases.
+/// A row without values at the end of the last point, so that curves do not connect phases.
 fn push_gap(time: &mut TimeSeries, offered: &mut Vec<Option<f64>>, failed: &mut Vec<Option<f64>>) {
     let end_s = time.end_s.last().copied().unwrap_or(0.0);
     time.start_s.push(end_s);
@@ -169,29 +161,22 @@ fn push_gap(time: &mut TimeSeries, offered: &mut Vec<Option<f64>>, failed: &mut 
         series.rate_per_s.push(None);
         series.errors_per_s.get_or_insert_default().push(None);
         for latency in [&mut series.response_us, &mut series.service_us] {
-            for values in [
-                &mut latency.p50,
-                &mut latency.p99,
-                &mut latency.p99_9,
-                &mut latency.max,
-            ] {
+            for values in [&mut latency.p50, &mut latency.p99, &mut latency.p99_9, &mut latency.max]
+            {
                 values.push(None);
             }
         }
     }
 }
 
-/// Removes the zeros of phases with a closed loop: nothing was offered there, which is not the
-/// same as an offer of 0/s.
+/// Removes the zeros of phases with a closed loop: they have no offered rate, which differs from an offered rate of 0/s.
 fn blank_closed_phases(
     mut offered: Vec<Option<f64>>,
     groups: &[&[IntervalPoint]],
 ) -> Vec<Option<f64>> {
     let open = |kind: PhaseKind| {
         let windows = groups.iter().flat_map(|group| group.iter());
-        windows
-            .filter(|window| window.phase == kind)
-            .any(|window| window.arrivals.due > 0)
+        windows.filter(|window| window.phase == kind).any(|window| window.arrivals.due > 0)
     };
     let mut kinds = groups.iter().map(|group| group[0].phase);
     let mut is_open: BTreeMap<PhaseKind, bool> = BTreeMap::new();
@@ -246,7 +231,7 @@ pub(crate) fn percentile_curve(histogram: &Histogram<u64>) -> PercentileCurve {
     if histogram.is_empty() {
         return curve;
     }
-    // Beyond this level there is no value but the largest one.
+    // Beyond this level only the maximum is left.
     let last = histogram.len() as f64;
     let levels = histogram.iter_quantiles(TICKS_PER_HALF_DISTANCE);
     for level in levels {
@@ -261,7 +246,7 @@ pub(crate) fn percentile_curve(histogram: &Histogram<u64>) -> PercentileCurve {
 }
 
 fn push_level(curve: &mut PercentileCurve, inverse: f64, value_ns: u64) {
-    // Levels that round to the same place would make the axis go backwards by rounding.
+    // Levels that round to the same place would make the axis decrease by rounding.
     let inverse = significant(inverse);
     if curve.inverse.last().is_some_and(|last| *last >= inverse) {
         curve.inverse.pop();
@@ -316,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_is_not_thinned() {
+    fn short_run_is_not_downsampled() {
         let windows = windows(3, 5);
         let groups = group_windows(&windows, MAX_POINTS);
         assert_eq!(groups.len(), 8);
@@ -324,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_thinned_to_the_limit_without_mixing_phases() {
+    fn long_run_is_downsampled_within_phases() {
         let windows = windows(1, 7_199);
         let groups = group_windows(&windows, MAX_POINTS);
         assert!(groups.len() < MAX_POINTS, "{}", groups.len());
@@ -336,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_keeps_the_largest_value_and_the_rate() {
+    fn downsampling_keeps_the_largest_value_and_the_rate() {
         let intervals: Vec<_> = (0..40u64)
             .map(|index| {
                 let slow_us = if index == 13 { 90_000 } else { 500 };

@@ -26,10 +26,8 @@ fn open_loop_shows_its_offered_rate_and_arrivals() {
     let figures = &page.headline;
     let note = figures[0].note.clone().unwrap();
     assert!(note.ends_with("of 1,000/s offered"), "{note}");
-    let mut sections = page.sections.iter();
-    let measure = sections.find(|section| section.title.starts_with("Phase measure"));
-    let mut facts = measure.unwrap().facts.iter();
-    let arrivals = facts.find(|fact| fact.label == "Arrivals").unwrap();
+    let measure = page.sections.iter().find(|section| section.title.starts_with("Phase measure"));
+    let arrivals = measure.unwrap().facts.iter().find(|fact| fact.label == "Arrivals").unwrap();
     assert!(!arrivals.marks.is_empty());
     assert!(figures[4].alarming);
 }
@@ -46,10 +44,7 @@ fn a_run_leads_to_the_dashboard_at_its_time() {
     let expected = "https://monitor/grafana/d/mongodyno-run?from=10000&to=41750";
     assert_eq!(link(&run).as_deref(), Some(expected));
     let text = render(&run, None, Format::Markdown, &RenderOptions::default()).unwrap();
-    assert!(
-        text.contains(&format!("[in Grafana](<{expected}>)")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("[in Grafana](<{expected}>)")), "{text}");
     run.document.plan["observe"] = json!({"grafana": {"url": "javascript:alert(1)"}});
     assert_eq!(link(&run), None);
 }
@@ -89,12 +84,7 @@ fn collect_marks(value: &serde_json::Value, marks: &mut Vec<usize>) {
 fn a_run_without_phases_has_no_headline() {
     let page = page(&testdata::run(testdata::closed_document(), &[]), None, None);
     assert!(page.headline.is_empty() && page.no_answer == NO_PHASE);
-    assert!(
-        !page
-            .sections
-            .iter()
-            .any(|section| section.title.starts_with("Phase "))
-    );
+    assert!(!page.sections.iter().any(|section| section.title.starts_with("Phase ")));
 }
 
 #[test]
@@ -102,20 +92,12 @@ fn an_operation_that_never_succeeded_has_no_latencies() {
     let intervals = [testdata::window(PhaseKind::Measure, 0, 0).failures("read", "timeout", 3)];
     let run = testdata::run(testdata::closed_document(), &intervals);
     let page = page(&run, None, None);
-    let mut sections = page.sections.iter();
-    let measure = sections.find(|section| section.title.starts_with("Phase measure"));
+    let measure = page.sections.iter().find(|section| section.title.starts_with("Phase measure"));
     let table = &measure.unwrap().tables[0];
-    let titles: Vec<&str> = table
-        .columns
-        .iter()
-        .map(|column| column.title.as_str())
-        .collect();
+    let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
     assert_eq!(titles, ["operation", "count", "rate", "errors", "time"]);
     assert!(table.rows[0][4].text.starts_with("no operation"));
     assert_eq!(table.rows[1][3].text, "100 %");
-    assert_eq!(
-        page.headline[1].value.to_string(),
-        dyno_record::quantity::NO_VALUE
-    );
+    assert_eq!(page.headline[1].value.to_string(), dyno_record::quantity::NO_VALUE);
     assert_eq!(page.headline[4].note.as_deref(), Some("100 %, all timeout"));
 }

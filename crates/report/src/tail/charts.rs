@@ -1,4 +1,4 @@
-//! Pictures: latency against message number, distributions side by side, where the time goes, and what it costs.
+//! Charts of latency by message number, distributions, parts of the latency, and costs.
 
 use super::repeated::row;
 use super::tables::name;
@@ -14,13 +14,13 @@ use dyno_record::experiment::Figure;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
-/// Most messages of a picture, and of all pictures of a page: two bytes each.
+/// Largest number of messages in a picture, and in all pictures of a page: two bytes each.
 const MOST_OF_ONE: usize = 100_000;
 const MOST_OF_ALL: usize = 4_000_000;
-/// Most charts of where the time goes.
+/// Largest number of charts of the parts of latency.
 const MOST_COURSES: usize = 12;
 
-/// The sections that have something to show.
+/// The sections with content.
 pub(super) fn sections(
     view: &TailView<'_>,
     lines: &[Line<'_>],
@@ -36,12 +36,14 @@ pub(super) fn sections(
     sections.into_iter().flatten().collect()
 }
 
-/// Every message of every cell.
+/// All messages of all cells.
 fn messages(view: &TailView<'_>) -> Option<Section> {
     let shown = view.messages.iter().flat_map(|cell| {
         let several = cell.latencies_ns.len() > 1;
-        let producers = cell.latencies_ns.iter().enumerate();
-        producers.map(move |(number, latencies)| (cell, number, several, latencies))
+        cell.latencies_ns
+            .iter()
+            .enumerate()
+            .map(move |(number, latencies)| (cell, number, several, latencies))
     });
     let shown: Vec<_> = shown.collect();
     if shown.is_empty() {
@@ -49,27 +51,24 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
     }
     let most = (MOST_OF_ALL / shown.len()).min(MOST_OF_ONE);
     let downsampled = shown.iter().any(|(.., latencies)| latencies.len() > most);
-    let panels = shown
-        .iter()
-        .filter_map(|(messages, number, several, latencies)| {
-            let mut cells = view.document.cells.iter();
-            let cell = cells.find(|cell| cell.name == messages.cell)?;
-            let mut title = label(view.document, cell);
-            if *several {
-                title.push_str(&format!(" #{number}"));
-            }
-            let producer = cell.measured.as_ref()?.producers.get(*number)?;
-            let words = format!(
-                "Latency of each message through {title}: {}",
-                text(&producer.verdict.statement)
-            );
-            Some(panel(title, words, latencies, most))
-        });
+    let panels = shown.iter().filter_map(|(messages, number, several, latencies)| {
+        let cell = view.document.cells.iter().find(|cell| cell.name == messages.cell)?;
+        let mut title = label(view.document, cell);
+        if *several {
+            title.push_str(&format!(" #{number}"));
+        }
+        let producer = cell.measured.as_ref()?.producers.get(*number)?;
+        let words = format!(
+            "Latency of each message through {title}: {}",
+            text(&producer.verdict.statement)
+        );
+        Some(panel(title, words, latencies, most))
+    });
     let chart = ScatterChart {
         id: "messages".into(),
         title: "Latency against message number".into(),
-        caption: "A point for each message, all panels on the same axes. Drag over a part to look closer, in all panels at once; \
-                  double-click to see all again."
+        caption: "A point for each message, all panels on the same axes. Drag over a part to zoom in all panels; \
+                  double-click to reset."
             .into(),
         x_label: "message",
         y_label: "intended → received",
@@ -77,7 +76,7 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
     };
     let notes = if downsampled {
         vec![
-            "There are more messages than can be drawn: of each group of neighbours the first one and the slowest one are."
+            "There are too many messages to draw: the first and the slowest message represent each group of neighbours."
                 .to_owned(),
         ]
     } else {
@@ -85,9 +84,8 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
     };
     Some(Section {
         title: "Every message".into(),
-        lead:
-            "Latency that stays flat is a band; latency that grows with the message number climbs."
-                .into(),
+        lead: "Constant latency is a flat band; growing latency climbs with the message number."
+            .into(),
         charts: charts_of([chart]),
         notes,
         ..Section::default()
@@ -108,11 +106,7 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
         Some(RowValue {
             label: name(document, line),
             value_text: Quantity::microseconds(total.p50_us).to_string(),
-            detail: format!(
-                "{} – {}",
-                Quantity::microseconds(low),
-                Quantity::microseconds(high)
-            ),
+            detail: format!("{} – {}", Quantity::microseconds(low), Quantity::microseconds(high)),
             is_strong: false,
             value: total.p50_us,
             interval: Some((low, high)),
@@ -120,10 +114,7 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
     });
     let values: Vec<RowValue> = values.collect();
     let ends = values.iter().filter_map(|row| row.interval);
-    let low = ends
-        .clone()
-        .map(|(low, _)| low)
-        .fold(f64::INFINITY, f64::min);
+    let low = ends.clone().map(|(low, _)| low).fold(f64::INFINITY, f64::min);
     let high = ends.map(|(_, high)| high).fold(0.0, f64::max);
     if values.is_empty() || low.is_nan() || low <= 0.0 {
         return None;
@@ -143,32 +134,22 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
     };
     Some(Section {
         title: "Distributions".into(),
-        lead: "How latency is distributed over the messages of each producer.".into(),
+        lead: "Distribution of latency over the messages of each producer.".into(),
         charts: charts_of([rows]),
         ..Section::default()
     })
 }
 
-/// Where the time goes over the run, of those whose latency grows.
+/// Parts of the latency over the run, for producers with growing latency.
 fn timelines(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
     let growing: Vec<&Line<'_>> = lines
         .iter()
-        .filter(|line| {
-            !matches!(
-                line.producer.verdict.cause,
-                Cause::Stationary | Cause::TooFew
-            )
-        })
+        .filter(|line| !matches!(line.producer.verdict.cause, Cause::Stationary | Cause::TooFew))
         .collect();
     let plots = growing.iter().take(MOST_COURSES).enumerate();
-    let plots: Vec<Plot> = plots
-        .map(|(place, line)| timeline(document, line, place))
-        .collect();
+    let plots: Vec<Plot> = plots.map(|(place, line)| timeline(document, line, place)).collect();
     let notes = if growing.len() > MOST_COURSES {
-        vec![format!(
-            "{} more are in the JSON form of this report.",
-            growing.len() - MOST_COURSES
-        )]
+        vec![format!("{} more are in the JSON report.", growing.len() - MOST_COURSES)]
     } else {
         Vec::new()
     };
@@ -184,36 +165,18 @@ fn timelines(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
 fn timeline(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     let points = &line.producer.timeline.points;
     let curve = |label: &str, role, stroke, of: fn(&dyno_record::tail::Point) -> Option<f64>| {
-        let values = points
-            .iter()
-            .filter_map(|point| Some((point.message, of(point)? / 1e3)));
+        let values = points.iter().filter_map(|point| Some((point.message, of(point)? / 1e3)));
         PlotSeries::curve(label, role, stroke, values)
     };
     let series = vec![
-        curve(
-            "intended → received",
-            Role::Bound,
-            Stroke::Dashed,
-            |point| point.total_ns,
-        ),
-        curve(
-            "wait: intended → send",
-            Role::Measured,
-            Stroke::Line,
-            |point| Some(point.wait_ns),
-        ),
-        curve(
-            "insert: send → acknowledged",
-            Role::P99,
-            Stroke::Line,
-            |point| Some(point.acknowledged_ns),
-        ),
-        curve(
-            "after: acknowledged → received",
-            Role::P50,
-            Stroke::Line,
-            |point| point.after_ns.map(|ns| ns.max(0.0)),
-        ),
+        curve("intended → received", Role::Bound, Stroke::Dashed, |point| point.total_ns),
+        curve("wait: intended → send", Role::Measured, Stroke::Line, |point| Some(point.wait_ns)),
+        curve("insert: send → acknowledged", Role::P99, Stroke::Line, |point| {
+            Some(point.acknowledged_ns)
+        }),
+        curve("after: acknowledged → received", Role::P50, Stroke::Line, |point| {
+            point.after_ns.map(|ns| ns.max(0.0))
+        }),
     ];
 
     Plot {
@@ -222,19 +185,16 @@ fn timeline(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
         caption: crate::page::sentence(&text(&line.producer.verdict.statement)),
         x: PlotAxis::linear("message", Measure::Count),
         y: PlotAxis::linear("time", Measure::Time),
-        series: series
-            .into_iter()
-            .filter(|series| !series.x.is_empty())
-            .collect(),
+        series: series.into_iter().filter(|series| !series.x.is_empty()).collect(),
         marks: Vec::new(),
     }
 }
 
-/// What a figure of a cell is, over its repetitions or of one measurement.
+/// A figure of a cell, over its repetitions or from one measurement.
 type OverRepetitions = fn(&Repeated) -> Option<Figure>;
 type Measured<'a> = fn(&Line<'a>) -> Option<f64>;
 
-/// Throughput, CPU time and memory, driver by driver; over the repetitions where there are any.
+/// Throughput, CPU time and memory for each driver, over the repetitions if there are any.
 fn costs<'a>(
     document: &TailDocument,
     lines: &[Line<'a>],
@@ -253,15 +213,9 @@ fn costs<'a>(
         values.collect::<Vec<_>>()
     };
     let values = |over: OverRepetitions, of: Measured<'a>, quantity: fn(f64) -> Quantity| {
-        let rows = repeated
-            .iter()
-            .filter_map(|one| Some(row(one, &over(one)?, quantity)));
+        let rows = repeated.iter().filter_map(|one| Some(row(one, &over(one)?, quantity)));
         let rows: Vec<RowValue> = rows.collect();
-        if rows.is_empty() {
-            measured(of, quantity)
-        } else {
-            rows
-        }
+        if rows.is_empty() { measured(of, quantity) } else { rows }
     };
     let bytes: fn(f64) -> Quantity = |value| Quantity::bytes(value as u64);
     let charts = [
@@ -278,23 +232,18 @@ fn costs<'a>(
         ),
         chart(
             "CPU time per message",
-            "Of the producer's processes, from the start of the messages to their end.",
+            "CPU time of the producer's processes, from the start to the end of the messages.",
             "CPU time",
             Quantity::microseconds,
             values(|one| one.cpu_us, Line::cpu_us, Quantity::microseconds),
         ),
         chart(
             "Memory",
-            "Most resident memory of the producer's processes at one look.",
+            "Highest reading of the resident memory of the producer's processes.",
             "memory",
             bytes,
             measured(
-                |line| {
-                    line.producer
-                        .resources
-                        .most_rss_bytes()
-                        .map(|bytes| bytes as f64)
-                },
+                |line| line.producer.resources.most_rss_bytes().map(|bytes| bytes as f64),
                 bytes,
             ),
         ),

@@ -1,4 +1,4 @@
-//! Reports of messages through a database: how long each took, whether that grew and why, driver by driver.
+//! Reports of messages through a database: their latency, its growth and the causes, for each driver.
 
 mod charts;
 mod repeated;
@@ -30,24 +30,24 @@ use std::collections::BTreeMap;
 
 pub use view::{CellMessages, TailView};
 
-/// The document of a report for programs.
+/// The JSON document of an experiment.
 #[derive(Serialize)]
 struct TailJson<'a> {
     tail: &'a TailDocument,
-    /// Each combination over its repetitions; absent where each was measured once.
+    /// Each combination over its repetitions; absent if each was measured once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<Repeated>,
-    /// What each cell cost for each message that was received; absent where nothing is known.
+    /// Costs of each cell per received message; absent if none are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     costs: Vec<NamedCosts>,
-    /// What follows from all of it.
+    /// Findings about all cells.
     findings: Vec<Finding>,
 }
 
-/// Renders an experiment. The text ends with a line end.
+/// Renders an experiment. The text ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`], which no content of an experiment causes.
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of an experiment causes them.
 pub fn render(
     view: &TailView<'_>,
     format: PageFormat,
@@ -62,18 +62,14 @@ pub fn render(
     show(format, options, || page(view), document)
 }
 
-/// The combinations with their intervals as a table for a spreadsheet, also where each was measured once.
+/// The combinations with their intervals as a table for a spreadsheet, including combinations measured once.
 pub fn csv(document: &TailDocument) -> String {
     repeated::csv(&repeated(document))
 }
 
-/// The combinations over their repetitions; none where each was measured once.
+/// The combinations over their repetitions; empty if each was measured once.
 fn over_repetitions(document: &TailDocument) -> Vec<Repeated> {
-    if is_repeated(document) {
-        repeated(document)
-    } else {
-        Vec::new()
-    }
+    if is_repeated(document) { repeated(document) } else { Vec::new() }
 }
 
 /// The page of an experiment.
@@ -94,7 +90,7 @@ pub fn page(view: &TailView<'_>) -> Page {
     let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),
-        "How long does a message take from its producer to its consumer, does that grow over the run, and where does the time go?"
+        "How long does a message take from its producer to its consumer, does its latency grow over the run, and where is the time spent?"
             .to_owned(),
         "complete",
     );
@@ -112,11 +108,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
         sections,
-        method: Page::method_of(facts)
-            .into_iter()
-            .chain(machine)
-            .chain(hosts)
-            .collect(),
+        method: Page::method_of(facts).into_iter().chain(machine).chain(hosts).collect(),
         plan: plan_text(&document.plan),
         definitions: DEFINITIONS.to_vec(),
         ..base
@@ -139,24 +131,18 @@ fn status(document: &TailDocument) -> Status {
     Status::of_run(document.status, document.status_reason.as_deref(), marks)
 }
 
-/// Sent, lost and twice in all, and the fastest median.
+/// Total messages sent, lost and received twice, and the fastest median.
 fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> Vec<Figure> {
     if lines.is_empty() {
         return Vec::new();
     }
 
-    let acknowledged: u64 = lines
-        .iter()
-        .map(|line| line.producer.sum.acknowledged)
-        .sum();
+    let acknowledged: u64 = lines.iter().map(|line| line.producer.sum.acknowledged).sum();
     let consumers = || measured(document).flat_map(|measured| &measured.consumers);
     let lost: u64 = consumers().map(|consumer| consumer.sum.lost).sum();
     let twice: u64 = consumers().map(|consumer| consumer.sum.duplicated).sum();
-    let partial = document
-        .cells
-        .iter()
-        .any(|cell| cell.status == CellStatus::Partial);
-    let note = partial.then(|| "some were under way when it was interrupted".to_owned());
+    let partial = document.cells.iter().any(|cell| cell.status == CellStatus::Partial);
+    let note = partial.then(|| "some were in flight when it was interrupted".to_owned());
     let grows = lines
         .iter()
         .filter(|line| {
@@ -170,10 +156,7 @@ fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -
             alarming: lost > 0 && !partial,
             ..Figure::new("lost", Quantity::count(lost)).with_note(note)
         },
-        Figure {
-            alarming: twice > 0,
-            ..Figure::new("received twice", Quantity::count(twice))
-        },
+        Figure { alarming: twice > 0, ..Figure::new("received twice", Quantity::count(twice)) },
         Figure::new("latency grows with", Quantity::count(grows as u64))
             .with_note(format!("of {} producers", lines.len())),
     ];
@@ -184,18 +167,14 @@ fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -
 
 /// The lowest median, over the repetitions if there are any.
 fn fastest(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> Option<Figure> {
-    let medians = repeated
-        .iter()
-        .filter_map(|one| Some((one, one.median_us?)));
+    let medians = repeated.iter().filter_map(|one| Some((one, one.median_us?)));
     let least = medians.min_by(|left, right| left.1.value.total_cmp(&right.1.value));
     let (median_us, note) = if let Some((one, median)) = least {
         let why = "too few repetitions";
         let range = interval_or_why(&median, Quantity::microseconds, why);
         (median.value, format!("{}, {range}", one.label))
     } else {
-        let medians = lines
-            .iter()
-            .filter_map(|line| Some((line, line.total()?.p50_us)));
+        let medians = lines.iter().filter_map(|line| Some((line, line.total()?.p50_us)));
         let (line, median_us) = medians.min_by(|left, right| left.1.total_cmp(&right.1))?;
         (median_us, lines::label(document, line.cell))
     };
@@ -203,7 +182,7 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -
     Some(Figure::new("lowest median latency", median).with_note(note))
 }
 
-/// That all was measured on a collection that has not room for all messages, where the server is the reason.
+/// A note that the collection has no room for all messages because of the server.
 fn small_collection(document: &TailDocument) -> Option<Figure> {
     let settings = &document.cells.first()?.settings;
     let plan = document.plan.get("tail");
@@ -211,11 +190,11 @@ fn small_collection(document: &TailDocument) -> Option<Figure> {
     let is_embedded = document.server.product.starts_with(EMBEDDED_PRODUCT);
     let capped_bytes = settings.capped_bytes;
     let messages = settings.messages * settings.producers.len() as u64;
-    // By the same measure as the plan that gives all messages room.
+    // The same limit as the plan, which gives all messages room.
     let is_small = messages * (settings.size_bytes + MESSAGE_BYTES) > capped_bytes;
     (is_embedded && !is_chosen && is_small && capped_bytes == MOST_OF_EMBEDDED).then(|| {
         Figure::new("capped collection", Quantity::bytes(capped_bytes)).with_note(
-            "limits what was measured: the embedded server is slow with a larger one; on `mongod` all messages have room"
+            "limits the measurement: the embedded server is slow with a larger collection; `mongod` has room for all messages"
                 .to_owned(),
         )
     })
@@ -227,25 +206,22 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
     };
     let settings = &cell.settings;
     let messages = format!(
-        "{} of each producer, with {} added to each",
+        "{} per producer, with {} added to each",
         Quantity::count(settings.messages),
         Quantity::bytes(settings.size_bytes)
     );
     let schedule = match settings.schedule {
-        None => "each as soon as it may be sent".to_owned(),
+        None => "each as soon as possible".to_owned(),
         Some(schedule) => format!("{} due", Quantity::per_second(schedule.rate_per_s)),
     };
     let work = match settings.delay_us {
         0 => String::new(),
-        us => format!("{} for each message", Quantity::microseconds(us as f64)),
+        us => format!("{} per message", Quantity::microseconds(us as f64)),
     };
     vec![
         Fact::new("Messages", messages),
         Fact::new("Schedule", schedule),
-        Fact::new(
-            "At once",
-            at_once(settings.producers.len(), settings.consumers.len()),
-        ),
+        Fact::new("At once", at_once(settings.producers.len(), settings.consumers.len())),
         Fact::new("Consumers read by", settings.mode.as_str()),
         Fact::new("Work of the consumer", work),
         Fact::new(
@@ -276,10 +252,9 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
     ]
 }
 
-/// What was measured, cell by cell.
+/// The measured cells.
 fn measured(document: &TailDocument) -> impl Iterator<Item = &Measured> {
-    let cells = document.cells.iter();
-    cells.filter_map(|cell| cell.measured.as_ref())
+    document.cells.iter().filter_map(|cell| cell.measured.as_ref())
 }
 
 /// The drivers of all producers and consumers.
@@ -293,7 +268,7 @@ fn drivers_of(document: &TailDocument) -> impl Iterator<Item = &DriverRecord> {
 fn heartbeats(document: &TailDocument) -> String {
     let monitors = drivers_of(document).any(|driver| driver.version.monitors);
     if document.polls_heartbeats && monitors {
-        "drivers that monitor are told to poll: some refuse those that this server streams"
+        "drivers with monitoring are configured to poll: some refuse this server's streamed replies"
             .to_owned()
     } else {
         String::new()
@@ -306,31 +281,25 @@ fn at_once(producers: usize, consumers: usize) -> String {
         _ => format!("{count} {noun}s"),
     };
     format!(
-        "{} and {}; the cells one after the other",
+        "{} and {}; the cells run one after the other",
         plural(producers, "producer"),
         plural(consumers, "consumer")
     )
 }
 
-/// How far the clocks of other hosts were off, over all cells.
+/// Offsets of the clocks of other hosts over all cells.
 fn clocks(document: &TailDocument) -> String {
     let mut hosts: BTreeMap<&str, Vec<&HostClock>> = BTreeMap::new();
     for clock in measured(document).flat_map(|measured| &measured.clocks) {
         hosts.entry(&clock.host).or_default().push(clock);
     }
     let said = hosts.into_iter().map(|(host, clocks)| {
-        let offsets = clocks
-            .iter()
-            .flat_map(|clock| [clock.offset_start_ns, clock.offset_end_ns]);
+        let offsets = clocks.iter().flat_map(|clock| [clock.offset_start_ns, clock.offset_end_ns]);
         let ms = |ns: i64| format!("{:+.3} ms", ns as f64 / 1e6);
         let (least, most) = offsets.fold((i64::MAX, i64::MIN), |(least, most), offset| {
             (least.min(offset), most.max(offset))
         });
-        let uncertainty_ns = clocks
-            .iter()
-            .map(|clock| clock.uncertainty_ns)
-            .max()
-            .unwrap_or(0);
+        let uncertainty_ns = clocks.iter().map(|clock| clock.uncertainty_ns).max().unwrap_or(0);
         format!(
             "{host}: {} to {} ahead of this one, ± {:.3} ms",
             ms(least),
@@ -360,38 +329,39 @@ fn drivers(document: &TailDocument) -> String {
 }
 
 fn left_out(document: &TailDocument) -> String {
-    let skipped = document.skipped.iter();
-    let texts: Vec<String> = skipped
+    let texts: Vec<String> = document
+        .skipped
+        .iter()
         .map(|driver| format!("{} ({})", driver.name, driver.reason))
         .collect();
     texts.join("; ")
 }
 
-/// The terms of such an experiment.
+/// Terms used on the page of such an experiment.
 const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "latency",
-        meaning: "From the instant when a message was intended to be sent until a consumer had it. With a schedule it is intended when the \
-                  schedule says so; without one as soon as one of the inserts in flight is free. A driver that blocks has no bound but its \
-                  threads: unbounded, all its messages are intended at the start.",
+        meaning: "From the intended start of a message until a consumer has it. With a schedule, the intended start is the scheduled \
+                  time; without one, it is when an insert slot is free. A blocking driver is bounded only by its \
+                  threads: without a bound, all its messages are due at the start.",
     },
     Definition {
         term: "wait",
-        meaning: "From intended to send: the message waits in the program, as earlier ones are still being inserted.",
+        meaning: "From intended to send: the message waits in the program while earlier messages are inserted.",
     },
     Definition {
         term: "insert",
-        meaning: "From handing the insert to the driver until the driver says that it is acknowledged: the driver's own queue, waiting for \
-                  one of its connections, the server, and the way back.",
+        meaning: "From handing the insert to the driver until the driver reports the acknowledgement: the driver's own queue, waiting for \
+                  one of its connections, the server, and the reply.",
     },
     Definition {
         term: "delivery",
-        meaning: "From the send until the consumer had the message. It may be shorter than the insert: a consumer can have a message before \
+        meaning: "From the send until the consumer has the message. It may be shorter than the insert: a consumer can have a message before \
                   its producer has the answer.",
     },
     Definition {
         term: "in flight",
-        meaning: "Inserts that were sent and are not answered yet. Unbounded means that the producer never waits for one.",
+        meaning: "Inserts that were sent but not yet answered. Unbounded means that the producer never waits for an insert.",
     },
     Definition {
         term: "trend",
@@ -401,15 +371,15 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "reordered",
-        meaning: "Messages that a consumer had after a newer one of the same producer. With several inserts in flight they overtake each other.",
+        meaning: "Messages received after a newer message of the same producer. With several inserts in flight, messages overtake each other.",
     },
     Definition {
         term: "caught up",
-        meaning: "Messages that a tailable cursor skipped as they were inserted while it was opened, and that a query found.",
+        meaning: "Messages that a tailable cursor skipped because they were inserted while it opened, and that a query found.",
     },
     Definition {
         term: "blind",
-        meaning: "For how long a tailable cursor was alive on the server and brought nothing, while queries found messages that were sent \
-                  after all that it had brought. It is opened again, so that no message is lost; their latency includes that time.",
+        meaning: "Time in which a tailable cursor was alive on the server but delivered nothing, while queries found messages sent \
+                  after its last message. It is reopened, so no message is lost; their latency includes that time.",
     },
 ];

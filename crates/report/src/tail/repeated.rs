@@ -1,5 +1,5 @@
-//! Cells that were measured several times: values over their repetitions with the intervals between these, as a chart, a
-//! table, and rows for a spreadsheet.
+//! Cells that were measured several times: values and intervals over their repetitions, as a chart, a table, and rows for a
+//! spreadsheet.
 
 use crate::experiment::figure::{cell, interval_of};
 use crate::page::rows::{RowValue, RowsChart, Scale};
@@ -16,8 +16,8 @@ use dyno_record::tail::InFlight;
 pub(super) fn section(repeated: &[Repeated]) -> Option<Section> {
     (!repeated.is_empty()).then(|| Section {
         title: "Over the repetitions".into(),
-        lead: "Values are geometric means over the complete repetitions of a cell. Below each stands its 95 % interval, which \
-               rests on how much repetitions differ."
+        lead: "Values are geometric means over the complete repetitions of a cell. The 95 % interval below each value \
+               rests on the variation between repetitions."
             .into(),
         charts: charts_of(chart(repeated)),
         tables: vec![table(repeated)],
@@ -25,7 +25,7 @@ pub(super) fn section(repeated: &[Repeated]) -> Option<Section> {
             "Two cells differ if the interval of their ratio does not contain 1. Only cells with the same bound on inserts in \
              flight are compared; the findings name them."
                 .into(),
-            "With a few repetitions, an interval also rests on how much the others vary, relative to their means.".into(),
+            "With few repetitions, an interval also rests on the variation of the other cells, relative to their means.".into(),
         ],
         ..Section::default()
     })
@@ -42,13 +42,11 @@ fn chart(repeated: &[Repeated]) -> Option<RowsChart> {
         caption: "The point is the geometric mean of the medians, the bar its 95 % interval."
             .into(),
         axis: "latency".into(),
-        ..RowsChart::from_zero(rows, Scale::point, |us| {
-            Quantity::microseconds(us).to_string()
-        })
+        ..RowsChart::from_zero(rows, Scale::point, |us| Quantity::microseconds(us).to_string())
     })
 }
 
-/// A row of a chart for a figure of one of them.
+/// A chart row for a figure of one cell.
 pub(super) fn row(one: &Repeated, figure: &Figure, quantity: fn(f64) -> Quantity) -> RowValue {
     RowValue {
         label: one.label.clone(),
@@ -102,7 +100,7 @@ fn table(repeated: &[Repeated]) -> Table {
     Table::new("Over the repetitions", columns, rows.collect())
 }
 
-/// A cell with the value, and below it the interval, or why there is none.
+/// A cell with the value, and below it the interval or the reason for a missing one.
 fn cell_with_reason(
     one: &Repeated,
     figure: Option<&Figure>,
@@ -119,38 +117,21 @@ fn cell_with_reason(
     cell.with_detail(Some(format!("no interval: {reason}")))
 }
 
-/// How many of the others it differs from; empty without others.
+/// The number of other cells that it differs from; empty without others.
 fn part(differs_from: &[String], like: &[String]) -> Cell {
     let others = differs_from.len() + like.len();
     let text = format!("{} of {others}", differs_from.len());
     Cell::known((others > 0).then_some(text))
 }
 
-/// The same for a spreadsheet, with its head. Empty cells are not known.
+/// The rows for a spreadsheet, with a header. Empty cells are unknown.
 pub(super) fn csv(repeated: &[Repeated]) -> String {
-    let mut head = [
-        "producer",
-        "number",
-        "consumer",
-        "in_flight",
-        "pool",
-        "repetitions",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let figures = [
-        "median_us",
-        "mean_us",
-        "p99_us",
-        "rate_per_s",
-        "cpu_us",
-        "times_smallest_median",
-    ];
-    head.extend(
-        figures
-            .iter()
-            .flat_map(|name| with_interval((*name).to_owned())),
-    );
+    let mut head = ["producer", "number", "consumer", "in_flight", "pool", "repetitions"]
+        .map(str::to_owned)
+        .to_vec();
+    let figures =
+        ["median_us", "mean_us", "p99_us", "rate_per_s", "cpu_us", "times_smallest_median"];
+    head.extend(figures.iter().flat_map(|name| with_interval((*name).to_owned())));
     head.push("median_like".to_owned());
     head.push("rate_like".to_owned());
     let rows = repeated.iter().map(|one| {
@@ -162,13 +143,7 @@ pub(super) fn csv(repeated: &[Repeated]) -> String {
             one.pool.to_string(),
             one.repetitions.to_string(),
         ];
-        let figures = [
-            one.median_us,
-            one.mean_us,
-            one.p99_us,
-            one.rate_per_s,
-            one.cpu_us,
-        ];
+        let figures = [one.median_us, one.mean_us, one.p99_us, one.rate_per_s, one.cpu_us];
         cells.extend(figures.iter().flat_map(|it| figure(it.as_ref(), 3)));
         cells.extend(figure(one.times_fastest.as_ref(), 6));
         cells.extend([&one.like, &one.rate_like].map(|names| names.join("; ")));

@@ -1,4 +1,4 @@
-//! Tables: where the time went, what came of the messages, and what the processes used.
+//! Tables of the parts of latency, the outcome of the messages, and resource use of the processes.
 
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -9,19 +9,15 @@ use dyno_record::tail::{
     BlindCursor, Cause, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
 };
 
-/// The tables that have something to show.
+/// The tables with content.
 pub(super) fn sections(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Section> {
     if lines.is_empty() {
         return Vec::new();
     }
-    vec![
-        times(document, lines),
-        sums(document),
-        used(document, lines),
-    ]
+    vec![times(document, lines), sums(document), used(document, lines)]
 }
 
-/// The name of a line: of several producers each has its number.
+/// The label of a line; with several producers, it includes the producer's number.
 pub(super) fn name(document: &TailDocument, line: &Line<'_>) -> String {
     let label = label(document, line.cell);
     match line.measured.producers.len() {
@@ -74,14 +70,14 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
     });
     Section {
         title: "Where the time went".into(),
-        lead: "Latency is from intended to received; wait, insert and delivery are parts of it, of which the last two overlap.".into(),
+        lead: "Latency is from intended to received; wait, insert and delivery are parts of it, and the last two overlap.".into(),
         tables: vec![Table::new("Where the time went", columns, rows.collect())],
         notes: vec![
             if is_repeated(document) {
-                "The figures are those of each repetition alone."
+                "The figures are for each repetition separately."
             } else {
-                "Each cell was measured once, so that the figures have no interval: small differences mean nothing. \
-                 `--repeat` gives them one."
+                "Each cell was measured once, so the figures have no interval and small differences mean nothing. \
+                 Use `--repeat` to get intervals."
             }
             .into(),
             "Producer, consumer and server share the CPUs of this machine, unless the server is on another one.".into(),
@@ -122,16 +118,13 @@ fn sums(document: &TailDocument) -> Section {
         Column::number("reopened", 80),
         Column::number("of these empty", 70),
     ];
-    let rows = document
-        .cells
-        .iter()
-        .flat_map(|cell| rows_of(document, cell));
+    let rows = document.cells.iter().flat_map(|cell| rows_of(document, cell));
     Section {
-        title: "What came of the messages".into(),
-        lead: "Every message is accounted for: received and lost are what was acknowledged, and what was received though its insert \
+        title: "Outcome of the messages".into(),
+        lead: "Every message is accounted for: received and lost messages are the acknowledged ones, plus messages received although their insert \
                failed."
             .into(),
-        tables: vec![Table::new("What came of the messages", columns, rows.collect())],
+        tables: vec![Table::new("Outcome of the messages", columns, rows.collect())],
         ..Section::default()
     }
 }
@@ -152,14 +145,9 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
         measured.producers.iter().map(|one| of(&one.sum)).sum()
     };
     let several = measured.consumers.len() > 1;
-    let consumers = measured.consumers.iter().enumerate();
-    let rows = consumers.map(|(place, consumer)| {
+    let rows = measured.consumers.iter().enumerate().map(|(place, consumer)| {
         let sum = consumer.sum;
-        let name = if several {
-            format!("{named}, consumer {place}")
-        } else {
-            named.clone()
-        };
+        let name = if several { format!("{named}, consumer {place}") } else { named.clone() };
         let alarm = cell.status != CellStatus::Partial;
         vec![
             Cell::new(name, Tone::Strong),
@@ -182,7 +170,7 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-/// For how long cursors were blind in all.
+/// Total time in which cursors were blind.
 fn blind(cursors: &[BlindCursor]) -> Cell {
     let all_s: f64 = cursors.iter().map(|cursor| cursor.blind_s).sum();
     if cursors.is_empty() {
@@ -192,7 +180,7 @@ fn blind(cursors: &[BlindCursor]) -> Cell {
     }
 }
 
-/// CPU time of each message, if it is known.
+/// CPU time per message, if known.
 fn cpu_us(resources: Option<&Resources>, messages: u64) -> Option<f64> {
     let cpu_s = resources?.cpu_s?;
     (messages > 0).then(|| cpu_s * 1e6 / messages as f64)
@@ -220,33 +208,24 @@ fn used(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         let own = Some(&line.producer.resources);
         let consumer = line.measured.consumers.first();
         let consumed = consumer.map(|consumer| &consumer.resources);
-        let all: u64 = line
-            .measured
-            .producers
-            .iter()
-            .map(|one| one.sum.acknowledged)
-            .sum();
-        let processes = line.producer.resources.samples.iter();
+        let all: u64 = line.measured.producers.iter().map(|one| one.sum.acknowledged).sum();
         vec![
             Cell::new(name(document, line), Tone::Strong),
             cpu(own, line.producer.sum.acknowledged),
             memory(own),
             number(line.producer.resources.most_threads()),
-            number(processes.map(|sample| sample.processes).max()),
-            cpu(
-                consumed,
-                consumer.map_or(0, |consumer| consumer.sum.received),
-            ),
+            number(line.producer.resources.samples.iter().map(|sample| sample.processes).max()),
+            cpu(consumed, consumer.map_or(0, |consumer| consumer.sum.received)),
             memory(consumed),
             cpu(line.measured.server.as_ref(), all),
         ]
     });
     Section {
-        title: "What the processes used".into(),
-        lead: "CPU time from the start of the messages to the end of the process, over its messages; memory and threads are the most at \
-               one of five looks a second, with all child processes."
+        title: "Resource use of the processes".into(),
+        lead: "CPU time from the start of the messages to the end of the process, per message; memory and threads are the highest \
+               of five readings per second, including all child processes."
             .into(),
-        tables: vec![Table::new("What the processes used", columns, rows.collect())],
+        tables: vec![Table::new("Resource use of the processes", columns, rows.collect())],
         ..Section::default()
     }
 }

@@ -1,8 +1,8 @@
-//! The catalogue of sentences: one for every code of a [`Statement`], in the files beside this one.
+//! The catalogue of sentences: a text for every code of a [`Statement`], in the TOML files next to this one.
 //!
-//! A sentence is a template. `{{ name }}` stands for a value with the digits that a sentence has, `{% if name %}` for what is
-//! only said where there is such a value, and filters write it otherwise: see `numbers.rs`. A statement among the values is
-//! written by its own sentence. Where there is something to do about a doubt, its `hint` says so.
+//! A sentence is a template. `{{ name }}` inserts a value with the digits for sentences, `{% if name %}` text that depends
+//! on a value, and filters select another format: see `numbers.rs`. A nested statement is written with its own sentence.
+//! `hint` is the advice for a caveat.
 
 mod numbers;
 
@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 pub(crate) use numbers::short;
 
-/// The catalogue.
+/// The files of the catalogue.
 const FILES: [&str; 7] = [
     include_str!("caveats.toml"),
     include_str!("findings.toml"),
@@ -28,23 +28,23 @@ const FILES: [&str; 7] = [
     include_str!("verdict.toml"),
 ];
 
-/// Ends the name of the template of a hint.
+/// Suffix of the template names of hints.
 const HINT: &str = ".hint";
 
 static CATALOGUE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut catalogue = Environment::new();
     catalogue.set_auto_escape_callback(|_| AutoEscape::None);
-    // A value that is missing must not go unnoticed, but may be asked for.
+    // A missing value must be an error, but templates may test for it.
     catalogue.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     numbers::add_filters(&mut catalogue);
     for (name, text) in templates() {
-        // One that cannot be read is missing, which a test finds.
+        // A test finds templates that do not compile.
         let _ = catalogue.add_template_owned(name, text);
     }
     catalogue
 });
 
-/// Names of templates with their texts.
+/// Template names with their texts.
 fn templates() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for file in FILES {
@@ -69,13 +69,13 @@ fn collect(above: &str, table: &toml::Table, found: &mut Vec<(String, String)>) 
     }
 }
 
-/// What a statement says, without a capital at its start and a period at its end. One whose code is not known, such as that
-/// of a later version, is shown with its values.
+/// The sentence of a statement, without a capital at its start and a period at its end. Statements with an unknown code,
+/// such as from a later version, are shown with their values.
 pub fn text(statement: &Statement) -> String {
     render(&statement.code, statement).unwrap_or_else(|| statement.to_string())
 }
 
-/// What to do about it, if there is something.
+/// The hint of a statement, if it has one.
 pub fn hint(statement: &Statement) -> Option<String> {
     let hint = render(&format!("{}{HINT}", statement.code), statement);
     hint.filter(|hint| !hint.is_empty())
@@ -84,13 +84,12 @@ pub fn hint(statement: &Statement) -> Option<String> {
 fn render(name: &str, statement: &Statement) -> Option<String> {
     let template = CATALOGUE.get_template(name).ok()?;
     let values = statement.values.iter();
-    let values: BTreeMap<String, Shown> = values
-        .map(|(name, value)| (name.clone(), shown(value)))
-        .collect();
+    let values: BTreeMap<String, Shown> =
+        values.map(|(name, value)| (name.clone(), shown(value))).collect();
     template.render(Shown::from(values)).ok()
 }
 
-/// A value as templates have it.
+/// Converts a value for templates.
 fn shown(value: &Value) -> Shown {
     match value {
         Value::Flag(flag) => Shown::from(*flag),
@@ -116,7 +115,7 @@ impl Object for Figure {
     }
 }
 
-/// A statement in a template, with its values, its `code` and its `hint`.
+/// A nested statement in a template, with its values, its `code` and its `hint`.
 #[derive(Debug)]
 struct Part(Statement);
 
@@ -158,10 +157,10 @@ pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// A document for programs: beside each code and its values stand the text, of caveats as `message`, and the hint.
+/// Adds texts to a document for programs: `text` (`message` for caveats) and `hint` next to each code and its values.
 ///
 /// # Errors
-/// [`serde_json::Error`] if it is no JSON.
+/// [`serde_json::Error`] if the document cannot be written as JSON.
 pub fn with_texts(document: &impl Serialize) -> Result<Json, serde_json::Error> {
     let mut json = serde_json::to_value(document)?;
     add_texts(&mut json, "text");

@@ -1,18 +1,18 @@
-//! How sentences write numbers: the filters of the catalogue.
+//! Number formats of sentences: the filters of the catalogue.
 //!
 //! | Filter | Writes |
 //! |---|---|
-//! | `full` | the digits of a table |
-//! | `exact` | all digits, as of what was set; also of a list |
+//! | `full` | the digits used in tables |
+//! | `exact` | all digits, for settings; also for a list |
 //! | `digits(n)`, `scientific` | a bare number with `n` decimals, or with an exponent |
 //! | `signed`, `size` | with its sign, without it |
-//! | `rising(a, b)` | `a` for what is above zero, else `b` |
-//! | `count(one, several)`, `plural(one, several)` | the number with what it counts, or that alone |
-//! | `interval`, `known` | ` (95 % interval 9 to 11)` if there is one; else nothing, or that there is none |
-//! | `low`, `high`, `low_to_high`, `between` | the ends of the interval; `between` with the value before them |
+//! | `rising(a, b)` | `a` for numbers above zero, else `b` |
+//! | `count(one, several)`, `plural(one, several)` | the number with its noun, or only the noun |
+//! | `interval`, `known` | ` (95 % interval 9 to 11)` if there is one; else nothing, or a note that there is none |
+//! | `low`, `high`, `low_to_high`, `between` | the ends of the interval; `between` adds the value |
 //! | `change`, `changes` | a ratio, and its interval, as a change: `5.2 % higher`, `+1.0 % to +9.0 %` |
 //! | `more` | a ratio before a noun: `8.0 % more`, `2.3 times the` |
-//! | `many`, `short` | `3.1 million`; `32 KiB` without zeros at the end |
+//! | `many`, `short` | `3.1 million`; `32 KiB` without trailing zeros |
 //! | `list` | `a, b and c` |
 
 use super::Figure;
@@ -21,7 +21,7 @@ use dyno_record::statement::Number;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind};
 
-/// A ratio from which on it is told as such and not in percent.
+/// Ratios from this value on are written as a factor instead of a percentage.
 const MANY_TIMES: f64 = 2.0;
 
 pub(super) fn add_filters(catalogue: &mut Environment<'_>) {
@@ -35,9 +35,7 @@ pub(super) fn add_filters(catalogue: &mut Environment<'_>) {
     });
     catalogue.add_filter("signed", |value: &Value| on(value, signed));
     catalogue.add_filter("size", |value: &Value| {
-        on(value, |it| {
-            full(with(it, it.value.map(f64::abs)).quantity())
-        })
+        on(value, |it| full(with(it, it.value.map(f64::abs)).quantity()))
     });
     catalogue.add_filter("rising", |value: &Value, rises: String, falls: String| {
         let is_above = |it: &Number| it.value.is_some_and(|value| value > 0.0);
@@ -69,16 +67,14 @@ pub(super) fn add_filters(catalogue: &mut Environment<'_>) {
     });
     catalogue.add_filter("more", |value: &Value| on(value, |it| bare(it, more)));
     catalogue.add_filter("many", |value: &Value| on(value, many));
-    catalogue.add_filter("short", |value: &Value| {
-        on(value, |it| short(&it.to_string()))
-    });
+    catalogue.add_filter("short", |value: &Value| on(value, |it| short(&it.to_string())));
     catalogue.add_filter("list", list);
     catalogue.add_filter("join", |values: &Value, between: &str| {
         each(values).map(|words| words.join(between))
     });
 }
 
-/// The values of a list in words. One that is missing is an error, and not an empty list.
+/// The values of a list as texts. A missing list is an error, not an empty list.
 fn each(values: &Value) -> Result<Vec<String>, Error> {
     present(values)?;
     Ok(values.try_iter()?.map(|word| word.to_string()).collect())
@@ -91,10 +87,10 @@ fn present(value: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// What `write` makes of a number.
+/// Applies `write` to a number.
 fn on(value: &Value, write: impl FnOnce(&Number) -> String) -> Result<String, Error> {
     let figure = value.downcast_object_ref::<Figure>();
-    let text = || format!("`{value}` is no number");
+    let text = || format!("`{value}` is not a number");
     let figure = figure.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, text()))?;
     Ok(write(&figure.0))
 }
@@ -116,7 +112,7 @@ fn end(number: &Number, end: Option<f64>) -> String {
     with(number, end).to_string()
 }
 
-/// All digits; of events per second with their unit.
+/// All digits; rates with their unit.
 fn exact(value: &Value) -> Result<Value, Error> {
     present(value)?;
     if value.downcast_object_ref::<Figure>().is_none() {
@@ -124,15 +120,11 @@ fn exact(value: &Value) -> Result<Value, Error> {
         return values.collect::<Result<Value, Error>>();
     }
     let unit = |it: &Number| if it.unit == Unit::PerSecond { "/s" } else { "" };
-    let text = on(value, |it| {
-        bare(it, |value| {
-            format!("{}{}", Quantity::exact(value), unit(it))
-        })
-    });
+    let text = on(value, |it| bare(it, |value| format!("{}{}", Quantity::exact(value), unit(it))));
     text.map(Value::from)
 }
 
-/// The word for one or for several; of a list for its only element.
+/// The singular or plural noun; for a list with one element, by that element.
 fn plural(value: &Value, one: String, several: String) -> Result<String, Error> {
     present(value)?;
     let mut only = value.clone();
@@ -143,13 +135,10 @@ fn plural(value: &Value, one: String, several: String) -> Result<String, Error> 
             _ => return Ok(several),
         }
     }
-    on(
-        &only,
-        |it| if it.value == Some(1.0) { one } else { several },
-    )
+    on(&only, |it| if it.value == Some(1.0) { one } else { several })
 }
 
-/// With its sign. A share that rounds to nothing has none.
+/// With a sign, except for a ratio that rounds to zero.
 fn signed(number: &Number) -> String {
     let is_nothing = |value: f64| number.unit == Unit::Ratio && value.abs() < 0.000_5;
     match number.quantity() {
@@ -162,7 +151,7 @@ fn interval(number: &Number) -> String {
     if number.low.or(number.high).is_none() {
         return String::new();
     }
-    // Without the digits of binary fractions.
+    // Without digits from binary fractions.
     let percent = (number.confidence_ratio.unwrap_or(0.95) * 1e6).round() / 1e4;
     let percent = Quantity::exact(percent);
     format!(" ({percent} % interval {})", low_to_high(number))
@@ -205,7 +194,7 @@ fn many(number: &Number) -> String {
     })
 }
 
-/// Without digits that say nothing: `32 KiB`, `1.5 MiB`.
+/// Without trailing zeros: `32 KiB`, `1.5 MiB`.
 pub(crate) fn short(text: &str) -> String {
     let Some((number, unit)) = text.split_once(' ') else {
         return text.to_owned();

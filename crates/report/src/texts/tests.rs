@@ -13,7 +13,7 @@ fn variables(code: &str) -> BTreeSet<String> {
     template.undeclared_variables(false).into_iter().collect()
 }
 
-/// What stands in the brackets of each `statement!(…)`.
+/// The arguments of each `statement!(…)`.
 fn statements(source: &str) -> Vec<&str> {
     let calls = source.match_indices("statement!(");
     let inside = calls.map(|(place, call)| {
@@ -32,7 +32,7 @@ fn statements(source: &str) -> Vec<&str> {
     inside.collect()
 }
 
-/// The code if it is written there, and the names of the values.
+/// The literal code, if there is one, and the names of the values.
 fn call(inside: &str) -> (Option<&str>, BTreeSet<String>) {
     let code = inside.trim_start().strip_prefix('"');
     let code = code.and_then(|rest| rest.split('"').next());
@@ -50,7 +50,7 @@ fn every_statement_has_a_text_and_gives_its_values() {
     let mut used = BTreeSet::new();
     let all = templates();
     for (path, source) in dyno_testkit::sources() {
-        // What stands between quotation marks, and what stands between those.
+        // Parts between quotation marks, and the parts in between.
         let quoted: BTreeSet<&str> = source.split('"').collect();
         let mut given = BTreeSet::new();
         for (code, names) in statements(&source).into_iter().map(call) {
@@ -124,13 +124,12 @@ fn catalogue_files_are_readable_and_codes_are_unique() {
     }
 }
 
-/// A value that a template can do with.
+/// A value that fits a template.
 fn sample(name: &str, template: &str) -> Value {
-    // A name that chooses one of several words: the first of them.
+    // For a name that selects one of several words, use the first one.
     if let Some(end) = template.find(&format!("}}[{name}]")) {
         let start = template[..end].rfind("{'").unwrap() + 2;
-        let key = template[start..].split('\'').next().unwrap();
-        return Value::Text(key.to_owned());
+        return Value::Text(template[start..].split('\'').next().unwrap().to_owned());
     }
     let has = |what: &str| template.contains(&what.replace('N', name));
     let number = Number::new(1_234.5, Unit::Plain);
@@ -141,17 +140,9 @@ fn sample(name: &str, template: &str) -> Value {
     }
     if has("in N %") && has("demand.resource") {
         let part = |name: &str| statement!("demand", resource = name, demand = rate);
-        return Value::List(
-            ["the disk", "the CPU"]
-                .map(part)
-                .map(Value::Statement)
-                .into(),
-        );
+        return Value::List(["the disk", "the CPU"].map(part).map(Value::Statement).into());
     }
-    if ["N|list", "N|join", "in N %", "(N +", "N|exact|list"]
-        .into_iter()
-        .any(has)
-    {
+    if ["N|list", "N|join", "in N %", "(N +", "N|exact|list"].into_iter().any(has) {
         let both = ["one", "two"].map(|text| Value::Text(text.to_owned()));
         return if has("N|exact|list") || has("N|plural") {
             Value::List(vec![Value::Number(rate), Value::Number(rate)])
@@ -178,22 +169,16 @@ fn the_texts_of_all_codes() {
     for (name, template) in templates() {
         let names = variables(&name);
         let values = names.iter();
-        let values: BTreeMap<String, Value> = values
-            .map(|one| (one.clone(), sample(one, &template)))
-            .collect();
+        let values: BTreeMap<String, Value> =
+            values.map(|one| (one.clone(), sample(one, &template))).collect();
         let of = |values: BTreeMap<String, Value>| {
             let code = name.clone();
             render(&name, &Statement { code, values })
         };
         let whole = of(values.clone());
-        writeln!(
-            all,
-            "{name}\n    {}",
-            whole.as_deref().unwrap_or("cannot be written")
-        )
-        .unwrap();
+        writeln!(all, "{name}\n    {}", whole.as_deref().unwrap_or("cannot be written")).unwrap();
         let mut reported: BTreeSet<String> = whole.into_iter().collect();
-        // What is said without one of the values, where it may lack.
+        // The text without one of its optional values.
         for one in &names {
             let mut fewer = values.clone();
             fewer.remove(one);

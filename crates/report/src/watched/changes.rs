@@ -1,4 +1,4 @@
-//! What changed over the measured time, in sentences: changes of level, drifts, and what comes again and again.
+//! Changes over the measured time as sentences: level shifts, drifts and periodic patterns.
 
 use crate::page::time::ChangeMark;
 use crate::page::{Section, sentence};
@@ -11,13 +11,12 @@ use dyno_analyze::timeline::{
 use dyno_analyze::verdict::TimeRange;
 use dyno_record::quantity::{Quantity, Unit};
 
-/// Changes of several series that are no further apart than this are one.
+/// Changes of several series within this time are reported as one.
 const TOGETHER_S: f64 = 5.0;
-/// Length of the measured time from which on a drift is told by the hour, too: of a shorter one an hour would be an
-/// extrapolation that nobody measured.
+/// Shortest measured time for which a drift is also stated per hour; for less it would be an extrapolation.
 const LONG_S: f64 = 900.0;
 
-/// What changed, with the lines that mark it in the charts; nothing if nothing did.
+/// The changes, with lines that mark them in the charts; empty without changes.
 pub(super) fn changes(
     timeline: &Timeline,
     measured: TimeRange,
@@ -35,11 +34,10 @@ pub(super) fn changes(
     };
     let drifts = timeline.drifts.iter().filter(steady);
     let drifts = drifts.map(|drift| drift_text(drift, measured.length_s()));
-    let others = drifts
-        .chain(timeline.patterns.iter().map(pattern_text))
-        .collect();
-    let numbered = groups.into_iter().enumerate();
-    let (events, marks): (Vec<_>, Vec<_>) = numbered
+    let others = drifts.chain(timeline.patterns.iter().map(pattern_text)).collect();
+    let (events, marks): (Vec<_>, Vec<_>) = groups
+        .into_iter()
+        .enumerate()
         .map(|(index, group)| event(index + 1, group, measured))
         .unzip();
     let section = Section {
@@ -51,7 +49,7 @@ pub(super) fn changes(
     (!section.events.is_empty() || !section.notes.is_empty()).then_some((section, marks))
 }
 
-/// Changes of one or several series at one time: a sentence, and the line of the charts.
+/// Simultaneous changes of one or several series: a sentence, and the line in the charts.
 fn event(
     number: usize,
     mut group: Vec<&TimelineChange>,
@@ -63,24 +61,18 @@ fn event(
     let labels: Vec<String> = group
         .iter()
         .map(|change| {
-            let arrow = if change.after < change.before {
-                "↓"
-            } else {
-                "↑"
-            };
+            let arrow = if change.after < change.before { "↓" } else { "↑" };
             format!("{} {arrow}", short_name(change.series))
         })
         .collect();
     let after = Quantity::seconds((at_s - measured.start_s).max(0.0));
-    let mark = ChangeMark {
-        at_s: digits(at_s, 3),
-        label: format!("{number}: {}", labels.join(", ")),
-    };
+    let mark =
+        ChangeMark { at_s: digits(at_s, 3), label: format!("{number}: {}", labels.join(", ")) };
     let text = sentence(&format!("after {after} {}", list(&said)));
     (text, mark)
 }
 
-/// What the client saw stands before its causes.
+/// Sort order: values seen by the client come before their causes.
 fn order(series: TimelineSeries) -> u8 {
     match series {
         TimelineSeries::RatePerS => 0,
@@ -91,11 +83,7 @@ fn order(series: TimelineSeries) -> u8 {
 }
 
 fn change_text(change: &TimelineChange) -> String {
-    let verb = if change.after < change.before {
-        "fell"
-    } else {
-        "rose"
-    };
+    let verb = if change.after < change.before { "fell" } else { "rose" };
     format!(
         "{} {verb} from {} to {} ({})",
         name(change.series),
@@ -123,7 +111,7 @@ fn short_name(series: TimelineSeries) -> &'static str {
     }
 }
 
-/// A level with three digits, as sentences have them.
+/// A level with three digits, as in sentences.
 fn value(series: TimelineSeries, level: f64) -> String {
     match series {
         TimelineSeries::ResponseMeanUs | TimelineSeries::ResponseP99Us => {
@@ -139,7 +127,7 @@ fn number(value: f64) -> String {
     Quantity::new(value, Unit::Parameter).to_string()
 }
 
-/// How likely a series that does not change shows the same.
+/// The probability that a series without a change looks like this.
 fn chance(p_value: f64) -> String {
     match p_value {
         p if p < 1e-6 => "p < 10⁻⁶".to_owned(),
@@ -148,7 +136,7 @@ fn chance(p_value: f64) -> String {
     }
 }
 
-/// A time as people say it when it is about the same each time: `60 s`, `250 ms`.
+/// A round time without unneeded digits: `60 s`, `250 ms`.
 fn span(seconds: f64) -> String {
     match seconds {
         long if long >= 1.0 => format!("{} s", rounded(long, 3)),
@@ -159,24 +147,20 @@ fn span(seconds: f64) -> String {
 fn drift_text(drift: &TimelineDrift, measured_s: f64) -> String {
     let found = &drift.drift;
     let by_hour = if measured_s >= LONG_S {
-        format!(", {} in an hour", amount(found.per_hour_ratio))
+        format!(", {} per hour", amount(found.per_hour_ratio))
     } else {
         String::new()
     };
-    let direction = if found.over_series_ratio < 0.0 {
-        "fell"
-    } else {
-        "rose"
-    };
+    let direction = if found.over_series_ratio < 0.0 { "fell" } else { "rose" };
     sentence(&format!(
-        "{} {direction} little by little, {} over the measured time{by_hour} ({})",
+        "{} {direction} gradually, {} over the measured time{by_hour} ({})",
         name(drift.series),
         amount(found.over_series_ratio),
         chance(found.p_value_ratio)
     ))
 }
 
-/// A change as a share of what it began with, or, where it became a multiple of that, how many times it is.
+/// A change as a share of the first value, or as a multiple if it at least doubled.
 fn amount(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 1.0 => format!("to {} times its start", Quantity::times(1.0 + ratio)),
@@ -199,7 +183,7 @@ fn pattern_text(found: &TimelinePattern) -> String {
     ))
 }
 
-/// How much higher the affected part is than the rest.
+/// The difference between the affected part and the rest.
 fn height(found: &TimelinePattern) -> String {
     let (more, less, word) = match found.series {
         TimelineSeries::ResponseMeanUs | TimelineSeries::ResponseP99Us => {
@@ -216,32 +200,27 @@ fn height(found: &TimelinePattern) -> String {
     }
 }
 
-/// What a pattern probably is, and what speaks for it.
+/// The probable cause of a pattern, with its evidence.
 fn cause(named: &NamedPattern) -> String {
     let reasons: Vec<String> = named
         .evidence
         .iter()
         .map(|evidence| match evidence {
             SourceEvidence::Interval { setting_s, .. } => {
-                format!("the server's setting is {}", span(*setting_s))
+                format!("the server setting is {}", span(*setting_s))
             }
             SourceEvidence::Counted { per_period } => {
-                format!(
-                    "the server counted {} of them in each period",
-                    number(*per_period)
-                )
+                format!("the server counted {} of them in each period", number(*per_period))
             }
-            SourceEvidence::Correlation {
-                inside, outside, ..
-            } => match named.source {
+            SourceEvidence::Correlation { inside, outside, .. } => match named.source {
                 PatternSource::OtherProcess { .. } => format!(
-                    "it used {} CPUs then, and {} at other times",
+                    "it used {} CPUs then and {} at other times",
                     number(*inside),
                     number(*outside)
                 ),
-                // Of long checkpoints all the time is told where they end.
+                // Of long checkpoints, only the end is always reported.
                 _ => format!(
-                    "one ran {} of that time, and {} of the rest",
+                    "one ran for {} of that time and {} of the rest",
                     Quantity::ratio(inside.clamp(0.0, 1.0)),
                     Quantity::ratio(outside.clamp(0.0, 1.0))
                 ),
@@ -266,11 +245,7 @@ mod tests {
     fn drift(per_hour_ratio: f64, over_series_ratio: f64) -> TimelineDrift {
         TimelineDrift {
             series: SERIES,
-            drift: Drift {
-                per_hour_ratio,
-                over_series_ratio,
-                p_value_ratio: 0.0093,
-            },
+            drift: Drift { per_hour_ratio, over_series_ratio, p_value_ratio: 0.0093 },
         }
     }
 
@@ -313,9 +288,6 @@ mod tests {
     #[test]
     fn chances_are_shown_with_significant_digits() {
         let reported = [1e-30, 0.0002, 0.0042, 0.03].map(chance);
-        assert_eq!(
-            reported,
-            ["p < 10⁻⁶", "p < 0.001", "p = 0.0042", "p = 0.03"]
-        );
+        assert_eq!(reported, ["p < 10⁻⁶", "p < 0.001", "p = 0.0042", "p = 0.03"]);
     }
 }

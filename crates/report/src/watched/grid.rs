@@ -1,4 +1,4 @@
-//! Puts what sources told on the points of the other charts, so that all of them share one axis.
+//! Maps values of sources to the points of the other charts, so that all share one axis.
 
 use crate::page::time::TimeSeries;
 use crate::rounding::rounded;
@@ -6,7 +6,7 @@ use dyno_record::metrics::MetricTable;
 
 /// Digits of a value: more than a curve can show.
 const DIGITS: i32 = 3;
-/// Share of a point's time that a row must be about to stand for it, if it has no row of its own.
+/// Smallest share of a point's time that a row must cover to represent it, if the point has no row of its own.
 const LEAST_OVERLAP: f64 = 0.5;
 
 /// The points in time of the charts.
@@ -17,12 +17,9 @@ pub(super) struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The points of the charts of the load. Those without a length separate phases.
+    /// The points of the load charts. Points without a length separate phases.
     pub(super) fn new(time: &'a TimeSeries) -> Grid<'a> {
-        Grid {
-            start_s: &time.start_s,
-            end_s: &time.end_s,
-        }
+        Grid { start_s: &time.start_s, end_s: &time.end_s }
     }
 
     /// Start and end of each point.
@@ -31,7 +28,7 @@ impl<'a> Grid<'a> {
         self.start_s.iter().copied().zip(ends)
     }
 
-    /// A value for each point from one for each row: the mean of the rows with their middle in it, else the row that
+    /// One value per point from one value per row: the mean of the rows with their middle in the point, else the row that
     /// covers most of it.
     pub(super) fn resample(self, table: &MetricTable, values: &[f64]) -> Vec<Option<f64>> {
         let rows = Rows { table, values };
@@ -44,7 +41,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Rows of a table with a value each.
+/// Rows of a table with one value each.
 struct Rows<'a> {
     table: &'a MetricTable,
     values: &'a [f64],
@@ -55,11 +52,11 @@ impl Rows<'_> {
         self.table.at_s[row] - self.table.duration_s[row]
     }
 
-    /// The first row with its middle at this time or later.
+    /// The first row with its middle at or after this time.
     fn first_from(&self, time_s: f64) -> usize {
         let table = self.table;
         let ends = &table.at_s;
-        // Rows are short beside the run, so that few are looked at after the first guess.
+        // Rows are short compared with the run, so the first guess is nearly right.
         let mut row = ends.partition_point(|end_s| *end_s < time_s);
         while row < ends.len() && ends[row] - table.duration_s[row] / 2.0 < time_s {
             row += 1;
@@ -73,17 +70,14 @@ impl Rows<'_> {
             return self.mean(first..next);
         }
         let neighbours = [first.checked_sub(1), Some(first)];
-        let neighbours = neighbours
-            .into_iter()
-            .flatten()
-            .filter(|row| *row < self.values.len());
+        let neighbours = neighbours.into_iter().flatten().filter(|row| *row < self.values.len());
         let overlap = |row: usize| self.table.at_s[row].min(end_s) - self.start_s(row).max(start_s);
         let best = neighbours.max_by(|a, b| overlap(*a).total_cmp(&overlap(*b)))?;
         let covers = overlap(best) >= LEAST_OVERLAP * (end_s - start_s);
         Some(self.values[best]).filter(|value| covers && value.is_finite())
     }
 
-    /// Mean over time; a first reading is about no time, and counts where nothing else does.
+    /// Mean over time. A first reading covers no time, and counts only if it is the only one.
     fn mean(&self, rows: std::ops::Range<usize>) -> Option<f64> {
         let reported = rows.filter(|row| self.values[*row].is_finite());
         let (sum, weight) = reported.fold((0.0, 0.0), |(sum, weight), row| {

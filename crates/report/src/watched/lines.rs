@@ -1,5 +1,4 @@
-//! Finds the series that a curve is made of: metrics of a machine, of its data disk, its network, its processes, or of
-//! the servers.
+//! Finds the series behind a curve: metrics of a machine, its data disk, network, processes, or the servers.
 
 use super::grid::Grid;
 use dyno_analyze::verdict::{Bench, TimeRange, united};
@@ -7,74 +6,71 @@ use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::SourceKind;
 use dyno_record::names::{CLIENT, Metric, checkpoint, cpu, network, process};
 
-/// Servers and machines that are shown one by one; more are put together, or left out.
+/// Largest number of servers and machines that are shown separately; more are combined or left out.
 pub(super) const MOST_APART: usize = 4;
 
-/// What a metric is of.
+/// The kind of thing that a metric describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
-    /// The machine; the name of the metric is whole.
+    /// The machine; the name of the metric is complete.
     Machine,
-    /// The disk of the data.
+    /// The disk with the data.
     DataDisk,
-    /// The network interface that carries most.
+    /// The network interface with the most traffic.
     Interface,
     /// The processes of servers and client.
     Process,
-    /// What each server tells itself.
+    /// A server's own metrics.
     Server,
 }
 
-/// How values of several servers are put together.
+/// How values of several servers are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Together {
-    /// Amounts are added up.
+    /// For amounts.
     Sum,
-    /// Shares and times are not.
+    /// For shares and times.
     Mean,
 }
 
-/// Something that a metric is of, or several of them together.
+/// One thing that a metric describes, or several combined.
 #[derive(Clone, Debug)]
 pub(super) struct Instance<'a> {
-    /// What it is called; empty where there is only one.
+    /// Label in the legend; empty if there is only one instance.
     pub(super) label: String,
-    /// Table and name of each part.
+    /// Table and instance name of each part.
     parts: Vec<(&'a MetricTable, String)>,
 }
 
-/// A metric of an instance: values by row, one table for each part.
+/// A metric of an instance: one value per row, with one table for each part.
 type Column<'a> = (&'a MetricTable, Vec<f64>);
 
 impl<'a> Instance<'a> {
     fn of(table: &'a MetricTable, name: impl Into<String>, label: impl Into<String>) -> Self {
-        Instance {
-            label: label.into(),
-            parts: vec![(table, name.into())],
-        }
+        Instance { label: label.into(), parts: vec![(table, name.into())] }
     }
 
-    /// The sum of metrics of each part; empty if none was told.
+    /// The sum of the metrics for each part; empty if none was reported.
     pub(super) fn columns(&self, metrics: &[Metric]) -> Vec<Column<'a>> {
-        let parts = self.parts.iter();
-        parts
+        self.parts
+            .iter()
             .filter_map(|(table, name)| Some((*table, added(table, metrics, name)?)))
             .collect()
     }
 
-    /// The same on the points of the charts, of all parts together.
+    /// The sum of the metrics at the points of the charts, over all parts.
     pub(super) fn curve(
         &self,
         metrics: &[Metric],
         grid: Grid<'_>,
         how: Together,
     ) -> Vec<Option<f64>> {
-        let columns = self.columns(metrics).into_iter();
-        let parts = columns.map(|(table, values)| grid.resample(table, &values));
+        let parts =
+            self.columns(metrics).into_iter().map(|(table, values)| grid.resample(table, &values));
         together(&parts.collect::<Vec<_>>(), how)
     }
 
-    /// Time in which a checkpoint ran as a share of each point.
+    /// The share of each point's time in which a checkpoint ran.
     pub(super) fn checkpoints(&self, grid: Grid<'_>) -> Vec<Option<f64>> {
         let parts = self.parts.iter();
         let parts = parts.filter_map(|(table, name)| checkpoint_shares(table, name, grid));
@@ -82,23 +78,19 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Row by row the sum of these metrics, of those that were told.
+/// The row-wise sum of the metrics that were reported.
 fn added(table: &MetricTable, metrics: &[Metric], instance: &str) -> Option<Vec<f64>> {
-    let columns: Vec<&[f64]> = metrics
-        .iter()
-        .filter_map(|metric| table.column(&metric.of(instance)))
-        .collect();
+    let columns: Vec<&[f64]> =
+        metrics.iter().filter_map(|metric| table.column(&metric.of(instance))).collect();
     let row = |row: usize| {
         let reported = columns.iter().map(|column| column[row]);
         let reported = reported.filter(|value| value.is_finite());
-        reported
-            .reduce(|sum, value| sum + value)
-            .unwrap_or(f64::NAN)
+        reported.reduce(|sum, value| sum + value).unwrap_or(f64::NAN)
     };
     (!columns.is_empty()).then(|| (0..table.at_s.len()).map(row).collect())
 }
 
-/// Point by point the sum or the mean of those parts that told something.
+/// The point-wise sum or mean over the parts that reported a value.
 fn together(parts: &[Vec<Option<f64>>], how: Together) -> Vec<Option<f64>> {
     let points = parts.iter().map(Vec::len).max().unwrap_or(0);
     (0..points)
@@ -113,7 +105,7 @@ fn together(parts: &[Vec<Option<f64>>], how: Together) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// Checkpoints are told when they end, with their length, and while they run.
+/// Checkpoints are reported at their end, with their length, and while they run.
 fn checkpoint_shares(
     table: &MetricTable,
     instance: &str,
@@ -131,30 +123,27 @@ fn checkpoint_shares(
         if of_row(&ended) > 0.0 {
             spans.push((at_s - of_row(&ended) * length_s, *at_s));
         }
-        // It runs at the moment of the reading; how long before is told when it ends.
+        // At the time of the reading it runs; its earlier time is reported when it ends.
         if of_row(&running) > 0.0 {
             spans.push((at_s - length_s / 2.0, at_s + length_s / 2.0));
         }
     }
     let spans = united(spans);
     let share = |(start_s, end_s): (f64, f64)| {
-        let overlaps = spans
-            .iter()
-            .map(|span| (span.1.min(end_s) - span.0.max(start_s)).max(0.0));
+        let overlaps = spans.iter().map(|span| (span.1.min(end_s) - span.0.max(start_s)).max(0.0));
         let share = overlaps.sum::<f64>() / (end_s - start_s);
         (end_s > start_s).then(|| (share * 1e3).round() / 1e3)
     };
     Some(grid.points().map(share).collect())
 }
 
-/// Machines of servers, and that of the client if it is another one: of a fleet the busiest one of its clients, as that is
-/// the one that can be full.
+/// Machines of servers, and the machine of the client if it is another one. For a fleet it is the busiest client machine,
+/// as only that one may be saturated.
 pub(super) fn machines<'a>(bench: &Bench<'a>) -> Vec<&'a MetricTable> {
     let mut machines: Vec<&MetricTable> = bench.server_hosts().take(MOST_APART).collect();
     let tables = || bench.tables.iter();
     let is_of = |table: &MetricTable, kind: SourceKind| {
-        let mut sources = bench.document.sources.iter();
-        sources.any(|source| {
+        bench.document.sources.iter().any(|source| {
             source.name == table.source
                 && source.kind == kind
                 && !(source.of_server && kind == SourceKind::Agent)
@@ -170,23 +159,20 @@ pub(super) fn machines<'a>(bench: &Bench<'a>) -> Vec<&'a MetricTable> {
     machines
 }
 
-/// How busy the CPUs of a machine were on average, while it told; 0 if it told nothing of them.
+/// Mean CPU utilization of a machine over its readings; 0 without readings.
 fn busy_ratio(table: &MetricTable) -> f64 {
     let column = table.column(&cpu::ALL_BUSY_RATIO.id());
-    let known = column
-        .into_iter()
-        .flatten()
-        .filter(|value| value.is_finite());
+    let known = column.into_iter().flatten().filter(|value| value.is_finite());
     let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-/// Whether a table is one of these.
+/// Whether `tables` contains the same table.
 fn is_among(tables: &[&MetricTable], table: &MetricTable) -> bool {
     tables.iter().any(|one| one.source == table.source)
 }
 
-/// What a metric is of on a machine.
+/// Instances of a metric on a machine.
 pub(super) fn on_machine<'a>(
     bench: &Bench<'a>,
     table: &'a MetricTable,
@@ -197,17 +183,11 @@ pub(super) fn on_machine<'a>(
         Of::Machine => vec![Instance::of(table, "", "")],
         Of::DataDisk => {
             let device = data_device(bench, table, measured);
-            device
-                .map(|device| Instance::of(table, device, ""))
-                .into_iter()
-                .collect()
+            device.map(|device| Instance::of(table, device, "")).into_iter().collect()
         }
         Of::Interface => {
             let interface = busiest_interface(table);
-            interface
-                .map(|name| Instance::of(table, name, ""))
-                .into_iter()
-                .collect()
+            interface.map(|name| Instance::of(table, name, "")).into_iter().collect()
         }
         Of::Process => processes(table),
         Of::Server => Vec::new(),
@@ -220,14 +200,11 @@ pub(super) fn data_device(
     table: &MetricTable,
     measured: TimeRange,
 ) -> Option<String> {
-    let alone = Bench {
-        tables: std::slice::from_ref(table),
-        ..*bench
-    };
+    let alone = Bench { tables: std::slice::from_ref(table), ..*bench };
     alone.data_device(measured).map(|(_, device)| device)
 }
 
-/// The network interface that carried most.
+/// The network interface with the most traffic.
 pub(super) fn busiest_interface(table: &MetricTable) -> Option<&str> {
     let bytes = |name: &&str| {
         let metrics = [network::RECEIVED_BYTES_PER_S, network::SENT_BYTES_PER_S];
@@ -235,16 +212,13 @@ pub(super) fn busiest_interface(table: &MetricTable) -> Option<&str> {
         let reported = values.into_iter().filter(|value| value.is_finite());
         reported.sum::<f64>()
     };
-    let interfaces = table.instances(network::GROUP).into_iter();
-    interfaces.max_by(|a, b| bytes(a).total_cmp(&bytes(b)))
+    table.instances(network::GROUP).into_iter().max_by(|a, b| bytes(a).total_cmp(&bytes(b)))
 }
 
-/// The servers on a machine, many of them together, and the client.
+/// The servers on a machine, combined if there are many, and the client.
 fn processes(table: &MetricTable) -> Vec<Instance<'_>> {
-    let (clients, servers): (Vec<&str>, Vec<&str>) = table
-        .instances(process::GROUP)
-        .into_iter()
-        .partition(|name| *name == CLIENT);
+    let (clients, servers): (Vec<&str>, Vec<&str>) =
+        table.instances(process::GROUP).into_iter().partition(|name| *name == CLIENT);
     let one = |name: &str| Instance::of(table, name, name);
     let servers = servers.into_iter().map(one).collect();
     let mut found = few(servers);
@@ -252,11 +226,10 @@ fn processes(table: &MetricTable) -> Vec<Instance<'_>> {
     found
 }
 
-/// All servers that tell something of a group of metrics.
+/// All servers that report metrics of a group.
 pub(super) fn servers<'a>(bench: &Bench<'a>, group: &str) -> Vec<Instance<'a>> {
     let all = bench.tables.iter().flat_map(|table| {
-        let instances = table.instances(group).into_iter();
-        instances.map(move |name| Instance::of(table, name, name))
+        table.instances(group).into_iter().map(move |name| Instance::of(table, name, name))
     });
     let mut found = few(all.collect());
     if let [only] = found.as_mut_slice()
@@ -267,7 +240,7 @@ pub(super) fn servers<'a>(bench: &Bench<'a>, group: &str) -> Vec<Instance<'a>> {
     found
 }
 
-/// More than a chart can show become one.
+/// Combines the instances if a chart cannot show them all.
 fn few(instances: Vec<Instance<'_>>) -> Vec<Instance<'_>> {
     if instances.len() <= MOST_APART {
         return instances;
@@ -277,7 +250,7 @@ fn few(instances: Vec<Instance<'_>>) -> Vec<Instance<'_>> {
     vec![Instance { label, parts }]
 }
 
-/// Source and parts of the name of a series that is written as `SOURCE/METRIC`.
+/// Source and metric name of a series that is written as `SOURCE/METRIC`.
 pub(super) fn source_and_id(series: &str) -> Option<(&str, MetricId)> {
     let (source, id) = series.split_once('/')?;
     Some((source, MetricId::parse(id)?))
@@ -288,7 +261,7 @@ mod tests {
     use super::*;
     use crate::page::time::TimeSeries;
 
-    /// Rows of a second with these columns.
+    /// One row per second with these columns.
     fn table(columns: &[(&str, &[f64])]) -> MetricTable {
         let rows = columns[0].1.len();
         let column =
@@ -303,16 +276,10 @@ mod tests {
 
     #[test]
     fn checkpoint_is_shown_over_its_whole_duration() {
-        // One of 2.5 s that ends in the fifth row, and was seen running twice.
+        // A checkpoint of 2.5 s that ends in the fifth row and was seen running twice.
         let table = table(&[
-            (
-                "checkpoint.server.busy_ratio",
-                &[0.0, 0.0, 0.0, 0.0, 2.5, 0.0],
-            ),
-            (
-                "checkpoint.server.running_count",
-                &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0],
-            ),
+            ("checkpoint.server.busy_ratio", &[0.0, 0.0, 0.0, 0.0, 2.5, 0.0]),
+            ("checkpoint.server.running_count", &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
         ]);
         let time = TimeSeries {
             start_s: (0..6).map(f64::from).collect(),
@@ -331,11 +298,7 @@ mod tests {
             ("cpu.all.irq_ratio", &[0.1, f64::NAN]),
             ("cpu.all.softirq_ratio", &[0.2, f64::NAN]),
         ]);
-        let metrics = [
-            cpu::ALL_IRQ_RATIO,
-            cpu::ALL_SOFTIRQ_RATIO,
-            cpu::ALL_STEAL_RATIO,
-        ];
+        let metrics = [cpu::ALL_IRQ_RATIO, cpu::ALL_SOFTIRQ_RATIO, cpu::ALL_STEAL_RATIO];
         let sum = added(&table, &metrics, "").unwrap();
         assert!((sum[0] - 0.3).abs() < 1e-12 && sum[1].is_nan());
         assert!(added(&table, &[cpu::ALL_STEAL_RATIO], "").is_none());

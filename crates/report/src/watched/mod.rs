@@ -1,5 +1,5 @@
-//! What was watched beside the load: the verdict, what changed, the sources, and what resources did. A run that was not
-//! watched has none of it but its changes, which come from its own windows.
+//! The watched resources: the verdict, changes, sources and resource use. A run without watching has only its changes,
+//! which come from its own windows.
 
 mod changes;
 mod grid;
@@ -17,21 +17,21 @@ use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::verdict::Bench;
 use dyno_record::reader::Run;
 
-/// What a page shows of what was watched.
+/// The parts of a page about watched resources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Watched {
-    /// What held the run up; absent if nothing was watched, or nothing analysed.
+    /// The cause that limited the run; absent if nothing was watched or analysed.
     pub(crate) verdict: Option<Verdict>,
-    /// What changed over the measured time; absent if nothing did.
+    /// Changes over the measured time; absent if nothing changed.
     pub(crate) changes: Option<Section>,
-    /// Charts of resources; absent if there is nothing to show.
+    /// Charts of resources; absent without content.
     pub(crate) panels: Option<Section>,
-    /// Tables: what resources did, and what was watched.
+    /// Tables of resource use and of sources.
     pub(crate) tables: Vec<Section>,
 }
 
 impl Watched {
-    /// What was watched, and the data of its charts on the points of the others.
+    /// Makes the parts, and adds the data of the charts on the points of the other charts.
     pub(crate) fn new(run: &Run, analysis: Option<&RunAnalysis>, charts: &mut TimeCharts) -> Self {
         let bench = Bench {
             document: &run.document,
@@ -54,18 +54,16 @@ impl Watched {
         ];
         let (changes, marks) = changes.unzip();
         charts.changes = marks.unwrap_or_default();
-        let (texts, data): (Vec<_>, Vec<_>) = panels
-            .into_iter()
-            .map(|panel| (panel.text, panel.data))
-            .unzip();
+        let (texts, data): (Vec<_>, Vec<_>) =
+            panels.into_iter().map(|panel| (panel.text, panel.data)).unzip();
         charts.panels = data;
         Watched {
             verdict,
             changes,
             panels: (!texts.is_empty()).then(|| Section {
-                title: "What the machine and the server did meanwhile".into(),
-                lead: "On the same axis of time: cursor and zoom hold for all of these charts. Drag across one of them to \
-                       zoom in, and double-click to see the whole again."
+                title: "Machine and server during the run".into(),
+                lead: "All these charts share one time axis, cursor and zoom. Drag across one of them to \
+                       zoom in, and double-click to reset."
                     .to_owned(),
                 charts: charts_of(texts),
                 is_grid: true,

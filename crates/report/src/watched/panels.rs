@@ -1,4 +1,4 @@
-//! Builds the charts of what was watched from their specifications and what the sources told.
+//! Builds the charts of watched resources from their specifications and the recorded metrics.
 
 use super::grid::Grid;
 use super::lines::{self, Instance, Of, Together};
@@ -7,18 +7,18 @@ use crate::page::time::{Panel, PanelCurve, PanelUnit, TimeChart, TimeSeries};
 use dyno_analyze::verdict::{Bench, TimeRange};
 use dyno_record::metrics::{MetricId, MetricTable};
 
-/// A chart with what is needed to find it.
+/// A chart, and the keys to find it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BuiltPanel {
     pub(super) text: TimeChart,
     pub(super) data: Panel,
-    /// The source that it is about; absent if it is about several.
+    /// The source of its metrics; absent if there are several.
     source: Option<String>,
     spec_id: &'static str,
 }
 
 impl BuiltPanel {
-    /// Whether it is the place to look for a series that is written as `SOURCE/METRIC`.
+    /// Whether the chart shows a series that is written as `SOURCE/METRIC`.
     pub(super) fn shows(&self, series: &str) -> bool {
         let Some((source, id)) = lines::source_and_id(series) else {
             return false;
@@ -29,19 +29,18 @@ impl BuiltPanel {
     }
 }
 
-/// Whether a chart is about a metric. Where the chart names no instance, any will do.
+/// Whether a chart shows a metric. A chart without an instance name matches any instance.
 fn is_about(spec: &Spec, id: &MetricId) -> bool {
     let shown = spec.lines.iter().flat_map(|line| line.metrics);
     shown.chain(spec.also).any(|metric| metric.is(id))
 }
 
-/// All charts that have something to show, on the points of `time`.
+/// All charts with content, on the points of `time`.
 pub(super) fn panels(bench: &Bench<'_>, time: &TimeSeries) -> Vec<BuiltPanel> {
-    // Without a measured time nothing is the disk of the data: then charts cover what there is.
-    let measured = bench.measured().unwrap_or(TimeRange {
-        start_s: 0.0,
-        end_s: time.end_s.last().copied().unwrap_or(0.0),
-    });
+    // Without a measured time the data disk is unknown: then charts cover all recorded time.
+    let measured = bench
+        .measured()
+        .unwrap_or(TimeRange { start_s: 0.0, end_s: time.end_s.last().copied().unwrap_or(0.0) });
     let grid = Grid::new(time);
     let machines = lines::machines(bench);
     let mut built = Vec::new();
@@ -61,10 +60,9 @@ pub(super) fn panels(bench: &Bench<'_>, time: &TimeSeries) -> Vec<BuiltPanel> {
     built
 }
 
-/// What a machine is called.
+/// The name of a machine.
 fn machine_name(bench: &Bench<'_>, table: &MetricTable) -> String {
-    let mut sources = bench.document.sources.iter();
-    let source = sources.find(|source| source.name == table.source);
+    let source = bench.document.sources.iter().find(|source| source.name == table.source);
     source.map_or(table.source.clone(), |source| source.subject.clone())
 }
 
@@ -113,21 +111,16 @@ struct Curves<'a> {
     spec: &'static Spec,
     grid: Grid<'a>,
     curves: Vec<PanelCurve>,
-    /// Instances that have a colour of their own, in the order of their numbers.
+    /// Instances with a colour of their own, in order of their colours.
     coloured: Vec<String>,
 }
 
 impl<'a> Curves<'a> {
     fn new(spec: &'static Spec, grid: Grid<'a>) -> Curves<'a> {
-        Curves {
-            spec,
-            grid,
-            curves: Vec::new(),
-            coloured: Vec::new(),
-        }
+        Curves { spec, grid, curves: Vec::new(), coloured: Vec::new() }
     }
 
-    /// The curves of a line that were told: one for each instance.
+    /// Adds the reported curves of a line: one for each instance.
     fn add(&mut self, line: &Line, instances: &[Instance<'_>]) {
         for instance in instances {
             let values = if line.metrics == CHECKPOINTS {
@@ -143,12 +136,9 @@ impl<'a> Curves<'a> {
                 (false, true) => line.label.to_owned(),
                 (false, false) => format!("{} {}", instance.label, line.label),
             };
-            // Several curves of one of several instances share its colour.
-            let key = if instance.label.is_empty() {
-                label.clone()
-            } else {
-                instance.label.clone()
-            };
+            // Several curves of one instance share its colour if there are several instances.
+            let key =
+                if instance.label.is_empty() { label.clone() } else { instance.label.clone() };
             let known = self.coloured.iter().position(|one| *one == key);
             let colour = known.unwrap_or(self.coloured.len());
             if known.is_none() {
@@ -237,15 +227,9 @@ mod tests {
         };
         assert!(is_worth_showing(Shown::Reported, &[curve(&[0.0])]));
         assert!(!is_worth_showing(Shown::Reported, &[]));
-        assert!(!is_worth_showing(
-            Shown::AboveNothing,
-            &[curve(&[0.0, 0.0])]
-        ));
+        assert!(!is_worth_showing(Shown::AboveNothing, &[curve(&[0.0, 0.0])]));
         assert!(is_worth_showing(Shown::AboveNothing, &[curve(&[0.0, 0.1])]));
-        assert!(!is_worth_showing(
-            Shown::OneOnAverage,
-            &[curve(&[0.0, 1.0])]
-        ));
+        assert!(!is_worth_showing(Shown::OneOnAverage, &[curve(&[0.0, 1.0])]));
         assert!(is_worth_showing(Shown::OneOnAverage, &[curve(&[3.0, 1.0])]));
     }
 }

@@ -1,5 +1,4 @@
-//! What resources did during the measured time, as a table: for reports without charts, and for readers who cannot
-//! see them.
+//! A table of resource use during the measured time, for reports without charts and for screen readers.
 
 use super::lines::{self, Of};
 use crate::page::Section;
@@ -16,7 +15,7 @@ struct Used {
     maximum: f64,
 }
 
-/// How a value is written.
+/// Format of a value.
 type Write = fn(f64) -> String;
 
 fn share(value: f64) -> String {
@@ -31,36 +30,24 @@ fn per_second(value: f64) -> String {
     format!("{}/s", Quantity::new(value, Unit::Parameter))
 }
 
-/// Rows of a machine: label, of what, metrics that are added up, how it is written.
+/// Rows of a machine: label, kind of instance, summed metrics, format.
 const OF_MACHINE: [(&str, Of, &[Metric], Write); 4] = [
     ("CPUs busy", Of::Machine, &[cpu::ALL_BUSY_RATIO], share),
-    (
-        "disk utilization",
-        Of::DataDisk,
-        &[disk::UTILIZATION_RATIO],
-        share,
-    ),
+    ("disk utilization", Of::DataDisk, &[disk::UTILIZATION_RATIO], share),
     (
         "disk operations",
         Of::DataDisk,
         &[disk::READ_PER_S, disk::WRITE_PER_S, disk::FLUSH_PER_S],
         per_second,
     ),
-    (
-        "I/O pressure",
-        Of::Machine,
-        &[pressure::IO_SOME_RATIO],
-        share,
-    ),
+    ("I/O pressure", Of::Machine, &[pressure::IO_SOME_RATIO], share),
 ];
 
 /// Rows of the servers' caches.
-const OF_CACHE: [(&str, &[Metric]); 2] = [
-    ("cache used", &[cache::USED_RATIO]),
-    ("cache dirty", &[cache::DIRTY_RATIO]),
-];
+const OF_CACHE: [(&str, &[Metric]); 2] =
+    [("cache used", &[cache::USED_RATIO]), ("cache dirty", &[cache::DIRTY_RATIO])];
 
-/// The table; nothing if none of this was told.
+/// The section; `None` if no metric was reported.
 pub(super) fn section(bench: &Bench<'_>, measured: TimeRange) -> Option<Section> {
     let machines = lines::machines(bench);
     let mut rows = Vec::new();
@@ -73,19 +60,18 @@ pub(super) fn section(bench: &Bench<'_>, measured: TimeRange) -> Option<Section>
     }
     for (label, metrics) in OF_CACHE {
         for server in lines::servers(bench, cache::GROUP) {
-            let columns = server.columns(metrics).into_iter();
-            let each = columns.filter_map(|(table, values)| used(table, &values, measured));
-            // Of many servers that are put together the fullest one tells most.
+            let each = server
+                .columns(metrics)
+                .into_iter()
+                .filter_map(|(table, values)| used(table, &values, measured));
+            // Of many combined servers, the fullest one is the most informative.
             let fullest = each.max_by(|a, b| a.mean.total_cmp(&b.mean));
             let name = format!("{} {label}", server.label).trim_start().to_owned();
             rows.extend(fullest.map(|used| row(name, used, share)));
         }
     }
-    let columns = vec![
-        Column::text("resource"),
-        Column::number("mean", 200),
-        Column::number("maximum", 190),
-    ];
+    let columns =
+        vec![Column::text("resource"), Column::number("mean", 200), Column::number("maximum", 190)];
     let label = "Resources during the measured time";
     (!rows.is_empty()).then(|| Section {
         title: label.into(),
@@ -103,9 +89,7 @@ fn machine_rows(
 ) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     let mut add = |label: String, columns: Vec<(&MetricTable, Vec<f64>)>, write: Write| {
-        let used = columns
-            .first()
-            .and_then(|(table, values)| used(table, values, measured));
+        let used = columns.first().and_then(|(table, values)| used(table, values, measured));
         rows.extend(used.map(|used| row(label, used, write)));
     };
     for (index, (label, of, metrics, write)) in OF_MACHINE.into_iter().enumerate() {
@@ -123,14 +107,10 @@ fn machine_rows(
 }
 
 fn row(label: String, used: Used, write: Write) -> Vec<Cell> {
-    vec![
-        Cell::new(label, Tone::Strong),
-        write(used.mean).into(),
-        write(used.maximum).into(),
-    ]
+    vec![Cell::new(label, Tone::Strong), write(used.mean).into(), write(used.maximum).into()]
 }
 
-/// Of the rows with their middle in the stretch; nothing if none of them has a value.
+/// Mean and maximum of the rows with their middle in the time range; `None` without values.
 fn used(table: &MetricTable, values: &[f64], time_range: TimeRange) -> Option<Used> {
     let (mut sum, mut weight, mut maximum) = (0.0, 0.0, f64::NEG_INFINITY);
     for (row, value) in values.iter().enumerate() {
@@ -142,10 +122,7 @@ fn used(table: &MetricTable, values: &[f64], time_range: TimeRange) -> Option<Us
             maximum = maximum.max(*value);
         }
     }
-    (weight > 0.0).then(|| Used {
-        mean: sum / weight,
-        maximum,
-    })
+    (weight > 0.0).then(|| Used { mean: sum / weight, maximum })
 }
 
 #[cfg(test)]
@@ -161,19 +138,10 @@ mod tests {
             duration_s: vec![1.0, 1.0, 3.0, 1.0],
             columns: BTreeMap::new(),
         };
-        let time_range = TimeRange {
-            start_s: 1.0,
-            end_s: 5.0,
-        };
+        let time_range = TimeRange { start_s: 1.0, end_s: 5.0 };
         let found = used(&table, &[99.0, 1.0, 5.0, 77.0], time_range).unwrap();
-        let expected = Used {
-            mean: 4.0,
-            maximum: 5.0,
-        };
+        let expected = Used { mean: 4.0, maximum: 5.0 };
         assert_eq!(found, expected);
-        assert_eq!(
-            used(&table, &[9.0, f64::NAN, f64::NAN, 9.0], time_range),
-            None
-        );
+        assert_eq!(used(&table, &[9.0, f64::NAN, f64::NAN, 9.0], time_range), None);
     }
 }

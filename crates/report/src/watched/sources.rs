@@ -1,14 +1,14 @@
-//! What was watched, and how well: a table of the sources, and what is missing of them.
+//! A table of the sources with their health, and missing values.
 
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{FoldedList, Section};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
 use dyno_record::quantity::{Quantity, Unit};
 
-/// Outages of a source that are told; more say no more.
+/// Largest number of outages listed per source.
 const MOST_OUTAGES: usize = 3;
 
-/// The table; nothing if nothing was watched.
+/// The section; `None` if nothing was watched.
 pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
     if sources.is_empty() {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
     ];
     Some(Section {
         title: "What was watched".into(),
-        lead: "The cost is the CPU time that watching took, as a share of one CPU.".to_owned(),
+        lead: "The cost is the CPU time used for watching, as a share of one CPU.".to_owned(),
         tables: vec![Table::new(
             "What was watched",
             columns,
@@ -36,7 +36,7 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
     })
 }
 
-/// Of each source what is missing, if anything is; to be read without asking where the source is not well.
+/// The missing parts of each source, shown expanded for unhealthy sources.
 fn missing(sources: &[SourceRecord]) -> Vec<FoldedList> {
     let incomplete = sources.iter().filter(|source| !source.missing.is_empty());
     incomplete
@@ -96,22 +96,18 @@ fn health(health: SourceHealth) -> (&'static str, Tone) {
     }
 }
 
-/// Why a source is not healthy, and when it could not be read.
+/// Why a source is unhealthy, and when it could not be read.
 fn notes(source: &SourceRecord) -> Vec<String> {
     let (word, _) = health(source.health);
     let reason = source.reason.iter();
-    let mut notes: Vec<String> = reason
-        .map(|reason| format!("Source {} is {word}: {reason}.", source.name))
-        .collect();
-    let reported = source.outages.iter().take(MOST_OUTAGES);
-    notes.extend(reported.map(|outage| outage_text(source, outage)));
+    let mut notes: Vec<String> =
+        reason.map(|reason| format!("Source {} is {word}: {reason}.", source.name)).collect();
+    notes
+        .extend(source.outages.iter().take(MOST_OUTAGES).map(|outage| outage_text(source, outage)));
     let more = source.outages.len().saturating_sub(MOST_OUTAGES);
     if more > 0 {
         let times = Quantity::new(more as f64, Unit::Count);
-        notes.push(format!(
-            "Source {} could not be read {times} times more.",
-            source.name
-        ));
+        notes.push(format!("Source {} could not be read {times} times more.", source.name));
     }
     notes
 }
@@ -122,8 +118,5 @@ fn outage_text(source: &SourceRecord, outage: &OutageRecord) -> String {
         Some(end_s) => format!("to {} of the run", Quantity::seconds(end_s)),
         None => "of the run to its end".to_owned(),
     };
-    format!(
-        "Source {} could not be read from {start} {end}: {}.",
-        source.name, outage.reason
-    )
+    format!("Source {} could not be read from {start} {end}: {}.", source.name, outage.reason)
 }

@@ -1,4 +1,4 @@
-//! The charts of what was watched, as data: which metrics, of what, and the words above them.
+//! Specifications of the resource charts: their metrics, instances and texts.
 
 use super::lines::Of;
 use crate::page::time::PanelUnit;
@@ -10,42 +10,42 @@ use dyno_record::names::{
 /// A curve of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
-    /// What it shows; `{}` is the process.
+    /// Legend label; `{}` is the process.
     pub(super) label: &'static str,
-    /// What it is of.
+    /// The kind of instance.
     pub(super) of: Of,
-    /// Metrics that are added up.
+    /// Metrics that are summed.
     pub(super) metrics: &'static [Metric],
 }
 
-/// When there is a chart.
+/// When a chart is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// If anything was told.
+    /// If any value was reported.
     Reported,
-    /// If anything happened at all.
+    /// If any value is above 0.
     AboveNothing,
-    /// If it was one on average at least.
+    /// If the mean is at least 1.
     OneOnAverage,
 }
 
-/// A chart.
+/// The specification of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
     pub(super) id: &'static str,
-    /// Title; `{}` is the disk or the interface.
+    /// `{}` is the disk or the interface.
     pub(super) title: &'static str,
     pub(super) caption: &'static str,
     pub(super) unit: PanelUnit,
     pub(super) is_stacked: bool,
     pub(super) lines: &'static [Line],
-    /// Metrics that are looked for here though no curve shows them by themselves.
+    /// Additional metrics that this chart represents, although no curve shows them by themselves.
     pub(super) also: &'static [Metric],
     pub(super) shown: Shown,
 }
 
 impl Spec {
-    /// Whether it is about servers, wherever they run, rather than about a machine.
+    /// Whether it shows servers, wherever they run, instead of a machine.
     pub(super) fn is_of_servers(&self) -> bool {
         self.lines.iter().all(|line| line.of == Of::Server)
     }
@@ -55,10 +55,10 @@ const fn line(label: &'static str, of: Of, metrics: &'static [Metric]) -> Line {
     Line { label, of, metrics }
 }
 
-/// Stands for a curve that is made of the checkpoints' times rather than of a metric.
+/// Marks a curve that is calculated from checkpoint times instead of a metric.
 pub(super) const CHECKPOINTS: &[Metric] = &[checkpoint::BUSY_RATIO, checkpoint::RUNNING_COUNT];
 
-/// What most charts are.
+/// Defaults of most charts.
 const PLAIN: Spec = Spec {
     id: "",
     title: "",
@@ -70,13 +70,13 @@ const PLAIN: Spec = Spec {
     shown: Shown::Reported,
 };
 
-/// All charts in their order: from the load to the disk and back, as work goes.
+/// All charts in order: from the load to the disk and back.
 #[rustfmt::skip]
 pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "cpu",
         title: "CPU",
-        caption: "What the CPUs did, as a share of all their time; the rest is idle. Iowait is idle time in which something waited for a disk.",
+        caption: "CPU time by use, as a share of all CPU time; the rest is idle. Iowait is idle time during which a task waited for a disk.",
         unit: PanelUnit::Ratio,
         is_stacked: true,
         lines: &[
@@ -92,7 +92,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "processes",
         title: "CPU of server and client",
-        caption: "CPUs that their threads used, and threads that waited for a CPU, on average.",
+        caption: "Mean number of CPUs used by their threads, and of threads waiting for a CPU.",
         unit: PanelUnit::Count,
         lines: &[
             line("{}", Of::Process, &[process::CPU_RATIO]),
@@ -104,7 +104,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "throttling",
         title: "Limit of CPU time",
-        caption: "Periods in which the control group had used up its CPU time and was stopped, as a share of all.",
+        caption: "Share of periods in which the control group used up its CPU time and was throttled.",
         unit: PanelUnit::Ratio,
         lines: &[line("{}", Of::Process, &[cgroup::CPU_THROTTLED_PERIODS_RATIO])],
         also: &[cgroup::CPU_THROTTLED_RATIO, cgroup::CPU_LIMIT_COUNT],
@@ -113,7 +113,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "disk-operations",
         title: "Disk operations of {}",
-        caption: "Requests that the disk of the data finished in each second.",
+        caption: "Requests per second that the data disk finished.",
         unit: PanelUnit::PerSecond,
         lines: &[
             line("reads", Of::DataDisk, &[disk::READ_PER_S]),
@@ -125,7 +125,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "disk-busy",
         title: "Disk utilization of {}",
-        caption: "Time in which the disk had any request, and time in which any task of the machine waited for a disk (I/O pressure).",
+        caption: "Time in which the disk had a request, and time in which a task on the machine waited for a disk (I/O pressure).",
         unit: PanelUnit::Ratio,
         lines: &[
             line("utilization", Of::DataDisk, &[disk::UTILIZATION_RATIO]),
@@ -137,7 +137,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "disk-await",
         title: "Time of a disk operation of {}",
-        caption: "Mean time from queueing a request to its end.",
+        caption: "Mean time from the queueing of a request to its end.",
         unit: PanelUnit::Milliseconds,
         lines: &[
             line("read", Of::DataDisk, &[disk::READ_AWAIT_MS]),
@@ -149,7 +149,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "disk-bytes",
         title: "Disk bandwidth of {}",
-        caption: "Bytes that the disk of the data read and wrote.",
+        caption: "Bytes that the data disk read and wrote.",
         unit: PanelUnit::BytesPerSecond,
         lines: &[
             line("read", Of::DataDisk, &[disk::READ_BYTES_PER_S]),
@@ -160,7 +160,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "cache",
         title: "Cache of the server",
-        caption: "Content of the storage engine's cache, and the part that must still be written, as shares of its limit.",
+        caption: "Content of the storage engine's cache, and its dirty part, as shares of the limit.",
         unit: PanelUnit::Ratio,
         lines: &[
             line("used", Of::Server, &[cache::USED_RATIO]),
@@ -183,7 +183,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "evictions",
         title: "Evictions by clients",
-        caption: "Pages that threads of clients had to take out of the cache before they could go on.",
+        caption: "Pages that client threads had to evict from the cache before they could continue.",
         unit: PanelUnit::PerSecond,
         lines: &[line("pages", Of::Server, &[cache::EVICTED_BY_APPLICATION_PER_S])],
         shown: Shown::AboveNothing,
@@ -192,7 +192,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "checkpoints",
         title: "Checkpoints and syncs",
-        caption: "Time in which the server wrote a checkpoint, and in which it synced its log. A sync counts where it ends, so that a long one may be above 100 %.",
+        caption: "Time in which the server wrote a checkpoint, and in which it synced its log. A sync counts at its end, so a long one may exceed 100 %.",
         unit: PanelUnit::Ratio,
         lines: &[
             line("checkpoint", Of::Server, CHECKPOINTS),
@@ -204,7 +204,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "log-sync",
         title: "Time of a sync of the log",
-        caption: "Mean time until the log of the storage engine was on the disk.",
+        caption: "Mean time of a sync of the storage engine's log to disk.",
         unit: PanelUnit::Milliseconds,
         lines: &[line("sync", Of::Server, &[log::SYNC_MEAN_MS])],
         ..PLAIN
@@ -237,7 +237,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "connections",
         title: "Connections",
-        caption: "Connections that were open at the server.",
+        caption: "Connections open at the server.",
         unit: PanelUnit::Count,
         lines: &[
             line("open", Of::Server, &[connections::CURRENT_COUNT]),
@@ -257,7 +257,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "memory",
         title: "Memory",
-        caption: "What programs could still get, what holds pages of files, and what server and client have.",
+        caption: "Memory available to programs, page cache, and memory of server and client.",
         unit: PanelUnit::Bytes,
         lines: &[
             line("available", Of::Machine, &[memory::AVAILABLE_BYTES]),
@@ -270,7 +270,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "memory-pressure",
         title: "Memory pressure",
-        caption: "Time in which any task of the machine waited for memory.",
+        caption: "Time in which a task on the machine waited for memory.",
         unit: PanelUnit::Ratio,
         lines: &[line("waiting", Of::Machine, &[pressure::MEMORY_SOME_RATIO])],
         shown: Shown::AboveNothing,
@@ -279,7 +279,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "swap",
         title: "Swap",
-        caption: "Bytes that went to swap and came back.",
+        caption: "Bytes swapped out and in.",
         unit: PanelUnit::BytesPerSecond,
         lines: &[
             line("in", Of::Machine, &[paging::SWAP_IN_BYTES_PER_S]),

@@ -1,5 +1,4 @@
-//! The verdict in plain words: each cause with the time that it is about, how sure it is, its evidence with the chart
-//! that shows it, and what to try.
+//! The verdict in words: each cause with its time, confidence, evidence with charts, and advice.
 
 use super::panels::BuiltPanel;
 use super::words::when;
@@ -10,22 +9,22 @@ use dyno_analyze::verdict::{Cause, CauseFinding, TimeRange};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 
-/// Confidence from which on a cause is very likely, and likely.
+/// Confidence thresholds for "very likely" and "likely".
 const VERY_LIKELY: f64 = 0.85;
 const LIKELY: f64 = 0.7;
-/// Times that are listed one by one at most.
+/// Largest number of times that are listed individually.
 const MOST_TIMES: usize = 4;
-/// What sums of binary fractions may lack of a bound that they reach.
+/// Tolerance for sums of binary fractions.
 const ROUNDING: f64 = 1e-9;
 
-/// The verdict for a page. Evidence leads to one of the panels, or to the charts of the load.
+/// The verdict for a page. Evidence links to a resource panel or a load chart.
 pub(super) fn verdict(
     verdict: &analysis::Verdict,
     measured: Option<TimeRange>,
     panels: &[BuiltPanel],
 ) -> Verdict {
     let cause = |found: &CauseFinding| {
-        // The headline says the first one already.
+        // The headline already states the first cause.
         let text = if found.statement == verdict.headline {
             String::new()
         } else {
@@ -54,13 +53,14 @@ fn said(statement: &Statement) -> String {
     sentence(&text(statement))
 }
 
-/// When a cause held, each time that it did.
+/// The times of a cause.
 fn when_of(finding: &CauseFinding, measured: Option<TimeRange>) -> String {
     if finding.spans.is_empty() {
         return when(finding.start_s, finding.end_s, measured);
     }
-    let spans = finding.spans.iter();
-    let times: Vec<String> = spans
+    let times: Vec<String> = finding
+        .spans
+        .iter()
         .map(|span| when(span.start_s, span.end_s, measured))
         .filter(|time| !time.is_empty())
         .collect();
@@ -95,7 +95,7 @@ fn evidence_of(evidence: &analysis::Evidence, panels: &[BuiltPanel]) -> Evidence
     }
 }
 
-/// The chart of what the client itself measured.
+/// The load chart that shows a client measure.
 fn chart_of_load(measure: &str) -> Option<&'static str> {
     match measure {
         "operations_per_s" | "writes_per_s" | "in_flight_ratio" => Some("rate"),
@@ -111,19 +111,16 @@ fn not_watched(causes: &[Cause]) -> String {
     if words.is_empty() {
         String::new()
     } else {
-        format!(
-            "Not watched, so that it is neither found nor ruled out: {}.",
-            list(&words)
-        )
+        format!("Not watched, so neither found nor ruled out: {}.", list(&words))
     }
 }
 
-/// What a cause is about.
+/// The subject of a cause.
 fn matter(cause: Cause) -> &'static str {
     match cause {
         Cause::Client => "the load generator",
         Cause::CpuThrottled => "a limit of CPU time",
-        Cause::CpuStolen => "CPU time that the hypervisor took",
+        Cause::CpuStolen => "CPU time taken by the hypervisor",
         Cause::NoisyNeighbour => "other processes on the machine",
         Cause::BurstCredits => "burst credits of the disk",
         Cause::DiskOperations => "operations per second of the disk",
@@ -135,7 +132,7 @@ fn matter(cause: Cause) -> &'static str {
         Cause::Swapping => "swapping",
         Cause::MemoryPressure => "lack of memory",
         Cause::Network => "the bandwidth of the network",
-        Cause::RoundTrip => "the way to the server and back",
+        Cause::RoundTrip => "the round trip to the server",
         Cause::ConnectionStorm => "new connections",
         Cause::OneCore => "a single busy CPU",
         Cause::ServerCpu => "CPU time of the server",
@@ -152,7 +149,7 @@ mod tests {
     fn confidence_has_a_word() {
         let cases = [
             (0.98, "very likely"),
-            // As the rules add it up, which is a little less than 0.85.
+            // The rules add up to slightly less than 0.85.
             (0.95 - 0.05 - 0.05, "very likely"),
             (0.8, "likely"),
             (0.7, "likely"),
@@ -196,9 +193,6 @@ mod tests {
         assert_eq!(not_watched(&[]), "");
         let text = not_watched(&[Cause::Network, Cause::Tickets]);
         let [network, tickets] = [Cause::Network, Cause::Tickets].map(matter);
-        assert!(
-            text.ends_with(&format!("{network} and {tickets}.")),
-            "{text}"
-        );
+        assert!(text.ends_with(&format!("{network} and {tickets}.")), "{text}");
     }
 }

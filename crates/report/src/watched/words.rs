@@ -3,10 +3,10 @@
 use dyno_analyze::verdict::TimeRange;
 use dyno_record::quantity::Quantity;
 
-/// Ends of two times that are no further apart than this are the same: windows are seldom shorter.
+/// Times within this distance count as equal: windows are seldom shorter.
 const SAME_S: f64 = 1.0;
 
-/// A part of the measured time in words, which count from its start: `from 30.9 s on`.
+/// A part of the measured time in words, relative to its start: `from 30.9 s on`.
 pub(super) fn when(start_s: f64, end_s: f64, measured: Option<TimeRange>) -> String {
     let Some(measured) = measured else {
         return String::new();
@@ -18,11 +18,7 @@ pub(super) fn when(start_s: f64, end_s: f64, measured: Option<TimeRange>) -> Str
         (true, true) => "all the measured time".to_owned(),
         (true, false) => format!("in the first {} of the measured time", time(end_s)),
         (false, true) => format!("from {} of the measured time to its end", time(start_s)),
-        (false, false) => format!(
-            "from {} to {} of the measured time",
-            time(start_s),
-            time(end_s)
-        ),
+        (false, false) => format!("from {} to {} of the measured time", time(start_s), time(end_s)),
     }
 }
 
@@ -32,10 +28,7 @@ mod tests {
 
     #[test]
     fn times_count_from_the_start_of_the_measured_time() {
-        let measured = Some(TimeRange {
-            start_s: 6.0,
-            end_s: 66.0,
-        });
+        let measured = Some(TimeRange { start_s: 6.0, end_s: 66.0 });
         let times = [(6.0, 66.0), (6.4, 36.0), (36.0, 65.2), (16.0, 26.0)];
         let words = times.map(|(start_s, end_s)| when(start_s, end_s, measured));
         insta::assert_snapshot!(words.join("\n"), @r"

@@ -1,4 +1,4 @@
-//! The blocks of YCSB's output: which lines there are, and where their values come from.
+//! The blocks of YCSB's output: their lines, and the sources of the values.
 
 use super::export::{Entry, Number};
 use super::java_double::java_double;
@@ -21,11 +21,7 @@ impl Entries {
     }
 
     fn push(&mut self, metric: &str, measurement: impl Into<String>, value: Number) {
-        self.0.push(Entry {
-            metric: metric.into(),
-            measurement: measurement.into(),
-            value,
-        });
+        self.0.push(Entry { metric: metric.into(), measurement: measurement.into(), value });
     }
 
     fn integer(&mut self, metric: &str, measurement: impl Into<String>, value: u64) {
@@ -85,7 +81,7 @@ pub(super) fn operations(
     Ok(())
 }
 
-/// How many values that were read were what they should be, where that was checked.
+/// Counts of values that were verified on reading, if verification was on.
 pub(super) fn verify(entries: &mut Entries, run: &Run, phase: &PhaseRecord) {
     let is_checked = run.document.recorded_plan().data.integrity == Some(true);
     let wrong = phase.errors.get("integrity").copied().unwrap_or(0);
@@ -104,7 +100,7 @@ fn block_name(operation: &str) -> String {
     operation.to_ascii_uppercase().replace('_', "-")
 }
 
-/// Operations as YCSB counts them: in the load phase each document is one.
+/// Operations as YCSB counts them: in the load phase, each document is an operation.
 fn operations_of(phase: &PhaseRecord, record: &OperationRecord) -> u64 {
     match phase.name {
         PhaseKind::Load => record.documents.max(record.count),
@@ -118,7 +114,7 @@ enum Clock {
     Response,
 }
 
-/// Where the figures of one block come from.
+/// Data of one block.
 struct Source<'a> {
     operations: u64,
     summary: &'a LatencySummary,
@@ -167,9 +163,9 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Failures of an operation that were `not_found`. A run counts kinds per phase and failures per
-/// operation, so this is known if no other operation failed or all failures are of that kind; else
-/// they are counted as `ERROR`, which every script has to look at anyway.
+/// Failures of an operation that were `not_found`. A run counts kinds per phase and failures per operation, so this is
+/// known if no other operation failed or all failures are of that kind; otherwise they count as `ERROR`, which every script
+/// must handle.
 fn not_found(phase: &PhaseRecord, record: &OperationRecord) -> u64 {
     let of_kind = phase.errors.get("not_found").copied().unwrap_or(0);
     let other_kinds = phase.errors.values().sum::<u64>() - of_kind;
@@ -201,7 +197,7 @@ fn measurement(
     Ok(())
 }
 
-/// Whole microseconds as YCSB measures them: the fraction is cut off, not rounded.
+/// Whole microseconds, truncated as in YCSB.
 fn whole_us(us: f64) -> u64 {
     us as u64
 }
@@ -253,7 +249,7 @@ fn hdr_block(
     }
 }
 
-/// The recorded values in whole microseconds with how often they occurred, ascending.
+/// The recorded values in whole microseconds with their counts, ascending.
 fn microsecond_counts(histogram: Option<&Histogram<u64>>) -> Vec<(u64, u64)> {
     let mut counts: Vec<(u64, u64)> = Vec::new();
     for value in histogram.into_iter().flat_map(|h| h.iter_recorded()) {
@@ -267,7 +263,7 @@ fn microsecond_counts(histogram: Option<&Histogram<u64>>) -> Vec<(u64, u64)> {
     counts
 }
 
-/// `50th`, `1st`, `99.9`: whole numbers get their English ending, others none.
+/// `50th`, `1st`, `99.9`: only whole numbers get an English ending.
 fn ordinal(percentile: f64) -> String {
     if percentile.fract() != 0.0 {
         return java_double(percentile);
@@ -304,13 +300,11 @@ fn bucket_block(
     common(entries, block, source);
     let mean = source.summary.mean;
     let variance = squares / count.max(1) as f64 - mean * mean;
-    // The mean is exact and the squares are not: rounding must not make a variance negative.
+    // The mean is exact but the squares are not: rounding must not make a variance negative.
     entries.double(block, "LatencyVariance(us)", variance.max(0.0));
     extremes(entries, block, source);
-    for (name, share) in [
-        ("95thPercentileLatency(us)", 0.95),
-        ("99thPercentileLatency(us)", 0.99),
-    ] {
+    for (name, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)]
+    {
         if let Some(bucket) = bucket_at(&buckets, count, share) {
             entries.integer(block, name, bucket * 1_000);
         }
@@ -324,7 +318,7 @@ fn bucket_block(
     }
 }
 
-/// The first bucket up to which `share` of all values lie; `None` if that is in the overflow.
+/// The first bucket with at least `share` of all values up to it; `None` if it is the overflow.
 fn bucket_at(buckets: &[u64], count: u64, share: f64) -> Option<u64> {
     let mut below = 0;
     let reached = |bucket: &u64| {
@@ -350,8 +344,8 @@ fn series_block(
     Ok(())
 }
 
-/// Mean latency per step, by the start of the step in milliseconds from the first window that did
-/// something. Windows are not divided, so steps cannot be shorter than windows.
+/// Mean latency per step, by the start of the step in milliseconds since the first window with operations. Windows are not
+/// divided, so steps cannot be shorter than windows.
 fn time_steps(source: &Source<'_>, granularity_ms: u64) -> Result<Vec<(u64, f64)>, ReportError> {
     let to_ms = |seconds: f64| (seconds * 1_000.0).round() as u64;
     let worked = || source.series.iter().filter(|point| point.count > 0);
@@ -361,10 +355,7 @@ fn time_steps(source: &Source<'_>, granularity_ms: u64) -> Result<Vec<(u64, f64)
     let windows_ms = worked().map(|point| to_ms(point.duration_s));
     let window_ms = windows_ms.max().unwrap_or(0);
     if granularity_ms == 0 || granularity_ms < window_ms {
-        return Err(ReportError::GranularityTooFine {
-            granularity_ms,
-            window_ms,
-        });
+        return Err(ReportError::GranularityTooFine { granularity_ms, window_ms });
     }
     let mut steps: Vec<(u64, f64, u64)> = Vec::new();
     for point in worked() {

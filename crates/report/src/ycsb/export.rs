@@ -1,4 +1,4 @@
-//! Writes entries in the forms of YCSB's exporters.
+//! Writes entries in the formats of YCSB's exporters.
 
 use super::java_double::java_double;
 use crate::error::ReportError;
@@ -7,11 +7,10 @@ use dyno_plan::ycsb::Exporter;
 /// One value of the output.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
-    /// The block: `OVERALL`, `READ`.
+    /// For example `OVERALL` or `READ`.
     pub(crate) metric: String,
-    /// The name in the block: `Operations`.
+    /// Name within the block, such as `Operations`.
     pub(crate) measurement: String,
-    /// The value.
     pub(crate) value: Number,
 }
 
@@ -32,7 +31,7 @@ impl Number {
         }
     }
 
-    /// A JSON number; what JSON has no number for becomes a string, as YCSB's library does it.
+    /// A JSON number; values without a JSON number become strings, as in YCSB's library.
     fn json(self) -> String {
         match self {
             Number::Double(value) if !value.is_finite() => format!("\"{}\"", java_double(value)),
@@ -45,8 +44,8 @@ impl Number {
 pub(crate) fn write(entries: &[Entry], exporter: Exporter) -> Result<String, ReportError> {
     match exporter {
         Exporter::Text => Ok(entries.iter().map(text_line).collect()),
-        // YCSB joins its objects without a separator, which is no JSON document; here each object
-        // has its line (JSON Lines), which the same stream readers accept.
+        // YCSB joins its objects without a separator, which is not valid JSON; here each object has its own line (JSON
+        // Lines), which the same stream readers accept.
         Exporter::Json => {
             let objects: Vec<String> = json_objects(entries)?;
             Ok(objects.iter().map(|object| format!("{object}\n")).collect())

@@ -1,10 +1,9 @@
-//! Numbers as Java's `Double.toString` writes them, because scripts that read YCSB's output
-//! compare and parse that text.
+//! Numbers in the format of Java's `Double.toString`, because scripts that read YCSB's output compare and parse it.
 
-/// Writes `value` as `Double.toString` of Java 19 and later does.
+/// Writes `value` like `Double.toString` of Java 19 and later.
 ///
-/// The digits are the shortest that give the same `double` again, at least two of them. From
-/// 10⁻³ up to 10⁷ (exclusive) they are written as a decimal, else as `d.dddE±n` without a plus sign.
+/// The digits are the shortest that give the same `double` again, at least two. From 10⁻³ up to 10⁷ (exclusive) they are
+/// written as a decimal, otherwise as `d.dddE±n` without a plus sign.
 pub(crate) fn java_double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".into();
@@ -13,12 +12,7 @@ pub(crate) fn java_double(value: f64) -> String {
         return if value > 0.0 { "Infinity" } else { "-Infinity" }.into();
     }
     if value == 0.0 {
-        return if value.is_sign_negative() {
-            "-0.0"
-        } else {
-            "0.0"
-        }
-        .into();
+        return if value.is_sign_negative() { "-0.0" } else { "0.0" }.into();
     }
     let (digits, exponent) = shortest_digits(value.abs());
     let sign = if value < 0.0 { "-" } else { "" };
@@ -35,8 +29,8 @@ pub(crate) fn java_double(value: f64) -> String {
 fn shortest_digits(magnitude: f64) -> (String, i32) {
     let mut text = format!("{magnitude:e}");
     if !text.contains('.') {
-        // Java asks for the two-digit decimal that is closest, where one digit would be enough:
-        // the smallest double is 4.9E-324 and not 5.0E-324.
+        // Java chooses the closest two-digit decimal even if one digit is enough: the smallest double is 4.9E-324 instead
+        // of 5.0E-324.
         text = format!("{magnitude:.1e}");
     }
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

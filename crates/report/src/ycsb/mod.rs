@@ -1,19 +1,18 @@
-//! The final output of YCSB, so that scripts that read it work unchanged.
+//! The final output of YCSB, compatible with scripts that read it.
 //!
-//! Names, order and number format of the lines are YCSB's. What is deliberately different:
+//! Names, order and number format of the lines match YCSB. Deliberate differences:
 //!
-//! - `[OVERALL]` counts operations that succeeded. YCSB counts failed ones too.
-//! - Of the garbage collector's lines only the totals are printed (`[TOTAL_GCs]`,
-//!   `[TOTAL_GC_TIME]`, `[TOTAL_GC_TIME_%]`), all 0: true for a program without a collector, and
-//!   enough for scripts that look them up. Lines named after a collector of a JVM are left out.
-//! - A block `[<OP>-FAILED]` holds the number of failures and no latencies, because a run does not
-//!   hold the latencies of failures.
-//! - `[CLEANUP]` appears if the run has an operation of that name: closing connections is not
-//!   measured, and a line without a measurement behind it would be made up.
-//! - In the load phase an operation is a document, as for YCSB; its latency is that of the batch
-//!   it was sent with, where YCSB reports almost zero for all but the last document of a batch.
-//! - Programs read this text line by line, so that nothing is in it that YCSB does not print: whether a run ended
-//!   as planned is said by the exit status, see [`crate::incomplete`] for people.
+//! - `[OVERALL]` counts only successful operations. YCSB also counts failed ones.
+//! - Only the totals of the garbage collector are printed (`[TOTAL_GCs]`, `[TOTAL_GC_TIME]`, `[TOTAL_GC_TIME_%]`), all 0:
+//!   true for a program without a collector, and enough for scripts that look them up. Lines named after a JVM collector are
+//!   left out.
+//! - A block `[<OP>-FAILED]` has the number of failures but no latencies, because a run does not record latencies of
+//!   failures.
+//! - `[CLEANUP]` appears only if the run has an operation of that name: closing connections is not measured.
+//! - In the load phase an operation is a document, as in YCSB; its latency is the latency of its batch, while YCSB reports
+//!   almost zero for all but the last document of a batch.
+//! - Programs read this text line by line, so it contains nothing else. The exit status reports whether a run ended as
+//!   planned; see [`crate::incomplete`] for people.
 
 mod blocks;
 mod export;
@@ -26,13 +25,12 @@ use dyno_plan::ycsb::YcsbClientOptions;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use dyno_record::reader::Run;
 
-/// What is printed and how.
+/// Options of the output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct YcsbOptions {
-    /// The phase that the output is about; the measure phase when absent, or the last one that did
-    /// something.
+    /// The phase of the output; if absent, the measure phase, or the last phase with operations.
     pub phase: Option<PhaseKind>,
-    /// YCSB's properties. Those of the final output are used, the others concern its client.
+    /// YCSB's properties. Only properties of the final output are used.
     pub client: YcsbClientOptions,
 }
 
@@ -54,8 +52,9 @@ fn chosen_phase<'a>(run: &'a Run, options: &YcsbOptions) -> Result<&'a PhaseReco
     let Some(phase) = options.phase else {
         return result_phase(&run.document).ok_or(ReportError::NoPhase);
     };
-    let mut phases = run.document.phases.iter();
-    phases
+    run.document
+        .phases
+        .iter()
         .find(|record| record.name == phase)
         .ok_or(ReportError::NoSuchPhase { phase })
 }

@@ -1,4 +1,4 @@
-//! What reports say of the analysis of a run, word for word.
+//! Reports of a run with its analysis, as snapshots.
 
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::PhaseKind;
@@ -9,14 +9,11 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 fn rendered(run: &(Run, RunAnalysis), format: Format, width: usize) -> String {
-    let options = RenderOptions {
-        width,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width, ..RenderOptions::default() };
     render(&run.0, Some(&run.1), format, &options).unwrap()
 }
 
-/// From the first line that begins with `start` on.
+/// The text from the first line that begins with `start`.
 fn from<'a>(text: &'a str, start: &str) -> &'a str {
     let place = text.find(&format!("\n{start}")).unwrap();
     &text[place..]
@@ -50,10 +47,7 @@ fn a_record_without_resources_names_no_bottleneck() {
     let windows =
         [crate::support::window(PhaseKind::Measure, 0, 0).operation("read", &[(200, 1000)])];
     let old = crate::support::analysed(crate::support::closed_document(), &windows);
-    let with_code = |code: &str| {
-        let mut findings = old.1.findings.iter();
-        findings.find(|one| one.statement.code == code)
-    };
+    let with_code = |code: &str| old.1.findings.iter().find(|one| one.statement.code == code);
     assert_eq!(with_code("bottleneck"), None);
     let unknown = with_code("server-not-watched").unwrap();
     let unknown = sentence(&dyno_report::texts::text(&unknown.statement));
@@ -77,11 +71,7 @@ fn no_line_is_wider_than_the_terminal() {
 fn the_document_has_the_analysis_besides_what_was_recorded() {
     let run = crate::support::watched_run();
     let mut document: Value = serde_json::from_str(&rendered(&run, Format::Json, 100)).unwrap();
-    let analysis = document
-        .as_object_mut()
-        .unwrap()
-        .remove("analysis")
-        .unwrap();
+    let analysis = document.as_object_mut().unwrap().remove("analysis").unwrap();
     assert_eq!(document, serde_json::to_value(&run.0.document).unwrap());
     assert_eq!(analysis["windows"], 24);
     for figure in ["rate_per_s", "response_mean_us"] {
@@ -89,15 +79,9 @@ fn the_document_has_the_analysis_besides_what_was_recorded() {
         assert!(analysis["operations"]["read"][figure]["low"].is_f64());
     }
     for name in ["p50", "p95", "p99"] {
-        assert!(
-            analysis["figures"]["response_us"][name]["high"].is_f64(),
-            "{name}"
-        );
+        assert!(analysis["figures"]["response_us"][name]["high"].is_f64(), "{name}");
     }
-    assert_eq!(
-        analysis["bottleneck"]["demand"]["name"],
-        "CPUs of server and client"
-    );
+    assert_eq!(analysis["bottleneck"]["demand"]["name"], "CPUs of server and client");
     assert!(analysis["bottleneck"]["reached_ratio"].is_f64());
     assert_eq!(analysis["figures"]["laws"][0]["law"], "little");
     assert!(analysis["findings"][0]["evidence"][0]["text"].is_string());

@@ -1,4 +1,4 @@
-//! The report on one screen: of every recorded example, at every usual width.
+//! The report on one screen, for every recorded example at every usual width.
 
 use crate::samples::index_build::{failed, rewritten};
 use crate::samples::trace::{aggregated, random_scan};
@@ -42,10 +42,7 @@ fn run(run: &Run, analysis: Option<&RunAnalysis>, options: &RenderOptions) -> St
 fn all(options: &RenderOptions) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let mut add = |name: &str, text: String| drop(texts.insert(name.to_owned(), text));
-    add(
-        "closed run",
-        run(&crate::support::closed_run(), None, options),
-    );
+    add("closed run", run(&crate::support::closed_run(), None, options));
     add("open run", run(&crate::support::open_run(), None, options));
     let watched = crate::support::watched_run();
     add("watched run", run(&watched.0, Some(&watched.1), options));
@@ -54,25 +51,13 @@ fn all(options: &RenderOptions) -> BTreeMap<String, String> {
     for name in ["ab", "blocks", "slo", "suite", "sweep", "xmax"] {
         let document = golden(&format!("experiments/{name}.json"));
         let document: Experiment = serde_json::from_str(&document).unwrap();
-        add(
-            name,
-            experiment::render(&document, PageFormat::Human, options).unwrap(),
-        );
+        add(name, experiment::render(&document, PageFormat::Human, options).unwrap());
     }
     for (name, document) in [("rewritten", rewritten()), ("failed", failed())] {
-        let view = IndexBuildView {
-            document: &document,
-            traces: Vec::new(),
-        };
-        add(
-            name,
-            index_build::render(&view, PageFormat::Human, options).unwrap(),
-        );
+        let view = IndexBuildView { document: &document, traces: Vec::new() };
+        add(name, index_build::render(&view, PageFormat::Human, options).unwrap());
     }
-    let activity = Activity {
-        subject: "index build".to_owned(),
-        scans_records: true,
-    };
+    let activity = Activity { subject: "index build".to_owned(), scans_records: true };
     for (name, traced) in [("trace", random_scan()), ("totals", aggregated())] {
         let view = TraceView {
             slices: &[],
@@ -80,28 +65,17 @@ fn all(options: &RenderOptions) -> BTreeMap<String, String> {
             patterns: &traced.patterns,
             activity: &activity,
         };
-        add(
-            name,
-            io_trace::render(&view, PageFormat::Human, options).unwrap(),
-        );
+        add(name, io_trace::render(&view, PageFormat::Human, options).unwrap());
     }
     let document: TailDocument = serde_json::from_str(&golden("tail.json")).unwrap();
-    let view = TailView {
-        document: &document,
-        messages: &[],
-    };
-    add(
-        "messages",
-        tail::render(&view, PageFormat::Human, options).unwrap(),
-    );
+    let view = TailView { document: &document, messages: &[] };
+    add("messages", tail::render(&view, PageFormat::Human, options).unwrap());
     texts
 }
 
-/// Lines on a screen of this width.
+/// Number of screen lines at this width.
 fn height(text: &str, width: usize) -> usize {
-    let rows = text
-        .lines()
-        .map(|line| line.chars().count().div_ceil(width).max(1));
+    let rows = text.lines().map(|line| line.chars().count().div_ceil(width).max(1));
     rows.sum()
 }
 
@@ -110,10 +84,7 @@ fn every_record_fits_on_a_screen_and_says_where_the_rest_is() {
     for width in [80, 90, 100, 160] {
         for (name, text) in all(&options(width, false)) {
             let lines = height(&text, width);
-            assert!(
-                lines <= MOST_LINES,
-                "{name}, {width} columns: {lines}\n{text}"
-            );
+            assert!(lines <= MOST_LINES, "{name}, {width} columns: {lines}\n{text}");
             assert!(text.ends_with(&format!("\n\n{REST}\n")), "{name}\n{text}");
         }
     }
@@ -161,15 +132,13 @@ fn table_omits_intervals_when_they_do_not_fit() {
     document.caveats.clear();
     let rows = |text: &str| {
         let rows = text.lines().skip_while(|line| !line.contains("operation"));
-        rows.skip(1)
-            .take_while(|line| !line.starts_with("  ("))
-            .count()
+        rows.skip(1).take_while(|line| !line.starts_with("  (")).count()
     };
     let shown = |document: &Experiment| {
         experiment::render(document, PageFormat::Human, &options(100, false)).unwrap()
     };
     let whole = shown(&document);
-    let left_out = "stands below";
+    let left_out = "details below";
     assert!(rows(&whole) > 10 && !whole.contains(left_out), "{whole}");
     let Some(Answer::Suite(answer)) = &mut document.answer else {
         panic!("it is a suite");
@@ -179,10 +148,7 @@ fn table_omits_intervals_when_they_do_not_fit() {
     answer.rows.extend(more);
     let plain = shown(&document);
     assert_eq!(rows(&plain), 2 + 3 * 8, "{plain}");
-    assert!(
-        plain.contains(left_out) && !plain.contains("more row"),
-        "{plain}"
-    );
+    assert!(plain.contains(left_out) && !plain.contains("more row"), "{plain}");
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! A page does not contradict itself: the same quantity has one value wherever it stands, shares are shares, and no sentence
-//! claims more than the figures of its page show. Looked at for the golden record, the recorded faults, and records that are made
-//! of these.
+//! Consistency of pages: the same quantity has the same value everywhere, shares are shares, and no sentence claims more
+//! than the figures of its page show. Tested with the golden record, the recorded faults, and variations of these.
 
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::verdict::{Cause, Verdict};
@@ -20,11 +19,11 @@ use std::path::{Path, PathBuf};
 
 mod documents;
 
-/// Records that are made of the recorded ones.
+/// Number of generated records.
 const GENERATED: u64 = 300;
-/// A resource that was busy for this share of the time has nothing left.
+/// A resource with at least this utilization has no capacity left.
 const SATURATED_RATIO: f64 = 0.95;
-/// Words that claim something of all that was measured.
+/// Words that make a claim about all measurements.
 const ABSOLUTE: [&str; 5] = ["nothing", "none", "no resource", "never", "certainly"];
 /// Ratios of two quantities. All other ratios of a statement are shares, from 0 to 1.
 const QUOTIENTS: [&str; 9] = [
@@ -39,19 +38,19 @@ const QUOTIENTS: [&str; 9] = [
     "above-bound",
 ];
 
-/// What a sentence with an absolute word rests on.
+/// The justification of a sentence with an absolute word.
 enum Ground {
-    /// It is held against the other figures of its page, here.
+    /// A check against the other figures of its page.
     Checked(fn(&Statement, &View<'_>) -> Option<String>),
-    /// The word belongs to a count or a share that stands beside it.
+    /// The word belongs to a count or share in the same sentence.
     Counted,
-    /// It says how something is defined or done, or what nobody measured.
+    /// The sentence is a definition, a method, or about something that was not measured.
     Definition,
-    /// It stands on pages of experiments alone. Tests of the analysis hold it against servers whose truth is known.
+    /// The sentence appears only on pages of experiments. The analysis tests check it against servers with known behaviour.
     Experiment,
 }
 
-/// What each sentence with an absolute word rests on.
+/// The justification of each sentence with an absolute word.
 const GROUNDS: &[(&str, Ground)] = &[
     ("arrivals-never-sent", Ground::Counted),
     ("attempt", Ground::Counted),
@@ -61,14 +60,9 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("cursor-alive-without-messages", Ground::Counted),
     ("dropped-in-run", Ground::Counted),
     ("dropped-share", Ground::Counted),
-    ("due-messages-unbounded", Ground::Definition),
-    ("exporter-of-unknown-machine", Ground::Definition),
     ("interval-of-rate", Ground::Definition),
     ("missing-bound-is-the-cause", Ground::Experiment),
-    (
-        "more-clients-could-raise",
-        Ground::Checked(nothing_near_saturation),
-    ),
+    ("more-clients-could-raise", Ground::Checked(nothing_near_saturation)),
     ("no-demand-explains", Ground::Experiment),
     ("no-interval-of-rates", Ground::Definition),
     ("none-sustained", Ground::Experiment),
@@ -78,28 +72,23 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("nothing-to-mend", Ground::Experiment),
     ("nothing-watched", Ground::Checked(nothing_watched)),
     ("operations-wait-beyond", Ground::Experiment),
-    ("pairs-set-aside", Ground::Definition),
     ("rates-not-achieved", Ground::Experiment),
-    ("runs-set-aside", Ground::Definition),
     ("scalability-law", Ground::Experiment),
     ("single-pair", Ground::Definition),
     ("suite-changed", Ground::Experiment),
     ("try-larger-data", Ground::Checked(cache_brings_nothing)),
     ("tune-across-depends", Ground::Experiment),
     ("tune-across-nothing", Ground::Experiment),
-    ("tune-good-for-all", Ground::Experiment),
     ("tune-good-for-none", Ground::Experiment),
     ("tune-not-proven", Ground::Experiment),
-    ("tune-not-proven-for-all", Ground::Experiment),
     ("tune-nothing-to-gain", Ground::Experiment),
     ("tune-on-workload", Ground::Experiment),
-    ("tune-set-aside", Ground::Definition),
     ("waits-shorter", Ground::Experiment),
     ("wrong-values-read", Ground::Counted),
     ("x-max-of-blocks", Ground::Experiment),
 ];
 
-/// A page with what it was made of.
+/// A page with its input.
 struct View<'a> {
     run: &'a Run,
     analysis: &'a RunAnalysis,
@@ -109,8 +98,8 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// The resource that was busy all the time, whoever used it. A disk that serves several requests is busy long before it has no
-    /// more to give, and a client that waits for its next start polls the clock in CPU time that others may have.
+    /// A resource that was busy all the time, whoever used it. Disks are excluded, because a disk that serves several
+    /// requests at once is busy long before it is saturated, as are paced clients, which poll the clock while they wait.
     fn saturated(&self) -> Option<String> {
         let figures = &self.analysis.figures;
         let is_paced = figures.offered_rate_per_s.is_some() || figures.think_mean_us.is_some();
@@ -119,15 +108,13 @@ impl View<'_> {
         let busy = resources
             .filter(|one| !one.name.contains("disk") && one.busy_ratio >= SATURATED_RATIO)
             .max_by(|a, b| a.busy_ratio.total_cmp(&b.busy_ratio));
-        let said = |Resource {
-                        name, busy_ratio, ..
-                    }: &Resource| {
+        let said = |Resource { name, busy_ratio, .. }: &Resource| {
             format!("{name} was busy {:.1} % of the time", 100.0 * busy_ratio)
         };
         busy.map(said)
     }
 
-    /// The longest time without a success in the measured time, in recording windows.
+    /// The longest part of the measured time without a success, in recording windows.
     fn windows_without_success(&self) -> usize {
         let windows = self.run.intervals.iter();
         let (mut longest, mut now) = (0, 0);
@@ -142,21 +129,16 @@ impl View<'_> {
         let mut found = Vec::new();
         for finding in &self.analysis.findings {
             collect(&finding.statement, &mut found);
-            finding
-                .evidence
-                .iter()
-                .for_each(|one| collect(one, &mut found));
+            finding.evidence.iter().for_each(|one| collect(one, &mut found));
         }
         if let Some(verdict) = self.verdict {
             collect(&verdict.headline, &mut found);
             for cause in &verdict.causes {
                 collect(&cause.statement, &mut found);
-                let evidence = cause.evidence.iter();
-                evidence.for_each(|one| collect(&one.statement, &mut found));
+                cause.evidence.iter().for_each(|one| collect(&one.statement, &mut found));
             }
         }
-        let caveats = self.run.document.caveats.iter();
-        caveats.for_each(|caveat| collect(&caveat.statement, &mut found));
+        self.run.document.caveats.iter().for_each(|caveat| collect(&caveat.statement, &mut found));
         found
     }
 }
@@ -170,17 +152,12 @@ fn collect<'a>(statement: &'a Statement, found: &mut Vec<&'a Statement>) {
         }
     }
     found.push(statement);
-    statement
-        .values
-        .values()
-        .for_each(|value| parts(value, found));
+    statement.values.values().for_each(|value| parts(value, found));
 }
 
 fn nothing_near_saturation(said: &Statement, view: &View<'_>) -> Option<String> {
     let flag = |name: &str| said.values.get(name) == Some(&Value::Flag(true));
-    let claims = !["is_near", "is_beside_verdict", "is_of_known"]
-        .into_iter()
-        .any(flag);
+    let claims = !["is_near", "is_beside_verdict", "is_of_known"].into_iter().any(flag);
     let claims = claims && !said.values.contains_key("used_up");
     claims.then(|| view.saturated())?
 }
@@ -204,7 +181,7 @@ fn cache_brings_nothing(_: &Statement, view: &View<'_>) -> Option<String> {
     is_small.then(|| "the verdict has the cache as too small".into())
 }
 
-/// Everything on a page that contradicts something else on it.
+/// All contradictions on a page.
 fn contradictions(view: &View<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let statements = view.statements();
@@ -222,24 +199,14 @@ fn contradictions(view: &View<'_>) -> Vec<String> {
     found
 }
 
-/// Shares above 1, and intervals that do not hold their value.
+/// Shares above 1, and intervals that do not contain their value.
 fn wrong_numbers(statement: &Statement) -> Vec<String> {
     let code = &statement.code;
-    let is_quotient = |name: &str| {
-        QUOTIENTS
-            .iter()
-            .any(|end| code.ends_with(end) || name.ends_with(end))
-    };
+    let is_quotient =
+        |name: &str| QUOTIENTS.iter().any(|end| code.ends_with(end) || name.ends_with(end));
     let mut found = Vec::new();
     for (name, value) in &statement.values {
-        let Value::Number(Number {
-            value: Some(number),
-            unit,
-            low,
-            high,
-            ..
-        }) = value
-        else {
+        let Value::Number(Number { value: Some(number), unit, low, high, .. }) = value else {
             continue;
         };
         let is_share = *unit == Unit::Ratio && ["share", "value"].contains(&name.as_str());
@@ -251,15 +218,13 @@ fn wrong_numbers(statement: &Statement) -> Vec<String> {
             found.push(format!("`{code}`: {name} is {number}"));
         }
         if low.is_some_and(|low| low > *number) || high.is_some_and(|high| high < *number) {
-            found.push(format!(
-                "`{code}`: {name} {number} is outside of {low:?} to {high:?}"
-            ));
+            found.push(format!("`{code}`: {name} {number} is outside of {low:?} to {high:?}"));
         }
     }
     found
 }
 
-/// A rate may be above its bound: then a law is broken, which the page says.
+/// Rates may exceed their bound: then a law is broken, which the page reports.
 fn is_of_bound(code: &str) -> bool {
     ["bottleneck", "reached-of-bound", "saturates-first"].contains(&code)
 }
@@ -275,7 +240,8 @@ fn wrong_shares_of_time(markdown: &str) -> Vec<String> {
     said.collect()
 }
 
-/// The figures of the phase are those of its findings and intervals, unless the page says that they are of a part.
+/// Differences between the figures of the phase and of its findings and intervals, unless the page names a part of the
+/// phase.
 fn different_values(view: &View<'_>) -> Vec<String> {
     let figures = &view.analysis.figures;
     if figures.warm_up_s > 0.0 {
@@ -284,31 +250,17 @@ fn different_values(view: &View<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let mut same = |what: &str, a: f64, b: f64| {
         if (a / b - 1.0).abs() > 1e-9 {
-            found.push(format!(
-                "{what}: {a} in the phase, {b} in what follows from it"
-            ));
+            found.push(format!("{what}: {a} in the phase, {b} in what follows from it"));
         }
     };
-    same(
-        "rate",
-        view.phase.achieved_rate_per_s,
-        figures.rate_per_s.value,
-    );
+    same("rate", view.phase.achieved_rate_per_s, figures.rate_per_s.value);
     for (name, operation) in &view.analysis.operations {
         let Some(recorded) = view.phase.operations.get(name) else {
             continue;
         };
         let response = &recorded.response_time_us;
-        same(
-            &format!("rate of {name}"),
-            recorded.rate_per_s,
-            operation.rate_per_s.value,
-        );
-        same(
-            &format!("mean of {name}"),
-            response.mean,
-            operation.response_mean_us.value,
-        );
+        same(&format!("rate of {name}"), recorded.rate_per_s, operation.rate_per_s.value);
+        same(&format!("mean of {name}"), response.mean, operation.response_mean_us.value);
         for (percentile, figure) in &operation.response_us {
             let recorded = match percentile.as_str() {
                 "p50" => response.p50,
@@ -336,22 +288,24 @@ fn different_values(view: &View<'_>) -> Vec<String> {
     found
 }
 
-/// Label, value and note of the figures at the top.
+/// Label, value and note of the headline figures.
 fn headline(markdown: &str) -> Vec<(String, String, String)> {
-    let part = markdown.split("\n## ").nth(1).unwrap_or_default();
-    let rows = part.lines().filter(|line| line.starts_with("| ")).skip(2);
-    let cells = rows.map(|row| {
-        row.split('|')
-            .map(|cell| cell.trim().replace("**", ""))
-            .collect::<Vec<_>>()
-    });
+    let rows = markdown
+        .split("\n## ")
+        .nth(1)
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(2);
+    let cells = rows
+        .map(|row| row.split('|').map(|cell| cell.trim().replace("**", "")).collect::<Vec<_>>());
     cells
         .filter(|cells| cells.len() > 4)
         .map(|cells| (cells[1].clone(), cells[2].clone(), cells[3].clone()))
         .collect()
 }
 
-/// Cells of the first table below a heading, by the names of row and column.
+/// Cells of the first table below a heading, by row and column name.
 fn table_of(markdown: &str, heading: &str) -> BTreeMap<(String, String), String> {
     let below = markdown.find(heading).map_or("", |at| &markdown[at..]);
     let tables = documents::tables(below);
@@ -367,24 +321,25 @@ fn table_of(markdown: &str, heading: &str) -> BTreeMap<(String, String), String>
     found
 }
 
-/// Laws that are said to hold and to be broken.
+/// Laws that are reported both as holding and as broken.
 fn broken_and_held(view: &View<'_>) -> Vec<String> {
-    let checks = view.analysis.figures.laws.iter();
-    let broken: BTreeSet<String> = checks
+    let broken: BTreeSet<String> = view
+        .analysis
+        .figures
+        .laws
+        .iter()
         .filter(|check| check.verdict == LawVerdict::Broken)
         .map(|check| format!("{:?}", check.law))
         .collect();
-    let findings = view.analysis.findings.iter();
-    let warned = findings
-        .filter(|one| one.statement.code == "law-broken")
-        .count();
+    let warned =
+        view.analysis.findings.iter().filter(|one| one.statement.code == "law-broken").count();
     (warned != broken.len())
         .then(|| format!("{warned} laws are said to be broken, {broken:?} are"))
         .into_iter()
         .collect()
 }
 
-/// The first cause names the CPUs, and they were used less than those of another cause that the page does not have.
+/// A saturated CPU that the verdict does not mention although it names other causes.
 fn another_is_used_more(view: &View<'_>) -> Option<String> {
     let verdict = view.verdict.filter(|verdict| verdict.is_reached())?;
     let saturated = view.saturated()?;
@@ -406,10 +361,8 @@ fn another_is_used_more(view: &View<'_>) -> Option<String> {
 fn records() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let recorded = fs::read_dir(crates.join("analyze/tests/recorded-faults")).unwrap();
-    let mut folders: Vec<PathBuf> = recorded
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        recorded.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     folders.sort();
     folders.push(crates.join("record/tests/golden/v1"));
     folders
@@ -419,20 +372,12 @@ fn looked_at(run: &Run, name: &str) -> Vec<String> {
     let Some(analysis) = analyse(run) else {
         return Vec::new();
     };
-    let markdown = render(
-        run,
-        Some(&analysis),
-        Format::Markdown,
-        &RenderOptions::default(),
-    )
-    .unwrap();
+    let markdown =
+        render(run, Some(&analysis), Format::Markdown, &RenderOptions::default()).unwrap();
     let options = RenderOptions::default();
     let json = render(run, Some(&analysis), Format::Json, &options).unwrap();
     let phases = &run.document.phases;
-    let phase = phases
-        .iter()
-        .find(|phase| phase.name == PhaseKind::Measure)
-        .unwrap();
+    let phase = phases.iter().find(|phase| phase.name == PhaseKind::Measure).unwrap();
     let mut found = documents::contradictions(&markdown, &json);
     found.extend(contradictions(&View {
         run,
@@ -441,13 +386,10 @@ fn looked_at(run: &Run, name: &str) -> Vec<String> {
         phase,
         markdown: &markdown,
     }));
-    found
-        .into_iter()
-        .map(|one| format!("{name}: {one}"))
-        .collect()
+    found.into_iter().map(|one| format!("{name}: {one}")).collect()
 }
 
-/// A record whose use of resources, CPUs, threads and clients are others.
+/// Varies resource use, CPUs, threads and clients of a record.
 fn change(run: &mut Run, random: &mut Xoshiro256PlusPlus) {
     let cpus = [1, 2, 4, 16][random.random_range(0..4)];
     run.document.environment.cpus = Some(cpus);
@@ -509,10 +451,7 @@ fn generated_pages_do_not_contradict_themselves() {
         let folder = &records[random.random_range(0..records.len())];
         let mut run = open(folder).unwrap();
         change(&mut run, &mut random);
-        looked_at(
-            &run,
-            &format!("seed {seed} of {}", folder.file_name().unwrap().display()),
-        )
+        looked_at(&run, &format!("seed {seed} of {}", folder.file_name().unwrap().display()))
     };
     let found: Vec<String> = std::thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
@@ -524,22 +463,14 @@ fn generated_pages_do_not_contradict_themselves() {
             .flat_map(|half: Vec<String>| half)
             .collect()
     });
-    assert!(
-        found.is_empty(),
-        "{} contradictions\n{}",
-        found.len(),
-        found.join("\n")
-    );
+    assert!(found.is_empty(), "{} contradictions\n{}", found.len(), found.join("\n"));
 }
 
 #[test]
 fn sentences_with_absolute_words_have_a_ground() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/texts");
     let mut absolute = BTreeSet::new();
-    for file in fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-    {
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if file.extension().is_some_and(|end| end == "toml") {
             let table: toml::Table = fs::read_to_string(file).unwrap().parse().unwrap();
             sentences("", &table, &mut absolute);
@@ -572,7 +503,7 @@ fn sentences(above: &str, table: &toml::Table, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether what a template writes has an absolute word: its text, and the strings in its placeholders.
+/// Whether a template can write an absolute word, in its text or in strings of its placeholders.
 fn is_absolute(template: &str) -> bool {
     let mut written = String::new();
     for (n, part) in template.split("{{").enumerate() {
@@ -580,14 +511,15 @@ fn is_absolute(template: &str) -> bool {
             0 => ("", part),
             _ => part.split_once("}}").unwrap_or((part, "")),
         };
-        let quoted = inside.split('\'').skip(1).step_by(2);
-        quoted.for_each(|text| written.push_str(&format!(" {text} ")));
+        inside
+            .split('\'')
+            .skip(1)
+            .step_by(2)
+            .for_each(|text| written.push_str(&format!(" {text} ")));
         written.push_str(after);
     }
     let written = written.to_lowercase();
     let words: Vec<&str> = written.split(|c: char| !c.is_alphanumeric()).collect();
     let joined = format!(" {} ", words.join(" "));
-    ABSOLUTE
-        .iter()
-        .any(|word| joined.contains(&format!(" {word} ")))
+    ABSOLUTE.iter().any(|word| joined.contains(&format!(" {word} ")))
 }

@@ -1,4 +1,4 @@
-//! The tables of costs on the pages of experiments.
+//! Tables of costs on pages of experiments.
 
 use crate::samples::experiment as support;
 use dyno_record::experiment::{Cost, CostBasis, CostKind, Costs, Experiment, Figure};
@@ -6,14 +6,11 @@ use dyno_report::experiment::render;
 use dyno_report::{PageFormat, RenderOptions};
 
 fn human(experiment: &Experiment) -> String {
-    let options = RenderOptions {
-        width: 150,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width: 150, ..RenderOptions::default() };
     render(experiment, PageFormat::Human, &options).unwrap()
 }
 
-/// Known up to so much of itself.
+/// A value with this relative uncertainty.
 fn cost(kind: CostKind, value: f64, error_ratio: f64) -> Cost {
     let value = Figure {
         value,
@@ -52,19 +49,14 @@ fn with_costs(mut experiment: Experiment) -> Experiment {
 
 /// The lines of the section.
 fn section(text: &str) -> Vec<&str> {
-    let lines = text
-        .lines()
-        .skip_while(|line| *line != "Cost per operation");
+    let lines = text.lines().skip_while(|line| *line != "Cost per operation");
     lines.take_while(|line| *line != "Runs").collect()
 }
 
 #[test]
 fn xmax_page_has_costs_by_clients_and_by_offered_rate() {
     let mut experiment = with_costs(support::highest_rate(false));
-    let last = experiment
-        .points
-        .last_mut()
-        .and_then(|point| point.figures.as_mut());
+    let last = experiment.points.last_mut().and_then(|point| point.figures.as_mut());
     last.unwrap().offered_rate_per_s = Some(17_000.0);
     let clients: Vec<String> = experiment
         .points
@@ -76,23 +68,18 @@ fn xmax_page_has_costs_by_clients_and_by_offered_rate() {
     let text = human(&experiment);
     let lines = section(&text);
     let find = |begin: &str| {
-        let found = lines
-            .iter()
-            .find(|line| line.trim_start().starts_with(begin));
+        let found = lines.iter().find(|line| line.trim_start().starts_with(begin));
         *found.unwrap_or_else(|| panic!("{begin}: {text}"))
     };
     let head = find("clients, closed");
-    assert!(
-        clients.iter().all(|count| head.contains(count.as_str())),
-        "{head} {clients:?}"
-    );
+    assert!(clients.iter().all(|count| head.contains(count.as_str())), "{head} {clients:?}");
     assert!(find("offered").contains("17,000/s"));
     assert!(find("server CPU").contains("1 µs"), "{text}");
     assert!(find("price of").contains("0.0140 USD"), "{text}");
     assert!(find("cache misses").contains("0.25"), "{text}");
     assert!(find("journal syncs").contains("12 µs"), "{text}");
     assert!(find("server sent").contains("1.66 KiB"), "{text}");
-    // Of 1.7 kB an interval of ± 0.1 % is of no interest.
+    // An interval of ± 0.1 % around 1.7 kB is too narrow to be shown.
     assert!(!text.contains("1.66–1.66"), "{text}");
     assert!(text.contains("1.96–2.04 µs"), "{text}");
 }
@@ -100,20 +87,15 @@ fn xmax_page_has_costs_by_clients_and_by_offered_rate() {
 #[test]
 fn slo_page_has_costs_of_the_rates_around_its_answer() {
     let experiment = with_costs(support::objective());
-    let rates = experiment
-        .points
-        .iter()
-        .filter_map(|point| point.figures.as_ref()?.offered_rate_per_s);
+    let rates =
+        experiment.points.iter().filter_map(|point| point.figures.as_ref()?.offered_rate_per_s);
     let mut rates: Vec<f64> = rates.collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
     assert!(rates.len() > 5, "{rates:?}");
     let text = human(&experiment);
     let lines = section(&text);
-    let head = lines
-        .iter()
-        .find(|line| line.trim_start().starts_with("offered"))
-        .unwrap();
+    let head = lines.iter().find(|line| line.trim_start().starts_with("offered")).unwrap();
     assert_eq!(head.matches("/s").count(), 5, "{head}");
     let lines = lines.join(" ");
     for note in [format!("{} rates", rates.len()), "5 nearest".to_owned()] {

@@ -1,5 +1,5 @@
-//! Pages about runs that exist already: comparisons of two of them, and histories of many. The pages are also
-//! written for a look with a browser.
+//! Pages about existing runs: comparisons of two runs, and histories of many. The pages are also written for inspection in
+//! a browser.
 
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::ab::RunComparison;
@@ -18,11 +18,11 @@ fn keep(name: &str, text: &str) {
     std::fs::write(folder.join(name), text).unwrap();
 }
 
-/// Rates around levels, each held for a number of nights.
+/// Rates around levels, each lasting for a number of nights.
 fn nights(levels: &[(f64, usize)]) -> History {
     let rates = levels.iter().flat_map(|(rate, count)| vec![*rate; *count]);
     let runs = rates.enumerate().map(|(night, rate)| {
-        // Some noise that repeats nowhere.
+        // Noise without repetition.
         let noise = 1.0 + 0.02 * ((night * 7919) % 13) as f64 / 13.0;
         let us = 4e6 / rate * noise;
         HistoryRun {
@@ -101,10 +101,9 @@ fn regression_is_relative_to_the_best_level() {
     let found = nights(&[(10_000.0, 14), (8_000.0, 14), (8_300.0, 14)]);
     assert!(found.has_regression());
     let text = history::human(&found);
-    for (start, parts) in [
-        ("regression: rate ", ["−17.0 %", "2026-01-15"]),
-        ("rate ", ["rate changed", "+3.73 %"]),
-    ] {
+    for (start, parts) in
+        [("regression: rate ", ["−17.0 %", "2026-01-15"]), ("rate ", ["rate changed", "+3.73 %"])]
+    {
         let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
         let mut lines = text.lines().filter(|line| line.starts_with(start));
         assert!(lines.any(is_it), "{start}: {text}");

@@ -1,5 +1,4 @@
-//! What the text renderers say about fixed experiments, word for word, and their pages, which the browser test
-//! of `web/` opens.
+//! Text reports of fixed experiments as snapshots, and their pages, which the browser test of `web/` opens.
 
 use crate::samples::experiment as support;
 use crate::samples::tune;
@@ -16,10 +15,7 @@ use insta::assert_snapshot;
 use std::path::Path;
 
 fn text(experiment: &Experiment, format: PageFormat, width: usize) -> String {
-    let options = RenderOptions {
-        width,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width, ..RenderOptions::default() };
     render(experiment, format, &options).unwrap()
 }
 
@@ -37,13 +33,14 @@ fn page(experiment: &Experiment) -> String {
 
 /// The statements of all findings and of their evidence.
 fn statements(experiment: &Experiment) -> Vec<&Statement> {
-    let findings = experiment.findings.iter();
-    findings
+    experiment
+        .findings
+        .iter()
         .flat_map(|finding| std::iter::once(&finding.statement).chain(&finding.evidence))
         .collect()
 }
 
-/// A statement as reports show it.
+/// A statement as shown in reports.
 fn shown(statement: &Statement) -> String {
     sentence(&dyno_report::texts::text(statement))
 }
@@ -54,7 +51,7 @@ fn flat(text: &str) -> String {
     words.join(" ").replace('\\', "")
 }
 
-/// The document of a suite that was run on a `mongod`.
+/// The document of a suite that ran on a `mongod`.
 fn suite() -> Experiment {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/golden/experiments");
     let text = std::fs::read_to_string(folder.join("suite.json")).unwrap();
@@ -145,7 +142,7 @@ fn a_sweep_over_clients_and_rates_has_the_charts_of_both() {
     ] {
         assert_eq!(html.matches(&format!("id=\"{plot}\"")).count(), 1, "{plot}");
     }
-    // Where the highest rate of the closed loop lies among the offered ones.
+    // The highest rate of the closed loop on the axis of offered rates.
     assert!(html.contains("X_max 18,900/s"));
 }
 
@@ -167,10 +164,8 @@ fn a_sweep_relative_to_a_base_has_it_in_every_form() {
     let json = self::text(&experiment, PageFormat::Json, 0);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let rows = json["answer"]["relative"]["levels"].as_array().unwrap();
-    let names: Vec<&str> = rows
-        .iter()
-        .filter_map(|row| row["explanation"]["demand"]["name"].as_str())
-        .collect();
+    let names: Vec<&str> =
+        rows.iter().filter_map(|row| row["explanation"]["demand"]["name"].as_str()).collect();
     assert_eq!((rows.len(), names), (2, vec!["server CPU"]));
 }
 
@@ -229,10 +224,7 @@ fn settings_good_for_one_workload_are_marked_in_every_form() {
 
 #[test]
 fn goal_that_should_fall_is_named_and_marked_as_such() {
-    let goals = [
-        (TuneGoal::P99, "p99 response"),
-        (TuneGoal::Cpu, "server CPU per operation"),
-    ];
+    let goals = [(TuneGoal::P99, "p99 response"), (TuneGoal::Cpu, "server CPU per operation")];
     for (goal, name) in goals {
         let experiment = tune::good_for_all_by(goal);
         let text = text(&experiment, PageFormat::Markdown, 0);
@@ -241,10 +233,7 @@ fn goal_that_should_fall_is_named_and_marked_as_such() {
         }
         let mut said = statements(&experiment);
         said.retain(|one| one.values.contains_key("goal"));
-        assert!(
-            said.iter()
-                .all(|one| one.text("goal") == Some(goal.as_str()))
-        );
+        assert!(said.iter().all(|one| one.text("goal") == Some(goal.as_str())));
         for (code, workload, ratio) in [
             ("tune-good-for-all", None, 0.80),
             ("tune-on-workload", Some("c"), 0.77),
@@ -283,8 +272,7 @@ fn search_runs_that_were_set_aside_are_reported_and_marked() {
     let text = text(&experiment, PageFormat::Markdown, 0);
     let expected =
         "tune-of-workload (said: tune-set-aside (all: 2, first: 1, pairs: 1), workload: a)";
-    let mut findings = experiment.findings.iter();
-    let found = findings.find(|one| one.statement.to_string() == expected);
+    let found = experiment.findings.iter().find(|one| one.statement.to_string() == expected);
     let found = found.unwrap();
     assert_eq!(found.evidence[0].code, "stolen-in-a-run");
     assert!(text.contains(&shown(&found.statement)), "{text}");
@@ -305,7 +293,7 @@ fn search_runs_that_ended_early_are_marked_in_every_form() {
             "ended after 3.0 s as certainly",
             "ended after 1.0 s",
             "ended before",
-            // Its pair was made again.
+            // Its pair was repeated.
             "ended after 2.0 s",
         ] {
             assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
@@ -324,8 +312,8 @@ fn search_charts_show_trials_and_confirmations() {
         assert_eq!(html.matches(&id).count(), 1, "{id}");
     }
     assert!(html.contains("confirmed, divided"));
-    // What was tried, in parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer. The
-    // comparisons after each search are one that confirms it, one of what was found for the other, and one of what is good for all.
+    // Parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer. The comparisons
+    // after each search are the confirmation, one of the other workload's settings, and one of the settings good for all.
     let pictures: Vec<&str> = html.split("<svg class=\"parallel\"").skip(1).collect();
     assert_eq!(pictures.len(), 2, "one for each search");
     for (picture, comparisons) in pictures.into_iter().zip([12, 9]) {
@@ -383,26 +371,20 @@ fn a_narrow_terminal_gets_no_line_that_is_too_long() {
     }
 }
 
-/// The numbers of the headline that have neither an interval nor a word on why they have none, of all that have a value.
+/// Headline numbers with neither an interval nor a reason why there is none, and the number of all values.
 fn without_a_word(experiment: &Experiment) -> (usize, Vec<String>) {
     let markdown = text(experiment, PageFormat::Markdown, 0);
-    let before_findings = markdown
-        .lines()
-        .take_while(|line| !line.starts_with("## F"));
+    let before_findings = markdown.lines().take_while(|line| !line.starts_with("## F"));
     let is_number = |line: &&str| {
         let value = line.split('|').nth(2).unwrap_or_default();
         value.contains("**") && value.contains(|letter: char| letter.is_ascii_digit())
     };
     let numbers: Vec<&str> = before_findings.filter(is_number).collect();
     let is_silent = |line: &&&str| !line.contains("95 %") && !line.contains("no interval");
-    let silent = numbers.iter().filter(is_silent);
-    (
-        numbers.len(),
-        silent.map(|line| (*line).to_owned()).collect(),
-    )
+    (numbers.len(), numbers.iter().filter(is_silent).map(|line| (*line).to_owned()).collect())
 }
 
-/// Takes the interval of every figure, and the boundary of a search.
+/// Removes the interval of every figure, and the boundary of a search.
 fn strip(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Array(all) => all.iter_mut().for_each(strip),
@@ -412,7 +394,7 @@ fn strip(value: &mut serde_json::Value) {
                 fields.remove("high");
             }
             fields.remove("boundary");
-            // A fit is none without its intervals.
+            // A fit without intervals is omitted.
             let others = fields.iter_mut().filter(|(name, _)| *name != "usl");
             others.for_each(|(_, field)| strip(field));
         }
@@ -449,15 +431,9 @@ fn the_json_is_the_document() {
 fn a_page_refers_to_nothing_but_itself_and_the_runs_beside_it() {
     let html = page(&support::clients_sweep());
     let markup = html[..html.find("<script").unwrap()].replace("&#x2f;", "/");
-    let references: Vec<&str> = markup
-        .split("href=\"")
-        .skip(1)
-        .map(|rest| &rest[..rest.find('"').unwrap()])
-        .collect();
-    assert!(
-        references.contains(&"runs/004-8/report.html"),
-        "{references:?}"
-    );
+    let references: Vec<&str> =
+        markup.split("href=\"").skip(1).map(|rest| &rest[..rest.find('"').unwrap()]).collect();
+    assert!(references.contains(&"runs/004-8/report.html"), "{references:?}");
     for reference in references {
         let is_own = reference.starts_with("#caveat-") || reference.starts_with("runs/");
         assert!(is_own, "{reference}");
@@ -496,15 +472,7 @@ fn no_text_of_an_experiment_can_break_out_of_the_page() {
         page(&experiment)
     };
     let (harmless, hostile) = (spoil("plain"), spoil(HOSTILE));
-    for tag in [
-        "<script",
-        "</script",
-        "<!--",
-        "<b>",
-        "<title",
-        "<td",
-        "alert(1)</s",
-    ] {
+    for tag in ["<script", "</script", "<!--", "<b>", "<title", "<td", "alert(1)</s"] {
         let count = |html: &str| html.matches(tag).count();
         assert_eq!(count(&hostile), count(&harmless), "{tag}");
     }

@@ -1,4 +1,4 @@
-//! Every finding that is made here with the measurement that it rests on, and without it.
+//! Every finding made by this crate, with and without the measurement that it rests on.
 
 use crate::samples::index_build::{dealt, pairs as tracing_pairs, rewritten, without_remedy};
 use crate::samples::trace::{Traced, random_scan, sequential_scan, two_servers};
@@ -10,7 +10,7 @@ use dyno_report::io_trace::{TracePair, TraceView, pair_findings};
 use dyno_report::{PageFormat, RenderOptions};
 use dyno_testkit::findings::{Reported, case};
 
-/// An index build, or two, with their traces.
+/// One or two index builds with their traces.
 #[derive(Clone)]
 struct Built {
     document: IndexBuildDocument,
@@ -22,22 +22,14 @@ type Case = dyno_testkit::findings::Case<Built>;
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut reported = Reported::default();
-    reported.check(
-        of_builds,
-        [remedies(), orders(), configurations()]
-            .into_iter()
-            .flatten()
-            .collect(),
-    );
+    reported
+        .check(of_builds, [remedies(), orders(), configurations()].into_iter().flatten().collect());
     reported.check(of_pair, pairs());
     reported.finish("crates/report/src");
 }
 
 fn viewed<T>(traced: &Traced, look: impl FnOnce(TraceView<'_>) -> T) -> T {
-    let activity = Activity {
-        subject: "index build".to_owned(),
-        scans_records: true,
-    };
+    let activity = Activity { subject: "index build".to_owned(), scans_records: true };
     look(TraceView {
         document: &traced.document,
         slices: &[],
@@ -46,12 +38,9 @@ fn viewed<T>(traced: &Traced, look: impl FnOnce(TraceView<'_>) -> T) -> T {
     })
 }
 
-/// The findings as the form for programs has them.
+/// The findings from the JSON report.
 fn of_builds(built: &Built) -> Vec<Finding> {
-    let activity = Activity {
-        subject: "mongod".to_owned(),
-        scans_records: false,
-    };
+    let activity = Activity { subject: "mongod".to_owned(), scans_records: false };
     let views = built.traces.iter().map(|(name, traced)| {
         let view = TraceView {
             document: &traced.document,
@@ -61,10 +50,7 @@ fn of_builds(built: &Built) -> Vec<Finding> {
         };
         ((*name).to_owned(), view)
     });
-    let view = IndexBuildView {
-        document: &built.document,
-        traces: views.collect(),
-    };
+    let view = IndexBuildView { document: &built.document, traces: views.collect() };
     let json = render(&view, PageFormat::Json, &RenderOptions::default()).unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
     serde_json::from_value(json["findings"].take()).unwrap()
@@ -82,7 +68,7 @@ fn with(mut built: Built, change: impl FnOnce(&mut Built)) -> Built {
     built
 }
 
-/// A caveat of the report says so.
+/// A caveat of the report covers this case.
 fn without_traces(built: &mut Built) {
     built.traces.clear();
 }
@@ -100,11 +86,12 @@ fn remedies() -> Vec<Case> {
         case("remedy-without-second-build", with(mended(), once))
             .not_if("there was one", twice)
             .not_if("there was no remedy", |it| it.document.remedy = None),
-        case("second-build-took", mended())
-            .not_if("there was none", once)
-            .not_if("its length is not known", |it| {
+        case("second-build-took", mended()).not_if("there was none", once).not_if(
+            "its length is not known",
+            |it| {
                 it.document.builds[1].duration_s = f64::NAN;
-            }),
+            },
+        ),
     ]
 }
 
@@ -125,7 +112,7 @@ fn orders() -> Vec<Case> {
     ]
 }
 
-/// On one server, and on two over which the documents were dealt.
+/// One server, and two servers that share the documents.
 fn built() -> Built {
     Built {
         document: dealt(),
@@ -148,11 +135,12 @@ fn configurations() -> Vec<Case> {
     vec![
         case("configurations-differ-in-documents", other)
             .not_if("they hold the same", |it| *it = built()),
-        case("configuration-took", built())
-            .not_if("there was one", alone)
-            .not_if("its length is not known", |it| {
+        case("configuration-took", built()).not_if("there was one", alone).not_if(
+            "its length is not known",
+            |it| {
                 it.document.builds[1].duration_s = f64::NAN;
-            }),
+            },
+        ),
         case("servers-read-at-random", built())
             .not_if("all are read in order", |it| {
                 it.traces = vec![("standalone", sequential_scan())];
@@ -170,13 +158,7 @@ type Pair = [Traced; 2];
 fn of_pair([before, after]: &Pair) -> Vec<Finding> {
     viewed(before, |before| {
         let title = "";
-        viewed(after, |after| {
-            pair_findings(&TracePair {
-                title,
-                before,
-                after,
-            })
-        })
+        viewed(after, |after| pair_findings(&TracePair { title, before, after }))
     })
 }
 

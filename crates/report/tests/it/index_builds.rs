@@ -1,5 +1,4 @@
-//! Reports of index builds: texts word for word, and pages that are written to `target/tmp/report/`, where they can be
-//! looked at.
+//! Reports of index builds: texts as snapshots, and pages that are written to `target/tmp/report/` for inspection.
 
 use crate::samples::index_build::{dealt, failed, pairs, rewritten, without_remedy};
 use crate::samples::trace::{Traced, empty, random_scan, sequential_scan, two_servers};
@@ -15,19 +14,12 @@ use dyno_report::page::{Page, Section};
 use insta::assert_snapshot;
 use std::path::Path;
 
-const ALL: [PageFormat; 4] = [
-    PageFormat::Human,
-    PageFormat::Markdown,
-    PageFormat::Html,
-    PageFormat::Json,
-];
+const ALL: [PageFormat; 4] =
+    [PageFormat::Human, PageFormat::Markdown, PageFormat::Html, PageFormat::Json];
 
-/// What the traces say that they are of, which a report of an index build does not repeat.
+/// The activity in the traces, which a report of an index build does not repeat.
 fn other_activity() -> Activity {
-    Activity {
-        subject: "secantusd-rs".to_owned(),
-        scans_records: false,
-    }
+    Activity { subject: "secantusd-rs".to_owned(), scans_records: false }
 }
 
 /// Calls `look` with the view of a document and its traces.
@@ -46,16 +38,11 @@ fn with_view<T>(
         };
         ((*name).to_owned(), view)
     });
-    look(&IndexBuildView {
-        document,
-        traces: views.collect(),
-    })
+    look(&IndexBuildView { document, traces: views.collect() })
 }
 
 fn shown(document: &IndexBuildDocument, traces: &[(&str, &Traced)], format: PageFormat) -> String {
-    with_view(document, traces, |view| {
-        render(view, format, &RenderOptions::default()).unwrap()
-    })
+    with_view(document, traces, |view| render(view, format, &RenderOptions::default()).unwrap())
 }
 
 pub(crate) fn all() -> [(&'static str, IndexBuildDocument); 4] {
@@ -77,11 +64,7 @@ fn page_of(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> Page {
 
 fn shown_rewritten(format: PageFormat) -> String {
     let (before, after) = (random_scan(), sequential_scan());
-    shown(
-        &rewritten(),
-        &[("before", &before), ("after", &after)],
-        format,
-    )
+    shown(&rewritten(), &[("before", &before), ("after", &after)], format)
 }
 
 fn write_page(name: &str, page: &str) {
@@ -90,7 +73,7 @@ fn write_page(name: &str, page: &str) {
     std::fs::write(folder.join(name), page).unwrap();
 }
 
-/// The findings about the whole experiment, as the JSON form has them.
+/// The findings about the whole experiment from the JSON report.
 fn findings(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> Vec<Finding> {
     let text = shown(document, traces, PageFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -111,11 +94,10 @@ fn value(finding: &Finding, name: &str) -> String {
 
 /// Whether the page suggests to rewrite the collection.
 fn suggests_rewrite(model: &Page) -> bool {
-    let mut findings = model.findings.iter();
-    findings.any(|finding| finding.text.contains("--remedy rewrite"))
+    model.findings.iter().any(|finding| finding.text.contains("--remedy rewrite"))
 }
 
-/// A text with its line breaks and spaces as single spaces.
+/// A text with line breaks and runs of spaces replaced by single spaces.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -273,23 +255,16 @@ fn caveats_of_experiment_and_traces_share_their_numbers() {
     let (before, after) = (random_scan(), sequential_scan());
     let both = [("before", &before), ("after", &after)];
     let model = page_of(&rewritten(), &both);
-    let said: Vec<(usize, &str)> = model
-        .caveats
-        .iter()
-        .map(|caveat| (caveat.number, caveat.message.as_str()))
-        .collect();
+    let said: Vec<(usize, &str)> =
+        model.caveats.iter().map(|caveat| (caveat.number, caveat.message.as_str())).collect();
     let expected = [
         (1, "before: 3 calls were lost because the buffer was full"),
-        (
-            2,
-            "before: 1.2 MiB of the data files could not be dropped from the page cache",
-        ),
+        (2, "before: 1.2 MiB of the data files could not be dropped from the page cache"),
         (3, "before: page faults of mapped files were not observed"),
     ];
     assert_eq!(said, expected);
     let marks = |label: &str| {
-        let mut figures = model.headline.iter();
-        let figure = figures.find(|figure| figure.label == label);
+        let figure = model.headline.iter().find(|figure| figure.label == label);
         figure.map(|figure| figure.marks.clone())
     };
     for (label, numbers) in [
@@ -351,11 +326,9 @@ fn json_holds_the_document_and_the_findings_of_each_trace() {
 fn shown_dealt(format: PageFormat) -> String {
     let (one, two) = (random_scan(), two_servers());
     let options = RenderOptions::default();
-    with_view(
-        &dealt(),
-        &[("standalone", &one), ("split-2", &two)],
-        |view| render(view, format, &options).unwrap(),
-    )
+    with_view(&dealt(), &[("standalone", &one), ("split-2", &two)], |view| {
+        render(view, format, &options).unwrap()
+    })
 }
 
 #[test]
@@ -395,7 +368,7 @@ fn every_server_has_its_own_picture_and_share() {
     assert_eq!(said[0].kind, FindingKind::Opportunity);
     let counts = ["random", "servers"].map(|name| value(&said[0], name));
     assert_eq!(counts, ["1", "2"]);
-    // The server that is read in order is not evidence.
+    // The server that was read in order is not part of the evidence.
     let evidence = &said[0].evidence;
     assert_eq!(evidence.len(), 1);
     assert_eq!(evidence[0].code, "order-of-server");
@@ -408,16 +381,8 @@ fn score_is_open_when_the_trace_of_a_server_is_missing() {
     let one = random_scan();
     let model = page_of(&dealt(), &[("standalone", &one)]);
     let labels: Vec<&str> = model.headline.iter().map(|f| f.label.as_str()).collect();
-    assert!(
-        !labels.iter().any(|label| label.starts_with("lowest score")),
-        "{labels:?}"
-    );
-    assert!(
-        model
-            .caveats
-            .iter()
-            .any(|caveat| caveat.label == "no trace")
-    );
+    assert!(!labels.iter().any(|label| label.starts_with("lowest score")), "{labels:?}");
+    assert!(model.caveats.iter().any(|caveat| caveat.label == "no trace"));
 }
 
 #[test]
@@ -432,11 +397,7 @@ fn remedy_on_dealt_documents_is_shown_per_configuration() {
     after.duration_s = 0.9;
     document.builds.push(after);
     let (one, two) = (random_scan(), two_servers());
-    let traces = [
-        ("standalone", &one),
-        ("split-2", &two),
-        ("split-2-after", &two),
-    ];
+    let traces = [("standalone", &one), ("split-2", &two), ("split-2-after", &two)];
     let model = page_of(&document, &traces);
     let mut said = found(&document, &traces, "configuration-took");
     said.retain(|finding| value(finding, "name") == "split=2 after rewrite");
@@ -445,16 +406,9 @@ fn remedy_on_dealt_documents_is_shown_per_configuration() {
     assert_eq!(values, ["900 ms", "6.81 s", "true"]);
     assert!(!suggests_rewrite(&model));
     let facts = model.method.iter().flat_map(|list| &list.facts);
-    let split = facts
-        .filter(|fact| fact.label == "split=2")
-        .collect::<Vec<_>>();
+    let split = facts.filter(|fact| fact.label == "split=2").collect::<Vec<_>>();
     assert!(split[0].value.ends_with("on split-0 only"), "{split:?}");
-    document.configurations[1]
-        .remedy
-        .as_mut()
-        .unwrap()
-        .documents
-        .1 -= 1;
+    document.configurations[1].remedy.as_mut().unwrap().documents.1 -= 1;
     let first = &findings(&document, &traces)[0];
     assert_eq!(first.kind, FindingKind::Warning);
     assert_eq!(first.statement.code, "remedy-changed-documents");
@@ -467,10 +421,7 @@ fn tracing_cost_has_an_interval_when_builds_were_repeated() {
         let mut document = without_remedy();
         document.builds[0].tracing = pairs(durations);
         let model = page_of(&document, &[("before", &before)]);
-        let figure = model
-            .headline
-            .iter()
-            .find(|one| one.label.ends_with("tracing"));
+        let figure = model.headline.iter().find(|one| one.label.ends_with("tracing"));
         figure.map(|figure| (figure.value.to_string(), figure.note.clone().unwrap()))
     };
     assert_eq!(cost(&[]), None);
@@ -479,7 +430,7 @@ fn tracing_cost_has_an_interval_when_builds_were_repeated() {
     assert_eq!(value, "+11.0 %");
     assert!(note.contains("95 %: +"), "{note}");
     assert!(note.ends_with(" %, 3 pairs"), "{note}");
-    // One pair, noise that is larger than the effect, and an effect that tracing cannot have.
+    // One pair, noise larger than the effect, and an effect that tracing cannot have.
     let noise = [(10.1, 10.0), (10.0, 10.0), (10.2, 10.0)];
     let shorter = [(9.0, 10.0), (9.1, 10.0), (9.0, 10.0)];
     for unknown in [&known[..1], &noise, &shorter] {

@@ -1,4 +1,4 @@
-//! The machines on the pages of runs and experiments, in every form.
+//! The machines on the pages of runs and experiments, in every format.
 
 use crate::samples::experiment as support;
 use dyno_record::experiment::Experiment;
@@ -10,12 +10,9 @@ use dyno_record::server::ServerMachine;
 use dyno_report::experiment::render;
 use dyno_report::{Format, PageFormat, RenderOptions};
 
-/// The titles of the machines in a form, in their order.
+/// The titles of the machines in a format, in order.
 fn titles(experiment: &Experiment, format: PageFormat) -> Vec<String> {
-    let options = RenderOptions {
-        width: 120,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width: 120, ..RenderOptions::default() };
     let text = render(experiment, format, &options).unwrap();
     let begin = match format {
         PageFormat::Markdown => "## Machine",
@@ -44,11 +41,7 @@ fn an_experiment_of_a_fleet_has_the_machine_of_each_host() {
     for (host, model) in [("client1", "Fast 2"), ("db1", "Large 3")] {
         experiment.hosts.insert(host.into(), machine(host, model));
     }
-    let expected = [
-        "Machine of the controller",
-        "Machine client1",
-        "Machine db1",
-    ];
+    let expected = ["Machine of the controller", "Machine client1", "Machine db1"];
     for format in [PageFormat::Human, PageFormat::Markdown] {
         assert_eq!(titles(&experiment, format), expected);
     }
@@ -60,7 +53,7 @@ fn an_experiment_of_a_fleet_has_the_machine_of_each_host() {
     }
 }
 
-/// `db1`, as its server tells of it.
+/// `db1` as reported by its server.
 fn reported() -> ServerMachine {
     ServerMachine {
         hostname: Some("db1".into()),
@@ -77,7 +70,7 @@ fn reported() -> ServerMachine {
     }
 }
 
-/// A run on a server elsewhere.
+/// A run on a remote server.
 fn remote_run() -> Run {
     let mut run = crate::support::closed_run();
     run.document.server.local = false;
@@ -111,21 +104,21 @@ fn remote_server_shows_the_machine_that_it_reports() {
     ] {
         let of_experiment = render(&experiment, page, &RenderOptions::default()).unwrap();
         for text in [run_text(&run, form), of_experiment] {
-            // In HTML a name of an address and a slash are entities, and Markdown escapes.
+            // HTML has entities for some characters of an address, and Markdown has escapes.
             let text = text.replace('\\', "").replace("&#x2f;", "/");
             for part in parts {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
     }
-    // Nothing limits it.
+    // No limit.
     let machine = run.document.server.machine.as_mut().unwrap();
     (machine.usable_cpus, machine.memory_limit_bytes) = (Some(8), Some(16 << 30));
     let text = run_text(&run, Format::Human);
     for limited in ["(x86_64), ", "16.0 GiB, "] {
         assert!(!text.contains(limited), "{limited}: {text}");
     }
-    // It may not tell.
+    // The server may refuse to report it.
     let machine = ServerMachine {
         reason: Some("the server refused hostInfo: not authorized (code 13)".into()),
         ..ServerMachine::default()
@@ -138,24 +131,15 @@ fn remote_server_shows_the_machine_that_it_reports() {
 #[test]
 fn server_machines_are_shown_once_unless_an_agent_reports_them() {
     let addresses = |document: &RunDocument| -> Vec<String> {
-        let machines = document.server_machines().into_keys();
-        machines.map(str::to_owned).collect()
+        document.server_machines().into_keys().map(str::to_owned).collect()
     };
     let mut run = remote_run();
     assert_eq!(addresses(&run.document), ["db1:27017"]);
     let instance = |number: u64, address: &str, host: &str| {
         let mut server = run.document.server.clone();
         server.address = address.into();
-        server.machine = Some(ServerMachine {
-            hostname: Some(host.into()),
-            ..reported()
-        });
-        InstanceRecord {
-            number,
-            directory: number.to_string(),
-            server,
-            phases: Vec::new(),
-        }
+        server.machine = Some(ServerMachine { hostname: Some(host.into()), ..reported() });
+        InstanceRecord { number, directory: number.to_string(), server, phases: Vec::new() }
     };
     run.document.instances = vec![
         instance(0, "db1:27017", "db1"),
@@ -164,10 +148,7 @@ fn server_machines_are_shown_once_unless_an_agent_reports_them() {
     ];
     assert_eq!(addresses(&run.document), ["db1:27017", "db2:27017"]);
     let text = run_text(&run, Format::Human);
-    for title in [
-        "Machine of the server db1:27017",
-        "Machine of the server db2:27017",
-    ] {
+    for title in ["Machine of the server db1:27017", "Machine of the server db2:27017"] {
         assert!(text.contains(title), "{title}: {text}");
     }
     let agent = FleetServerRecord {
@@ -175,9 +156,6 @@ fn server_machines_are_shown_once_unless_an_agent_reports_them() {
         environment: Some(machine("db1", "Large 3")),
         ..FleetServerRecord::default()
     };
-    run.document.fleet = Some(FleetRecord {
-        servers: vec![agent],
-        ..FleetRecord::default()
-    });
+    run.document.fleet = Some(FleetRecord { servers: vec![agent], ..FleetRecord::default() });
     assert_eq!(addresses(&run.document), [""; 0]);
 }

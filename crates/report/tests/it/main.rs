@@ -1,9 +1,6 @@
 //! Reports of known runs in every format.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 mod analyses;
 mod brief;

@@ -1,5 +1,5 @@
-//! Reports of messages through a database: of a document that a run wrote, and of one with very many messages, whose page is
-//! written to `target/tmp/report/`, where it can be looked at.
+//! Reports of messages through a database: of a recorded document, and of one with very many messages, whose page is
+//! written to `target/tmp/report/` for inspection.
 
 use dyno_record::tail::BlindCursor;
 use dyno_record::tail::CellStatus;
@@ -14,19 +14,15 @@ fn document() -> TailDocument {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Latencies that climb with the number, or stay.
+/// Latencies that climb with the message number, or stay flat.
 fn messages(document: &TailDocument, count: usize) -> Vec<CellMessages> {
-    let cells = document.cells.iter().enumerate();
-    let made = cells.map(|(place, cell)| {
+    let made = document.cells.iter().enumerate().map(|(place, cell)| {
         let latencies = (0..count).map(|n| {
             let climb = if place % 2 == 1 { n as i64 * 20_000 } else { 0 };
             let noise = (n as i64 * 7_919) % 100_000;
             (n % 1000 != 999).then_some(200_000 + noise + climb)
         });
-        CellMessages {
-            cell: cell.name.clone(),
-            latencies_ns: vec![latencies.collect()],
-        }
+        CellMessages { cell: cell.name.clone(), latencies_ns: vec![latencies.collect()] }
     });
     made.collect()
 }
@@ -35,18 +31,14 @@ pub(crate) fn markdown_and_json(count: usize) -> [String; 2] {
     [PageFormat::Markdown, PageFormat::Json].map(|format| rendered(&document(), count, format))
 }
 
-/// The findings with this code, as the JSON form has them.
+/// The findings with this code from the JSON report.
 fn found<'a>(json: &'a serde_json::Value, code: &str) -> Vec<&'a serde_json::Value> {
-    let findings = json["findings"].as_array().unwrap().iter();
-    findings.filter(|one| one["code"] == code).collect()
+    json["findings"].as_array().unwrap().iter().filter(|one| one["code"] == code).collect()
 }
 
 fn rendered(document: &TailDocument, count: usize, format: PageFormat) -> String {
     let messages = messages(document, count);
-    let view = TailView {
-        document,
-        messages: &messages,
-    };
+    let view = TailView { document, messages: &messages };
     render(&view, format, &RenderOptions::default()).unwrap()
 }
 
@@ -57,15 +49,13 @@ fn every_format_has_the_cause_and_the_sums() {
         serde_json::from_str(&rendered(&document, 300, PageFormat::Json)).unwrap();
     assert!(json["findings"].as_array().unwrap().len() > 2);
     assert_eq!(json["tail"]["cells"].as_array().unwrap().len(), 4);
-    let cause = found(&json, "missing-bound-is-the-cause")[0]["text"]
-        .as_str()
-        .unwrap();
-    // From the second letter, as the first one may be a capital, to the names, which forms mark differently.
+    let cause = found(&json, "missing-bound-is-the-cause")[0]["text"].as_str().unwrap();
+    // Without the first letter, which may be a capital, and up to the names, which formats mark differently.
     let cause = &cause.split(':').next().unwrap()[1..];
     for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 300, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [cause, "What came", "2,400"] {
+        for part in [cause, "Outcome of", "2,400"] {
             assert!(flat.contains(part), "{format:?}: {part}");
         }
     }
@@ -75,10 +65,7 @@ fn every_format_has_the_cause_and_the_sums() {
 fn every_format_names_a_blind_cursor_and_its_duration() {
     let mut document = document();
     let consumer = &mut document.cells[0].measured.as_mut().unwrap().consumers[0];
-    consumer.blind = vec![BlindCursor {
-        blind_s: 1.0,
-        found: 201,
-    }];
+    consumer.blind = vec![BlindCursor { blind_s: 1.0, found: 201 }];
     for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 300, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -90,14 +77,8 @@ fn every_format_names_a_blind_cursor_and_its_duration() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let blind = found(&json, "cursor-blind");
     assert_eq!(blind.len(), 1);
-    assert_eq!(
-        blind[0]["evidence"][0]["code"],
-        "cursor-alive-without-messages"
-    );
-    assert_eq!(
-        blind[0]["evidence"][0]["values"]["messages"]["value"],
-        201.0
-    );
+    assert_eq!(blind[0]["evidence"][0]["code"], "cursor-alive-without-messages");
+    assert_eq!(blind[0]["evidence"][0]["values"]["messages"]["value"], 201.0);
     let consumer = &json["tail"]["cells"][0]["measured"]["consumers"][0];
     assert_eq!(consumer["blind"][0]["blind_s"], 1.0);
     let table = rendered(&document, 300, PageFormat::Markdown);
@@ -110,21 +91,17 @@ fn page_with_100_000_messages_stays_below_4_megabytes() {
     let page = rendered(&document(), 100_000, PageFormat::Html);
     assert_eq!(page.matches("<canvas").count(), 4);
     assert!(page.len() < 4_000_000, "{}", page.len());
-    // Twice as many are thinned, and that is said.
+    // Twice as many are downsampled, and a note says so.
     let more = rendered(&document(), 200_000, PageFormat::Html);
-    assert!(
-        more.len() < page.len() * 11 / 10,
-        "{} {}",
-        more.len(),
-        page.len()
-    );
+    assert!(more.len() < page.len() * 11 / 10, "{} {}", more.len(), page.len());
     assert!(more.contains("of neighbours") && !page.contains("of neighbours"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("messages.html"), page).unwrap();
 }
 
-/// Three rounds of two drivers: each round a little slower than the one before, and the second driver twice as slow.
+/// Three rounds of two drivers: each round is slightly slower than the previous one, and the second driver is twice as
+/// slow.
 fn repeated() -> TailDocument {
     let mut document = document();
     let cells = std::mem::take(&mut document.cells);
@@ -148,13 +125,7 @@ fn repetitions_have_intervals_in_every_format() {
     for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 10, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [
-            "told apart",
-            "1 of 1",
-            "Over the",
-            "510 µs",
-            "node, repetition 3",
-        ] {
+        for part in ["told apart", "1 of 1", "Over the", "510 µs", "node, repetition 3"] {
             assert!(flat.contains(part), "{format:?}: {part}: {flat}");
         }
         assert!(!flat.contains("measured once"), "{format:?}");
@@ -166,25 +137,13 @@ fn repetitions_have_intervals_in_every_format() {
         assert_eq!(differ[name]["value"], count, "{name}");
     }
     let first = &json["repeated"][0];
-    assert!(
-        first["like"].as_array().is_none_or(Vec::is_empty),
-        "{first}"
-    );
-    assert_eq!(
-        (&first["label"], &first["repetitions"]),
-        (&"c".into(), &3.into())
-    );
+    assert!(first["like"].as_array().is_none_or(Vec::is_empty), "{first}");
+    assert_eq!((&first["label"], &first["repetitions"]), (&"c".into(), &3.into()));
     let median = |end: &str| first["median_us"][end].as_f64().unwrap();
     assert!(median("low") < median("value") && median("value") < median("high"));
     let table = dyno_report::tail::csv(&document);
-    let lines: Vec<Vec<&str>> = table
-        .lines()
-        .map(|line| line.split(',').collect())
-        .collect();
-    assert_eq!(
-        lines[0][6..9],
-        ["median_us", "median_us_low", "median_us_high"]
-    );
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0][6..9], ["median_us", "median_us_low", "median_us_high"]);
     assert_eq!((lines[1][0], lines[1][5]), ("c", "3"));
     let number = |text: &str| text.parse::<f64>().unwrap();
     assert!((number(lines[1][6]) - median("value")).abs() < 0.001);
@@ -206,29 +165,25 @@ fn interval_is_omitted_with_a_reason_when_it_is_too_wide() {
     assert_eq!(too_wide(&document), 0);
     for cell in &mut document.cells {
         let tens = cell.repetition.map_or(0.0, f64::from);
-        let times = if cell.settings.producers == ["node"] {
-            2.0
-        } else {
-            1.0
-        };
+        let times = if cell.settings.producers == ["node"] { 2.0 } else { 1.0 };
         let total = &mut cell.measured.as_mut().unwrap().consumers[0].deliveries[0].total;
         total.p50_us = times * 10_f64.powf(tens);
     }
-    // Both medians, and the ratio of the one that is not the smallest.
+    // Both medians, and the ratio of the larger one.
     assert_eq!(too_wide(&document), 3);
     let json: serde_json::Value =
         serde_json::from_str(&rendered(&document, 10, PageFormat::Json)).unwrap();
     let second = &json["repeated"][1];
     assert_eq!(second["label"], "node");
     assert!(second["median_us"]["value"].is_number() && second["median_us"]["low"].is_null());
-    assert_eq!(second["like"], serde_json::json!(["c"]), "not told apart");
+    assert_eq!(second["like"], serde_json::json!(["c"]), "indistinguishable");
 }
 
 #[test]
 fn headline_warns_when_the_embedded_collection_is_too_small() {
     let says = |document: &TailDocument| {
         let text = rendered(document, 10, PageFormat::Markdown);
-        text.contains("limits what")
+        text.contains("limits the measurement")
     };
     let mut document = document();
     document.server.product = "secantusd-rs".into();
@@ -240,14 +195,14 @@ fn headline_warns_when_the_embedded_collection_is_too_small() {
     assert!(says(&document));
     let mut empty = document.clone();
     empty.cells[0].settings.size_bytes = 0;
-    assert!(says(&empty), "fields and names need room, too");
+    assert!(says(&empty), "fields and names also need room");
     empty.cells[0].settings.messages = 513;
     assert!(says(&empty), "513 of 256 bytes are more than 128 KiB");
     empty.cells[0].settings.messages = 512;
     assert!(!says(&empty), "they have room");
     let mut own = document.clone();
     own.plan = serde_json::json!({ "tail": { "capped_size": "128KiB" } });
-    assert!(!says(&own), "somebody wants it so");
+    assert!(!says(&own), "the plan limits it");
     let mut few = document.clone();
     few.cells[0].settings.messages = 300;
     assert!(!says(&few), "they have room");
@@ -266,7 +221,7 @@ fn failures_are_alarms_and_cells_without_figures_have_a_row() {
     document.cells[1].reason = Some("it ended with exit code 1".into());
     document.cells[1].measured = None;
     let text = rendered(&document, 10, PageFormat::Markdown);
-    for part in ["lost 7 messages", "it ended with exit code 1", "none was"] {
+    for part in ["lost 7 messages", "it ended with exit code 1", "was measured"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     document.cells.clear();

@@ -1,5 +1,5 @@
-//! Writes HTML reports to `target/tmp/report/`, where the browser test of `web/` opens them, and
-//! checks what can be checked without a browser.
+//! Writes HTML reports to `target/tmp/report/`, where the browser test of `web/` opens them, and checks what
+//! needs no browser.
 
 use crate::samples::watched;
 use dyno_record::model::PhaseKind;
@@ -14,32 +14,20 @@ fn page(run: &Run) -> String {
     render(run, None, Format::Html, &RenderOptions::default()).unwrap()
 }
 
-/// A run of three hours. Writing so many histograms takes long, so its windows are copies of those
-/// of a short run.
+/// A run of three hours. Its windows are copies of a short run's windows, because writing so many histograms takes long.
 fn long_run() -> Run {
     let mut run = crate::support::open_run();
     let measured = |phase: PhaseKind| phase == PhaseKind::Measure;
-    let intervals: Vec<_> = run
-        .intervals
-        .iter()
-        .filter(|w| measured(w.phase))
-        .cloned()
-        .collect();
-    let series: Vec<_> = run
-        .series
-        .iter()
-        .filter(|p| measured(p.phase))
-        .cloned()
-        .collect();
+    let intervals: Vec<_> = run.intervals.iter().filter(|w| measured(w.phase)).cloned().collect();
+    let series: Vec<_> = run.series.iter().filter(|p| measured(p.phase)).cloned().collect();
     let (count, span_s) = (intervals.len() as u64, intervals.len() as f64);
     for copy in 1..360u64 {
-        run.intervals
-            .extend(intervals.iter().cloned().map(|mut window| {
-                window.index += copy * count;
-                window.start_s += copy as f64 * span_s;
-                window.succeeded += copy % 60;
-                window
-            }));
+        run.intervals.extend(intervals.iter().cloned().map(|mut window| {
+            window.index += copy * count;
+            window.start_s += copy as f64 * span_s;
+            window.succeeded += copy % 60;
+            window
+        }));
         run.series.extend(series.iter().cloned().map(|mut point| {
             point.index += copy * count;
             point.start_s += copy as f64 * span_s;
@@ -57,10 +45,7 @@ fn reports_are_written_for_the_browser_test() {
         ("closed", crate::support::closed_run()),
         ("open", crate::support::open_run()),
         ("long", long_run()),
-        (
-            "empty",
-            crate::support::run(crate::support::closed_document(), &[]),
-        ),
+        ("empty", crate::support::run(crate::support::closed_document(), &[])),
     ] {
         let html = page(&run);
         assert!(html.ends_with("</html>\n"), "{name}");
@@ -84,16 +69,12 @@ fn a_page_shows_what_the_analysis_says() {
     let options = RenderOptions::default();
     let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
     assert!(html.contains("<h2>Findings</h2>"));
-    let mut findings = analysis.findings.iter();
-    let bottleneck = findings.find(|one| one.statement.code == "bottleneck");
+    let bottleneck = analysis.findings.iter().find(|one| one.statement.code == "bottleneck");
     let bottleneck = sentence(&dyno_report::texts::text(&bottleneck.unwrap().statement));
-    assert!(
-        html.contains(bottleneck.split(':').next().unwrap()),
-        "{bottleneck}"
-    );
+    assert!(html.contains(bottleneck.split(':').next().unwrap()), "{bottleneck}");
     assert!(html.contains("aria-label=\"Law checks\""));
     assert!(html.contains("<span class=\"row-label\">CPUs of server and client</span>"));
-    // Without an analysis there is neither, and no empty heading.
+    // A page without an analysis has neither these sections nor empty headings.
     let plain = page(&run);
     assert!(!plain.contains("Findings") && !plain.contains("Law checks"));
 }
@@ -123,18 +104,10 @@ fn a_page_of_a_long_run_stays_small() {
     assert!(html.contains("covers 6 of"));
 }
 
-/// Values of attributes that a browser would follow or load.
+/// Attribute values that a browser would follow or load.
 fn references(html: &str) -> Vec<String> {
     let markup: String = strip_elements(html, &["script", "style"]);
-    let names = [
-        "src=",
-        "href=",
-        "srcset=",
-        "data=",
-        "action=",
-        "poster=",
-        "background=",
-    ];
+    let names = ["src=", "href=", "srcset=", "data=", "action=", "poster=", "background="];
     let mut found = Vec::new();
     for name in names {
         for (position, _) in markup.match_indices(name) {
@@ -168,9 +141,7 @@ fn a_page_refers_to_nothing_but_itself() {
     for reference in &references {
         assert!(reference.starts_with("#caveat-"), "{reference}");
     }
-    for forbidden in [
-        "<link", "<img", "<iframe", "@import", "import(", "fetch(", "XMLHttp",
-    ] {
+    for forbidden in ["<link", "<img", "<iframe", "@import", "import(", "fetch(", "XMLHttp"] {
         assert!(!html.contains(forbidden), "{forbidden}");
     }
 }
@@ -181,14 +152,11 @@ fn every_caveat_stands_in_the_page_and_marks_lead_to_it() {
     let html = page(&run);
     for number in 1..=run.document.caveats.len() {
         assert!(html.contains(&format!("id=\"caveat-{number}\"")));
-        assert!(
-            html.contains(&format!("href=\"#caveat-{number}\"")),
-            "{number}"
-        );
+        assert!(html.contains(&format!("href=\"#caveat-{number}\"")), "{number}");
     }
 }
 
-/// Texts that would do harm if they were not escaped, mixed with others.
+/// Texts that would do harm without escaping, mixed with others.
 fn hostile() -> impl Strategy<Value = String> {
     let fragments = vec![
         "</script>",
@@ -234,7 +202,7 @@ fn windows() -> [crate::support::Window; 1] {
     [crate::support::window(PhaseKind::Measure, 0, 0).operation("read", &[(100, 20)])]
 }
 
-/// A document with the text wherever a document can hold text from outside.
+/// A document with the text in every place that can hold external text.
 fn named(text: &str) -> dyno_record::model::RunDocument {
     let mut document = crate::support::closed_document();
     document.name = text.into();

@@ -21,12 +21,9 @@ fn storage(setting: &str, no_capacity: Option<&str>) -> PreparedStorageRecord {
     }
 }
 
-/// The lines of the section on a terminal that is 120 wide.
+/// The lines of the section on a terminal with 120 columns.
 fn section(experiment: &Experiment) -> String {
-    let options = RenderOptions {
-        width: 120,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width: 120, ..RenderOptions::default() };
     let text = render(experiment, PageFormat::Human, &options).unwrap();
     let lines = text.lines().skip_while(|line| *line != "Storage");
     let lines = lines.take_while(|line| *line != "Runs");
@@ -36,7 +33,7 @@ fn section(experiment: &Experiment) -> String {
 #[test]
 fn storage_rates_omit_set_aside_runs_and_list_reasons_once() {
     let mut experiment = support::ab();
-    let busy = "the CPUs of the machine were busy, and the devices may do more";
+    let busy = "the machine's CPUs were busy; the devices may be faster";
     for point in &mut experiment.points {
         let setting = match point.side {
             Some(dyno_record::experiment::Side::A) => "ext4 on loop:4GiB",
@@ -44,32 +41,23 @@ fn storage_rates_omit_set_aside_runs_and_list_reasons_once() {
         };
         point.storage = Some(storage(setting, Some(busy)));
     }
-    // The first pair is far off.
+    // The first pair is set aside.
     for point in &mut experiment.points[..2] {
         point.figures.as_mut().unwrap().rate_per_s.value = 1e6;
     }
     let all = section(&experiment);
-    assert!(
-        all.contains("random reads") && all.contains("58,563/s"),
-        "{all}"
-    );
+    assert!(all.contains("random reads") && all.contains("58,563/s"), "{all}");
     assert!(all.contains("A: ext4 on loop:4GiB"), "{all}");
     let words: Vec<&str> = all.split_whitespace().collect();
     assert_eq!(words.join(" ").matches(busy).count(), 1, "{all}");
     let Some(Answer::Ab(answer)) = &mut experiment.answer else {
         panic!("it compares two");
     };
-    answer.set_aside.push(DisturbedPair {
-        pair: 0,
-        stolen_ratio: 0.5,
-    });
+    answer.set_aside.push(DisturbedPair { pair: 0, stolen_ratio: 0.5 });
     let rest = section(&experiment);
     assert_ne!(all, rest);
     assert!(rest.contains("Without 2 runs"), "{rest}");
-    let runs = experiment
-        .points
-        .iter()
-        .filter(|point| point.figures.is_some());
+    let runs = experiment.points.iter().filter(|point| point.figures.is_some());
     let count = format!("{}", runs.count() / 2 - 1);
     let row = rest.lines().find(|line| line.contains("A: ext4")).unwrap();
     assert!(row.trim_end().ends_with(&count), "{rest}");

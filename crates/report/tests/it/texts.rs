@@ -1,4 +1,4 @@
-//! What the text renderers say about two fixed runs, word for word.
+//! Text reports of two fixed runs as snapshots.
 
 use dyno_plan::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptions};
 use dyno_record::model::{PhaseKind, RunStatus};
@@ -8,26 +8,17 @@ use dyno_report::{Format, RenderOptions, ReportError, render};
 use insta::assert_snapshot;
 
 fn human(run: &Run, width: usize) -> String {
-    let options = RenderOptions {
-        width,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width, ..RenderOptions::default() };
     render(run, None, Format::Human, &options).unwrap()
 }
 
 fn ycsb(run: &Run, options: YcsbOptions) -> Result<String, ReportError> {
-    let options = RenderOptions {
-        ycsb: options,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { ycsb: options, ..RenderOptions::default() };
     render(run, None, Format::Ycsb, &options)
 }
 
 fn of_client(client: YcsbClientOptions) -> YcsbOptions {
-    YcsbOptions {
-        phase: None,
-        client,
-    }
+    YcsbOptions { phase: None, client }
 }
 
 #[test]
@@ -54,21 +45,13 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn colours_change_no_text() {
     let run = crate::support::open_run();
-    let options = RenderOptions {
-        colours: true,
-        width: 80,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { colours: true, width: 80, ..RenderOptions::default() };
     let text = render(&run, None, Format::Human, &options).unwrap();
     let coloured = dyno_record::visible::coloured(&text);
     assert!(coloured.contains("\u{1b}[31m30\u{1b}[0m"), "errors are red");
     let mut plain = String::new();
     for (index, part) in coloured.split('\u{1b}').enumerate() {
-        let text = if index == 0 {
-            part
-        } else {
-            part.split_once('m').unwrap().1
-        };
+        let text = if index == 0 { part } else { part.split_once('m').unwrap().1 };
         plain.push_str(text);
     }
     assert_eq!(plain, human(&run, 80));
@@ -76,12 +59,8 @@ fn colours_change_no_text() {
 
 #[test]
 fn markdown_report_of_an_open_loop_with_caveats() {
-    let text = render(
-        &crate::support::open_run(),
-        None,
-        Format::Markdown,
-        &RenderOptions::default(),
-    );
+    let text =
+        render(&crate::support::open_run(), None, Format::Markdown, &RenderOptions::default());
     assert_snapshot!(text.unwrap());
 }
 
@@ -172,7 +151,7 @@ fn ycsb_output_with_both_intervals_and_failures() {
     "#);
 }
 
-/// Six reads of known latency and two failures: all that the small outputs are about.
+/// Six reads with known latencies and two failures.
 fn small_run() -> Run {
     let windows = [
         crate::support::window(PhaseKind::Measure, 0, 0)
@@ -278,17 +257,12 @@ fn ycsb_time_series_has_the_mean_of_each_step() {
 fn ycsb_json_array_is_one_document_with_the_same_values() {
     let text = ycsb(&small_run(), YcsbOptions::default()).unwrap();
     let json = |exporter| {
-        let options = YcsbClientOptions {
-            exporter,
-            ..YcsbClientOptions::default()
-        };
+        let options = YcsbClientOptions { exporter, ..YcsbClientOptions::default() };
         ycsb(&small_run(), of_client(options)).unwrap()
     };
     let array: Vec<serde_json::Value> = serde_json::from_str(&json(Exporter::JsonArray)).unwrap();
-    let lines: Vec<serde_json::Value> = json(Exporter::Json)
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        json(Exporter::Json).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(array, lines);
     assert_eq!(array.len(), text.lines().count());
     let first = &array[0];
@@ -299,21 +273,11 @@ fn ycsb_json_array_is_one_document_with_the_same_values() {
 
 #[test]
 fn a_load_phase_counts_documents() {
-    let options = YcsbOptions {
-        phase: Some(PhaseKind::Load),
-        ..YcsbOptions::default()
-    };
+    let options = YcsbOptions { phase: Some(PhaseKind::Load), ..YcsbOptions::default() };
     let mut run = crate::support::closed_run();
-    run.document.phases[0]
-        .operations
-        .get_mut("insert")
-        .unwrap()
-        .documents = 99_000;
+    run.document.phases[0].operations.get_mut("insert").unwrap().documents = 99_000;
     let text = ycsb(&run, options).unwrap();
-    assert!(
-        text.contains("[OVERALL], Throughput(ops/sec), 33000.0\n"),
-        "{text}"
-    );
+    assert!(text.contains("[OVERALL], Throughput(ops/sec), 33000.0\n"), "{text}");
     assert!(text.contains("[INSERT], Operations, 99000\n"), "{text}");
     assert!(text.contains("[INSERT], Return=OK, 99000\n"), "{text}");
 }
@@ -325,11 +289,7 @@ fn values_that_were_checked_have_a_block() {
     let window = crate::support::window(PhaseKind::Measure, 0, 0)
         .operation("read", &[(100, 20)])
         .failures("read", "integrity", 2);
-    let text = ycsb(
-        &crate::support::run(document, &[window]),
-        YcsbOptions::default(),
-    )
-    .unwrap();
+    let text = ycsb(&crate::support::run(document, &[window]), YcsbOptions::default()).unwrap();
     assert!(text.contains("[VERIFY], Return=OK, 20\n[VERIFY], Return=UNEXPECTED_STATE, 2\n"));
 }
 
@@ -347,23 +307,12 @@ fn ycsb_output_is_refused_when_the_run_lacks_the_data() {
     });
     assert!(matches!(
         sub_second,
-        ReportError::GranularityTooFine {
-            granularity_ms: 100,
-            window_ms: 1_000
-        }
+        ReportError::GranularityTooFine { granularity_ms: 100, window_ms: 1_000 }
     ));
     let load = with(|options| options.phase = Some(PhaseKind::Load));
-    assert!(matches!(
-        load,
-        ReportError::NoSuchPhase {
-            phase: PhaseKind::Load
-        }
-    ));
+    assert!(matches!(load, ReportError::NoSuchPhase { phase: PhaseKind::Load }));
     let percentile = with(|options| options.client.percentiles = vec![50.0, 101.0]);
-    assert!(matches!(
-        percentile,
-        ReportError::Percentile { percentile: 101.0 }
-    ));
+    assert!(matches!(percentile, ReportError::Percentile { percentile: 101.0 }));
     let empty = crate::support::run(crate::support::closed_document(), &[]);
     let none = ycsb(&empty, YcsbOptions::default()).unwrap_err();
     assert!(matches!(none, ReportError::NoPhase));

@@ -1,5 +1,5 @@
-//! Reports of traces of file I/O: texts word for word, and pages that are written to `target/tmp/report/`, where
-//! the browser test of `web/` opens them.
+//! Reports of file I/O traces: texts as snapshots, and pages that are written to `target/tmp/report/` for the browser test
+//! of `web/`.
 
 use crate::samples::trace::{Traced, aggregated, empty, random_scan, sequential_scan};
 use dyno_analyze::access_pattern::{Activity, order_statement};
@@ -11,27 +11,16 @@ use insta::assert_snapshot;
 use std::path::Path;
 
 fn activity() -> Activity {
-    Activity {
-        subject: "index build".to_owned(),
-        scans_records: true,
-    }
+    Activity { subject: "index build".to_owned(), scans_records: true }
 }
 
 fn view<'a>(traced: &'a Traced, activity: &'a Activity) -> TraceView<'a> {
-    TraceView {
-        slices: &[],
-        document: &traced.document,
-        patterns: &traced.patterns,
-        activity,
-    }
+    TraceView { slices: &[], document: &traced.document, patterns: &traced.patterns, activity }
 }
 
 fn shown(traced: &Traced, format: PageFormat, width: usize) -> String {
     let activity = activity();
-    let options = RenderOptions {
-        width,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { width, ..RenderOptions::default() };
     render(&view(traced, &activity), format, &options).unwrap()
 }
 
@@ -58,7 +47,7 @@ fn shown_pair(format: PageFormat) -> String {
     render_pair(&pair, format, &RenderOptions::default()).unwrap()
 }
 
-/// The words for a score of 0.
+/// The sentence for a score of 0.
 fn almost_random() -> String {
     dyno_report::texts::text(&order_statement(0.0))
 }
@@ -91,12 +80,7 @@ fn terminal_report_of_totals() {
 
 #[test]
 fn a_trace_without_calls_has_a_report() {
-    for format in [
-        PageFormat::Human,
-        PageFormat::Markdown,
-        PageFormat::Html,
-        PageFormat::Json,
-    ] {
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html, PageFormat::Json] {
         assert!(!shown(&empty(), format, 80).is_empty());
     }
 }
@@ -116,11 +100,8 @@ fn before_and_after_have_the_same_axes() {
     let page = shown_pair(PageFormat::Html);
     write_page("trace-pair.html", &page);
     let (before, after, activity) = (random_scan(), sequential_scan(), activity());
-    let pair = TracePair {
-        title: "x",
-        before: view(&before, &activity),
-        after: view(&after, &activity),
-    };
+    let pair =
+        TracePair { title: "x", before: view(&before, &activity), after: view(&after, &activity) };
     let shown = pair_page(&pair);
     let charts = shown.charts().filter_map(|chart| match chart {
         Chart::Density(density) => Some(density),
@@ -129,16 +110,12 @@ fn before_and_after_have_the_same_axes() {
     let charts: Vec<_> = charts.collect();
     assert!(charts.len() >= 2);
     for chart in charts {
-        let labels: Vec<&str> = chart
-            .panels
-            .iter()
-            .map(|panel| panel.label.as_str())
-            .collect();
+        let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["before", "after"]);
         for panel in &chart.panels {
             assert!(panel.x_edges.end() <= chart.x.end && panel.y_edges.end() <= chart.y.end);
         }
-        // Each begins at its own start.
+        // Each trace begins at its own start.
         assert_eq!(chart.x.start, 0.0);
     }
 }
@@ -148,16 +125,8 @@ fn the_json_form_holds_document_patterns_and_findings() {
     let text = shown(&random_scan(), PageFormat::Json, 80);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["trace"]["mode"], "events");
-    assert!(
-        value["access_patterns"]["files"][0]["score"]
-            .as_f64()
-            .unwrap()
-            < 0.1
-    );
-    assert_eq!(
-        value["access_patterns"]["files"][0]["size_bytes"]["buckets"][0]["from"],
-        32_768
-    );
+    assert!(value["access_patterns"]["files"][0]["score"].as_f64().unwrap() < 0.1);
+    assert_eq!(value["access_patterns"]["files"][0]["size_bytes"]["buckets"][0]["from"], 32_768);
     let finding = &value["findings"][0];
     assert_eq!(finding["code"], "order-of-file");
     assert_eq!(finding["values"]["subject"], "index build");
@@ -185,14 +154,7 @@ fn a_report_of_a_run_shows_its_trace_with_findings_and_caveats() {
     let trace = view(&traced, &activity);
     let shown = |format| {
         let options = RenderOptions::default();
-        render_traced(
-            &crate::support::closed_run(),
-            None,
-            Some(&trace),
-            format,
-            &options,
-        )
-        .unwrap()
+        render_traced(&crate::support::closed_run(), None, Some(&trace), format, &options).unwrap()
     };
     let page = shown(Format::Html);
     write_page("run-with-trace.html", &page);

@@ -1,4 +1,4 @@
-//! What reports say of what was watched, word for word, and what their charts hold.
+//! Reports of a watched run as snapshots, and the data of its charts.
 
 use crate::samples::watched;
 use dyno_analyze::experiment::run::RunAnalysis;
@@ -10,21 +10,21 @@ use dyno_report::{Format, RenderOptions, render};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-/// Begins the title of the section about changes.
+/// Start of the section title about changes.
 const CHANGES: &str = "What changed";
 
 fn rendered((run, analysis): &(Run, RunAnalysis), format: Format) -> String {
     render(run, Some(analysis), format, &RenderOptions::default()).unwrap()
 }
 
-/// From the first line that begins with `start` to the one that begins with `end`.
+/// The text from the first line that begins with `start` to the first line that begins with `end`.
 fn part<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let from = text.find(&format!("\n{start}")).unwrap();
     let length = text[from..].find(&format!("\n{end}")).unwrap();
     &text[from..from + length]
 }
 
-/// The data of the charts over time of a page.
+/// The data of a page's charts over time.
 fn data(html: &str) -> Value {
     let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
     let end = start + html[start..].find("</script>").unwrap();
@@ -49,11 +49,7 @@ fn markdown_report_of_a_throttled_disk() {
 #[test]
 fn page_of_a_throttled_disk() {
     let html = rendered(&watched::throttled(), Format::Html);
-    let verdict = part(
-        &html,
-        "<section class=\"findings verdict\">",
-        "<section>\n<h2>Over time",
-    );
+    let verdict = part(&html, "<section class=\"findings verdict\">", "<section>\n<h2>Over time");
     let sources = part(&html, "<h3>Resources during", "<section class=\"method\">");
     assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
 }
@@ -64,19 +60,10 @@ fn every_piece_of_evidence_links_to_an_existing_chart() {
     let links: Vec<&str> = html.split("<a href=\"#panel-").skip(1).collect();
     let names = links.iter().map(|link| &link[..link.find('"').unwrap()]);
     let names: Vec<&str> = names.collect();
-    let expected = [
-        "disk-operations",
-        "disk-operations",
-        "disk-busy",
-        "rate",
-        "cache-traffic",
-    ];
+    let expected = ["disk-operations", "disk-operations", "disk-busy", "rate", "cache-traffic"];
     assert_eq!(names, expected);
     for name in names {
-        assert!(
-            html.contains(&format!("<figure id=\"panel-{name}\">")),
-            "{name}"
-        );
+        assert!(html.contains(&format!("<figure id=\"panel-{name}\">")), "{name}");
     }
 }
 
@@ -85,10 +72,7 @@ fn resource_charts_share_the_points_of_load_charts() {
     let data = data(&rendered(&watched::throttled(), Format::Html));
     let points = data["time"]["start_s"].as_array().unwrap().len();
     let panels = data["panels"].as_array().unwrap();
-    let shown: Vec<&str> = panels
-        .iter()
-        .map(|panel| panel["id"].as_str().unwrap())
-        .collect();
+    let shown: Vec<&str> = panels.iter().map(|panel| panel["id"].as_str().unwrap()).collect();
     let expected = [
         "cpu",
         "processes",
@@ -115,13 +99,17 @@ fn resource_charts_share_the_points_of_load_charts() {
         (mark["at_s"].as_f64(), mark["label"].as_str()),
         (Some(36.2), Some("1: rate ↓, disk ↓"))
     );
-    // The row of the reading that was missed, and the rows that separate phases, have no value.
-    let user = panels[0]["curves"][0]["values"].as_array().unwrap();
-    assert_eq!(user.iter().filter(|value| value.is_null()).count(), 3);
-    let network = panels
-        .iter()
-        .find(|panel| panel["id"] == "network")
-        .unwrap();
+    // The row of the missed reading, and the rows that separate phases, have no value.
+    assert_eq!(
+        panels[0]["curves"][0]["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|value| value.is_null())
+            .count(),
+        3
+    );
+    let network = panels.iter().find(|panel| panel["id"] == "network").unwrap();
     assert!(
         network["curves"][0]["values"][4].as_f64() > Some(10_000.0),
         "not the busiest interface"
@@ -133,8 +121,7 @@ fn many_servers_are_one_curve() {
     let found = watched::many_servers();
     let data = data(&rendered(&found, Format::Html));
     let panel = |name: &str| {
-        let mut panels = data["panels"].as_array().unwrap().iter();
-        panels.find(|panel| panel["id"] == name).unwrap()
+        data["panels"].as_array().unwrap().iter().find(|panel| panel["id"] == name).unwrap()
     };
     let connections = &panel("connections")["curves"];
     assert_eq!(connections.as_array().unwrap().len(), 1);
@@ -175,20 +162,8 @@ fn report_of_an_unwatched_run_has_no_verdict() {
     let (mut run, analysis) = watched::throttled();
     run.metrics.clear();
     run.document.sources.clear();
-    let with = (
-        run,
-        RunAnalysis {
-            timeline: None,
-            ..analysis
-        },
-    );
-    let without = (
-        with.0.clone(),
-        RunAnalysis {
-            verdict: None,
-            ..with.1.clone()
-        },
-    );
+    let with = (run, RunAnalysis { timeline: None, ..analysis });
+    let without = (with.0.clone(), RunAnalysis { verdict: None, ..with.1.clone() });
     for format in [Format::Human, Format::Markdown, Format::Html] {
         let text = rendered(&with, format);
         assert_eq!(text, rendered(&without, format), "{format:?}");
@@ -217,10 +192,7 @@ fn changes_are_shown_for_an_unwatched_run() {
 fn no_line_is_wider_than_the_terminal() {
     let (run, analysis) = watched::throttled();
     for width in [60, 80, 100, 160] {
-        let options = RenderOptions {
-            width,
-            ..RenderOptions::default()
-        };
+        let options = RenderOptions { width, ..RenderOptions::default() };
         let text = render(&run, Some(&analysis), Format::Human, &options).unwrap();
         for line in part(&text, "Resources during", "Findings").lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");

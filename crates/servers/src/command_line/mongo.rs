@@ -1,5 +1,5 @@
-//! The arguments that `mongod` and `mongos` have beyond the common ones, and what each version or
-//! edition refuses. Versions 4.4 to 8.x.
+//! Arguments that only `mongod` and `mongos` have, and settings that a version or edition refuses.
+//! Versions 4.4 to 8.x.
 
 use super::{Builder, CommandLine, Launch, refuse};
 use crate::address;
@@ -16,12 +16,13 @@ const JOURNAL_ALWAYS: (u32, u32) = (6, 1);
 /// First version that waits for its clients before it ends, 15 s by default.
 const QUIESCES: (u32, u32) = (5, 0);
 
-/// Time for clients to leave, in milliseconds: those of a run are gone before its servers end.
+/// Time for clients to leave, in milliseconds: the clients of a run are gone before its servers
+/// end.
 const QUIESCE_MS: &str = "100";
 
 const JOURNAL_COMPRESSORS: [&str; 4] = ["none", "snappy", "zlib", "zstd"];
 
-/// Checks the settings that need no version.
+/// Checks the settings that are independent of the version.
 pub(super) fn check(options: &ServerOptions) -> Result<(), ServerError> {
     if options.kind == ServerProgram::Embedded {
         return check_embedded(options);
@@ -72,7 +73,7 @@ fn check_commit_interval(options: &ServerOptions) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Settings of files make no sense for an engine that writes none.
+/// Refuses file settings for an engine that writes no files.
 fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
     let settings = &options.mongod;
     if settings.storage_engine != StorageEngine::InMemory {
@@ -80,16 +81,11 @@ fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
     }
     let on_disk = [
         ("server.block_compressor", options.block_compressor.clone()),
-        (
-            "server.journal_compressor",
-            settings.journal_compressor.clone(),
-        ),
+        ("server.journal_compressor", settings.journal_compressor.clone()),
         ("server.journal", settings.journal.map(|on| on.to_string())),
         (
             "server.checkpoint_interval",
-            options
-                .checkpoint_interval
-                .map(|interval| format!("{} s", interval.0.as_secs_f64())),
+            options.checkpoint_interval.map(|interval| format!("{} s", interval.0.as_secs_f64())),
         ),
     ];
     match on_disk.into_iter().find(|(_, value)| value.is_some()) {
@@ -103,7 +99,7 @@ fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
     }
 }
 
-/// The embedded server has none of this, and the error says what has.
+/// Refuses settings that the embedded server does not have; the error names a server that does.
 fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
     let lacks = |setting, value: String, what: &str| {
         Err(refuse(
@@ -111,7 +107,8 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
             setting,
             value,
             format!(
-                "it has no {what}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
+                "it does not support {what}; install MongoDB 4.4 or later (`dyno server install`) \
+                    and choose `mongod`"
             ),
         ))
     };
@@ -128,11 +125,7 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
         }
     }
     if settings.journal == Some(false) {
-        return lacks(
-            "server.journal",
-            "false".into(),
-            "option to run without its log",
-        );
+        return lacks("server.journal", "false".into(), "running without its log");
     }
     if let Some(interval) = settings.journal_commit_interval {
         let value = format!("{} s", interval.0.as_secs_f64());
@@ -142,23 +135,19 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
         return lacks("server.journal_compressor", name.clone(), "log compressor");
     }
     if settings.storage_engine == StorageEngine::InMemory {
-        return lacks(
-            "server.storage_engine",
-            "in-memory".into(),
-            "in-memory engine",
-        );
+        return lacks("server.storage_engine", "in-memory".into(), "in-memory engine");
     }
     if let Some((name, value)) = settings.parameters.first_key_value() {
         let value = format!("{name}={value}");
-        return lacks("server.parameters", value, "parameters on its command line");
+        return lacks("server.parameters", value, "parameters on the command line");
     }
     if options.security.key_file.is_some() {
-        return lacks("server.key_file", "file".into(), "key file for members");
+        return lacks("server.key_file", "file".into(), "key files");
     }
     Ok(())
 }
 
-/// Checks what depends on the version or the edition, before anything is made.
+/// Checks the settings that depend on the version or the edition, before anything is created.
 pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
     if options.kind != ServerProgram::Mongod {
         return Ok(());
@@ -197,7 +186,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
     Ok(())
 }
 
-/// Adds what a `mongod` of this version takes.
+/// Adds the arguments of a `mongod` of this version.
 pub(super) fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut Builder) {
     let settings = &options.mongod;
     line.know("storage_engine", settings.storage_engine.name().to_owned());
@@ -229,9 +218,7 @@ fn journal(options: &ServerOptions, line: &mut Builder) {
     line.setting(
         "--journalCommitInterval",
         "journal_commit_interval_ms",
-        settings
-            .journal_commit_interval
-            .map(|interval| interval.0.as_millis()),
+        settings.journal_commit_interval.map(|interval| interval.0.as_millis()),
         "100".to_owned(),
     );
     line.setting(
@@ -258,7 +245,7 @@ pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>) -> CommandLine
     line.0
 }
 
-/// Where both programs listen.
+/// Listening addresses of both programs.
 pub(super) fn bind(options: &ServerOptions, line: &mut Builder) {
     let bound = address::bound(options.kind, options.listen);
     let texts: Vec<String> = bound.iter().map(ToString::to_string).collect();
@@ -268,7 +255,7 @@ pub(super) fn bind(options: &ServerOptions, line: &mut Builder) {
     }
 }
 
-/// Shortens the wait at the end, unless the person has set it.
+/// Shortens the wait at shutdown, unless the user has set it.
 fn quiesce(options: &ServerOptions, launch: Launch<'_>, parameter: &str, line: &mut Builder) {
     let waits = major_minor(launch.version) >= Some(QUIESCES);
     if waits && !options.mongod.parameters.contains_key(parameter) {
@@ -276,8 +263,8 @@ fn quiesce(options: &ServerOptions, launch: Launch<'_>, parameter: &str, line: &
     }
 }
 
-/// Arguments of a server that takes no connection without TLS: the file with its certificate and key, that of its authority, and
-/// whether clients need a certificate, too.
+/// Arguments of a server that accepts only TLS connections: the file with its certificate and key,
+/// its authority's file, and whether clients need a certificate as well.
 pub fn tls_arguments(server: &Path, ca: &Path, is_mutual: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["--tlsMode".into(), "requireTLS".into()];
     arguments.extend(["--tlsCertificateKeyFile".into(), server.into()]);
@@ -288,16 +275,14 @@ pub fn tls_arguments(server: &Path, ca: &Path, is_mutual: bool) -> Vec<OsString>
     arguments
 }
 
-/// What both programs take.
+/// Arguments of both programs.
 fn common(options: &ServerOptions, line: &mut Builder) {
     if let Some(path) = &options.security.key_file {
         line.pair("--keyFile", path);
     }
     if let Some(tls) = &options.security.tls {
         let is_mutual = options.security.require_client_certificate;
-        line.0
-            .arguments
-            .extend(tls_arguments(&tls.server, &tls.ca, is_mutual));
+        line.0.arguments.extend(tls_arguments(&tls.server, &tls.ca, is_mutual));
     }
     for (name, value) in &options.mongod.parameters {
         line.pair("--setParameter", format!("{name}={value}"));

@@ -1,4 +1,4 @@
-//! Command lines of both servers, and what is refused for any version.
+//! Command lines of both servers, and settings that are refused for any version.
 
 use super::*;
 use crate::DataDir;
@@ -8,10 +8,7 @@ use std::time::Duration;
 
 pub(super) fn options(kind: ServerProgram) -> ServerOptions {
     let mut options = ServerOptions::from_plan(
-        &ServerPlan {
-            kind: ServerKind::Embedded,
-            ..ServerPlan::default()
-        },
+        &ServerPlan { kind: ServerKind::Embedded, ..ServerPlan::default() },
         "/bin/server".into(),
         DataDir::Kept("/data".into()),
         "/log".into(),
@@ -39,12 +36,7 @@ pub(super) fn text(line: &CommandLine) -> String {
 /// Setting, value and reason of a refused setting.
 pub(super) fn parts(error: ServerError) -> (&'static str, String, String) {
     match error {
-        ServerError::Setting {
-            setting,
-            value,
-            reason,
-            ..
-        } => (setting, value, reason),
+        ServerError::Setting { setting, value, reason, .. } => (setting, value, reason),
         error => panic!("{error:?}"),
     }
 }
@@ -54,7 +46,7 @@ pub(super) fn refused(options: &ServerOptions) -> (&'static str, String, String)
 }
 
 #[test]
-fn the_embedded_server_gets_every_setting() {
+fn embedded_server_gets_every_setting() {
     let mut options = options(ServerProgram::Embedded);
     options.cache = Some(Bytes(64 << 20));
     options.block_compressor = Some("zlib".into());
@@ -155,10 +147,7 @@ fn values_that_servers_refuse_or_truncate_are_refused() {
     assert_eq!((setting, &*value), ("server.cache", "1000"));
     assert!(reason.contains("1 MiB"), "{reason}");
     embedded.cache = None;
-    for (interval, expected) in [
-        (Duration::ZERO, "0 s"),
-        (Duration::from_millis(1500), "1.5 s"),
-    ] {
+    for (interval, expected) in [(Duration::ZERO, "0 s"), (Duration::from_millis(1500), "1.5 s")] {
         embedded.checkpoint_interval = Some(Span(interval));
         let (setting, value, _) = refused(&embedded);
         assert_eq!((setting, &*value), ("server.checkpoint_interval", expected));

@@ -1,4 +1,4 @@
-//! Brings a deployment up, step by step, each with a deadline and with a look at the processes.
+//! Brings up a deployment step by step, each with a deadline and with checks of the processes.
 
 use std::net::Ipv4Addr;
 use std::thread;
@@ -19,31 +19,32 @@ use crate::settings::ServerRole;
 use crate::{CommandFailure, ServerError, ServerOptions};
 use dyno_plan::topology::Topology;
 
-/// Distance between two questions for a state: short against an election (seconds), and no load.
+/// Interval of asking for a state: short compared to an election (seconds), and no noticeable load.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Distance between two looks at `interrupted` in between.
+/// Interval of checking `interrupted` in between.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time in which a server that no longer answers may turn out to have died.
 const DEATH_GRACE: Duration = Duration::from_secs(2);
 
-/// Who carries out the steps.
+/// Context of the steps: clients, limits and interruption.
 pub(super) struct StepContext<'a> {
     pub(super) admin: &'a mut dyn AdminClient,
     pub(super) interrupted: &'a dyn Fn() -> bool,
     pub(super) limit: Duration,
 }
 
-/// Whether a condition holds that a step waits for.
+/// State of the condition that a step waits for.
 pub(super) enum Condition<T> {
-    /// It holds.
+    /// The condition holds.
     Met(T),
-    /// It does not yet, because of this.
+    /// The condition does not hold yet, for this reason.
     Pending(String),
 }
 
-/// A server that does not listen on loopback where others reach it gets its user there first: the options of that start.
+/// Options of a first start on loopback only: a server that does not listen there otherwise gets
+/// its user this way.
 fn on_loopback_first(server: &ServerOptions) -> Option<ServerOptions> {
     let reached = address::local(server.kind, server.listen);
     (server.auth && !reached.is_loopback()).then(|| ServerOptions {
@@ -54,7 +55,7 @@ fn on_loopback_first(server: &ServerOptions) -> Option<ServerOptions> {
 }
 
 impl Deployment {
-    /// Everything between the first process and a deployment that can be used.
+    /// All steps from the first process to a deployment that is ready for use.
     pub(super) fn assemble(
         &mut self,
         planned: Vec<(Instance, ServerOptions)>,
@@ -62,9 +63,8 @@ impl Deployment {
         context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let alone = planned.len() == 1;
-        let (routers, others): (Vec<_>, Vec<_>) = planned
-            .into_iter()
-            .partition(|(instance, _)| instance.kind == InstanceKind::Router);
+        let (routers, others): (Vec<_>, Vec<_>) =
+            planned.into_iter().partition(|(instance, _)| instance.kind == InstanceKind::Router);
         let mut later = Vec::new();
         for (instance, mut server) in others {
             secured(&mut server, &self.secrets, options);
@@ -79,12 +79,7 @@ impl Deployment {
         self.initiate_sets(context)?;
         self.make_users(context)?;
         for at in later {
-            let Member {
-                instance,
-                options,
-                server,
-                ..
-            } = &mut self.members[at];
+            let Member { instance, options, server, .. } = &mut self.members[at];
             let moved = server.pause();
             moved
                 .and_then(|_| server.resume(options, context.interrupted))
@@ -111,22 +106,13 @@ impl Deployment {
         options: ServerOptions,
         server: crate::RunningServer,
     ) {
-        self.members.push(Member {
-            instance,
-            options,
-            server,
-            is_primary: false,
-            has_user: false,
-        });
+        self.members.push(Member { instance, options, server, is_primary: false, has_user: false });
     }
 
     /// Names of the replica sets in the order of their start.
     pub(super) fn sets(&self) -> Vec<String> {
-        let mut sets: Vec<String> = self
-            .members
-            .iter()
-            .filter_map(|member| member.instance.set.clone())
-            .collect();
+        let mut sets: Vec<String> =
+            self.members.iter().filter_map(|member| member.instance.set.clone()).collect();
         sets.dedup();
         sets
     }
@@ -157,7 +143,7 @@ impl Deployment {
             .unwrap_or_default()
     }
 
-    /// Initiates all sets first and waits then, so that the elections overlap.
+    /// Initiates all sets before waiting, so that the elections overlap.
     fn initiate_sets(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         let sets = self.sets();
         for set in &sets {
@@ -185,7 +171,7 @@ impl Deployment {
             .collect()
     }
 
-    /// Waits until a set is as it shall be, and gives the position of its primary.
+    /// Waits until a set is complete, and returns the position of its primary.
     pub(super) fn wait_for_set(
         &mut self,
         set: &str,
@@ -205,12 +191,12 @@ impl Deployment {
                 }
             })
         })?;
-        let step = format!("waiting for `hello` of the primary of `{set}`");
+        let step = format!("waiting for `hello` from the primary of `{set}`");
         self.wait(context, &step, |deployment, context| {
             Ok(match deployment.hello(context, primary) {
                 Ok(true) => Condition::Met(()),
                 Ok(false) => {
-                    Condition::Pending(deployment.describe(primary, "accepts no writes yet"))
+                    Condition::Pending(deployment.describe(primary, "does not accept writes yet"))
                 }
                 Err(failure) => Condition::Pending(deployment.describe_failure(primary, &failure)),
             })
@@ -221,7 +207,7 @@ impl Deployment {
         Ok(primary)
     }
 
-    /// Whether a member accepts writes. Versions before 4.4.2 know the older name only.
+    /// Whether a member accepts writes. Versions before 4.4.2 know only the older name.
     fn hello(&self, context: &mut StepContext<'_>, at: usize) -> Result<bool, CommandFailure> {
         match self.ask(context, at, doc! { "hello": 1 }) {
             Err(failure) if failure.code() == Some(COMMAND_NOT_FOUND) => {
@@ -232,9 +218,9 @@ impl Deployment {
         }
     }
 
-    /// Makes the user on every server that takes writes, through the exception for connections of
-    /// the same host to a server without users. Shards get him too: the exception is closed and
-    /// their settings can be read. The cluster's own user is made through a router later.
+    /// Creates the user on every server that accepts writes, through the localhost exception of a
+    /// server without users. Shards get the user as well: that closes the exception, and their
+    /// settings can be read. The cluster's own user is created through a router later.
     fn make_users(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         if self.secrets.credentials.is_none() {
             return Ok(());
@@ -249,7 +235,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Makes the user on one server; members of its set have it as well when this returns.
+    /// Creates the user on one server; the members of its set have the user when this returns.
     pub(super) fn make_user(
         &mut self,
         at: usize,
@@ -271,14 +257,15 @@ impl Deployment {
             Some(_) => i32::try_from(holders.len()).unwrap_or(1),
         };
         let command = self.user_command(everybody, context.limit);
-        self.command(context, at, "making the user", "admin", command)?;
+        self.command(context, at, "creating the user", "admin", command)?;
         for at in holders {
             self.members[at].has_user = true;
         }
         Ok(())
     }
 
-    /// The command that makes the user, and waits until `holders` members of a set have it; 0 outside of sets.
+    /// The command that creates the user and waits until `holders` members of a set have it; 0
+    /// outside of sets.
     pub(super) fn user_command(&self, holders: i32, limit: Duration) -> Document {
         let Some(credentials) = &self.secrets.credentials else {
             return Document::new();
@@ -291,7 +278,7 @@ impl Deployment {
         command
     }
 
-    /// Sends a command to `admin` and leaves the judgement to the caller.
+    /// Sends a command to `admin`; the caller judges the result.
     pub(super) fn ask(
         &self,
         context: &mut StepContext<'_>,
@@ -319,7 +306,7 @@ impl Deployment {
             Err(source) => source,
         };
         // A server that died says more in its log than the broken connection does, and a connection
-        // may break some time before the process is gone.
+        // may break some time before the process ends.
         let failed = Instant::now();
         self.check_running(context, step)?;
         while source.code().is_none() && failed.elapsed() < DEATH_GRACE {
@@ -362,12 +349,10 @@ impl Deployment {
         }
     }
 
-    /// Stops here when the caller gave up or a server has ended.
+    /// Stops here if the caller gave up or a server has ended.
     fn check_running(&mut self, context: &StepContext<'_>, step: &str) -> Result<(), ServerError> {
         if (context.interrupted)() {
-            return Err(ServerError::Interrupted {
-                program: self.program,
-            });
+            return Err(ServerError::Interrupted { program: self.program });
         }
         for member in &mut self.members {
             if let Some(status) = member.server.exit_status()? {
@@ -382,7 +367,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// A failure as the reason why a wait goes on, with its cause.
+    /// A failure with its cause, as the reason why a wait continues.
     pub(super) fn describe_failure(&self, at: usize, failure: &CommandFailure) -> String {
         let mut text = failure.to_string();
         let mut cause = std::error::Error::source(failure);

@@ -1,5 +1,5 @@
-//! A replica set over several hosts: each host starts its member and waits for the others, and nobody but the hosts
-//! themselves talks to a server before it has its user.
+//! A replica set over several hosts: each host starts its member and waits for the others. Only the
+//! hosts themselves connect to a server before it has its user.
 
 use std::time::Duration;
 
@@ -14,16 +14,17 @@ use super::secrets::Secrets;
 use super::{Deployment, DeploymentOptions, Encryption, launch, secured};
 use crate::{AdminClient, CommandFailure, ServerError};
 
-/// Codes of a server: somebody else has made the user already, and the exception for connections of the same host is
-/// closed by that.
+/// Error codes that mean that another host has already created the user, which also closes the
+/// localhost exception.
 const USER_EXISTS: i32 = 51003;
 const UNAUTHORIZED: i32 = 13;
 
 impl Deployment {
-    /// Refuses what [`start_member`](Deployment::start_member) would refuse before a server runs. Makes nothing.
+    /// Refuses what [`start_member`](Deployment::start_member) would refuse, if that can be checked
+    /// before a server runs. Creates nothing.
     ///
     /// # Errors
-    /// [`ServerError`], as those of a start.
+    /// [`ServerError`], like a start.
     pub fn check_member(
         topology: &Topology,
         options: &DeploymentOptions,
@@ -32,12 +33,13 @@ impl Deployment {
         check_programs(topology, &[planned_member(topology, options, number)?])
     }
 
-    /// Starts member `number` of a replica set whose other members are on other hosts, in the order of
-    /// [`instances`]. It is of no use before [`join`](Deployment::join). The options should have
-    /// [`secrets`](DeploymentOptions::secrets) if they ask for users or certificates: all members need the same.
+    /// Starts member `number` of a replica set whose other members are on other hosts, in the order
+    /// of [`instances`]. It is unusable before [`join`](Deployment::join). If the options ask for
+    /// users or certificates, they should contain [`secrets`](DeploymentOptions::secrets), because
+    /// all members need the same ones.
     ///
     /// # Errors
-    /// [`ServerError`]; nothing is left behind but the log file.
+    /// [`ServerError`]; only the log file is left behind.
     pub fn start_member(
         topology: &Topology,
         options: &DeploymentOptions,
@@ -51,9 +53,7 @@ impl Deployment {
             members: Vec::new(),
             secrets: Secrets::make(options, true)?,
             require_client_certificate: options.encryption
-                == Encryption::On {
-                    require_client_certificate: true,
-                },
+                == Encryption::On { require_client_certificate: true },
             program: options.server.kind.executable(),
             set_hosts: Vec::new(),
             step_limit: options.step_limit,
@@ -64,12 +64,13 @@ impl Deployment {
         Ok(deployment)
     }
 
-    /// Joins the member that [`start_member`](Deployment::start_member) has started with those of the other hosts, which do the
-    /// same meanwhile. Each step has `limit`. `hosts` are all members as clients reach them, in the order of [`instances`]. Returns
-    /// when the set has its primary and the user is known here.
+    /// Joins the member started by [`start_member`](Deployment::start_member) with the members of
+    /// the other hosts, which do the same concurrently. Each step has `limit`. `hosts` are the
+    /// addresses of all members for clients, in the order of [`instances`]. Returns when the set
+    /// has its primary and the user is known here.
     ///
     /// # Errors
-    /// [`ServerError::Step`] and [`ServerError::Deadline`] with what is missing.
+    /// [`ServerError::Step`] and [`ServerError::Deadline`] with the missing state.
     pub fn join(
         &mut self,
         hosts: &[String],
@@ -77,10 +78,8 @@ impl Deployment {
         admin: &mut dyn AdminClient,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), ServerError> {
-        let names: Vec<String> = instances(&self.topology)
-            .into_iter()
-            .map(|instance| instance.name)
-            .collect();
+        let names: Vec<String> =
+            instances(&self.topology).into_iter().map(|instance| instance.name).collect();
         let all: Vec<PlannedMember<'_>> = (0..)
             .zip(names.iter().zip(hosts))
             .map(|(index, (name, host))| PlannedMember {
@@ -92,11 +91,7 @@ impl Deployment {
         let own = self.members[0].instance.clone();
         let set = own.set.clone().unwrap_or_default();
         let leaders = leaders(&all);
-        let mut context = StepContext {
-            admin,
-            interrupted,
-            limit,
-        };
+        let mut context = StepContext { admin, interrupted, limit };
         let data = all.iter().filter(|one| !one.election.arbiter);
         self.set_hosts = data.map(|one| one.host.clone()).collect();
         if all
@@ -123,7 +118,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Makes the user if this member is the primary, and waits until the user can log in here.
+    /// Creates the user if this member is the primary, and waits until the user can log in here.
     fn share_user(
         &mut self,
         leaders: &[String],
@@ -154,21 +149,20 @@ impl Deployment {
 /// The members that may stay the primary: any other one would be replaced in mid-run.
 fn leaders(all: &[PlannedMember<'_>]) -> Vec<String> {
     let highest = all.iter().map(|one| one.election.priority).max();
-    let leading = all
-        .iter()
-        .filter(|one| !one.election.arbiter && Some(one.election.priority) == highest);
+    let leading =
+        all.iter().filter(|one| !one.election.arbiter && Some(one.election.priority) == highest);
     leading.map(|one| one.host.clone()).collect()
 }
 
-/// How far a member is, by what it says of itself.
+/// Progress of a member, as it reports it.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    /// It does what it shall, and knows a primary that stays.
+    /// It has its final role, and knows a primary that stays.
     Ready {
-        /// It is that primary.
+        /// Whether it is that primary.
         is_primary: bool,
     },
-    /// What it lacks.
+    /// The missing state.
     Waiting(String),
 }
 
@@ -176,21 +170,21 @@ fn state(hello: &Document, leaders: &[String]) -> State {
     let says = |name: &str| hello.get_bool(name).unwrap_or(false);
     let is_primary = says("isWritablePrimary");
     if !is_primary && !says("secondary") && !says("arbiterOnly") {
-        let info = hello.get_str("info").unwrap_or("it is no member yet");
+        let info = hello.get_str("info").unwrap_or("it is not a member yet");
         return State::Waiting(format!("waits: {info}"));
     }
     match hello.get_str("primary") {
         Ok(primary) if leaders.iter().any(|leader| leader == primary) => {
             State::Ready { is_primary }
         }
-        Ok(primary) => State::Waiting(format!(
-            "follows `{primary}`, which has not the highest priority"
-        )),
-        Err(_) => State::Waiting("knows no primary".to_owned()),
+        Ok(primary) => {
+            State::Waiting(format!("follows `{primary}`, which does not have the highest priority"))
+        }
+        Err(_) => State::Waiting("does not know a primary".to_owned()),
     }
 }
 
-/// Whether the user is there already.
+/// Whether the user exists already.
 fn is_made(failure: &CommandFailure) -> bool {
     matches!(failure.code(), Some(USER_EXISTS | UNAUTHORIZED))
 }
@@ -200,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_ready_when_it_follows_a_primary_that_stays() {
+    fn member_is_ready_when_it_follows_a_permanent_primary() {
         let topology: Topology = "replica-set=2+1,priorities=2/1".parse().unwrap();
         let hosts = ["a:1", "b:2", "c:3"];
         let all: Vec<PlannedMember<'_>> = (0..)
@@ -215,25 +209,13 @@ mod tests {
         assert_eq!(leaders, ["a:1"]);
         let of = |hello: Document| state(&hello, &leaders);
         let ready = |is_primary| State::Ready { is_primary };
-        assert_eq!(
-            of(doc! { "isWritablePrimary": true, "primary": "a:1" }),
-            ready(true)
-        );
-        assert_eq!(
-            of(doc! { "secondary": true, "primary": "a:1" }),
-            ready(false)
-        );
-        assert_eq!(
-            of(doc! { "arbiterOnly": true, "primary": "a:1" }),
-            ready(false)
-        );
+        assert_eq!(of(doc! { "isWritablePrimary": true, "primary": "a:1" }), ready(true));
+        assert_eq!(of(doc! { "secondary": true, "primary": "a:1" }), ready(false));
+        assert_eq!(of(doc! { "arbiterOnly": true, "primary": "a:1" }), ready(false));
         for (hello, reason) in [
             (doc! { "info": "no configuration" }, "no configuration"),
-            (doc! { "secondary": true }, "no primary"),
-            (
-                doc! { "isWritablePrimary": true, "primary": "b:2" },
-                "`b:2`",
-            ),
+            (doc! { "secondary": true }, "not know a primary"),
+            (doc! { "isWritablePrimary": true, "primary": "b:2" }, "`b:2`"),
         ] {
             let State::Waiting(text) = of(hello.clone()) else {
                 panic!("{hello}");

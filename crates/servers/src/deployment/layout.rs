@@ -1,4 +1,4 @@
-//! Which processes a topology needs, and on which disk each has its data: pure functions.
+//! The processes of a topology and the data folder of each. Pure functions.
 
 use std::path::{Path, PathBuf};
 
@@ -14,29 +14,28 @@ const CONFIG: &str = "config";
 /// One process of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its name, unique within the deployment and fit for a file: `server`, `pair-0`, `split-0`,
-    /// `member-0`, `arbiter-0`, `shard-0-0`, `config-0`, `router-0`.
+    /// Its name, unique within the deployment and valid as a file name: `server`, `pair-0`,
+    /// `split-0`, `member-0`, `arbiter-0`, `shard-0-0`, `config-0`, `router-0`.
     pub name: String,
-    /// Its replica set.
+    /// Name of its replica set, if any.
     pub set: Option<String>,
-    /// What it does.
     pub kind: InstanceKind,
 }
 
-/// What a process of a deployment does.
+/// Role of a process in a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceKind {
     /// Holds data under test.
     Data,
-    /// Votes and holds nothing.
+    /// Votes but holds no data.
     Arbiter,
     /// Holds the catalog of a sharded cluster.
     ConfigServer,
-    /// Passes operations on to the shards.
+    /// Forwards operations to the shards.
     Router,
 }
 
-/// How servers with data are laid on data folders.
+/// How servers with data are assigned to data folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FolderMapping {
     /// In turn: server i on folder i modulo the number of folders.
@@ -46,14 +45,13 @@ pub enum FolderMapping {
     Direct,
 }
 
-/// How a member takes part in elections.
+/// Role of a member in elections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElectionSettings {
-    /// Without data.
+    /// Whether it votes but holds no data.
     pub(crate) arbiter: bool,
-    /// Of becoming the primary; 0 never does.
+    /// Priority for becoming the primary; with 0 it never does.
     pub(crate) priority: u16,
-    /// Whether it votes.
     pub(crate) votes: bool,
 }
 
@@ -61,26 +59,17 @@ pub(crate) struct ElectionSettings {
 pub fn instances(topology: &Topology) -> Vec<Instance> {
     match topology {
         Topology::Standalone => vec![instance("server".to_owned(), None, InstanceKind::Data)],
-        Topology::Pairs { n } => (0..*n)
-            .map(|i| instance(format!("pair-{i}"), None, InstanceKind::Data))
-            .collect(),
-        Topology::Split { n } => (0..*n)
-            .map(|i| instance(format!("split-{i}"), None, InstanceKind::Data))
-            .collect(),
+        Topology::Pairs { n } => {
+            (0..*n).map(|i| instance(format!("pair-{i}"), None, InstanceKind::Data)).collect()
+        }
+        Topology::Split { n } => {
+            (0..*n).map(|i| instance(format!("split-{i}"), None, InstanceKind::Data)).collect()
+        }
         Topology::ReplicaSet(set) => {
-            let data = (0..set.data_members).map(|i| {
-                instance(
-                    format!("member-{i}"),
-                    Some(SET.to_owned()),
-                    InstanceKind::Data,
-                )
-            });
+            let data = (0..set.data_members)
+                .map(|i| instance(format!("member-{i}"), Some(SET.to_owned()), InstanceKind::Data));
             let arbiters = (0..set.arbiters).map(|i| {
-                instance(
-                    format!("arbiter-{i}"),
-                    Some(SET.to_owned()),
-                    InstanceKind::Arbiter,
-                )
+                instance(format!("arbiter-{i}"), Some(SET.to_owned()), InstanceKind::Arbiter)
             });
             data.chain(arbiters).collect()
         }
@@ -107,7 +96,7 @@ fn instance(name: String, set: Option<String>, kind: InstanceKind) -> Instance {
 }
 
 impl Instance {
-    /// Its role on the command line. `config_servers` is known only when those run.
+    /// Its role on the command line. `config_servers` is known only after they have started.
     pub(crate) fn role(&self, topology: &Topology, config_servers: &str) -> ServerRole {
         match (self.kind, &self.set) {
             (InstanceKind::Router, _) => ServerRole::Router(config_servers.to_owned()),
@@ -120,7 +109,7 @@ impl Instance {
         }
     }
 
-    /// The program of this instance where `data` holds the data.
+    /// The program of this instance if `data` holds the data.
     pub(crate) fn program(&self, data: ServerProgram) -> ServerProgram {
         match self.kind {
             InstanceKind::Router => ServerProgram::Mongos,
@@ -129,7 +118,7 @@ impl Instance {
     }
 }
 
-/// How member `index` of a set takes part: data members come before arbiters.
+/// The election settings of member `index` of a set: data members come before arbiters.
 pub(crate) fn election_settings(topology: &Topology, index: u32) -> ElectionSettings {
     let equal = ReplicaSet::new(u32::MAX);
     let set = match topology {
@@ -137,36 +126,22 @@ pub(crate) fn election_settings(topology: &Topology, index: u32) -> ElectionSett
         _ => &equal,
     };
     if index >= set.data_members {
-        return ElectionSettings {
-            arbiter: true,
-            priority: 0,
-            votes: true,
-        };
+        return ElectionSettings { arbiter: true, priority: 0, votes: true };
     }
-    ElectionSettings {
-        arbiter: false,
-        priority: set.priority(index),
-        votes: set.votes(index),
-    }
+    ElectionSettings { arbiter: false, priority: set.priority(index), votes: set.votes(index) }
 }
 
-/// Data folder of each instance. A server that stands alone gets the first folder itself, the
-/// others a folder of their name within one; those without data under test are on the first.
+/// Data folder of each instance. A standalone server gets the first folder itself, others a folder
+/// of their name within one; servers without data under test use the first folder.
 pub(crate) fn data_folders(
     topology: &Topology,
     instances: &[Instance],
     roots: &[PathBuf],
     mapping: FolderMapping,
 ) -> Result<Vec<PathBuf>, ServerError> {
-    let data = instances
-        .iter()
-        .filter(|instance| instance.kind == InstanceKind::Data)
-        .count();
+    let data = instances.iter().filter(|instance| instance.kind == InstanceKind::Data).count();
     if roots.is_empty() || (mapping == FolderMapping::Direct && roots.len() < data) {
-        return Err(ServerError::TooFewFolders {
-            instances: data,
-            folders: roots.len(),
-        });
+        return Err(ServerError::TooFewFolders { instances: data, folders: roots.len() });
     }
     if *topology == Topology::Standalone {
         return Ok(vec![roots[0].clone()]);
@@ -209,43 +184,23 @@ mod tests {
         assert_eq!(names("standalone"), ["server"]);
         assert_eq!(names("pairs=2"), ["pair-0", "pair-1"]);
         assert_eq!(names("split=2"), ["split-0", "split-1"]);
-        assert_eq!(
-            names("replica-set=2+1"),
-            ["member-0", "member-1", "arbiter-0"]
-        );
+        assert_eq!(names("replica-set=2+1"), ["member-0", "member-1", "arbiter-0"]);
         assert_eq!(
             names("sharded=2x2"),
-            [
-                "config-0",
-                "shard-0-0",
-                "shard-0-1",
-                "shard-1-0",
-                "shard-1-1",
-                "router-0"
-            ]
+            ["config-0", "shard-0-0", "shard-0-1", "shard-1-0", "shard-1-1", "router-0"]
         );
-        for text in [
-            "pairs=5",
-            "replica-set=3+1",
-            "sharded=2x3,config=3,routers=2",
-        ] {
+        for text in ["pairs=5", "replica-set=3+1", "sharded=2x3,config=3,routers=2"] {
             let topology: Topology = text.parse().unwrap();
             assert_eq!(names(text).len(), topology.instances() as usize);
         }
     }
 
     #[test]
-    fn disks_are_used_in_turn_by_servers_with_data() {
+    fn servers_with_data_use_disks_in_turn() {
         let mapped = folders("sharded=1x3", &["/a", "/b"], FolderMapping::RoundRobin);
         assert_eq!(
             mapped.unwrap(),
-            [
-                "/a/config-0",
-                "/a/shard-0-0",
-                "/b/shard-0-1",
-                "/a/shard-0-2",
-                "/a/router-0"
-            ]
+            ["/a/config-0", "/a/shard-0-0", "/b/shard-0-1", "/a/shard-0-2", "/a/router-0"]
         );
         let dealt = folders("split=3", &["/a", "/b"], FolderMapping::RoundRobin);
         assert_eq!(dealt.unwrap(), ["/a/split-0", "/b/split-1", "/a/split-2"]);
@@ -254,21 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_mapping_needs_a_folder_for_each() {
+    fn direct_mapping_needs_a_folder_for_each_server() {
         let mapped = folders("pairs=2", &["/a", "/b", "/c"], FolderMapping::Direct);
         assert_eq!(mapped.unwrap(), ["/a/pair-0", "/b/pair-1"]);
         let refused = folders("pairs=3", &["/a", "/b"], FolderMapping::Direct);
-        assert!(matches!(
-            refused,
-            Err(ServerError::TooFewFolders {
-                instances: 3,
-                folders: 2
-            })
-        ));
+        assert!(matches!(refused, Err(ServerError::TooFewFolders { instances: 3, folders: 2 })));
     }
 
     #[test]
-    fn members_stand_for_election_as_described() {
+    fn members_have_the_election_settings_of_the_topology() {
         let topology = "replica-set=2+1,priorities=5/0".parse().unwrap();
         let priorities: Vec<_> = (0..3)
             .map(|index| election_settings(&topology, index))
@@ -276,9 +225,6 @@ mod tests {
             .collect();
         assert_eq!(priorities, [(5, false), (0, false), (0, true)]);
         let shard = election_settings(&"sharded=1x3".parse().unwrap(), 2);
-        assert_eq!(
-            (shard.priority, shard.arbiter, shard.votes),
-            (1, false, true)
-        );
+        assert_eq!((shard.priority, shard.arbiter, shard.votes), (1, false, true));
     }
 }

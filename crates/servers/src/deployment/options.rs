@@ -1,4 +1,4 @@
-//! What a deployment is started with.
+//! Options for starting a deployment.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,12 +11,10 @@ use super::layout::{FolderMapping, Instance};
 use super::secrets::GivenSecrets;
 use crate::{DataDir, MemoryShare, ServerOptions};
 
-/// A collection, and the database that it is in.
+/// A collection with its database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
-    /// Database.
     pub database: String,
-    /// Collection.
     pub collection: String,
 }
 
@@ -29,12 +27,12 @@ impl fmt::Display for Namespace {
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// They are not.
+    /// Unencrypted.
     #[default]
     Off,
-    /// They are, by certificates that are made for the deployment.
+    /// Encrypted, with certificates that are created for the deployment.
     On {
-        /// Clients must present the client certificate.
+        /// Whether clients must present the client certificate.
         require_client_certificate: bool,
     },
 }
@@ -42,46 +40,47 @@ pub enum Encryption {
 /// Changes the options of one server before it starts.
 pub type Adjust = Arc<dyn Fn(&Instance, &mut ServerOptions) + Send + Sync>;
 
-/// Everything that [`Deployment::start`](super::Deployment::start) needs besides the topology.
+/// Everything that [`Deployment::start`](super::Deployment::start) needs in addition to the
+/// topology.
 #[derive(Clone)]
 pub struct DeploymentOptions {
     /// Options of every server with data: its program, cache and other settings, and the limits of
-    /// its start and stop. The ports are free ones and role, folders, log and security are filled
-    /// in. `auth` makes a user with a random password. Without a cache, several servers share the
-    /// memory of the host, see [`cache_shares`](crate::cache_shares).
+    /// its start and stop. Ports, role, folders, log and security are filled in. `auth` creates a
+    /// user with a random password. Without a cache, several servers share the memory of the host,
+    /// see [`cache_shares`](crate::cache_shares).
     pub server: ServerOptions,
     /// Path of `mongos`; only for a sharded cluster.
     pub router: Option<PathBuf>,
-    /// Data folders, several of them for several disks. They are temporary or kept as
-    /// `server.data_dir` says.
+    /// Data folders, several for several disks. `server.data_dir` decides whether they are
+    /// temporary or kept.
     pub data_dirs: Vec<PathBuf>,
-    /// How servers are laid on `data_dirs`.
+    /// How servers are assigned to `data_dirs`.
     pub mapping: FolderMapping,
-    /// Folder of the logs: `NAME.raw.log` for the server NAME, as it writes it.
+    /// Folder of the logs: `NAME.raw.log` contains the output of server NAME.
     pub log_dir: PathBuf,
-    /// Folder for certificates and keys. It must not exist; it is made when there is a secret, and
+    /// Folder for certificates and keys. It must not exist; it is created if there is a secret, and
     /// removed at the end.
     pub secrets_dir: PathBuf,
-    /// Encryption of all connections.
     pub encryption: Encryption,
-    /// Name of this host for the server certificate, besides 127.0.0.1, ::1, `localhost` and what servers listen on and
-    /// clients are told.
+    /// Name of this host for the server certificate, in addition to 127.0.0.1, ::1, `localhost`,
+    /// and the listening and advertised addresses.
     pub host_name: Option<String>,
-    /// Secrets that others have, too; new ones are made when absent, as far as `server.auth` and `encryption` ask for them.
+    /// Secrets shared with other hosts. If absent, the secrets required by `server.auth` and
+    /// `encryption` are created.
     pub secrets: Option<GivenSecrets>,
     /// The collection under test; a sharded cluster shards it.
     pub collection: Option<Namespace>,
-    /// Memory of each server with data, for the computed caches. When absent, several servers share
-    /// that of the machine, and a single one takes its own default.
+    /// Memory of each server with data, for the computed caches. If absent, several servers share
+    /// the machine's memory, and a single one uses its own default.
     pub memory: Option<Vec<MemoryShare>>,
-    /// Longest time of one step after the start of the processes, such as an election.
+    /// Longest time of one step after the processes have started, such as an election.
     pub step_limit: Duration,
-    /// Called for each server before it starts, as to place it on cores.
+    /// Called for each server before it starts, for example to place it on cores.
     pub adjust: Option<Adjust>,
 }
 
 impl DeploymentOptions {
-    /// Options with the data folder of `server`, logs beside its log, `secrets` beside its data
+    /// Options with the data folder of `server`, logs next to its log, `secrets` next to its data
     /// folder, no encryption, and a minute for each step.
     pub fn new(server: ServerOptions) -> DeploymentOptions {
         let data = server.data_dir.path().to_owned();
@@ -103,8 +102,7 @@ impl DeploymentOptions {
         }
     }
 
-    /// Options with the data folders and the encryption of a plan, besides those of
-    /// [`new`](DeploymentOptions::new).
+    /// Like [`new`](DeploymentOptions::new), with the data folders and the encryption of a plan.
     pub fn from_plan(plan: &ServerPlan, server: ServerOptions) -> DeploymentOptions {
         let mut options = DeploymentOptions::new(server);
         if !plan.data_dirs.is_empty() {
@@ -116,12 +114,8 @@ impl DeploymentOptions {
         };
         options.encryption = match plan.encryption {
             model::Encryption::Off => Encryption::Off,
-            model::Encryption::Server => Encryption::On {
-                require_client_certificate: false,
-            },
-            model::Encryption::Mutual => Encryption::On {
-                require_client_certificate: true,
-            },
+            model::Encryption::Server => Encryption::On { require_client_certificate: false },
+            model::Encryption::Mutual => Encryption::On { require_client_certificate: true },
         };
         options
     }

@@ -1,4 +1,4 @@
-//! The options of every server of a deployment, checked before anything is made.
+//! The options of every server of a deployment, checked before anything is created.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -13,8 +13,8 @@ use crate::version::{Program, program_version};
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
 use dyno_plan::topology::Topology;
 
-/// The options of every server, complete but for the security and the address of the config
-/// servers, and checked before anything is made.
+/// The options of every server, checked and complete except for the security and the address of the
+/// config servers.
 pub(super) fn planned(
     topology: &Topology,
     options: &DeploymentOptions,
@@ -29,7 +29,7 @@ pub(super) fn planned(
     planned_of(topology, options, caches)
 }
 
-/// The same of one member of a replica set whose other members are on other hosts: it shares its machine with none of them.
+/// Like [`planned`] for one member of a replica set whose other members are on other hosts.
 pub(super) fn planned_member(
     topology: &Topology,
     options: &DeploymentOptions,
@@ -38,10 +38,10 @@ pub(super) fn planned_member(
     let refused = |reason| setting(options, "server.topology", topology, reason);
     check_formable(topology, options.server.kind)?;
     if !matches!(topology, Topology::ReplicaSet(_)) {
-        return Err(refused("only a replica set can be on several hosts"));
+        return Err(refused("only a replica set can span several hosts"));
     }
     let instance = instances(topology).into_iter().nth(number);
-    let instance = instance.ok_or_else(|| refused("it has fewer members than there are hosts"))?;
+    let instance = instance.ok_or_else(|| refused("it has fewer members than hosts"))?;
     let cache = match instance.kind {
         InstanceKind::Data => options.server.cache,
         _ => Some(Bytes(crate::smallest_share(options.server.kind))),
@@ -50,8 +50,8 @@ pub(super) fn planned_member(
     Ok(planned.remove(0))
 }
 
-/// Refuses what no machine could start, whichever it is: programs, addresses, memory and folders that are there are not looked
-/// at. Each member of a set over several machines has its own for itself.
+/// Refuses what no machine could start. Does not check programs, addresses, memory and existing
+/// folders. With several machines each member has its own.
 pub(super) fn check_elsewhere(
     topology: &Topology,
     options: &DeploymentOptions,
@@ -74,8 +74,8 @@ pub(super) fn check_elsewhere(
     Ok(())
 }
 
-/// The data folder of each server with data, in the order of their start; with `member` that of this one alone, whose machine has no
-/// other. Nothing is looked at.
+/// The data folder of each server with data, in the order of their start; with `member` only this
+/// member's folder, whose machine has no other. Does not access the folders.
 pub(super) fn planned_folders(
     topology: &Topology,
     options: &DeploymentOptions,
@@ -92,7 +92,7 @@ pub(super) fn planned_folders(
     Ok(with_data.map(|(_, folder)| folder).collect())
 }
 
-/// What is wrong with one server of a topology; where there are several, with its name.
+/// Adds the server's name to an error if the topology has several servers.
 fn of_member(topology: &Topology, instance: &Instance, error: ServerError) -> ServerError {
     match topology.instances() {
         1 => error,
@@ -118,7 +118,7 @@ fn planned_of(
         if let Some(adjust) = &options.adjust {
             adjust(&instance, &mut server);
         }
-        // An address that is not there is told in the same words for both kinds of server.
+        // Both kinds of server report a missing address in the same words.
         let checked = command_line::check(&server).and_then(|()| server::free_port(&server));
         checked.map_err(|error| of_member(topology, &instance, error))?;
         planned.push((instance, server));
@@ -134,14 +134,16 @@ fn check_formable(topology: &Topology, program: ServerProgram) -> Result<(), Ser
             setting: "server.topology",
             value: topology.to_string(),
             reason: format!(
-                "it has no {lacking}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
+                "it does not support {lacking}; install MongoDB 4.4 or later (`dyno server \
+                    install`) and choose `mongod`"
             ),
         }),
         _ => Ok(()),
     }
 }
 
-/// Looks at programs and folders of planned servers as their starts do. Each program is asked once what it is.
+/// Checks programs and folders of planned servers like their starts do. Runs each program once to
+/// get its version.
 pub(super) fn check_programs(
     topology: &Topology,
     planned: &[(Instance, ServerOptions)],
@@ -181,19 +183,16 @@ fn one(
             program: ServerProgram::Mongos.executable(),
             tried: Vec::new(),
         })?;
-        // A router stores nothing: it has no such settings.
+        // A router stores no data, so it does not have these settings.
         server.block_compressor = None;
         server.checkpoint_interval = None;
         server.mongod = Default::default();
     }
-    // The folder above goes away with the last member, unless it was there before.
+    // The parent folder is removed with the last member, unless it existed before.
     let above = folder.parent().filter(|above| !above.exists());
     server.empty_parent = match (topology, options.keeps_data()) {
         (Topology::Standalone, _) | (_, true) => None,
-        _ => above
-            .map(std::path::absolute)
-            .transpose()
-            .map_err(ServerError::prepare(&folder))?,
+        _ => above.map(std::path::absolute).transpose().map_err(ServerError::prepare(&folder))?,
     };
     server.data_dir = if options.keeps_data() && instance.kind != InstanceKind::Router {
         DataDir::Kept(folder)
@@ -219,17 +218,14 @@ fn setting(
 
 fn check_collection(topology: &Topology, options: &DeploymentOptions) -> Result<(), ServerError> {
     match (topology, &options.collection) {
-        (Topology::Sharded(_), None) => Err(setting(
-            options,
-            "server.topology",
-            topology,
-            "the collection to shard is not given",
-        )),
+        (Topology::Sharded(_), None) => {
+            Err(setting(options, "server.topology", topology, "no collection to shard was given"))
+        }
         _ => Ok(()),
     }
 }
 
-/// Members and clients of this machine look for servers under the name that clients are told.
+/// Members and clients on this machine use the advertised name to find servers.
 fn check_advertised(options: &DeploymentOptions) -> Result<(), ServerError> {
     let Some(name) = &options.server.advertise else {
         return Ok(());
@@ -245,7 +241,8 @@ fn check_advertised(options: &DeploymentOptions) -> Result<(), ServerError> {
     }
 }
 
-/// A set remembers the ports of its members, and a user his password: neither is there again.
+/// Refuses kept folders that a deployment cannot reuse: a set remembers its members' ports, and a
+/// database its user's password, but both are new in each run.
 fn check_kept(
     topology: &Topology,
     options: &DeploymentOptions,
@@ -261,7 +258,7 @@ fn check_kept(
     }
     let reason = match topology {
         Topology::ReplicaSet(_) | Topology::Sharded(_) => {
-            "an existing replica set cannot be started again, because its members would have other ports"
+            "an existing replica set cannot be restarted because its members would have other ports"
         }
         _ if options.server.auth => {
             "a user with a new password cannot be created in an existing database"
@@ -271,13 +268,13 @@ fn check_kept(
     Err(setting(options, "server.data_dir", used.display(), reason))
 }
 
-/// Cache of each server of a deployment in the order of their start: as asked for by `cache`, or
-/// else a share of `memory`, which has one entry for each server with data, by [`cache_shares`].
-/// Without either, several servers share the memory of this machine, and a single one is left to
-/// its own default: `None`, as for routers.
+/// Cache of each server of a deployment in the order of their start: `cache` if it is set, or a
+/// share of `memory`, which has one entry per server with data, by [`cache_shares`]. Without
+/// either, several servers share the memory of this machine, and a single one uses its own default:
+/// `None`, as for routers.
 ///
 /// # Errors
-/// [`ServerError::NoMemory`], and [`ServerError::Memory`] when the machine cannot be read.
+/// [`ServerError::NoMemory`], and [`ServerError::Memory`] if the machine cannot be read.
 pub fn planned_caches(
     topology: &Topology,
     program: ServerProgram,

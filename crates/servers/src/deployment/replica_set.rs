@@ -1,5 +1,5 @@
-//! The documents of a replica set: the configuration that is sent, and the status that comes back.
-//! Pure functions.
+//! Documents of a replica set: the configuration to send, and the status that it returns. Pure
+//! functions.
 
 use bson::{Bson, Document, doc};
 
@@ -10,23 +10,23 @@ const PRIMARY: i64 = 1;
 const SECONDARY: i64 = 2;
 const ARBITER: i64 = 7;
 
-/// One member as it shall be.
+/// Planned member of a replica set.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedMember<'a> {
     /// Name within the deployment.
     pub(super) name: &'a str,
-    /// Name or address and port, by which clients and the other members reach it.
+    /// Host and port for clients and the other members.
     pub(super) host: String,
-    /// Its part in elections.
+    /// Its election settings.
     pub(super) election: ElectionSettings,
 }
 
-/// How far a replica set is.
+/// Progress of a replica set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All members are as wanted; the position of the primary.
+    /// All members are ready; contains the position of the primary.
     Ready(usize),
-    /// Who is not, and how they are.
+    /// The members that are not ready, with their states.
     Waiting(String),
 }
 
@@ -59,9 +59,9 @@ pub(super) fn configuration(
     configuration
 }
 
-/// Judges a reply of `replSetGetStatus`. A set is ready when one of the members with the highest
-/// priority is the primary, as another one would be replaced in mid-run, and all others hold the
-/// data or arbitrate.
+/// Judges a reply to `replSetGetStatus`. A set is ready when one of the members with the highest
+/// priority is the primary, because another one would be replaced in mid-run, and all others hold
+/// the data or arbitrate.
 pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Progress {
     let states = status.get_array("members").map(Vec::as_slice);
     let states = states.unwrap_or_default();
@@ -87,7 +87,8 @@ pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Prog
     }
 }
 
-/// A member with data that has not yet done what its primary has, by its address in a reply of `replSetGetStatus`.
+/// The address of a data member that has not yet applied all operations of its primary, from a
+/// reply to `replSetGetStatus`.
 pub(super) fn behind(status: &Document) -> Option<&str> {
     let members = status.get_array("members").into_iter().flatten();
     let members = members.filter_map(Bson::as_document);
@@ -110,7 +111,7 @@ fn described(state: Option<&Document>) -> String {
     }
 }
 
-/// A number of any type of BSON as a whole one.
+/// A BSON number of any type as a whole number.
 pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
     match value? {
         Bson::Int32(value) => Some(i64::from(*value)),
@@ -134,11 +135,7 @@ mod tests {
         PlannedMember {
             name,
             host: format!("127.0.0.1:{port}"),
-            election: ElectionSettings {
-                arbiter,
-                priority,
-                votes: true,
-            },
+            election: ElectionSettings { arbiter, priority, votes: true },
         }
     }
 
@@ -153,12 +150,8 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_has_what_differs_from_the_default() {
-        let members = [
-            member("a", 1, 5, false),
-            member("b", 2, 1, false),
-            member("c", 3, 0, true),
-        ];
+    fn configuration_has_what_differs_from_the_default() {
+        let members = [member("a", 1, 5, false), member("b", 2, 1, false), member("c", 3, 0, true)];
         assert_eq!(
             configuration("rs", &members, false),
             doc! { "_id": "rs", "members": [
@@ -178,12 +171,8 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_ready_when_everybody_is_and_the_right_one_leads() {
-        let members = [
-            member("a", 1, 2, false),
-            member("b", 2, 1, false),
-            member("c", 3, 0, true),
-        ];
+    fn set_is_ready_when_all_are_and_the_right_one_leads() {
+        let members = [member("a", 1, 2, false), member("b", 2, 1, false), member("c", 3, 0, true)];
         let judge = |states: &[_]| progress(&status(states), &members);
         assert_eq!(judge(&[(1, 1), (2, 2), (3, 7)]), Progress::Ready(0));
         for (states, reason) in [
@@ -198,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_behind_until_it_catches_up_with_its_primary() {
+    fn member_is_behind_until_it_catches_up_with_its_primary() {
         let at = |optimes: [u32; 3]| {
             let members = [(1, "a"), (2, "b"), (7, "c")].iter().zip(optimes);
             let members: Vec<_> = members
@@ -211,7 +200,7 @@ mod tests {
         };
         assert_eq!(behind(&at([5, 5, 0])), None);
         assert_eq!(behind(&at([5, 4, 5])), Some("b"));
-        // Those of stand-ins do not tell.
+        // Replies without these times do not show it.
         assert_eq!(behind(&status(&[(1, 1), (2, 2)])), None);
     }
 

@@ -1,4 +1,5 @@
-//! The servers with data, ended and started again while the rest of the deployment goes on: with caches that hold nothing.
+//! Restarts the servers with data while the rest of the deployment keeps running, to empty their
+//! caches.
 
 use bson::doc;
 use dyno_plan::units::Bytes;
@@ -10,11 +11,11 @@ use crate::server::{RunningServer, Stopped};
 use crate::{AdminClient, ServerError};
 
 impl Deployment {
-    /// Ends the servers with data, in each set the primary last. Their data stays, and nobody else is ended. To be followed by
-    /// [`resume_data`](Deployment::resume_data): until then an operation on them fails.
+    /// Stops the servers with data, in each set the primary last. Their data and all other servers
+    /// stay. Operations on them fail until [`resume_data`](Deployment::resume_data).
     ///
     /// # Errors
-    /// That of the first server whose process cannot be signalled.
+    /// The error of the first server whose process cannot be signalled.
     pub fn pause_data(&mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
         let all = data(&mut self.members);
         let (last, first): (Vec<_>, Vec<_>) = all.partition(|member| member.is_primary);
@@ -23,11 +24,11 @@ impl Deployment {
         ended.into_iter().collect()
     }
 
-    /// Starts them again on their ports with what they had, or with another cache, and waits until each set has its primary, no
-    /// member is behind, and the routers reach all shards.
+    /// Restarts the paused servers on their ports with the same options, or with another cache, and
+    /// waits until each set has its primary, no member is behind, and the routers reach all shards.
     ///
     /// # Errors
-    /// [`ServerError`], as those of a start. The servers that run go on.
+    /// [`ServerError`], like a start. Servers that run keep running.
     pub fn resume_data(
         &mut self,
         cache: Option<Bytes>,
@@ -36,28 +37,22 @@ impl Deployment {
     ) -> Result<(), ServerError> {
         let is_alone = self.members.len() == 1;
         for member in data(&mut self.members) {
-            // A set knows its members by their ports, and clients know theirs.
+            // A set knows its members by their ports, and so do clients.
             member.options.port = member.server.address().port();
             let mut options = member.options.clone();
             options.cache = cache.or(options.cache);
-            member
-                .server
-                .resume(&options, interrupted)
-                .map_err(|source| match is_alone {
-                    true => source,
-                    false => member_error(&member.instance.name, source),
-                })?;
+            member.server.resume(&options, interrupted).map_err(|source| match is_alone {
+                true => source,
+                false => member_error(&member.instance.name, source),
+            })?;
         }
-        let mut context = StepContext {
-            admin,
-            interrupted,
-            limit: self.step_limit,
-        };
+        let mut context = StepContext { admin, interrupted, limit: self.step_limit };
         self.wait_for_sets(&mut context)?;
         self.wait_for_routers(&mut context)
     }
 
-    /// Waits until every set with data has its primary, and all of its members have done what it has.
+    /// Waits until every set with data has its primary, and all members have applied the primary's
+    /// operations.
     ///
     /// # Errors
     /// [`ServerError::Deadline`] with the member that is missing or behind.
@@ -66,22 +61,18 @@ impl Deployment {
         admin: &mut dyn AdminClient,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), ServerError> {
-        let mut context = StepContext {
-            admin,
-            interrupted,
-            limit: self.step_limit,
-        };
+        let mut context = StepContext { admin, interrupted, limit: self.step_limit };
         self.wait_for_sets(&mut context)
     }
 
     fn wait_for_sets(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
-        let mut sets: Vec<String> = data(&mut self.members)
-            .filter_map(|member| member.instance.set.clone())
-            .collect();
+        let mut sets: Vec<String> =
+            data(&mut self.members).filter_map(|member| member.instance.set.clone()).collect();
         sets.dedup();
         for set in sets {
             let primary = self.wait_for_set(&set, context)?;
-            let step = format!("waiting until all members of `{set}` have what its primary has");
+            let step =
+                format!("waiting until all members of `{set}` have caught up with its primary");
             self.wait(context, &step, |deployment, context| {
                 let status = deployment.ask(context, primary, doc! { "replSetGetStatus": 1 });
                 Ok(match status {
@@ -98,16 +89,14 @@ impl Deployment {
         Ok(())
     }
 
-    /// A router finds out by a question that shards have been away, and answers once they are back.
+    /// A router notices only by a query that shards were away, and answers once they are back.
     fn wait_for_routers(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         for at in 0..self.members.len() {
             if self.members[at].instance.kind != InstanceKind::Router {
                 continue;
             }
-            let step = format!(
-                "waiting until `{}` reaches all shards",
-                self.members[at].instance.name
-            );
+            let step =
+                format!("waiting until `{}` reaches all shards", self.members[at].instance.name);
             self.wait(context, &step, |deployment, context| {
                 let command = doc! { "listDatabases": 1, "nameOnly": true };
                 Ok(match deployment.ask(context, at, command) {
@@ -127,7 +116,7 @@ fn data(members: &mut [Member]) -> impl Iterator<Item = &mut Member> {
 }
 
 fn servers(members: Vec<&mut Member>) -> Vec<(String, &mut RunningServer)> {
-    let members = members.into_iter();
-    let named = members.map(|member| (member.instance.name.clone(), &mut member.server));
+    let named =
+        members.into_iter().map(|member| (member.instance.name.clone(), &mut member.server));
     named.collect()
 }

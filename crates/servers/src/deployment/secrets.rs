@@ -1,4 +1,4 @@
-//! The secrets of one deployment and the folder that they are in.
+//! The secrets of one deployment and their folder.
 
 use std::fmt;
 use std::fs;
@@ -15,12 +15,13 @@ use crate::secret::{private_folder, random_credentials, random_text, write_priva
 use crate::tls::{Certificates, TlsFiles, make_certificates};
 use crate::watchdog::Watchdog;
 
-/// Secrets of servers that trust each other on several hosts: they are made once, and given to all.
+/// Secrets of servers on several hosts that trust each other: created once, and given to all of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenSecrets {
-    /// The user that is made.
+    /// The user to create.
     pub credentials: Option<Credentials>,
-    /// Certificates, those of the server for the names of this host.
+    /// Certificates; the server's certificate is for the names of this host.
     pub certificates: Option<Certificates>,
     /// The key by which members trust each other, 6 to 1024 characters of base64.
     pub key: Option<MemberKey>,
@@ -31,12 +32,12 @@ pub struct GivenSecrets {
 pub struct MemberKey(String);
 
 impl MemberKey {
-    /// A key of which the text is known.
+    /// Creates a key from a known text.
     pub fn new(text: impl Into<String>) -> Self {
         MemberKey(text.into())
     }
 
-    /// A random one.
+    /// Creates a random key.
     ///
     /// # Errors
     /// The kernel gives no random numbers.
@@ -44,7 +45,7 @@ impl MemberKey {
         random_text().map(MemberKey)
     }
 
-    /// The text: a secret.
+    /// The text, which is a secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -56,32 +57,25 @@ impl fmt::Debug for MemberKey {
     }
 }
 
-/// Secrets that go away with the deployment, also when we are killed.
+/// Secrets that are removed with the deployment, even if this process is killed.
 #[derive(Debug)]
 pub(super) struct Secrets {
     pub(super) tls: Option<TlsFiles>,
     pub(super) key_file: Option<PathBuf>,
     pub(super) credentials: Option<Credentials>,
-    /// The folder and the watchdog over it; `None` when nothing had to be written.
+    /// The folder and its watchdog; `None` if no secret needs a file.
     folder: Option<(PathBuf, Watchdog)>,
 }
 
 impl Secrets {
-    /// Makes what the options ask for. A key file is needed where several members authenticate.
+    /// Creates the secrets that the options require. A key file is needed if several members
+    /// authenticate.
     pub(super) fn make(
         options: &DeploymentOptions,
         needs_key_file: bool,
     ) -> Result<Secrets, ServerError> {
-        let mut secrets = Secrets {
-            tls: None,
-            key_file: None,
-            credentials: None,
-            folder: None,
-        };
-        let failed = |path: &PathBuf, source| ServerError::Tls {
-            path: path.clone(),
-            source,
-        };
+        let mut secrets = Secrets { tls: None, key_file: None, credentials: None, folder: None };
+        let failed = |path: &PathBuf, source| ServerError::Tls { path: path.clone(), source };
         let given = options.secrets.as_ref();
         let key_file = options.server.auth && needs_key_file;
         if options.encryption != Encryption::Off || key_file {
@@ -115,7 +109,7 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// Removes the folder. The servers must be gone.
+    /// Removes the folder. The servers must have ended.
     pub(super) fn remove(&mut self) -> Result<(), ServerError> {
         let Some((path, _watchdog)) = self.folder.take() else {
             return Ok(());
@@ -129,7 +123,7 @@ impl Secrets {
     }
 }
 
-/// Those that were given, or new ones for the names of this host.
+/// The given certificates, or new ones for the names of this host.
 fn certificates(options: &DeploymentOptions) -> Result<Certificates, ServerError> {
     let given = options.secrets.as_ref();
     if let Some(certificates) = given.and_then(|given| given.certificates.clone()) {

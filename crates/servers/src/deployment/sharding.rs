@@ -1,5 +1,6 @@
-//! Makes a sharded cluster of running shards and routers: shards added, collection sharded, chunks
-//! laid out, balancer set. Source of the commands: MongoDB manual, "Sharding Commands".
+//! Makes a sharded cluster of running shards and routers: adds shards, shards the collection,
+//! distributes chunks, sets the balancer. Source of the commands: MongoDB manual, "Sharding
+//! Commands".
 
 use bson::{Bson, Document, doc};
 
@@ -10,14 +11,14 @@ use crate::version::major_minor;
 use crate::{CommandFailure, ServerError};
 use dyno_plan::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 
-/// From this version on a collection can be sharded in any database.
+/// First version in which a collection can be sharded in any database.
 const NO_ENABLING: (u32, u32) = (6, 0);
 
-/// From this version on `numInitialChunks` is not relied on: it is deprecated, and a hashed
-/// collection begins with one chunk per shard.
+/// First version that does not use `numInitialChunks`: it is deprecated, and a hashed collection
+/// begins with one chunk per shard.
 const NO_INITIAL_CHUNKS: (u32, u32) = (8, 0);
 
-/// Documents of the first batch of a query; there are no more chunks than this to begin with.
+/// Size of a query's first batch, which limits the initial number of chunks.
 const BATCH: i32 = 10_000;
 
 /// A chunk of the collection under test.
@@ -29,7 +30,7 @@ struct Chunk {
 }
 
 impl Deployment {
-    /// Everything that is done through the first router.
+    /// Performs all steps through the first router.
     pub(super) fn make_cluster(
         &mut self,
         cluster: &Sharded,
@@ -72,10 +73,7 @@ impl Deployment {
             return;
         }
         for member in &mut self.members {
-            if matches!(
-                member.instance.kind,
-                InstanceKind::Router | InstanceKind::ConfigServer
-            ) {
+            if matches!(member.instance.kind, InstanceKind::Router | InstanceKind::ConfigServer) {
                 member.has_user = true;
             }
         }
@@ -108,10 +106,7 @@ impl Deployment {
         if let PreSplit::Chunks(chunks) = cluster.pre_split
             && self.version() < Some(NO_INITIAL_CHUNKS)
         {
-            command.insert(
-                "numInitialChunks",
-                i32::try_from(chunks).unwrap_or(i32::MAX),
-            );
+            command.insert("numInitialChunks", i32::try_from(chunks).unwrap_or(i32::MAX));
         }
         let step = format!("sharding `{namespace}`");
         self.command(context, router, &step, "admin", command)?;
@@ -134,10 +129,7 @@ impl Deployment {
                         break;
                     };
                     self.split_at(namespace, &field, Bson::Int64(middle), context)?;
-                    let upper = Chunk {
-                        min: Bson::Int64(middle),
-                        ..chunks[at].clone()
-                    };
+                    let upper = Chunk { min: Bson::Int64(middle), ..chunks[at].clone() };
                     chunks[at].max = Bson::Int64(middle);
                     chunks.insert(at + 1, upper);
                 }
@@ -147,7 +139,7 @@ impl Deployment {
         }
     }
 
-    /// Splits at the given values, and lays the chunks on the shards in turn.
+    /// Splits at the given values, and distributes the chunks over the shards in turn.
     fn split_and_spread(
         &mut self,
         points: &[String],
@@ -191,8 +183,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// The chunks in ascending order. They are listed by the identifier of the collection since
-    /// version 5.0, by its name before.
+    /// The chunks in ascending order. Since version 5.0 they are stored by the identifier of the
+    /// collection, before that by its name.
     fn chunks(
         &mut self,
         namespace: &Namespace,
@@ -232,10 +224,7 @@ impl Deployment {
             .get_document("cursor")
             .and_then(|cursor| cursor.get_array("firstBatch"))
             .map_err(|_| self.malformed(step, "cursor.firstBatch"))?;
-        Ok(batch
-            .iter()
-            .filter_map(|one| one.as_document().cloned())
-            .collect())
+        Ok(batch.iter().filter_map(|one| one.as_document().cloned()).collect())
     }
 
     fn malformed(&self, step: &str, field: &'static str) -> ServerError {
@@ -256,7 +245,7 @@ fn chunk(document: &Document, field: &str) -> Option<Chunk> {
     })
 }
 
-/// The chunk with the most hash values, and the value in its middle; `None` when none can be split.
+/// The chunk with the most hash values, and its middle value; `None` if no chunk can be split.
 fn widest(chunks: &[Chunk]) -> Option<(usize, i64)> {
     let edge = |value: &Bson| match value {
         Bson::MinKey => Some(i128::from(i64::MIN)),
@@ -267,7 +256,7 @@ fn widest(chunks: &[Chunk]) -> Option<(usize, i64)> {
         let (min, max) = (edge(&chunk.min)?, edge(&chunk.max)?);
         Some((max - min, at, min))
     });
-    // The first one of several with the same width.
+    // The first of several chunks with the same width.
     let (width, at, min) = spans.max_by_key(|&(width, at, _)| (width, std::cmp::Reverse(at)))?;
     let middle = i64::try_from(min + width / 2).ok()?;
     (width > 1).then_some((at, middle))
@@ -278,21 +267,14 @@ mod tests {
     use super::*;
 
     fn hashed(min: Bson, max: Bson) -> Chunk {
-        Chunk {
-            min,
-            max,
-            shard: "shard-0".into(),
-        }
+        Chunk { min, max, shard: "shard-0".into() }
     }
 
     #[test]
-    fn the_widest_chunk_is_split_in_its_middle() {
+    fn widest_chunk_is_split_in_its_middle() {
         let all = [hashed(Bson::MinKey, Bson::MaxKey)];
         assert_eq!(widest(&all), Some((0, -1)));
-        let halves = [
-            hashed(Bson::MinKey, Bson::Int64(0)),
-            hashed(Bson::Int64(0), Bson::MaxKey),
-        ];
+        let halves = [hashed(Bson::MinKey, Bson::Int64(0)), hashed(Bson::Int64(0), Bson::MaxKey)];
         assert_eq!(widest(&halves), Some((0, -(1 << 62))));
         let uneven = [
             hashed(Bson::MinKey, Bson::Int64(-(1 << 62))),
@@ -310,11 +292,7 @@ mod tests {
         };
         assert_eq!(
             chunk(&document, "_id"),
-            Some(Chunk {
-                min: Bson::MinKey,
-                max: Bson::Int32(5),
-                shard: "shard-1".into()
-            })
+            Some(Chunk { min: Bson::MinKey, max: Bson::Int32(5), shard: "shard-1".into() })
         );
         assert_eq!(chunk(&document, "key"), None);
     }

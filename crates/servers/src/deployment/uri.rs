@@ -4,18 +4,18 @@ use dyno_plan::uri::Credentials;
 
 use crate::tls::TlsFiles;
 
-/// How to reach a group of servers.
+/// How clients connect to a group of servers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ConnectionMode<'a> {
-    /// This one server, whatever it is.
+    /// Directly to one server, whatever its role.
     Direct,
-    /// The members of this replica set.
+    /// To the members of this replica set.
     ReplicaSet(&'a str),
-    /// Any of several routers.
+    /// To any of several routers.
     Routers,
 }
 
-/// A connection string without credentials to hosts, each as `HOST:PORT`.
+/// A connection string without credentials, with hosts as `HOST:PORT`.
 pub(crate) fn uri(
     hosts: &[String],
     mode: ConnectionMode<'_>,
@@ -35,15 +35,11 @@ pub(crate) fn uri(
             options.push(format!("tlsCertificateKeyFile={path}"));
         }
     }
-    let query = if options.is_empty() {
-        String::new()
-    } else {
-        format!("?{}", options.join("&"))
-    };
+    let query = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
     format!("mongodb://{}/{query}", hosts.join(","))
 }
 
-/// The connection string with user, password, `authSource` and mechanism in it. It is a secret.
+/// Adds user, password, `authSource` and mechanism to a connection string. The result is a secret.
 pub(super) fn with_credentials(uri: &str, credentials: &Credentials) -> String {
     let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
     let join = if rest.contains('?') { '&' } else { '?' };
@@ -55,7 +51,7 @@ pub(super) fn with_credentials(uri: &str, credentials: &Credentials) -> String {
     )
 }
 
-/// Percent-encodes everything but the unreserved characters of RFC 3986, section 2.3.
+/// Percent-encodes all characters except the unreserved ones of RFC 3986, section 2.3.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -78,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_name_what_they_reach() {
+    fn connection_strings_name_their_hosts() {
         let addresses = [1, 2].map(host);
         assert_eq!(
             uri(&addresses[..1], ConnectionMode::Direct, None, false),

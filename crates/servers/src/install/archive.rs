@@ -1,6 +1,6 @@
-//! Archives of servers, as MongoDB and Percona publish them: `NAME/bin/mongod`, maybe `NAME/bin/mongos`, and with Percona
-//! libraries in `NAME/lib`. They are read by `tar`, which knows all kinds of compression; what is taken of them is named
-//! one by one, and every name is looked at before.
+//! Server archives published by MongoDB and Percona: `NAME/bin/mongod`, optionally
+//! `NAME/bin/mongos`, and for Percona libraries in `NAME/lib`. `tar` reads them because it knows
+//! all kinds of compression. Files are extracted by name, and every name is checked first.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
@@ -10,41 +10,31 @@ use std::process::{Command, ExitStatus};
 
 use super::error::{InstallError, unusable};
 
-/// Where the mark of a `tar` without compression is.
+/// Position of the mark in an uncompressed `tar` file.
 const TAR_MARK: usize = 257;
 
 /// First bytes of compressed files: gzip, xz, bzip2, zstd.
-const COMPRESSED: [&[u8]; 4] = [
-    &[0x1f, 0x8b],
-    &[0xfd, b'7', b'z', b'X', b'Z'],
-    b"BZh",
-    &[0x28, 0xb5, 0x2f, 0xfd],
-];
+const COMPRESSED: [&[u8]; 4] =
+    [&[0x1f, 0x8b], &[0xfd, b'7', b'z', b'X', b'Z'], b"BZh", &[0x28, 0xb5, 0x2f, 0xfd]];
 
 /// First bytes of programs: of the system, and scripts.
 const PROGRAMS: [&[u8]; 2] = [b"\x7fELF", b"#!"];
 
-/// First characters of files that are neither such an archive nor a program, with what they are.
+/// First characters of other files, with a description and advice.
 const OTHERS: [(&[u8], &str); 4] = [
-    (
-        b"<",
-        "it is a web page, such as the error page of a failed download: download it again",
-    ),
+    (b"<", "it is a web page, such as the error page of a failed download: download it again"),
     (
         b"!<arch>",
         "it is a Debian package: unpack it with `dpkg-deb -x FILE FOLDER`, and name the `mongod` in it",
     ),
-    (
-        b"PK",
-        "it is a zip archive: unpack it, and name the `mongod` in it",
-    ),
+    (b"PK", "it is a zip archive: unpack it, and name the `mongod` in it"),
     (
         &[0xed, 0xab, 0xee, 0xdb],
         "it is an RPM package: unpack it with `rpm2cpio`, and name the `mongod` in it",
     ),
 ];
 
-/// A file that holds several.
+/// A server archive.
 #[derive(Debug)]
 pub(super) struct Archive {
     path: PathBuf,
@@ -54,26 +44,20 @@ pub(super) struct Archive {
 pub(super) type Run<'a> = dyn Fn(Command, &'static str) -> Result<ExitStatus, InstallError> + 'a;
 
 impl Archive {
-    /// `None` for a file that is no archive: a program, as far as is known here.
+    /// `None` for a file that is not an archive, which is then assumed to be a program.
     pub(super) fn open(path: &Path) -> Result<Option<Archive>, InstallError> {
         let file = File::open(path).map_err(|source| unusable(path, source))?;
         let mut first = Vec::new();
-        file.take(512)
-            .read_to_end(&mut first)
-            .map_err(|source| unusable(path, source))?;
+        file.take(512).read_to_end(&mut first).map_err(|source| unusable(path, source))?;
         let begin = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first);
-        let other = OTHERS
-            .iter()
-            .find(|(mark, _)| begin.trim_ascii_start().starts_with(mark));
+        let other = OTHERS.iter().find(|(mark, _)| begin.trim_ascii_start().starts_with(mark));
         if let Some((_, reason)) = other {
             return Err(InstallError::Archive {
                 path: path.to_owned(),
                 reason: (*reason).to_owned(),
             });
         }
-        let is_tar = first
-            .get(TAR_MARK..)
-            .is_some_and(|rest| rest.starts_with(b"ustar"));
+        let is_tar = first.get(TAR_MARK..).is_some_and(|rest| rest.starts_with(b"ustar"));
         let is_compressed = COMPRESSED.iter().any(|mark| first.starts_with(mark));
         let is_program = PROGRAMS.iter().any(|mark| first.starts_with(mark));
         if !(is_tar || is_compressed || is_program) {
@@ -81,18 +65,13 @@ impl Archive {
                 true => "it is empty: download it again",
                 false => "it is neither an archive nor a program of this system: download it again",
             };
-            return Err(InstallError::Archive {
-                path: path.to_owned(),
-                reason: reason.to_owned(),
-            });
+            return Err(InstallError::Archive { path: path.to_owned(), reason: reason.to_owned() });
         }
-        Ok((is_tar || is_compressed).then(|| Archive {
-            path: path.to_owned(),
-        }))
+        Ok((is_tar || is_compressed).then(|| Archive { path: path.to_owned() }))
     }
 
-    /// Puts the programs into `bin` of a folder, and their libraries into `lib`. What `tar` says is in `log`, where `run` lets it
-    /// write.
+    /// Extracts the programs into `bin` of a folder, and their libraries into `lib`. `run` lets
+    /// `tar` write its output to `log`.
     pub(super) fn unpack(
         &self,
         folder: &Path,
@@ -116,7 +95,8 @@ impl Archive {
         self.tame(folder, Path::new("lib"))
     }
 
-    /// Refuses all but plain files and, in `lib`, links to files of the same folder; clears setuid and setgid bits.
+    /// Refuses everything except regular files and, in `lib`, links to files of the same folder;
+    /// clears setuid and setgid bits.
     fn tame(&self, root: &Path, below: &Path) -> Result<(), InstallError> {
         let folder = root.join(below);
         let cannot = |source| unusable(&folder, source);
@@ -138,14 +118,14 @@ impl Archive {
                 fs::set_permissions(&path, rights).map_err(cannot)?;
             } else if !below.starts_with("lib") || !leads_beside(&path) {
                 let name = name.display();
-                return Err(self.refuse(format!("its `{name}` is not a file")));
+                return Err(self.refuse(format!("`{name}` in it is not a file")));
             }
         }
         Ok(())
     }
 
     fn names(&self, log: &Path, run: &Run<'_>) -> Result<Vec<String>, InstallError> {
-        if !run(self.tar("-t"), "look into the archive")?.success() {
+        if !run(self.tar("-t"), "list the archive")?.success() {
             return Err(self.refuse("`tar` cannot read it".to_owned()));
         }
         let text = fs::read(log).map_err(|source| unusable(log, source))?;
@@ -160,29 +140,23 @@ impl Archive {
     }
 
     fn refuse(&self, reason: String) -> InstallError {
-        InstallError::Archive {
-            path: self.path.clone(),
-            reason,
-        }
+        InstallError::Archive { path: self.path.clone(), reason }
     }
 }
 
-/// Whether a path is a link to a file in its own folder, as libraries have several names.
+/// Whether a path is a link to a file in its own folder, because libraries have several names.
 fn leads_beside(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|target| {
         let mut parts = target.components();
-        matches!(
-            (parts.next(), parts.next()),
-            (Some(Component::Normal(_)), None)
-        )
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
     })
 }
 
-/// What is taken of an archive.
+/// The files to extract from an archive.
 #[derive(Debug, PartialEq)]
 struct Chosen<'a> {
     names: Vec<&'a str>,
-    /// Folders at the begin of each name that are left out.
+    /// Number of leading folders to strip from each name.
     stripped: usize,
 }
 
@@ -196,9 +170,7 @@ fn chosen(names: &[String]) -> Result<Chosen<'_>, String> {
         return Err("it has no `NAME/bin/mongod`".to_owned());
     };
     let is_wanted = |name: &&String| {
-        let rest = name
-            .strip_prefix(top)
-            .and_then(|rest| rest.strip_prefix('/'));
+        let rest = name.strip_prefix(top).and_then(|rest| rest.strip_prefix('/'));
         rest.is_some_and(|rest| {
             matches!(rest, "bin/mongod" | "bin/mongos")
                 || rest.starts_with("lib/") && !rest.ends_with('/')
@@ -211,14 +183,11 @@ fn chosen(names: &[String]) -> Result<Chosen<'_>, String> {
     };
     match wanted.iter().find(|name| leads_out(name)) {
         Some(name) => Err(format!("`{name}` would be unpacked outside its folder")),
-        None => Ok(Chosen {
-            names: wanted,
-            stripped: top.split('/').count(),
-        }),
+        None => Ok(Chosen { names: wanted, stripped: top.split('/').count() }),
     }
 }
 
-/// A name without `./` at its begin.
+/// A name without a leading `./`.
 fn without_dots(mut name: &str) -> &str {
     while let Some(rest) = name.strip_prefix("./") {
         name = rest;
@@ -243,10 +212,7 @@ mod tests {
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/bin/mongos",
         ]);
         let found = chosen(&mongodb).unwrap();
-        assert_eq!(
-            (found.names, found.stripped),
-            (vec![&*mongodb[2], &*mongodb[3]], 1)
-        );
+        assert_eq!((found.names, found.stripped), (vec![&*mongodb[2], &*mongodb[3]], 1));
         let percona = names(&[
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/",
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/libssl.so.3",
@@ -256,22 +222,14 @@ mod tests {
         assert_eq!(chosen(&percona).unwrap().names, percona[1..3]);
         let dotted = names(&["./", "./m/", "./m/bin/mongod", "./m/lib/x.so"]);
         let found = chosen(&dotted).unwrap();
-        assert_eq!(
-            (found.names, found.stripped),
-            (vec![&*dotted[2], &*dotted[3]], 2)
-        );
+        assert_eq!((found.names, found.stripped), (vec![&*dotted[2], &*dotted[3]], 2));
     }
 
     #[test]
     fn paths_that_leave_the_folder_are_refused() {
         let error = chosen(&names(&["m/bin/mongod", "m/lib/../../x"])).unwrap_err();
         assert!(error.contains("`m/lib/../../x`"), "{error}");
-        for list in [
-            &["/bin/mongod"][..],
-            &["bin/mongod"],
-            &["a/b/bin/mongod"],
-            &["m/bin/mongo"],
-        ] {
+        for list in [&["/bin/mongod"][..], &["bin/mongod"], &["a/b/bin/mongod"], &["m/bin/mongo"]] {
             let error = chosen(&names(list)).unwrap_err();
             assert!(error.contains("`NAME/bin/mongod`"), "{error}");
         }

@@ -1,4 +1,4 @@
-//! Why a server cannot be installed or removed, and what the user can do about it.
+//! Errors of installing or removing a server, with advice for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::pins;
 use crate::ServerError;
 
-/// What the user can do where no server can be installed.
+/// Advice for machines on which no server can be installed.
 const ALTERNATIVES: &str = "install MongoDB's packages, pass an archive from https://www.mongodb.com/try/download/community to `dyno server install --from FILE`, name a program with `--mongod PATH`, use a running server with `--uri`, or build the embedded server with `scripts/setup.sh embedded`";
 
 /// A server could not be installed or removed.
@@ -15,86 +15,63 @@ pub enum InstallError {
     /// None of the pinned versions runs on this machine.
     #[error("cannot fetch a `mongod` for this machine: {reason}")]
     Platform {
-        /// What is other than it must be.
+        /// The requirement that is not met.
         reason: String,
     },
-    /// The version is none of those that can be fetched.
+    /// The version cannot be fetched.
     #[error("`mongod` {version} cannot be fetched; only {} can", pins::versions())]
     NotPinned {
-        /// What was asked for.
+        /// The requested version.
         version: String,
     },
-    /// A program that is needed cannot be run.
+    /// A required program cannot be run.
     #[error("cannot run `{program}`, which is required to {purpose}")]
     Tool {
-        /// Its name.
         program: &'static str,
-        /// What for.
         purpose: &'static str,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The package installer failed.
-    #[error(
-        "the Python package installer cannot fetch `{package}`{}",
-        lines(output)
-    )]
+    #[error("the Python package installer cannot fetch `{package}`{}", lines(output))]
     Fetch {
         /// Package and version.
         package: String,
-        /// Its last lines.
+        /// Its last lines of output.
         output: Vec<String>,
     },
-    /// A file is not the one that was expected.
+    /// A file does not have the expected hash.
     #[error("`{}` has SHA-256 {found}; expected {expected}", path.display())]
-    Hash {
-        /// The file.
-        path: PathBuf,
-        /// As it should be.
-        expected: String,
-        /// As it is.
-        found: String,
-    },
-    /// A program is not the one that was expected.
+    Hash { path: PathBuf, expected: String, found: String },
+    /// A program reports an unexpected value.
     #[error("the `mongod` reports {what} `{found}`; expected `{expected}`")]
     Other {
-        /// Which of its answers.
+        /// The reported property.
         what: &'static str,
-        /// What it says.
         found: String,
-        /// What it should say.
         expected: String,
     },
-    /// An archive that cannot be used.
-    #[error("`{}` cannot be unpacked: {reason}", path.display())]
-    Archive {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// There is another one of the same name.
+    /// An archive is not usable.
+    #[error("cannot unpack `{}`: {reason}", path.display())]
+    Archive { path: PathBuf, reason: String },
+    /// Another server of the same name is installed.
     #[error("another `mongod` is installed as `{name}`, from {source_text}")]
     Taken {
-        /// The name.
         name: String,
-        /// Where that one comes from.
+        /// Origin of the other server.
         source_text: String,
     },
-    /// A file or folder cannot be read or made.
+    /// A file or folder cannot be read or created.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// The program cannot be run or is none that can be used.
+    /// The program cannot be run or is not supported.
     #[error("the `mongod` cannot be used here")]
     Server(#[source] Box<ServerError>),
-    /// There is none of this name.
+    /// No server of this name is installed.
     #[error(transparent)]
     NotInstalled(Box<ServerError>),
     /// The caller gave up.
@@ -103,7 +80,8 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    /// Advice for the user as one sentence without a final period; `None` if the error is
+    /// sufficient.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             InstallError::Platform { .. } => ALTERNATIVES.to_owned(),
@@ -137,7 +115,7 @@ impl InstallError {
     }
 }
 
-/// The reason is in what the installer said, and in its own words.
+/// Advice chosen by the installer's own words.
 fn fetch_hint(output: &[String]) -> String {
     let says = |text: &str| output.iter().any(|line| line.contains(text));
     if says("No module named pip") {
@@ -149,7 +127,7 @@ fn fetch_hint(output: &[String]) -> String {
     }
 }
 
-/// What the loader says of a library that is missing names a package of the system.
+/// Advice for a missing library: the loader's message names a package of the system.
 fn server_hint(error: &ServerError) -> Option<String> {
     let ServerError::UnknownVersion { output, .. } = error else {
         return error.hint();
@@ -171,10 +149,7 @@ pub(super) fn lines(output: &[String]) -> String {
     }
 }
 
-/// A file or folder that cannot be used.
+/// Error for a file or folder that cannot be used.
 pub(super) fn unusable(path: &Path, source: io::Error) -> InstallError {
-    InstallError::File {
-        path: path.to_owned(),
-        source,
-    }
+    InstallError::File { path: path.to_owned(), source }
 }

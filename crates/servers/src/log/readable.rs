@@ -1,18 +1,19 @@
-//! Lines of a log as a person reads them: MongoDB's JSON log as time, severity, component and message, and what matters
-//! before what came last.
+//! Formats log lines for people: MongoDB's JSON log as time, severity, component and message, with
+//! important lines before the last ones.
 //!
-//! The format of the log: MongoDB manual, "Log Messages", "Structured Logging" (4.4 and later). Other lines stay as they are.
+//! The format of the log: MongoDB manual, "Log Messages", "Structured Logging" (4.4 and later).
+//! Other lines stay unchanged.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// A message is cut after so many characters: attributes may be whole configurations.
+/// Messages are truncated to this many characters: attributes may be whole configurations.
 const MOST_CHARACTERS: usize = 240;
 
-/// Attributes that say why, which come first and without their name.
+/// Attributes that contain the reason; they come first and without their name.
 const REASONS: [&str; 5] = ["error", "errmsg", "reason", "message", "msg"];
 
-/// Words of a message that tell why a server ended, in lower case.
+/// Words of a message that explains why a server ended, in lower case.
 const TELLING: [&str; 8] = [
     "assert",
     "invariant",
@@ -24,22 +25,18 @@ const TELLING: [&str; 8] = [
     "no space left",
 ];
 
-/// Messages that fill a log after an end and say nothing to a reader: addresses in the program.
+/// Messages that fill the log after a crash without helping a reader: addresses in the program.
 const NOISE: [&str; 2] = ["BACKTRACE", "Frame"];
 
-/// At most `count` lines of a log: first those that tell why a server ended, the latest of them, and then the last ones of
-/// the rest. Each part is in the order of the log.
+/// At most `count` lines of a log: first the latest ones that explain why a server ended, then the
+/// last ones of the rest. Each part is in the order of the log.
 pub(super) fn readable(log: &str, count: usize) -> Vec<String> {
     let lines: Vec<Line> = log.lines().filter_map(Line::of).collect();
     let (telling, rest): (Vec<Line>, Vec<Line>) =
         lines.into_iter().partition(|line| line.is_telling);
     let telling = last(telling, count);
     let rest = last(rest, count - telling.len());
-    telling
-        .into_iter()
-        .chain(rest)
-        .map(|line| line.text)
-        .collect()
+    telling.into_iter().chain(rest).map(|line| line.text).collect()
 }
 
 fn last(mut lines: Vec<Line>, count: usize) -> Vec<Line> {
@@ -52,16 +49,13 @@ struct Line {
 }
 
 impl Line {
-    /// `None` for a line that says nothing.
+    /// `None` for an uninformative line.
     fn of(line: &str) -> Option<Line> {
         let parsed: Option<Map<String, Value>> = serde_json::from_str(line).ok();
         let fields = parsed.filter(|fields| fields.contains_key("msg"));
         let Some(fields) = fields else {
             let is_telling = tells(line);
-            return (!line.trim().is_empty()).then(|| Line {
-                text: line.to_owned(),
-                is_telling,
-            });
+            return (!line.trim().is_empty()).then(|| Line { text: line.to_owned(), is_telling });
         };
         let text_of = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let message = text_of("msg");
@@ -73,7 +67,7 @@ impl Line {
         if let Some(Value::Object(attributes)) = fields.get("attr") {
             text.push_str(&details(attributes));
         }
-        // A message of several lines is one here.
+        // Joins a message of several lines to one line.
         let mut text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_telling = matches!(severity, "F" | "E") || tells(&text);
         if let Some((end, _)) = text.char_indices().nth(MOST_CHARACTERS) {
@@ -89,15 +83,14 @@ fn tells(text: &str) -> bool {
     TELLING.iter().any(|word| text.contains(word))
 }
 
-/// `19:46:32.028` of a date of the log; the date is that of the run.
+/// The time `19:46:32.028` of a date in the log; the date is the run's date.
 fn time(fields: &Map<String, Value>) -> &str {
     let date = fields.get("t").and_then(|t| t.get("$date"));
     let date = date.and_then(Value::as_str).unwrap_or_default();
-    date.get("2026-11-25T".len().."2026-11-25T19:46:32.028".len())
-        .unwrap_or(date)
+    date.get("2026-11-25T".len().."2026-11-25T19:46:32.028".len()).unwrap_or(date)
 }
 
-/// What the attributes say: reasons by themselves, others by their name.
+/// Text of the attributes: reasons without a name, others by their name.
 fn details(attributes: &Map<String, Value>) -> String {
     let mut text = String::new();
     let known = REASONS.iter().filter_map(|name| attributes.get(*name));
@@ -132,12 +125,7 @@ mod tests {
     fn fatal_messages_are_preferred_to_the_last_lines() {
         let frame = line("I", 31445, "Frame", r#"{"frame":{"a":"558FD3CFA8C6"}}"#);
         let ticket = |number: u32| {
-            line(
-                "I",
-                7,
-                "Connection ended",
-                &format!(r#"{{"connectionId":{number}}}"#),
-            )
+            line("I", 7, "Connection ended", &format!(r#"{{"connectionId":{number}}}"#))
         };
         let mut log = vec![
             line(
@@ -174,20 +162,13 @@ mod tests {
             panic!("one line");
         };
         assert!(text.starts_with("19:46:32.028 W CONTROL: Slow"), "{text}");
-        assert!(
-            text.contains("; why, command xxx") && text.ends_with('…'),
-            "{text}"
-        );
+        assert!(text.contains("; why, command xxx") && text.ends_with('…'), "{text}");
         assert_eq!(text.chars().count(), MOST_CHARACTERS + 1);
     }
 
     #[test]
     fn lines_that_are_not_mongodb_messages_stay_unchanged() {
-        for text in [
-            "secantusd-rs listening on 127.0.0.1:1",
-            r#"{"a":1}"#,
-            "{half",
-        ] {
+        for text in ["secantusd-rs listening on 127.0.0.1:1", r#"{"a":1}"#, "{half"] {
             assert_eq!(readable(text, 3), [text]);
         }
     }

@@ -8,8 +8,8 @@ use libc::{c_int, c_long, c_ulong};
 use dyno_plan::placement::IdSet;
 use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
-/// A placement in the form that the kernel takes. It is made before a fork; setting it afterwards
-/// makes system calls and nothing else.
+/// A placement in the form of the kernel's system calls. It is created before a fork; setting it
+/// afterwards only makes system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedPlacement {
     cpus: Option<Vec<c_ulong>>,
@@ -17,13 +17,14 @@ pub struct PreparedPlacement {
 }
 
 impl PreparedPlacement {
-    /// Prepares a placement. What it leaves to the system is not touched later.
+    /// Prepares a placement. Unspecified parts stay untouched.
     pub fn new(placement: &InstancePlacement) -> PreparedPlacement {
         let memory = match &placement.memory {
             MemoryPolicy::Default => None,
             MemoryPolicy::Local => Some((libc::MPOL_LOCAL, Vec::new())),
             MemoryPolicy::Bind(nodes) => Some((libc::MPOL_BIND, mask(nodes))),
-            // The planner names all nodes; without them there is an empty mask, for the kernel to refuse.
+            // The planner names all nodes; without them the mask is empty, and the kernel refuses
+            // it.
             MemoryPolicy::Interleave(_) | MemoryPolicy::InterleaveAll => {
                 Some((libc::MPOL_INTERLEAVE, mask(&placement.memory.nodes())))
             }
@@ -31,31 +32,24 @@ impl PreparedPlacement {
                 Some((libc::MPOL_PREFERRED, mask(&placement.memory.nodes())))
             }
         };
-        PreparedPlacement {
-            cpus: placement.cpus.as_ref().map(mask),
-            memory,
-        }
+        PreparedPlacement { cpus: placement.cpus.as_ref().map(mask), memory }
     }
 
-    /// Sets CPUs and memory policy of the calling thread. Threads and processes that it starts
-    /// from then on inherit both, also through `exec`.
+    /// Sets CPUs and memory policy of the calling thread. Threads and processes that it starts from
+    /// then on inherit both, even through `exec`.
     ///
     /// May be called between fork and exec: it neither allocates nor takes a lock.
     ///
     /// # Errors
-    /// What the kernel answers: `EINVAL` when no CPU or node of the placement may be used, `EPERM`
-    /// where a container forbids the call, `ENOSYS` for a memory policy on a kernel without nodes.
+    /// The kernel's error: `EINVAL` if no CPU or node of the placement may be used, `EPERM` if a
+    /// container forbids the call, `ENOSYS` for a memory policy on a kernel without nodes.
     pub fn apply_to_current_thread(&self) -> io::Result<()> {
         self.apply_cpus_to_thread(0)?;
         let Some((mode, nodes)) = &self.memory else {
             return Ok(());
         };
-        let mask = if nodes.is_empty() {
-            ptr::null()
-        } else {
-            nodes.as_ptr()
-        };
-        // The kernel looks at one bit less than the count says.
+        let mask = if nodes.is_empty() { ptr::null() } else { nodes.as_ptr() };
+        // The kernel uses one bit less than the count.
         let bits = match nodes.len() {
             0 => 0,
             words => words * c_ulong::BITS as usize + 1,
@@ -66,11 +60,11 @@ impl PreparedPlacement {
         outcome(result)
     }
 
-    /// Sets the CPUs of a thread of this or another process by its id, 0 for the calling one. The
-    /// memory policy of another thread cannot be set.
+    /// Sets the CPUs of a thread of this or another process by its id, 0 for the calling thread.
+    /// The memory policy of another thread cannot be set.
     ///
     /// # Errors
-    /// As for the calling thread, and `ESRCH` when the thread is gone.
+    /// The errors of the calling thread, and `ESRCH` if the thread is gone.
     pub fn apply_cpus_to_thread(&self, thread: i32) -> io::Result<()> {
         let Some(cpus) = &self.cpus else {
             return Ok(());
@@ -83,7 +77,7 @@ impl PreparedPlacement {
     }
 }
 
-/// One bit for each number, at least one word: an empty mask is for the kernel to refuse.
+/// One bit for each number, at least one word: the kernel must refuse an empty mask.
 fn mask(ids: &IdSet) -> Vec<c_ulong> {
     let bits = c_ulong::BITS as usize;
     let words = ids.last().map_or(1, |last| last as usize / bits + 1);
@@ -101,7 +95,7 @@ fn outcome(result: c_long) -> io::Result<()> {
     }
 }
 
-/// What the user can do when the kernel refuses a placement.
+/// Advice for a placement that the kernel refuses.
 pub(crate) fn refusal_hint(error: &io::Error) -> Option<&'static str> {
     let hint = match error.raw_os_error()? {
         libc::EPERM => {
@@ -121,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_is_as_long_as_its_largest_number_needs() {
+    fn mask_is_as_long_as_its_largest_number_needs() {
         let mask = |text: &str| mask(&text.parse().unwrap());
         assert_eq!(mask("0,2"), [5]);
         assert_eq!(mask("63"), [1 << 63]);

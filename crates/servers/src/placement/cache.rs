@@ -1,4 +1,4 @@
-//! The memory that each instance can reach, and its part of it.
+//! The memory that each instance can use, and its share of it.
 
 use super::machine::Machine;
 use super::outcome::Placement;
@@ -9,24 +9,18 @@ use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 impl Placement {
     /// Memory of each instance.
     ///
-    /// It reaches the memory of its nodes, or the limit of the control group when that is less. Its
-    /// share is each node's memory divided evenly among the instances that may use the node, and
-    /// no more than the limit of the control group divided by all instances.
+    /// It can use the memory of its nodes, or the control group's limit if it is lower. Its share
+    /// is each node's memory divided evenly among the instances that may use the node, limited to
+    /// the control group's limit divided by all instances.
     pub fn memory_shares(&self, machine: &Machine) -> Vec<MemoryShare> {
-        let places = self.instances.iter();
-        let reaches: Vec<_> = places.map(|place| reach(machine, place)).collect();
+        let reaches: Vec<_> = self.instances.iter().map(|place| reach(machine, place)).collect();
         let limit = machine.limits.memory_bytes.unwrap_or(u64::MAX);
         let instances = reaches.len().max(1) as u64;
         let shares = reaches.iter().map(|nodes| {
             let all: u64 = nodes.iter().map(|node| machine.memory_of(node)).sum();
-            let share: u64 = nodes
-                .iter()
-                .map(|node| machine.memory_of(node) / users(&reaches, node))
-                .sum();
-            MemoryShare {
-                reach_bytes: all.min(limit),
-                share_bytes: share.min(limit / instances),
-            }
+            let share: u64 =
+                nodes.iter().map(|node| machine.memory_of(node) / users(&reaches, node)).sum();
+            MemoryShare { reach_bytes: all.min(limit), share_bytes: share.min(limit / instances) }
         });
         shares.collect()
     }
@@ -38,8 +32,8 @@ fn users(reaches: &[NodeSet], node: u32) -> u64 {
     users.count().max(1) as u64
 }
 
-/// Nodes that the memory of an instance comes from. Local memory comes from elsewhere only when
-/// the own nodes are full, which the size of the cache is to prevent.
+/// Nodes that provide the memory of an instance. Local memory uses other nodes only if its own
+/// nodes are full, which the cache size must prevent.
 fn reach(machine: &Machine, place: &InstancePlacement) -> NodeSet {
     let named = place.memory.nodes();
     match (&place.memory, &place.cpus) {

@@ -1,8 +1,8 @@
-//! Limits of the control groups, versions 1 and 2, also both at once.
+//! Limits of control groups, versions 1 and 2, or both at once.
 //!
-//! A limit holds for everything below it, so that each folder on the way from the group of this
-//! process to the root is looked at. In a container the path may be that of the host, which does
-//! not exist inside; the root of the mount is then the group itself.
+//! A limit applies to everything below it, so each folder on the way from the group of this process
+//! to the root is read. In a container the path may be the host's path, which does not exist
+//! inside; the root of the mount is then the group itself.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use dyno_plan::placement::IdSet;
 /// Version 1 writes "no limit" as the largest multiple of the page size below 2^63.
 const UNLIMITED_BYTES: u64 = 1 << 62;
 
-/// Reads the limits of this process below `root`. Systems without control groups have none.
+/// Reads the limits of this process below `root`. Without control groups nothing is limited.
 pub(super) fn read(root: &Path) -> Result<Limits, PlacementError> {
     let groups = optional(&root.join("proc/self/cgroup"))?.unwrap_or_default();
     let mut limits = Limits::default();
@@ -32,7 +32,8 @@ pub(super) fn read(root: &Path) -> Result<Limits, PlacementError> {
     Ok(limits)
 }
 
-/// Where the hierarchy with these controllers may be mounted; version 2 has no controllers here.
+/// Possible mount points of the hierarchy with these controllers; version 2 has no controllers
+/// here.
 fn mounts(root: &Path, controllers: &str) -> Vec<PathBuf> {
     let base = root.join("sys/fs/cgroup");
     if controllers.is_empty() {
@@ -40,8 +41,9 @@ fn mounts(root: &Path, controllers: &str) -> Vec<PathBuf> {
         let is_version_2 = |place: &PathBuf| place.join("cgroup.controllers").is_file();
         return places.into_iter().filter(is_version_2).collect();
     }
-    let names = controllers.split(',').chain([controllers]);
-    let mut mounts: Vec<_> = names
+    let mut mounts: Vec<_> = controllers
+        .split(',')
+        .chain([controllers])
         .filter(|name| !name.starts_with("name="))
         .map(|name| base.join(name))
         .filter(|place| place.is_dir())
@@ -50,13 +52,10 @@ fn mounts(root: &Path, controllers: &str) -> Vec<PathBuf> {
     mounts
 }
 
-/// The folder of the group and those above it that exist.
+/// The existing folders of the group and its parents.
 fn folders(mount: &Path, path: &str) -> Vec<PathBuf> {
-    // A path outside of the namespace begins with `/..`.
-    let names: Vec<_> = path
-        .split('/')
-        .filter(|name| !name.is_empty() && *name != "..")
-        .collect();
+    // A path outside the namespace begins with `/..`.
+    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty() && *name != "..").collect();
     (0..=names.len())
         .map(|depth| mount.join(names[..depth].join("/")))
         .filter(|folder| folder.is_dir())
@@ -77,26 +76,18 @@ impl Limits {
                 self.quota_cpus = Some(self.quota_cpus.map_or(cpus, |old| old.min(cpus)));
             }
         }
-        let names = [
-            "cpuset.cpus.effective",
-            "cpuset.effective_cpus",
-            "cpuset.cpus",
-        ];
+        let names = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
         narrow(&mut self.cpus, first_list(folder, names));
-        let names = [
-            "cpuset.mems.effective",
-            "cpuset.effective_mems",
-            "cpuset.mems",
-        ];
+        let names = ["cpuset.mems.effective", "cpuset.effective_mems", "cpuset.mems"];
         narrow(&mut self.memory_nodes, first_list(folder, names));
     }
 }
 
-/// The text of a file of the control groups. Several of them exist and cannot be read, depending
-/// on the type of the group; they then limit nothing.
+/// The text of a control group file. Depending on the type of the group, some files exist but
+/// cannot be read; they then limit nothing.
 fn readable(path: &Path) -> Option<String> {
     optional(path).unwrap_or_else(|error| {
-        tracing::debug!(%error, "file of a control group left out");
+        tracing::debug!(%error, "control group file skipped");
         None
     })
 }
@@ -106,7 +97,7 @@ fn bytes(text: &str) -> Option<u64> {
     (bytes < UNLIMITED_BYTES).then_some(bytes)
 }
 
-/// `QUOTA PERIOD` in microseconds as CPUs; `max` and -1 are no limit.
+/// Converts `QUOTA PERIOD` in microseconds to CPUs; `None` for `max` and -1, which mean no limit.
 fn quota(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let quota: u64 = quota.parse().ok()?;
@@ -114,11 +105,11 @@ fn quota(text: &str) -> Option<f64> {
     Some(quota as f64 / period as f64)
 }
 
-/// The first of the files that exists and has a set.
+/// The set in the first of these files that exists and contains one.
 fn first_list(folder: &Path, names: [&str; 3]) -> Option<IdSet> {
     names.into_iter().find_map(|name| {
         let set: IdSet = readable(&folder.join(name))?.parse().ok()?;
-        // A cpuset that was never filled in stands for that of its parent.
+        // An empty cpuset means the parent's cpuset.
         (!set.is_empty()).then_some(set)
     })
 }

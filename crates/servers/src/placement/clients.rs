@@ -1,4 +1,4 @@
-//! Clients on a machine that has none of the servers: all of them have one place there.
+//! Places clients on a machine without servers: all of them share one place there.
 
 use super::apply::PreparedPlacement;
 use super::error::PlacementError;
@@ -11,93 +11,75 @@ use dyno_plan::placement::{
 /// Plans the place of all clients on `machine`.
 ///
 /// # Errors
-/// What [`check_clients_alone`] refuses, and CPUs and nodes that the machine does not have.
+/// The errors of [`check_clients_alone`], and CPUs and nodes that the machine does not have.
 pub fn plan_clients_alone(
     machine: &Machine,
     policy: &ClientPolicy,
 ) -> Result<InstancePlacement, PlacementError> {
     check_clients_alone(policy)?;
     let place = match policy {
-        ClientPolicy::Cores(list) => InstancePlacement {
-            cpus: Some(list.clone()),
-            memory: MemoryPolicy::Default,
-        },
-        ClientPolicy::Nodes(place) => InstancePlacement {
-            cpus: Some(cpus_of(machine, place)?),
-            memory: place.memory.clone(),
-        },
+        ClientPolicy::Cores(list) => {
+            InstancePlacement { cpus: Some(list.clone()), memory: MemoryPolicy::Default }
+        }
+        ClientPolicy::Nodes(place) => {
+            InstancePlacement { cpus: Some(cpus_of(machine, place)?), memory: place.memory.clone() }
+        }
         ClientPolicy::Custom(places) => places.first().cloned().unwrap_or_default(),
         ClientPolicy::Unpinned | ClientPolicy::Same | ClientPolicy::Other => {
             InstancePlacement::default()
         }
     };
     check_place(machine, &place)?;
-    Ok(InstancePlacement {
-        memory: place.memory.among(&machine.allowed_memory_nodes),
-        ..place
-    })
+    Ok(InstancePlacement { memory: place.memory.among(&machine.allowed_memory_nodes), ..place })
 }
 
-/// Refuses places that clients on machines without servers cannot have, whichever machines these are.
+/// Refuses places that are impossible for clients on any machine without servers.
 ///
 /// # Errors
-/// Places that are relative to the servers, and one for each client.
+/// Places relative to the servers, and separate places for each client.
 pub fn check_clients_alone(policy: &ClientPolicy) -> Result<(), PlacementError> {
     let reason = match policy {
         ClientPolicy::Same | ClientPolicy::Other => {
-            "places clients beside their servers, and those of a fleet are on other hosts"
+            "places clients next to their servers, but clients of a fleet are on other hosts"
         }
         ClientPolicy::Custom(places) if places.len() != 1 => {
-            "gives each client a place of its own, and all clients of a host of a fleet share one"
+            "gives each client its own place, but all clients of a fleet host share one"
         }
         _ => return Ok(()),
     };
-    Err(PlacementError::NotOneForAll {
-        client: policy.to_string(),
-        reason,
-    })
+    Err(PlacementError::NotOneForAll { client: policy.to_string(), reason })
 }
 
 fn cpus_of(machine: &Machine, place: &NodePlace) -> Result<CpuSet, PlacementError> {
     let cores = machine.allowed_cores();
     let known: NodeSet = cores.iter().map(|core| core.node).collect();
     if place.is_negated && known.is_subset(&place.nodes) {
-        return Err(PlacementError::NoNodeLeft {
-            excluded: place.nodes.clone(),
-            known,
-        });
+        return Err(PlacementError::NoNodeLeft { excluded: place.nodes.clone(), known });
     }
     if let Some(node) = place.nodes.difference(&known).first()
         && !place.is_negated
     {
-        return Err(PlacementError::UnusableNode {
-            node,
-            what: "CPU",
-            known,
-        });
+        return Err(PlacementError::UnusableNode { node, what: "CPU", known });
     }
-    let own = cores
-        .iter()
-        .filter(|core| place.nodes.contains(core.node) != place.is_negated);
+    let own = cores.iter().filter(|core| place.nodes.contains(core.node) != place.is_negated);
     Ok(own.flat_map(|core| core.cpus.iter()).collect())
 }
 
 impl PreparedPlacement {
-    /// The memory policy of a client, for threads that are pinned by others. `None` where the system decides. Local memory is
-    /// set, because a policy of the program itself would be inherited.
+    /// The memory policy of a client whose threads are pinned elsewhere; `None` if the system
+    /// decides. Local memory is set explicitly, because the program's own policy would be inherited
+    /// otherwise.
     ///
     /// # Errors
-    /// [`PlacementError::Refused`]: the kernel does not set it, as a thread found that was started for that.
+    /// [`PlacementError::Refused`]: the kernel refused the policy on a thread started to test it.
     pub fn memory_of_client(
         place: &InstancePlacement,
     ) -> Result<Option<PreparedPlacement>, PlacementError> {
         if place.memory == MemoryPolicy::Default {
             return Ok(None);
         }
-        let prepared = PreparedPlacement::new(&InstancePlacement {
-            cpus: None,
-            memory: place.memory.clone(),
-        });
+        let prepared =
+            PreparedPlacement::new(&InstancePlacement { cpus: None, memory: place.memory.clone() });
         let tried = std::thread::scope(|scope| {
             let thread = scope.spawn(|| prepared.apply_to_current_thread());
             let ended = thread.join();
@@ -105,10 +87,7 @@ impl PreparedPlacement {
         });
         match tried {
             Ok(()) => Ok(Some(prepared)),
-            Err(source) => Err(PlacementError::Refused {
-                memory: place.memory.clone(),
-                source,
-            }),
+            Err(source) => Err(PlacementError::Refused { memory: place.memory.clone(), source }),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Differences between a placement and what became of it.
+//! Differences between a planned placement and the achieved one.
 
 use std::fmt;
 
@@ -9,58 +9,44 @@ use super::verify::PolicyUse;
 use dyno_plan::placement::MemoryPolicy;
 use dyno_plan::placement::{CpuSet, NodeSet};
 
-/// A difference between what was planned and what is.
+/// A difference between the plan and the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Deviation {
-    /// Threads may run on CPUs that are not theirs.
-    ForeignCpus {
-        /// How many threads.
-        thread_count: u32,
-        /// The CPUs.
-        cpus: CpuSet,
-    },
+    /// Threads may run on CPUs outside of the placement.
+    ForeignCpus { thread_count: u32, cpus: CpuSet },
     /// No thread may run on these CPUs of the placement.
-    MissingCpus {
-        /// The CPUs.
-        cpus: CpuSet,
-    },
+    MissingCpus { cpus: CpuSet },
     /// A cpuset forbids memory nodes of the placement.
-    ForbiddenNodes {
-        /// The nodes.
-        nodes: NodeSet,
-    },
+    ForbiddenNodes { nodes: NodeSet },
     /// No mapping has the planned memory policy.
     MemoryPolicy {
-        /// The planned policy.
         planned: MemoryPolicy,
-        /// What there is instead.
+        /// The policies in force.
         found: Vec<PolicyUse>,
     },
-    /// Memory lies on nodes that it should not come from.
+    /// Memory is on nodes that it should not come from.
     ForeignMemory {
-        /// The nodes.
         nodes: NodeSet,
-        /// Part of the own memory that lies there, 0-1.
+        /// Part of the process's own memory that is there, 0-1.
         memory_ratio: f64,
     },
-    /// An interleaved process has little of its memory on a node.
+    /// An interleaved process has too little of its memory on a node.
     UnevenMemory {
-        /// The node.
         node: u32,
-        /// Part of the own memory that lies there, 0-1.
+        /// Part of the process's own memory that is there, 0-1.
         memory_ratio: f64,
     },
-    /// Something could not be looked at.
+    /// Something could not be checked.
     NotVerified {
-        /// What and why.
+        /// The object and the reason.
         reason: String,
     },
 }
 
 impl Deviation {
-    /// The files that say where a process runs could not be read.
+    /// Deviation if the files with the placement of a process could not be read.
     pub fn not_verified(error: &PlacementError) -> Deviation {
         Deviation::NotVerified {
             reason: match std::error::Error::source(error) {
@@ -82,23 +68,14 @@ impl fmt::Display for Deviation {
                 write!(formatter, "no thread may run on the planned CPUs {cpus}")
             }
             Deviation::ForbiddenNodes { nodes } => {
-                write!(
-                    formatter,
-                    "memory of the planned nodes {nodes} is forbidden"
-                )
+                write!(formatter, "memory of the planned nodes {nodes} is forbidden")
             }
             Deviation::MemoryPolicy { planned, found } => {
                 let found: Vec<_> = found.iter().map(|found| found.policy.as_str()).collect();
                 let found = found.join(", ");
-                write!(
-                    formatter,
-                    "no memory has the policy {planned}; found {found}"
-                )
+                write!(formatter, "no memory has the policy {planned}; found {found}")
             }
-            Deviation::ForeignMemory {
-                nodes,
-                memory_ratio,
-            } => write!(
+            Deviation::ForeignMemory { nodes, memory_ratio } => write!(
                 formatter,
                 "{:.0} % of the memory is on nodes {nodes}, where it should not be",
                 memory_ratio * 100.0

@@ -1,4 +1,4 @@
-//! Divides cores among processes: whole cores, neighbours together, as even as cores allow.
+//! Divides cores among processes: whole cores, neighbours together, as evenly as cores allow.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ pub(super) fn cpus_of(cores: &[Core]) -> CpuSet {
 
 /// Divides `cores`, which are in the order of the machine, into `parts`.
 ///
-/// No core is split, every core is given away, and the numbers of CPUs of two parts differ by at
-/// most the CPUs of the largest core. Each part gets neighbours in that order, so that it touches
-/// as few L3 groups as the sizes allow. With at least as many cores as parts no part is empty.
+/// No core is split, every core is assigned, and the numbers of CPUs of two parts differ by at most
+/// the CPUs of the largest core. Each part gets neighbours in that order, so that it touches as few
+/// L3 groups as the sizes allow. With at least as many cores as parts no part is empty.
 ///
-/// Cores with different numbers of CPUs (a control group may leave one of two siblings) are dealt
-/// out apart, the large ones first; what does not come out even goes to the parts that have least.
+/// Cores with different numbers of CPUs (a control group may exclude one of two siblings) are
+/// distributed separately, the large ones first; the remainder goes to the smallest parts.
 pub(super) fn divide(cores: &[Core], parts: usize) -> Vec<Vec<Core>> {
     let mut shares = vec![Vec::new(); parts];
     if parts == 0 {
@@ -47,9 +47,9 @@ pub(super) fn divide(cores: &[Core], parts: usize) -> Vec<Vec<Core>> {
 }
 
 /// Takes `count` cores out of `free`: from the node with the most free cores, there from the L3
-/// group with the most. A node or a group that has not enough is only used when none has; then as
-/// few as possible are. `load` tells how much a package is in use, the least wins among equals.
-/// `None` when there are not enough cores at all.
+/// group with the most. Several nodes or groups are used only if none has enough cores, and then as
+/// few as possible. `load` is the use of a package; among equals the least used one is chosen.
+/// `None` if there are not enough cores in total.
 pub(super) fn take(
     free: &mut Vec<Core>,
     count: usize,
@@ -78,7 +78,7 @@ fn grouped<K: Ord>(cores: &[Core], key: impl Fn(&Core) -> K) -> Vec<Vec<Core>> {
     groups.into_values().collect()
 }
 
-/// Cores of the largest groups first: one group when one is large enough.
+/// Cores of the largest groups first; of a single group if one is large enough.
 fn fewest_groups(mut groups: Vec<Vec<Core>>, count: usize) -> Vec<Core> {
     groups.sort_by_key(|cores| Reverse(cores.len()));
     groups.into_iter().flatten().take(count).collect()
@@ -88,7 +88,7 @@ fn fewest_groups(mut groups: Vec<Vec<Core>>, count: usize) -> Vec<Core> {
 mod tests {
     use super::*;
 
-    /// A core of each given number of CPUs, two cores to an L3 group.
+    /// A core of each given number of CPUs, two cores per L3 group.
     fn cores(sizes: &[u32]) -> Vec<Core> {
         let mut next = 0;
         let mut cores = Vec::new();
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn cores_of_different_size_come_out_even() {
+    fn cores_of_different_size_are_divided_evenly() {
         assert_eq!(text(&divide(&cores(&[1, 2, 1, 2, 1]), 2)), ["0-3", "4-6"]);
         assert_eq!(text(&divide(&cores(&[2, 1]), 2)), ["0-1", "2"]);
         assert_eq!(text(&divide(&cores(&[2, 2, 2, 1]), 2)), ["0-3", "4-6"]);
     }
 
     #[test]
-    fn a_group_that_is_large_enough_is_not_left() {
+    fn sufficient_group_is_not_left() {
         let mut free = cores(&[1; 6]);
         free.remove(0);
         let mut take = |count| take(&mut free, count, |_| 0).map(|taken| cpus_of(&taken));

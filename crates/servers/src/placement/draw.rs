@@ -1,4 +1,4 @@
-//! A machine and a placement as a picture of plain text: a box for each node, a cell for each core.
+//! Draws a machine and a placement as plain text: a box for each node, a cell for each core.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::outcome::Placement;
 use dyno_plan::placement::IdSet;
 use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
-/// Nothing readable fits into less.
+/// A smaller width is unreadable.
 const SMALLEST_WIDTH: usize = 40;
 const FREE: &str = "·";
 const IDLE: &str = "-";
 const FORBIDDEN: &str = "x";
 
-/// Draws who owns which CPU, at most `width` columns wide (40 at least). There is a box for each
+/// Draws the owner of each CPU, at most `width` columns wide (40 at least). There is a box for each
 /// node and a cell for each core, with the CPUs of the core side by side: `s0` belongs to server 0,
 /// `c0` to its client. Offline CPUs do not appear.
 pub fn draw(machine: &Machine, placement: &Placement, width: usize) -> String {
@@ -32,7 +32,7 @@ pub fn draw(machine: &Machine, placement: &Placement, width: usize) -> String {
 
 struct Picture<'a> {
     machine: &'a Machine,
-    /// Servers and then clients with their labels.
+    /// Servers, then clients, with their labels.
     processes: Vec<(String, &'a InstancePlacement)>,
     /// Label of each online CPU.
     labels: BTreeMap<u32, String>,
@@ -74,12 +74,8 @@ impl<'a> Picture<'a> {
 
     /// The box of one node.
     fn node(&self, node: &Node) -> Vec<String> {
-        let cores: Vec<&Core> = self
-            .machine
-            .cores
-            .iter()
-            .filter(|core| core.node == node.number)
-            .collect();
+        let cores: Vec<&Core> =
+            self.machine.cores.iter().filter(|core| core.node == node.number).collect();
         let inner = self.width - 4;
         let title = title(node, &cores);
         let rule = (self.width - 4).saturating_sub(title.chars().count() + 1);
@@ -98,7 +94,7 @@ impl<'a> Picture<'a> {
         lines
     }
 
-    /// Cells of the cores, each L3 group on lines of its own.
+    /// Cells of the cores, each L3 group on separate lines.
     fn rows(&self, cores: &[&Core], inner: usize) -> Vec<String> {
         let mut groups: Vec<(String, Vec<&Core>)> = Vec::new();
         let packages: IdSet = cores.iter().map(|core| core.package).collect();
@@ -114,7 +110,7 @@ impl<'a> Picture<'a> {
         let cell_width = siblings * (self.label_width + 1);
         let prefix_width = name_width + usize::from(name_width > 0) * 2 + 9;
         let fitting = (inner.saturating_sub(prefix_width) / cell_width).max(1);
-        // A power of two lines up with the numbers of the CPUs.
+        // A power of two aligns with the numbers of the CPUs.
         let per_row = 1 << fitting.ilog2();
         let mut lines = Vec::new();
         for (name, group) in &groups {
@@ -123,23 +119,19 @@ impl<'a> Picture<'a> {
                 let gap = if name_width > 0 { "  " } else { "" };
                 let first = row[0].cpus.first().unwrap_or(0);
                 let cells: String = row.iter().map(|core| self.cell(core, cell_width)).collect();
-                lines.push(format!(
-                    "{name:name_width$}{gap}cpu {first:<5}{}",
-                    cells.trim_end()
-                ));
+                lines.push(format!("{name:name_width$}{gap}cpu {first:<5}{}", cells.trim_end()));
             }
         }
         lines
     }
 
     fn cell(&self, core: &Core, cell_width: usize) -> String {
-        let cpus = core.cpus.iter();
-        let labels: Vec<_> = cpus.map(|cpu| self.labels[&cpu].as_str()).collect();
-        // Labels of one kind side by side are read faster without padding between them.
+        let labels: Vec<_> = core.cpus.iter().map(|cpu| self.labels[&cpu].as_str()).collect();
+        // Labels of one kind side by side are easier to read without padding between them.
         format!("{:cell_width$}", labels.join("/"))
     }
 
-    /// Labels of the processes whose memory comes from a node on purpose.
+    /// Labels of the processes whose memory is explicitly placed on a node.
     fn memory_users(&self, node: u32) -> Vec<String> {
         let users = self.processes.iter().filter(|(_, place)| {
             let local = match (&place.memory, &place.cpus) {
@@ -166,20 +158,12 @@ impl<'a> Picture<'a> {
                 Some(cpus) => format!("CPUs {cpus}"),
                 None => "any CPU".to_owned(),
             };
-            let text = format!(
-                "{label:label_width$} {name}: {cpus}, memory {}",
-                place.memory
-            );
+            let text = format!("{label:label_width$} {name}: {cpus}, memory {}", place.memory);
             lines.extend(wrapped(&text, self.width, label_width + 1));
         }
-        let marks = [
-            (FREE, "free"),
-            (IDLE, "idle sibling of a core in use"),
-            (FORBIDDEN, "not allowed"),
-        ];
-        let used = marks
-            .iter()
-            .filter(|(mark, _)| self.labels.values().any(|label| label == mark));
+        let marks =
+            [(FREE, "free"), (IDLE, "idle sibling of a core in use"), (FORBIDDEN, "not allowed")];
+        let used = marks.iter().filter(|(mark, _)| self.labels.values().any(|label| label == mark));
         let texts: Vec<_> = used.map(|(mark, text)| format!("{mark} {text}")).collect();
         if !texts.is_empty() {
             lines.push(texts.join("   "));
@@ -189,8 +173,7 @@ impl<'a> Picture<'a> {
 }
 
 fn owner<'a>(processes: &'a [(String, &InstancePlacement)], cpu: u32) -> Option<&'a str> {
-    let mut processes = processes.iter();
-    let found = processes.find(|(_, place)| {
+    let found = processes.iter().find(|(_, place)| {
         let cpus = place.cpus.as_ref();
         cpus.is_some_and(|cpus| cpus.contains(cpu))
     });
@@ -211,7 +194,7 @@ fn title(node: &Node, cores: &[&Core]) -> String {
     format!("node {} · {package} · {memory}", node.number)
 }
 
-/// Empty when there is nothing to tell apart.
+/// Empty without groups to distinguish.
 fn group_name(core: &Core, several_packages: bool) -> String {
     let cache = core.cache_group.map(|group| format!("L3 {group}"));
     match (several_packages, cache) {
@@ -221,7 +204,7 @@ fn group_name(core: &Core, several_packages: bool) -> String {
     }
 }
 
-/// Breaks a text at spaces, and after commas where a list is longer than a line.
+/// Wraps a text at spaces, and after commas if a list is longer than a line.
 fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for piece in text.split_inclusive([' ', ',']) {

@@ -1,4 +1,4 @@
-//! Why a machine cannot be read or a placement cannot be made, and what the user can do about it.
+//! Errors of reading a machine or planning a placement, with advice for the user.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,40 +14,31 @@ pub enum PlacementError {
     /// A file that describes the machine or a process cannot be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// A file or a field that should be a list of numbers is something else.
-    #[error("`{}` has an unknown form", path.display())]
+    /// A file or a field does not contain the expected list of numbers.
+    #[error("`{}` has an unknown format", path.display())]
     Malformed {
         /// The file, or the field of `/proc/PID/status`.
         path: PathBuf,
-        /// What is wrong.
         #[source]
         source: IdSetError,
     },
-    /// A table of memory has no line with the total.
+    /// A memory table has no line with the total.
     #[error("`{}` has no `MemTotal` in kB", path.display())]
-    NoMemoryTotal {
-        /// The file.
-        path: PathBuf,
-    },
+    NoMemoryTotal { path: PathBuf },
     /// The affinity mask and the control groups leave no CPU.
     #[error("this process may not use any of the online CPUs `{online}`")]
-    NothingAllowed {
-        /// CPUs that run.
-        online: CpuSet,
-    },
-    /// A text is no policy, no place of the clients, or no list of places.
+    NothingAllowed { online: CpuSet },
+    /// Invalid policy, client placement or list of places.
     #[error(transparent)]
     Syntax(#[from] PolicyError),
-    /// There is nothing to place.
+    /// The request contains no instances.
     #[error("a placement needs at least one instance")]
     NoInstances,
-    /// The number of places that were written out differs from the number of instances.
+    /// The number of explicit places differs from the number of processes.
     #[error(
         "{} given for {}",
         counted(*given as u64, "placement"),
@@ -58,105 +49,95 @@ pub enum PlacementError {
         who: &'static str,
         /// Places in the request.
         given: usize,
-        /// Instances of the request.
+        /// Required number of places.
         wanted: usize,
     },
-    /// A node does not exist, or has not what is asked of it.
+    /// A node does not exist, or lacks CPUs or memory.
     #[error("node {node} has no usable {what}; nodes that do are `{known}`")]
     UnusableNode {
-        /// The number as given.
         node: u32,
         /// `CPU` or `memory`.
         what: &'static str,
-        /// Nodes that could be named.
+        /// Usable nodes.
         known: NodeSet,
     },
-    /// No node is left when those of a list are excluded.
+    /// Excluding the nodes of a list leaves no node.
     #[error("no node but `{excluded}` has a usable CPU; nodes that do are `{known}`")]
     NoNodeLeft {
-        /// The nodes as given.
+        /// The nodes of the list.
         excluded: NodeSet,
-        /// Nodes that have CPUs.
+        /// Nodes with CPUs.
         known: NodeSet,
     },
-    /// Clients on the machine of their servers have places by nodes, which are those of hosts of their own.
+    /// Clients are on the machine of their servers, but their placement names nodes of client
+    /// hosts.
     #[error(
-        "`client={client}` names nodes of client hosts, and these clients are beside their servers"
+        "`client={client}` names nodes of client hosts, but these clients run next to their servers"
     )]
     NodesOfClientHosts {
-        /// Place of the clients.
+        /// Placement of the clients.
         client: String,
     },
-    /// Clients on machines without servers have places relative to these, or places one by one.
+    /// Clients are on machines without servers, but have places relative to servers or separate
+    /// places.
     #[error("`client={client}` {reason}")]
     NotOneForAll {
-        /// Place of the clients.
+        /// Placement of the clients.
         client: String,
-        /// What it does that cannot be done there, as a predicate.
+        /// The impossible part of the placement, as a predicate.
         reason: &'static str,
     },
-    /// The kernel does not set a memory policy.
-    #[error("the kernel refuses the memory policy `{memory}`")]
+    /// The kernel refuses a memory policy.
+    #[error("the kernel refused the memory policy `{memory}`")]
     Refused {
-        /// The policy.
         memory: MemoryPolicy,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// CPUs of a list do not exist, are offline, or are forbidden.
     #[error("CPUs `{refused}` cannot be used; usable CPUs are `{allowed}`")]
     UnusableCpus {
-        /// CPUs of the list that cannot be used.
         refused: CpuSet,
-        /// CPUs that could be named.
+        /// Usable CPUs.
         allowed: CpuSet,
     },
-    /// There are fewer whole cores than processes, or than the policy asks for.
+    /// There are fewer whole cores than processes, or than the policy requires.
     #[error("too few cores: {location} has {available} free, {needed} needed for {who}")]
     TooFewCores {
-        /// Where they are looked for.
+        /// Where the cores are needed.
         location: String,
-        /// Cores that are free there.
+        /// Free cores there.
         available: usize,
-        /// Cores that are needed there.
+        /// Cores needed there.
         needed: usize,
-        /// Whom they are for.
+        /// The processes that need them.
         who: String,
     },
-    /// A client needs another node than its instance, and there is none.
+    /// A client needs another node than its instance, and none has CPUs.
     #[error("no other node has CPUs for the client of instance {instance}")]
-    NoOtherNode {
-        /// The instance.
-        instance: usize,
-    },
-    /// A client is placed relative to an instance that has no place of its own.
+    NoOtherNode { instance: usize },
+    /// A client's place is relative to an instance without its own place.
     #[error("`client={client}` needs instances with their own CPUs, but `{policy}` assigns none")]
     Unpinned {
-        /// Place of the clients.
+        /// Placement of the clients.
         client: String,
-        /// Policy of the instances.
         policy: String,
     },
-    /// Two processes would share CPUs that each should have alone.
+    /// Two processes would share CPUs that each needs exclusively.
     #[error("{first} and {second} would share the CPUs `{cpus}`")]
-    Overlap {
-        /// The one.
-        first: String,
-        /// The other.
-        second: String,
-        /// CPUs of both.
-        cpus: CpuSet,
-    },
+    Overlap { first: String, second: String, cpus: CpuSet },
 }
 
 impl PlacementError {
-    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    /// Advice for the user as one sentence without a final period; `None` if the error is
+    /// sufficient.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PlacementError::Refused { source, .. } => refusal_hint(source),
             PlacementError::NotOneForAll { .. } => Some(
-                "`client=LIST` names CPUs of each client host, `client=nodes=NODES` its nodes, both with a memory policy after `@`; `client=none` leaves them to the system",
+                "use `client=LIST` for CPUs or `client=nodes=NODES` for nodes of each client host, \
+                    both with a memory policy after `@`, or `client=none` to leave them to the \
+                    system",
             ),
             PlacementError::NothingAllowed { .. } => {
                 Some("check `taskset -p $$` and the cpuset of the container")
@@ -170,10 +151,10 @@ impl PlacementError {
                 Some("`dyno server plan` shows the CPUs and nodes of the machine")
             }
             PlacementError::TooFewCores { who, .. } if who.contains("client") => Some(
-                "use fewer instances, fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
+                "use fewer instances, fewer cores per instance, or `client=none`, which leaves the clients to the scheduler",
             ),
             PlacementError::TooFewCores { .. } => {
-                Some("use fewer instances, or fewer cores for each")
+                Some("use fewer instances, or fewer cores per instance")
             }
             PlacementError::NoOtherNode { .. } | PlacementError::NodesOfClientHosts { .. } => {
                 Some("use `client=same`, or name the CPUs of the clients with `client=LIST`")

@@ -1,9 +1,9 @@
-//! Puts servers and their clients on CPUs and memory of the machine on purpose.
+//! Places servers and their clients on the CPUs and memory of the machine.
 //!
-//! [`Machine::read`] says what there is and what of it may be used, [`plan()`] turns a policy into
-//! CPUs and memory nodes for each process, [`plan_clients_alone()`] those for clients on a machine
-//! without servers, [`draw()`] shows that before anything starts, [`PreparedPlacement`] sets it, and
-//! [`verify()`] looks at what became of it. What each policy does is in `docs/placement.md`.
+//! [`Machine::read`] reads the hardware and its usable part, [`plan()`] turns a policy into CPUs
+//! and memory nodes for each process, [`plan_clients_alone()`] does this for clients on a machine
+//! without servers, [`draw()`] shows the result before anything starts, [`PreparedPlacement`]
+//! applies it, and [`verify()`] checks it. `docs/placement.md` describes the policies.
 
 mod apply;
 mod cache;

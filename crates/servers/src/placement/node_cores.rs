@@ -17,7 +17,7 @@ pub(super) struct NodeCores {
     pub(super) processes: Vec<Process>,
 }
 
-/// A process by its number among those of its kind.
+/// A process by its index among processes of its kind.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Process {
     Instance(usize),
@@ -30,19 +30,17 @@ pub(super) fn by_node(cores: Vec<Core>) -> Vec<NodeCores> {
     for core in cores {
         match nodes.iter_mut().find(|node| node.node == core.node) {
             Some(node) => node.cores.push(core),
-            None => nodes.push(NodeCores {
-                node: core.node,
-                cores: vec![core],
-                processes: Vec::new(),
-            }),
+            None => {
+                nodes.push(NodeCores { node: core.node, cores: vec![core], processes: Vec::new() })
+            }
         }
     }
     nodes
 }
 
-/// Assigns a process to the node with the most cores per process; among equals to the nearest to
-/// `near`, then to one in the package with the fewest processes. Returns the number of the node,
-/// `None` when no node fits.
+/// Assigns a process to the node with the most cores per process; among equals to the node nearest
+/// to `near`, then to the package with the fewest processes. Returns the number of the node, or
+/// `None` if no node fits.
 pub(super) fn assign(
     machine: &Machine,
     nodes: &mut [NodeCores],
@@ -54,20 +52,13 @@ pub(super) fn assign(
         let same = nodes.iter().filter(|node| node.package() == package);
         same.map(|node| node.processes.len()).sum()
     };
-    let best = (0..nodes.len())
-        .filter(|&index| fits(nodes[index].node))
-        .min_by_key(|&index| {
-            let node = &nodes[index];
-            // Scaled, so that thirds and halves of small nodes compare as different.
-            let cores_each = node.cores.len() * 1024 / (node.processes.len() + 1);
-            let distance = near.map_or(0, |near| machine.distance(near, node.node));
-            (
-                Reverse(cores_each),
-                distance,
-                package_load(node.package()),
-                node.node,
-            )
-        })?;
+    let best = (0..nodes.len()).filter(|&index| fits(nodes[index].node)).min_by_key(|&index| {
+        let node = &nodes[index];
+        // Scaled, so that thirds and halves of small nodes compare as different.
+        let cores_each = node.cores.len() * 1024 / (node.processes.len() + 1);
+        let distance = near.map_or(0, |near| machine.distance(near, node.node));
+        (Reverse(cores_each), distance, package_load(node.package()), node.node)
+    })?;
     nodes[best].processes.push(process);
     Some(nodes[best].node)
 }
@@ -78,11 +69,8 @@ impl NodeCores {
     }
 
     fn too_few_cores(&self) -> PlacementError {
-        let instances = self
-            .processes
-            .iter()
-            .filter(|process| matches!(process, Process::Instance(_)))
-            .count();
+        let instances =
+            self.processes.iter().filter(|process| matches!(process, Process::Instance(_))).count();
         PlacementError::TooFewCores {
             location: format!("node {}", self.node),
             available: self.cores.len(),
@@ -99,8 +87,9 @@ impl NodeCores {
     }
 }
 
-/// Takes cores from instances on roomy nodes until none has more than the largest on the node of
-/// the smallest: instances of different size cannot be compared. `nodes` has the node of each.
+/// Takes cores from instances on large nodes until no instance has more than the largest instance
+/// on the smallest node: instances of different size cannot be compared. `nodes` has the node of
+/// each instance.
 pub(super) fn even_out(instances: &mut [Vec<Core>], nodes: &[u32]) {
     let size = |share: &[Core]| cpus_of(share).len();
     let smallest = (0..instances.len()).min_by_key(|&index| size(&instances[index]));

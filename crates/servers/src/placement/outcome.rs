@@ -1,4 +1,4 @@
-//! The planned placement, and what is to be known about it before it is trusted.
+//! The planned placement, with notes for its interpretation.
 
 use std::fmt;
 
@@ -8,97 +8,73 @@ use super::machine::Machine;
 use dyno_plan::placement::{CpuSet, NodeSet};
 use dyno_plan::placement::{InstancePlacement, MemoryPolicy, PlacementRequest};
 
-/// Where every instance and every client runs.
+/// The places of all instances and clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// What was asked for.
+    /// The request that was planned.
     pub request: PlacementRequest,
-    /// One place for each server.
+    /// One place per server.
     pub instances: Vec<InstancePlacement>,
-    /// One place for each client, in the order of the servers.
+    /// One place per client, in the order of the servers.
     pub clients: Vec<InstancePlacement>,
-    /// Reasons why the result is less separate than it looks.
+    /// Reasons why the placement is less separate than it looks.
     pub notes: Vec<Note>,
 }
 
-/// Something about a placement that can be seen in measurements.
+/// A property of a placement that affects measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
-    /// CPUs of one core belong to several processes, as the request names them one by one.
-    SharedCore {
-        /// CPUs of the core.
-        cpus: CpuSet,
-        /// Whose they are.
-        owners: Vec<String>,
-    },
+    /// CPUs of one core belong to several processes, because the request names CPUs individually.
+    SharedCore { cpus: CpuSet, owners: Vec<String> },
     /// A process has CPUs on several nodes.
-    SpansNodes {
-        /// The process.
-        process: String,
-        /// Its nodes.
-        nodes: NodeSet,
-    },
-    /// A process runs on a node without memory that it may use.
+    SpansNodes { process: String, nodes: NodeSet },
+    /// A process runs on a node without usable memory.
     RemoteMemory {
-        /// The process.
         process: String,
-        /// Node of its CPUs.
         node: u32,
         /// Nearest node with memory.
         memory_node: u32,
     },
-    /// Processes that the system places may run on the CPUs of those that have their own.
+    /// Processes without a fixed place may run on the CPUs of other processes.
     Unpinned {
-        /// Servers that the system places.
+        /// Number of servers without a fixed place.
         instance_count: u32,
-        /// Clients that the system places.
+        /// Number of clients without a fixed place.
         client_count: u32,
     },
-    /// The control group gives less CPU time than the CPUs of the placement could use: processes
-    /// are stopped for the rest of each period, which is seen in the high percentiles.
+    /// The control group allows less CPU time than the CPUs of the placement could use: processes
+    /// are stopped for the rest of each period, which affects the high percentiles.
     Quota {
-        /// CPU time that the control group gives, in CPUs.
+        /// CPU time allowed by the control group, in CPUs.
         quota_cpus: f64,
         /// CPUs of all instances and clients together.
         planned_cpus: u32,
     },
-    /// Servers have more CPUs than others, so that their figures differ for that alone.
+    /// Servers have different numbers of CPUs, so their figures differ for that reason alone.
     UnequalServers {
-        /// Numbers of CPUs of the servers, in their order.
+        /// Number of CPUs of each server, in their order.
         cpus: Vec<u32>,
     },
-    /// Memory comes from nodes without CPUs, which is slower or farther away than others.
-    NodesWithoutCpus {
-        /// The nodes.
-        nodes: NodeSet,
-    },
+    /// Memory comes from nodes without CPUs, which may be slower or farther away.
+    NodesWithoutCpus { nodes: NodeSet },
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::SharedCore { cpus, owners } => write!(
-                formatter,
-                "CPUs {cpus} are one core and belong to {}",
-                owners.join(" and ")
-            ),
+            Note::SharedCore { cpus, owners } => {
+                write!(formatter, "CPUs {cpus} are one core and belong to {}", owners.join(" and "))
+            }
             Note::SpansNodes { process, nodes } => {
                 write!(formatter, "{process} has CPUs on the nodes {nodes}")
             }
-            Note::RemoteMemory {
-                process,
-                node,
-                memory_node,
-            } => write!(
+            Note::RemoteMemory { process, node, memory_node } => write!(
                 formatter,
                 "{process} runs on node {node}, which has no memory for it; the nearest is on node {memory_node}"
             ),
-            Note::Unpinned {
-                instance_count,
-                client_count,
-            } => {
+            Note::Unpinned { instance_count, client_count } => {
                 let all = [(*instance_count, "instance"), (*client_count, "client")];
                 let all = all.into_iter().filter(|(count, _)| *count > 0);
                 let all: Vec<_> = all.map(|(count, name)| counted(count, name)).collect();
@@ -108,10 +84,7 @@ impl fmt::Display for Note {
                     all.join(" and ")
                 )
             }
-            Note::Quota {
-                quota_cpus,
-                planned_cpus,
-            } => write!(
+            Note::Quota { quota_cpus, planned_cpus } => write!(
                 formatter,
                 "the control group allows the time of {quota_cpus} CPUs; the placement has {planned_cpus}"
             ),
@@ -146,7 +119,7 @@ pub(super) fn process_name(index: usize, instances: usize) -> String {
     }
 }
 
-/// Looks at a finished placement.
+/// Finds the notes for a finished placement.
 pub(super) fn notes(
     machine: &Machine,
     instances: &[InstancePlacement],
@@ -184,10 +157,7 @@ fn without_cpus(machine: &Machine, processes: &[(String, &InstancePlacement)]) -
         )
     };
     let bare = machine.nodes.iter().filter(|node| node.cpus.is_empty());
-    let nodes: NodeSet = bare
-        .map(|node| node.number)
-        .filter(|number| used(*number))
-        .collect();
+    let nodes: NodeSet = bare.map(|node| node.number).filter(|number| used(*number)).collect();
     (!nodes.is_empty()).then_some(Note::NodesWithoutCpus { nodes })
 }
 
@@ -199,10 +169,7 @@ fn shared_cores(machine: &Machine, processes: &[(String, &InstancePlacement)]) -
         };
         let owners = processes.iter().filter(|(_, place)| uses(place));
         let owners: Vec<_> = owners.map(|(process, _)| process.clone()).collect();
-        (owners.len() > 1).then(|| Note::SharedCore {
-            cpus: core.cpus.clone(),
-            owners,
-        })
+        (owners.len() > 1).then(|| Note::SharedCore { cpus: core.cpus.clone(), owners })
     });
     shared.collect()
 }
@@ -217,18 +184,11 @@ fn distant(machine: &Machine, process: &str, place: &InstancePlacement) -> Vec<N
         if let Some(memory_node) = machine.nearest_memory_node(node)
             && memory_node != node
         {
-            notes.push(Note::RemoteMemory {
-                process: process.to_owned(),
-                node,
-                memory_node,
-            });
+            notes.push(Note::RemoteMemory { process: process.to_owned(), node, memory_node });
         }
     }
     if nodes.len() > 1 {
-        notes.push(Note::SpansNodes {
-            process: process.to_owned(),
-            nodes,
-        });
+        notes.push(Note::SpansNodes { process: process.to_owned(), nodes });
     }
     notes
 }
@@ -241,10 +201,7 @@ fn unpinned(instances: &[InstancePlacement], clients: &[InstancePlacement]) -> O
     let (instance_count, client_count) = (count(instances), count(clients));
     let all = instances.len() + clients.len();
     let some = instance_count + client_count;
-    (some > 0 && (some as usize) < all).then_some(Note::Unpinned {
-        instance_count,
-        client_count,
-    })
+    (some > 0 && (some as usize) < all).then_some(Note::Unpinned { instance_count, client_count })
 }
 
 fn quota(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Option<Note> {
@@ -254,24 +211,18 @@ fn quota(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Optio
         cpus.extend(place.cpus.as_ref().unwrap_or(&machine.allowed_cpus));
     }
     let planned_cpus = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
-    (quota_cpus < f64::from(planned_cpus)).then_some(Note::Quota {
-        quota_cpus,
-        planned_cpus,
-    })
+    (quota_cpus < f64::from(planned_cpus)).then_some(Note::Quota { quota_cpus, planned_cpus })
 }
 
 impl Machine {
-    /// Whether a memory policy makes a difference.
+    /// Whether memory policies make a difference on this machine.
     pub(super) fn has_memory_choice(&self) -> bool {
         self.has_nodes && self.allowed_memory_nodes.len() > 1
     }
 
-    /// For each node of these CPUs the nearest node with memory.
+    /// The nearest node with memory for each node of these CPUs.
     pub(super) fn memory_nodes_near(&self, cpus: &CpuSet) -> NodeSet {
         let nodes = self.nodes_of(cpus);
-        nodes
-            .iter()
-            .filter_map(|node| self.nearest_memory_node(node))
-            .collect()
+        nodes.iter().filter_map(|node| self.nearest_memory_node(node)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! From a machine and a request to CPUs and memory of every instance and client: a pure function.
+//! Plans CPUs and memory of every instance and client from a machine and a request. Pure functions.
 
 use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
@@ -10,18 +10,18 @@ use dyno_plan::placement::{
 };
 use dyno_plan::placement::{CpuSet, NodeSet};
 
-/// Who is placed, in messages.
+/// Processes to place, in messages.
 const INSTANCES: &str = "instances";
 
 /// Plans where the instances and clients of `request` run on `machine`.
 ///
-/// Only CPUs and memory nodes that this process may use are given out. Wherever the policies pin
-/// processes, no two of them share a CPU, and no core is divided between two of them unless the
-/// request itself names its CPUs one by one. With a single memory node there is nothing to choose,
-/// and the memory policy of all but `custom` is the default.
+/// Only assigns CPUs and memory nodes that this process may use. Pinned processes never share a
+/// CPU, and share a core only if the request names its CPUs individually. With a single memory
+/// node, all policies except `custom` use the default memory policy.
 ///
 /// # Errors
-/// Any variant of [`PlacementError`] but those of reading, [`PlacementError::TooFewCores`] foremost.
+/// Any variant of [`PlacementError`] except read errors, most often
+/// [`PlacementError::TooFewCores`].
 pub fn plan(machine: &Machine, request: &PlacementRequest) -> Result<Placement, PlacementError> {
     check_anywhere(request)?;
     let planner = Planner {
@@ -39,18 +39,13 @@ pub fn plan(machine: &Machine, request: &PlacementRequest) -> Result<Placement, 
     };
     check_overlap(&instances, &clients)?;
     let notes = notes(machine, &instances, &clients);
-    Ok(Placement {
-        request: request.clone(),
-        instances,
-        clients,
-        notes,
-    })
+    Ok(Placement { request: request.clone(), instances, clients, notes })
 }
 
-/// Refuses a request that no machine could have, whichever it is.
+/// Refuses a request that no machine could satisfy.
 ///
 /// # Errors
-/// No servers, or not as many places as there are of them.
+/// No servers, or a different number of explicit places.
 pub fn check_anywhere(request: &PlacementRequest) -> Result<(), PlacementError> {
     if request.instances == 0 {
         return Err(PlacementError::NoInstances);
@@ -73,7 +68,7 @@ fn check_count(
     Err(PlacementError::PlacementCount { who, given, wanted })
 }
 
-/// CPUs that the request gives to clients by number; no instance may have them.
+/// CPUs that the request assigns to clients by number; no instance may use them.
 fn explicit_clients(
     machine: &Machine,
     request: &PlacementRequest,
@@ -95,7 +90,7 @@ fn explicit_clients(
     Ok(cpus)
 }
 
-/// Refuses a place that is written out, where the machine does not have it.
+/// Refuses an explicit place that the machine does not have.
 pub(super) fn check_place(
     machine: &Machine,
     place: &InstancePlacement,
@@ -104,11 +99,9 @@ pub(super) fn check_place(
     let known = &machine.allowed_memory_nodes;
     match place.memory.nodes().difference(known).first() {
         None => Ok(()),
-        Some(node) => Err(PlacementError::UnusableNode {
-            node,
-            what: "memory",
-            known: known.clone(),
-        }),
+        Some(node) => {
+            Err(PlacementError::UnusableNode { node, what: "memory", known: known.clone() })
+        }
     }
 }
 
@@ -117,10 +110,7 @@ fn check_allowed(machine: &Machine, cpus: &CpuSet) -> Result<(), PlacementError>
     if refused.is_empty() {
         Ok(())
     } else {
-        Err(PlacementError::UnusableCpus {
-            refused,
-            allowed: machine.allowed_cpus.clone(),
-        })
+        Err(PlacementError::UnusableCpus { refused, allowed: machine.allowed_cpus.clone() })
     }
 }
 
@@ -146,7 +136,7 @@ fn check_overlap(
     Ok(())
 }
 
-/// CPUs of each process; `None` is one that the system placements.
+/// CPUs of each process; `None` if the system places it.
 type Assignment = Vec<Option<CpuSet>>;
 
 fn assignment(shares: &Shares) -> Assignment {
@@ -156,16 +146,16 @@ fn assignment(shares: &Shares) -> Assignment {
 struct Planner<'a> {
     machine: &'a Machine,
     request: &'a PlacementRequest,
-    /// Instances, and clients.
+    /// Number of instances, and of clients.
     count: usize,
     /// Cores with their allowed CPUs.
     cores: Vec<Core>,
-    /// CPUs that the request gives to clients.
+    /// CPUs that the request assigns to clients.
     reserved: CpuSet,
 }
 
 impl Planner<'_> {
-    /// CPUs of the instances, and those of the clients where both are decided together.
+    /// CPUs of the instances, and of the clients if both are decided together.
     fn cpus(&self) -> Result<(Assignment, Option<Assignment>), PlacementError> {
         match &self.request.policy {
             Policy::None | Policy::Interleave => Ok((vec![None; self.count], None)),
@@ -179,8 +169,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Each instance on one node, its client on the same or another; a node's cores are divided
-    /// evenly among the processes assigned to it.
+    /// Places each instance on one node, and its client on the same or another one; a node's cores
+    /// are divided evenly among the processes assigned to it.
     fn assigned_to(
         &self,
         only: Option<u32>,
@@ -189,13 +179,10 @@ impl Planner<'_> {
         self.check_node(only)?;
         let mut node_of_instance = Vec::new();
         for instance in 0..self.count {
-            let node = assign(
-                self.machine,
-                &mut nodes,
-                Process::Instance(instance),
-                None,
-                |node| only.is_none_or(|only| only == node),
-            );
+            let node =
+                assign(self.machine, &mut nodes, Process::Instance(instance), None, |node| {
+                    only.is_none_or(|only| only == node)
+                });
             node_of_instance.push(node.ok_or_else(|| self.no_core(only, "the instances"))?);
         }
         let client = &self.request.client;
@@ -214,25 +201,20 @@ impl Planner<'_> {
     fn check_node(&self, only: Option<u32>) -> Result<(), PlacementError> {
         let known: NodeSet = self.cores.iter().map(|core| core.node).collect();
         match only {
-            Some(node) if !known.contains(node) => Err(PlacementError::UnusableNode {
-                node,
-                what: "CPU",
-                known,
-            }),
+            Some(node) if !known.contains(node) => {
+                Err(PlacementError::UnusableNode { node, what: "CPU", known })
+            }
             _ => Ok(()),
         }
     }
 
-    /// The nodes with the cores of which no CPU is in `taken`.
+    /// The nodes with their cores, except cores with a CPU in `taken`.
     fn nodes_without(&self, taken: &CpuSet) -> Vec<NodeCores> {
         by_node(self.free_of(taken))
     }
 
     fn free_of(&self, taken: &CpuSet) -> Vec<Core> {
-        let free = self.cores.iter();
-        free.filter(|core| core.cpus.is_disjoint(taken))
-            .cloned()
-            .collect()
+        self.cores.iter().filter(|core| core.cpus.is_disjoint(taken)).cloned().collect()
     }
 
     /// Assigns the client of an instance on the nodes `own` to a node.
@@ -244,20 +226,16 @@ impl Planner<'_> {
     ) -> Result<(), PlacementError> {
         let same = self.request.client == ClientPolicy::Same;
         let process = Process::Client(instance);
-        let node = assign(self.machine, nodes, process, own.first(), |node| {
-            own.contains(node) == same
-        });
+        let node =
+            assign(self.machine, nodes, process, own.first(), |node| own.contains(node) == same);
         if node.is_some() {
             return Ok(());
         }
         if !same && self.cores.iter().all(|core| own.contains(core.node)) {
             return Err(PlacementError::NoOtherNode { instance });
         }
-        let location = if same {
-            format!("node {own}")
-        } else {
-            format!("every node but {own}")
-        };
+        let location =
+            if same { format!("node {own}") } else { format!("every node except {own}") };
         Err(PlacementError::TooFewCores {
             location,
             available: 0,
@@ -275,7 +253,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A list of CPUs, divided core by core.
+    /// Divides a list of CPUs core by core.
     fn divided(&self, list: &CpuSet, who: &'static str) -> Result<Assignment, PlacementError> {
         check_allowed(self.machine, list)?;
         let cores = self.machine.cores_within(list);
@@ -295,10 +273,7 @@ impl Planner<'_> {
         let available = free.len();
         let mut placed: Vec<Vec<Core>> = Vec::new();
         for _ in 0..self.count {
-            let load = |package| {
-                let placed = placed.iter();
-                placed.filter(|cores| cores[0].package == package).count()
-            };
+            let load = |package| placed.iter().filter(|cores| cores[0].package == package).count();
             let taken = take(&mut free, cores, load);
             placed.push(taken.ok_or_else(|| PlacementError::TooFewCores {
                 location: "the machine".to_owned(),
@@ -317,7 +292,7 @@ impl Planner<'_> {
         Ok(cpus.collect())
     }
 
-    /// Places that are written out.
+    /// Checks explicit places.
     fn checked(
         &self,
         placements: &[InstancePlacement],
@@ -327,10 +302,7 @@ impl Planner<'_> {
         for placement in placements {
             check_place(self.machine, placement)?;
         }
-        Ok(placements
-            .iter()
-            .map(|placement| placement.cpus.clone())
-            .collect())
+        Ok(placements.iter().map(|placement| placement.cpus.clone()).collect())
     }
 
     fn with_memory(
@@ -347,7 +319,7 @@ impl Planner<'_> {
         Ok(cpus_by_process.into_iter().map(placement).collect())
     }
 
-    /// Places that are written out, with the memory nodes of this machine.
+    /// Explicit places with the memory nodes of this machine.
     fn written(&self, placements: &[InstancePlacement]) -> Vec<InstancePlacement> {
         let nodes = &self.machine.allowed_memory_nodes;
         let places = placements.iter().map(|place| InstancePlacement {
@@ -373,7 +345,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Clients that are placed after the instances.
+    /// Places the clients after the instances.
     fn clients(
         &self,
         instances: &[InstancePlacement],
@@ -403,32 +375,24 @@ impl Planner<'_> {
                 MemoryPolicy::Default
             }
         };
-        let placement = |cpus: Option<CpuSet>| InstancePlacement {
-            memory: memory(cpus.is_some()),
-            cpus,
-        };
+        let placement =
+            |cpus: Option<CpuSet>| InstancePlacement { memory: memory(cpus.is_some()), cpus };
         cpus_by_process.into_iter().map(placement).collect()
     }
 
-    /// Clients on the cores that the instances have left.
+    /// Places the clients on the cores that the instances leave free.
     fn around(&self, instances: &[InstancePlacement]) -> Result<Assignment, PlacementError> {
         let mut taken = CpuSet::default();
         for placement in instances {
-            let cpus = placement
-                .cpus
-                .as_ref()
-                .ok_or_else(|| PlacementError::Unpinned {
-                    client: self.request.client.to_string(),
-                    policy: self.request.policy.to_string(),
-                })?;
+            let cpus = placement.cpus.as_ref().ok_or_else(|| PlacementError::Unpinned {
+                client: self.request.client.to_string(),
+                policy: self.request.policy.to_string(),
+            })?;
             taken.extend(cpus);
         }
         let mut nodes = self.nodes_without(&taken);
         for (index, placement) in instances.iter().enumerate() {
-            let cpus = placement
-                .cpus
-                .as_ref()
-                .expect("unpinned instances are refused above");
+            let cpus = placement.cpus.as_ref().expect("unpinned instances are refused above");
             let own = self.machine.nodes_of(cpus);
             self.assign_client(&mut nodes, index, &own)?;
         }

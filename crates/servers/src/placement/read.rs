@@ -11,15 +11,15 @@ use super::machine::{Core, Limits, Machine, Node, OTHER_DISTANCE, OWN_DISTANCE};
 use dyno_plan::placement::{CpuSet, IdSet, NodeSet};
 
 impl Machine {
-    /// Reads the machine below `root`, which is `/` but in tests.
+    /// Reads the machine below `root`, which is `/` except in tests.
     ///
-    /// CPUs that are offline are left out. What the kernel does not report about a CPU is filled in
-    /// without inventing neighbours: it is then a core of its own in package 0 without an L3 cache.
-    /// Without a folder of nodes all CPUs and all memory are node 0.
+    /// Skips offline CPUs. Missing information about a CPU is filled in without inventing
+    /// neighbours: the CPU is then a core of its own in package 0 without an L3 cache. Without a
+    /// folder of nodes all CPUs and all memory are node 0.
     ///
     /// # Errors
-    /// [`PlacementError::Read`] and [`PlacementError::Malformed`] for a file that is missing or has
-    /// another form; [`PlacementError::NothingAllowed`] when no online CPU may be used.
+    /// [`PlacementError::Read`] and [`PlacementError::Malformed`] for a missing or malformed file;
+    /// [`PlacementError::NothingAllowed`] if no online CPU may be used.
     pub fn read(root: &Path) -> Result<Machine, PlacementError> {
         let folder = root.join("sys/devices/system/cpu");
         let online: CpuSet = required_list(&folder.join("online"))?;
@@ -45,17 +45,14 @@ impl Machine {
     }
 }
 
-/// The text of a file without the line end; `None` when it does not exist.
+/// The text of a file without the line end; `None` if it does not exist.
 pub(super) fn optional(path: &Path) -> Result<Option<String>, PlacementError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim_end().to_owned())),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(source) => Err(PlacementError::Read {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(PlacementError::Read { path: path.to_owned(), source }),
     }
 }
 
@@ -67,12 +64,11 @@ pub(super) fn required(path: &Path) -> Result<String, PlacementError> {
     })
 }
 
-/// A list of numbers in a field of `/proc/*/status`; `None` when the field is missing.
+/// A list of numbers in a field of `/proc/*/status`; `None` if the field is missing.
 pub(super) fn status_list(status: &str, field: &str) -> Result<Option<IdSet>, PlacementError> {
-    let line = status.lines().find_map(|line| {
-        line.strip_prefix(field)
-            .and_then(|rest| rest.strip_prefix(':'))
-    });
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field).and_then(|rest| rest.strip_prefix(':')));
     line.map(|text| list(text, Path::new(field))).transpose()
 }
 
@@ -87,10 +83,7 @@ pub(super) fn optional_list(path: &Path) -> Result<Option<IdSet>, PlacementError
 fn list(text: &str, path: &Path) -> Result<IdSet, PlacementError> {
     text.trim()
         .parse()
-        .map_err(|source| PlacementError::Malformed {
-            path: path.to_owned(),
-            source,
-        })
+        .map_err(|source| PlacementError::Malformed { path: path.to_owned(), source })
 }
 
 fn allowed_cpus(status: &str, online: &CpuSet, limits: &Limits) -> Result<CpuSet, PlacementError> {
@@ -100,9 +93,7 @@ fn allowed_cpus(status: &str, online: &CpuSet, limits: &Limits) -> Result<CpuSet
         allowed = allowed.intersection(set);
     }
     if allowed.is_empty() {
-        Err(PlacementError::NothingAllowed {
-            online: online.clone(),
-        })
+        Err(PlacementError::NothingAllowed { online: online.clone() })
     } else {
         Ok(allowed)
     }
@@ -125,7 +116,7 @@ fn allowed_memory(
     Ok(allowed)
 }
 
-/// The online nodes, and whether the kernel has nodes at all.
+/// The online nodes, and whether the kernel supports nodes at all.
 fn read_nodes(root: &Path, online: &CpuSet) -> Result<(Vec<Node>, bool), PlacementError> {
     let folder = root.join("sys/devices/system/node");
     let numbers = optional_list(&folder.join("online"))?.unwrap_or_default();
@@ -150,13 +141,14 @@ fn read_nodes(root: &Path, online: &CpuSet) -> Result<(Vec<Node>, bool), Placeme
     }
     adopt_strays(&mut nodes, online);
     if let [only] = &mut nodes[..] {
-        // Some virtual machines get memory piece by piece: the node's memory grows, and caches of equal plans would differ.
+        // Some virtual machines get memory piece by piece: the node's memory grows, and caches of
+        // equal plans would differ.
         only.memory_bytes = memory_total(&root.join("proc/meminfo"))?;
     }
     Ok((nodes, true))
 }
 
-/// CPUs that no node claims belong to the first: they can be used, only their memory is unknown.
+/// Adds CPUs without a node to the first node: they are usable, only their memory is unknown.
 fn adopt_strays(nodes: &mut [Node], online: &CpuSet) {
     let mut strays = online.clone();
     for node in nodes.iter() {
@@ -176,40 +168,29 @@ fn memory_total(path: &Path) -> Result<u64, PlacementError> {
     });
     kibibytes
         .map(|kibibytes| kibibytes * 1024)
-        .ok_or_else(|| PlacementError::NoMemoryTotal {
-            path: path.to_owned(),
-        })
+        .ok_or_else(|| PlacementError::NoMemoryTotal { path: path.to_owned() })
 }
 
-/// The file has one distance for each online node, in their order.
+/// Reads the distance to each online node, in their order.
 fn distances(path: &Path, own: u32, nodes: &NodeSet) -> Result<Vec<(u32, u32)>, PlacementError> {
     let text = optional(path)?.unwrap_or_default();
     let mut columns = text.split_whitespace().map(|word| word.parse::<u32>().ok());
     let guess = |node| {
-        if node == own {
-            OWN_DISTANCE
-        } else {
-            OTHER_DISTANCE
-        }
+        if node == own { OWN_DISTANCE } else { OTHER_DISTANCE }
     };
-    let pairs = nodes.iter();
-    Ok(pairs
-        .map(|node| {
-            (
-                node,
-                columns.next().flatten().unwrap_or_else(|| guess(node)),
-            )
-        })
+    Ok(nodes
+        .iter()
+        .map(|node| (node, columns.next().flatten().unwrap_or_else(|| guess(node))))
         .collect())
 }
 
-/// What is known of one CPU.
+/// Known properties of one CPU.
 struct Thread {
     siblings: CpuSet,
     package: u32,
     die: u32,
     core_id: u32,
-    /// First CPU of those that share its L3 cache.
+    /// First CPU of the group that shares its L3 cache.
     cache: Option<u32>,
 }
 
@@ -251,7 +232,7 @@ fn read_cores(folder: &Path, online: &CpuSet, nodes: &[Node]) -> Result<Vec<Core
 
 fn read_thread(folder: &Path, cpu: u32, online: &CpuSet) -> Result<Thread, PlacementError> {
     let topology = folder.join("topology");
-    // Some virtual machines give -1 for what they do not know.
+    // Some virtual machines report -1 for unknown values.
     let number = |name: &str| -> Result<Option<u32>, PlacementError> {
         Ok(optional(&topology.join(name))?.and_then(|text| text.trim().parse().ok()))
     };

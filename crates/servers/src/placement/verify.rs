@@ -1,4 +1,4 @@
-//! What became of a placement: CPUs of all threads of a process, and where its memory lies.
+//! Verifies a placement: the CPUs of all threads of a process, and the location of its memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,23 +12,22 @@ use super::read::{optional, required, status_list};
 use dyno_plan::placement::{CpuSet, NodeSet};
 use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
-/// Less memory of its own than this says nothing about where a process puts its memory.
+/// With less memory of its own, a process's memory is not judged.
 const JUDGED_BYTES: u64 = 4 << 20;
-/// Part of its own memory that a bound process may have elsewhere: the loader ran before it.
+/// Part of its own memory that a bound process may have elsewhere, because the loader ran before.
 const TOLERATED_RATIO: f64 = 0.05;
 /// An interleaved node should hold at least this part of its even share.
 const UNEVEN_RATIO: f64 = 0.5;
 
-/// Where a process runs and where its memory lies, as the kernel says. To be recorded with a run.
+/// Achieved placement of a process as reported by the kernel, recorded with a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AchievedPlacement {
-    /// The process.
     pub process_id: u32,
-    /// Its threads by their CPUs, in ascending order of the CPUs.
+    /// Threads grouped by their CPUs, in ascending order of the CPUs.
     pub threads: Vec<ThreadGroup>,
-    /// Nodes that its memory may come from, after all cpusets; `None` when the kernel does not say.
+    /// Nodes that its memory may come from, after all cpusets; `None` if the kernel does not report
+    /// it.
     pub allowed_memory_nodes: Option<NodeSet>,
-    /// Its memory.
     pub memory: AchievedMemory,
 }
 
@@ -37,45 +36,42 @@ pub struct AchievedPlacement {
 pub struct ThreadGroup {
     /// CPUs that they may run on.
     pub cpus: CpuSet,
-    /// How many there are.
     pub thread_count: u32,
 }
 
-/// Where the memory of a process lies.
+/// Location of a process's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AchievedMemory {
     /// Read from `/proc/PID/numa_maps`.
     Known {
-        /// Memory policies in force, the most mappings first.
+        /// Memory policies in force, those with the most mappings first.
         policies: Vec<PolicyUse>,
-        /// Resident memory of its own (not of files) on each node, in bytes.
+        /// Resident anonymous memory on each node, in bytes.
         anonymous_bytes_by_node: BTreeMap<u32, u64>,
-        /// Resident memory of mapped files on each node, in bytes. Files may have been there
-        /// before the process, so that this is not judged.
+        /// Resident memory of mapped files on each node, in bytes. Not judged, because files may
+        /// have been there before the process.
         file_bytes_by_node: BTreeMap<u32, u64>,
     },
-    /// Not known.
     Unknown {
-        /// Why.
         reason: String,
     },
 }
 
-/// A memory policy and how much of a process it holds for.
+/// A memory policy, and the number of mappings with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyUse {
-    /// In the words of the kernel, such as `bind:0`.
+    /// In the kernel's notation, such as `bind:0`.
     pub policy: String,
-    /// Mappings that it holds for.
     pub mapping_count: u32,
 }
 
-/// Compares a running process with its placement. The files are those below `root`, which is `/`
-/// but in tests. Nothing is returned when all is as planned.
+/// Compares a running process with its placement. The file tree is below `root`, which is `/`
+/// except in tests. Returns nothing if all is as planned.
 ///
-/// Threads may have fewer CPUs than the placement, as a server may pin them further, but together
-/// they must have all of them. Memory is judged when the process has 4 MiB of its own.
+/// Individual threads may have fewer CPUs than the placement, because a server may pin them
+/// further, but together they must have all of them. Memory is judged if the process has 4 MiB of
+/// its own.
 pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Vec<Deviation> {
     match AchievedPlacement::read(process_id, root) {
         Ok(achieved) => achieved.deviations(placement),
@@ -83,9 +79,8 @@ pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Ve
     }
 }
 
-/// Compares some threads of a running process with a placement, as [`verify`] does for all of them.
-/// It is for clients that are threads of one process; where their memory lies is not judged, as it
-/// belongs to all threads of the process.
+/// Like [`verify`] for some threads of a running process. It is for clients that are threads of one
+/// process; the location of their memory is not judged, because memory belongs to all threads.
 pub fn verify_threads(
     process_id: u32,
     thread_ids: &[u32],
@@ -98,22 +93,22 @@ pub fn verify_threads(
     }
 }
 
-/// Where threads of a process run that are clients, as the kernel says. To be recorded with a run.
+/// Achieved placement of client threads as reported by the kernel, recorded with a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AchievedThreads {
-    /// The threads by their CPUs, in ascending order of the CPUs.
+    /// The threads grouped by their CPUs, in ascending order of the CPUs.
     pub threads: Vec<ThreadGroup>,
-    /// Memory of the process, with the policies that hold for the first of these threads. Absent
-    /// unless the placement names nodes: the kernel looks at all pages of the process for it.
+    /// Memory of the process, with the policies of the first of these threads. Absent unless the
+    /// placement names nodes, because the kernel has to scan all pages of the process for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<AchievedMemory>,
 }
 
 impl AchievedThreads {
-    /// Reads where threads run that have been placed, from the files below `root`.
+    /// Reads the placement of threads from the files below `root`.
     ///
     /// # Errors
-    /// [`PlacementError::Read`] when one of them does not exist or its files cannot be read.
+    /// [`PlacementError::Read`] if a thread does not exist or its files cannot be read.
     pub fn read(
         process_id: u32,
         thread_ids: &[u32],
@@ -135,7 +130,7 @@ impl AchievedThreads {
         })
     }
 
-    /// Differences to a placement; none when all is as planned.
+    /// Differences from a placement; empty if all is as planned.
     pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
         let cpus = placement.cpus.as_ref();
         let mut deviations = cpus.map_or_else(Vec::new, |cpus| cpu_deviations(&self.threads, cpus));
@@ -147,11 +142,11 @@ impl AchievedThreads {
 }
 
 impl AchievedPlacement {
-    /// Reads where a process runs, from the files below `root`. Threads that end meanwhile are
-    /// left out. A kernel without nodes has no `numa_maps`; the memory is then unknown.
+    /// Reads the placement of a process from the files below `root`. Skips threads that end in
+    /// between. A kernel without nodes has no `numa_maps`; the memory is then unknown.
     ///
     /// # Errors
-    /// [`PlacementError::Read`] when the process does not exist or its files cannot be read.
+    /// [`PlacementError::Read`] if the process does not exist or its files cannot be read.
     pub fn read(process_id: u32, root: &Path) -> Result<AchievedPlacement, PlacementError> {
         let folder = root.join(format!("proc/{process_id}"));
         let status = required(&folder.join("status"))?;
@@ -163,7 +158,7 @@ impl AchievedPlacement {
         })
     }
 
-    /// Differences to a placement; none when all is as planned.
+    /// Differences from a placement; empty if all is as planned.
     pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
         let mut deviations = Vec::new();
         if let Some(cpus) = &placement.cpus {
@@ -194,23 +189,18 @@ fn cpu_deviations(threads: &[ThreadGroup], planned: &CpuSet) -> Vec<Deviation> {
         }
     }
     let missing = planned.difference(&used);
-    let foreign = (thread_count > 0).then_some(Deviation::ForeignCpus {
-        thread_count,
-        cpus: foreign,
-    });
+    let foreign =
+        (thread_count > 0).then_some(Deviation::ForeignCpus { thread_count, cpus: foreign });
     let missing = (!missing.is_empty()).then_some(Deviation::MissingCpus { cpus: missing });
     foreign.into_iter().chain(missing).collect()
 }
 
 fn read_threads(folder: &Path) -> Result<Vec<ThreadGroup>, PlacementError> {
-    let unreadable = |source| PlacementError::Read {
-        path: folder.to_owned(),
-        source,
-    };
+    let unreadable = |source| PlacementError::Read { path: folder.to_owned(), source };
     let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path().join("status");
-        // A thread that ends between the two looks has no place any more.
+        // A thread that ends between the two readings has no placement.
         let Ok(Some(status)) = optional(&path) else {
             continue;
         };
@@ -222,10 +212,7 @@ fn read_threads(folder: &Path) -> Result<Vec<ThreadGroup>, PlacementError> {
 }
 
 fn as_groups(groups: BTreeMap<CpuSet, u32>) -> Vec<ThreadGroup> {
-    let groups = groups.into_iter();
-    groups
-        .map(|(cpus, thread_count)| ThreadGroup { cpus, thread_count })
-        .collect()
+    groups.into_iter().map(|(cpus, thread_count)| ThreadGroup { cpus, thread_count }).collect()
 }
 
 fn read_memory(path: &Path) -> AchievedMemory {
@@ -237,13 +224,11 @@ fn read_memory(path: &Path) -> AchievedMemory {
         Err(PlacementError::Read { source, .. }) => AchievedMemory::Unknown {
             reason: format!("cannot read `{}`: {source}", path.display()),
         },
-        Err(error) => AchievedMemory::Unknown {
-            reason: error.to_string(),
-        },
+        Err(error) => AchievedMemory::Unknown { reason: error.to_string() },
     }
 }
 
-/// A line is an address, a policy, and words such as `file=/bin/x`, `anon=3`, `N0=2` (pages on
+/// Parses a line: an address, a policy, and words such as `file=/bin/x`, `anon=3`, `N0=2` (pages on
 /// node 0) and `kernelpagesize_kB=4`.
 fn parse_memory(text: &str) -> AchievedMemory {
     let mut policies: BTreeMap<&str, u32> = BTreeMap::new();
@@ -270,27 +255,16 @@ fn parse_memory(text: &str) -> AchievedMemory {
     }
     let mut policies: Vec<_> = policies
         .into_iter()
-        .map(|(policy, mapping_count)| PolicyUse {
-            policy: policy.to_owned(),
-            mapping_count,
-        })
+        .map(|(policy, mapping_count)| PolicyUse { policy: policy.to_owned(), mapping_count })
         .collect();
     policies.sort_by_key(|policy| std::cmp::Reverse(policy.mapping_count));
-    AchievedMemory::Known {
-        policies,
-        anonymous_bytes_by_node,
-        file_bytes_by_node,
-    }
+    AchievedMemory::Known { policies, anonymous_bytes_by_node, file_bytes_by_node }
 }
 
 impl AchievedMemory {
     fn deviations(&self, planned: &MemoryPolicy) -> Vec<Deviation> {
         let mut deviations: Vec<_> = self.policy_deviation(planned).into_iter().collect();
-        let AchievedMemory::Known {
-            anonymous_bytes_by_node: bytes,
-            ..
-        } = self
-        else {
+        let AchievedMemory::Known { anonymous_bytes_by_node: bytes, .. } = self else {
             return deviations;
         };
         let total: u64 = bytes.values().sum();
@@ -301,12 +275,12 @@ impl AchievedMemory {
         deviations
     }
 
-    /// The planned policy holds nowhere, or that is not known.
+    /// Deviation if no mapping has the planned policy, or if the policies are unknown.
     fn policy_deviation(&self, planned: &MemoryPolicy) -> Option<Deviation> {
         match self {
-            AchievedMemory::Unknown { reason } => Some(Deviation::NotVerified {
-                reason: reason.clone(),
-            }),
+            AchievedMemory::Unknown { reason } => {
+                Some(Deviation::NotVerified { reason: reason.clone() })
+            }
             AchievedMemory::Known { policies, .. } => {
                 let is_found = policies.iter().any(|found| shows(&found.policy, planned));
                 (!is_found).then(|| Deviation::MemoryPolicy {
@@ -318,8 +292,8 @@ impl AchievedMemory {
     }
 }
 
-/// Whether a policy in the words of the kernel is the planned one. Flags may stand between the
-/// name and the nodes, as in `bind=static:0`.
+/// Whether a policy in the kernel's notation is the planned one. Flags may come between the name
+/// and the nodes, as in `bind=static:0`.
 fn shows(found: &str, planned: &MemoryPolicy) -> bool {
     let planned = planned.to_string();
     let split = |text: &str| match text.split_once(':') {
@@ -335,10 +309,7 @@ fn misplaced(
     ratio: impl Fn(u64) -> f64,
 ) -> Vec<Deviation> {
     let nodes = planned.nodes();
-    if matches!(
-        planned,
-        MemoryPolicy::Default | MemoryPolicy::Local | MemoryPolicy::Preferred(_)
-    ) {
+    if matches!(planned, MemoryPolicy::Default | MemoryPolicy::Local | MemoryPolicy::Preferred(_)) {
         return Vec::new();
     }
     let elsewhere = bytes.iter().filter(|(node, _)| !nodes.contains(**node));
@@ -346,10 +317,7 @@ fn misplaced(
     let memory_ratio = ratio(elsewhere.map(|(_, bytes)| bytes).sum());
     let mut deviations = Vec::new();
     if memory_ratio > TOLERATED_RATIO {
-        deviations.push(Deviation::ForeignMemory {
-            nodes: foreign,
-            memory_ratio,
-        });
+        deviations.push(Deviation::ForeignMemory { nodes: foreign, memory_ratio });
     }
     if matches!(planned, MemoryPolicy::Interleave(_)) {
         let shares = nodes.iter().map(|node| {

@@ -1,48 +1,48 @@
-//! What each device of a volume can do at most, by what the kernel counted of it while `fio` kept it busy. The operations of
-//! `fio` itself are those of the file system: it may add requests, join them, spread them over several devices, or answer from
-//! memory.
+//! Determines the capacity of each device of a volume from the kernel's counters while `fio` keeps
+//! it busy. The operations of `fio` itself go to the file system, which may add requests, merge
+//! them, spread them over several devices, or answer from memory.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// Parts of a measurement that are compared for its error.
+/// Number of parts of a measurement that are compared to estimate its error.
 const PARTS: usize = 8;
-/// Student's t for a 95 % interval of the mean of so many parts.
+/// Student's t for a 95 % interval of the mean of this many parts.
 const STUDENT_T: f64 = 2.365;
-/// The first and the last part of what was done, in which the measurement began and ended.
+/// Share of the operations at the begin and at the end that is ignored, because the measurement
+/// starts and stops there.
 const MARGIN_RATIO: f64 = 0.05;
-/// The rest takes this part of the time of `fio` at least: what comes later in a burst was held back in memory.
+/// The rest must take at least this share of `fio`'s time: a later burst was held back in memory.
 const LEAST_TIME_RATIO: f64 = 0.6;
-/// From this part of the operations on they reached the devices, and no cache answered.
+/// From this share of the operations on, they reached the devices instead of a cache.
 const ARRIVED_RATIO: f64 = 0.9;
-/// Requests larger by this factor were joined on the way.
+/// Requests larger by this factor were merged on the way.
 const JOINED_FACTOR: f64 = 1.5;
-/// From this part of its CPU time on, `fio` is the limit, and not the device.
+/// From this share of its CPU time on, `fio` is the limit instead of the device.
 const BUSY_RATIO: f64 = 0.9;
-/// Less than this part of the time of all CPUs idle, and `fio` may have waited for one of them, whoever used it.
+/// If less than this share of the time of all CPUs is idle, `fio` may have waited for a CPU.
 const LEAST_IDLE_RATIO: f64 = 0.1;
 
-/// What a device has done so far.
+/// Operations of a device so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceDone {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Reads that have ended.
+    /// Completed reads.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes that have ended.
+    /// Completed writes.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// Flushes that have ended; absent where they are counted elsewhere, as those of a partition are.
+    /// Completed flushes; absent if they are counted elsewhere, such as for a partition.
     pub flushes: Option<u64>,
 }
 
-/// Reads the counters of the devices at which the requests for the storage end, or says why it cannot.
+/// Reads the counters of the devices that finally serve the storage's requests, or returns why it
+/// cannot.
 pub type Counting<'a> = &'a dyn Fn() -> Result<Vec<DeviceDone>, String>;
 
-/// What one device can do at most, if it does nothing else.
+/// Highest rates of one device if it does nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceCapacity {
     /// Its name in `/sys/block`.
@@ -53,16 +53,16 @@ pub struct DeviceCapacity {
     pub write_per_s: Option<f64>,
     /// Bytes read per second, in large requests.
     pub read_bytes_per_s: Option<f64>,
-    /// Bytes written per second, likewise.
+    /// Bytes written per second, in large requests.
     pub write_bytes_per_s: Option<f64>,
-    /// Flushes per second, each behind a write at least: the lower end of the 95 % interval.
+    /// Flushes per second, each after at least one write: the lower end of the 95 % interval.
     pub flush_per_s: Option<f64>,
-    /// Half of the 95 % interval of the least certain of the others, as a part of it: how much it varied within the second or two of
-    /// the measurement. What it is at another time is not known.
+    /// Half of the widest 95 % interval of the other rates, relative to the rate: the variation
+    /// within the second or two of the measurement. The variation over longer times is unknown.
     pub uncertainty_ratio: Option<f64>,
 }
 
-/// What a measurement is about.
+/// Kind of operation to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Reads,
@@ -73,13 +73,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 5] = [
-        Kind::Reads,
-        Kind::Writes,
-        Kind::ReadBytes,
-        Kind::WriteBytes,
-        Kind::Flushes,
-    ];
+    pub(super) const ALL: [Kind; 5] =
+        [Kind::Reads, Kind::Writes, Kind::ReadBytes, Kind::WriteBytes, Kind::Flushes];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -110,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// The same in bytes.
+    /// The bytes of a device so far.
     fn bytes(self, device: &DeviceDone) -> u64 {
         match self.is_of_reads() {
             true => device.read_bytes,
@@ -129,7 +124,7 @@ impl Kind {
     }
 }
 
-/// The counters at a time since some begin.
+/// The counters at a time after a common origin.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) at: Duration,
@@ -137,48 +132,42 @@ pub(super) struct Look {
     pub(super) cpus: CpuTicks,
 }
 
-/// What all CPUs together have done since the machine runs, in ticks.
+/// Time of all CPUs together since boot, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTicks {
-    /// Without work, also while a process waits for a device.
+    /// Idle, including while a process waits for a device.
     pub(super) idle: u64,
     pub(super) all: u64,
 }
 
 impl CpuTicks {
-    /// From the text of `/proc/stat`: `cpu` user nice system idle iowait irq softirq steal, and guests, which are in user.
+    /// Parses the text of `/proc/stat`: `cpu` user nice system idle iowait irq softirq steal, and
+    /// guests, which are included in user.
     pub(super) fn parse(text: &str) -> Option<CpuTicks> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let times: Vec<u64> = line
-            .split_ascii_whitespace()
-            .take(8)
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .ok()?;
-        Some(CpuTicks {
-            idle: times.get(3)? + times.get(4)?,
-            all: times.iter().sum(),
-        })
+        let times: Vec<u64> =
+            line.split_ascii_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(CpuTicks { idle: times.get(3)? + times.get(4)?, all: times.iter().sum() })
     }
 
-    /// The part of the time between that they were idle; `None` if it is too short to tell.
+    /// Share of the elapsed time in which the CPUs were idle; `None` if too little time has passed.
     fn idle_ratio(self, later: CpuTicks) -> Option<f64> {
         let all = later.all.checked_sub(self.all).filter(|all| *all > 0)?;
         Some(later.idle.saturating_sub(self.idle) as f64 / all as f64)
     }
 }
 
-/// What `fio` says that it did.
+/// Work reported by `fio`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct JobDone {
     pub(super) requests_per_s: f64,
     pub(super) bytes_per_s: f64,
     pub(super) duration_s: f64,
-    /// CPU time of one of its threads, as a part of the time.
+    /// CPU time of one of its threads, as a share of the time.
     pub(super) cpu_ratio: f64,
 }
 
-/// What a device did per second.
+/// Measured rate of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DeviceRate {
     name: String,
@@ -186,16 +175,13 @@ pub(super) struct DeviceRate {
     uncertainty_ratio: f64,
 }
 
-/// What each device did per second while `fio` did all it could, or why that is not what the device can do. One that did nothing
-/// is left out.
+/// Rate of each device while `fio` did all it could, or why the rate is not the device's limit.
+/// Devices without operations are omitted.
 pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<DeviceRate>, String> {
     if job.cpu_ratio >= BUSY_RATIO {
-        return Err("`fio` had no CPU time left, and the devices may do more".to_owned());
+        return Err("`fio` had no CPU time left; the devices may be faster".to_owned());
     }
-    let (first, last) = looks
-        .first()
-        .zip(looks.last())
-        .ok_or("nothing was counted")?;
+    let (first, last) = looks.first().zip(looks.last()).ok_or("no counters were read")?;
     let sum = |look: &Look, of: fn(Kind, &DeviceDone) -> u64| -> u64 {
         look.devices.iter().map(|device| of(kind, device)).sum()
     };
@@ -203,22 +189,18 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
     let whole = grown(first, last, Kind::count);
     let part = |look: &Look| grown(first, look, Kind::count) / whole;
     let begin = looks.iter().rposition(|look| part(look) <= MARGIN_RATIO);
-    let end = looks
-        .iter()
-        .position(|look| part(look) >= 1.0 - MARGIN_RATIO);
-    let middle = begin
-        .zip(end)
-        .and_then(|(begin, end)| looks.get(begin..=end));
+    let end = looks.iter().position(|look| part(look) >= 1.0 - MARGIN_RATIO);
+    let middle = begin.zip(end).and_then(|(begin, end)| looks.get(begin..=end));
     let (middle, from, to) = match middle {
         Some(middle @ [from, .., to]) if whole > 0.0 => (middle, from, to),
         _ => return Err("no request reached the devices".to_owned()),
     };
     if middle.len() <= PARTS {
-        return Err("it ended too soon".to_owned());
+        return Err("the measurement ended too soon".to_owned());
     }
     let idle_ratio = from.cpus.idle_ratio(to.cpus);
     if idle_ratio.is_none_or(|idle| idle < LEAST_IDLE_RATIO) {
-        return Err("the CPUs of the machine were busy, and the devices may do more".to_owned());
+        return Err("the machine's CPUs were busy; the devices may be faster".to_owned());
     }
     let seconds = (to.at - from.at).as_secs_f64();
     let per_s = grown(from, to, Kind::count) / seconds;
@@ -231,22 +213,22 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
     // Several writes may wait for one flush, and a file system may need two for a write.
     let is_of_flushes = kind == Kind::Flushes;
     if !kind.is_of_bytes() && !is_of_flushes && size_factor > JOINED_FACTOR {
-        return Err("the file system joined the requests".to_owned());
+        return Err("the file system merged the requests".to_owned());
     }
     let has_arrived = is_of_flushes || per_s >= asked_per_s * ARRIVED_RATIO;
     if !has_arrived || seconds < job.duration_s * LEAST_TIME_RATIO {
-        return Err("a cache took part of the requests".to_owned());
+        return Err("a cache absorbed some of the requests".to_owned());
     }
     let each = from.devices.iter();
     let each = each.map(|device| rate(kind, &device.name, middle));
     let each: Option<Vec<DeviceRate>> = each.collect();
-    let mut each = each.ok_or("the devices changed meanwhile")?;
+    let mut each = each.ok_or("the devices changed during the measurement")?;
     each.retain(|rate| rate.per_s > 0.0);
     Ok(each)
 }
 
-/// What one device did per second, by all of this time, with the error that its parts show; `None` if it is not there all the
-/// time.
+/// Rate of one device over the whole time, with the error estimated from its parts; `None` if the
+/// device is not present all the time.
 fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
     let count = |look: &Look| -> Option<f64> {
         let device = look.devices.iter().find(|device| device.name == name)?;
@@ -256,14 +238,10 @@ fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
         Some((count(to)? - count(from)?) / (to.at - from.at).as_secs_f64())
     };
     let last = looks.len() - 1;
-    let ends: Vec<&Look> = (0..=PARTS)
-        .map(|part| &looks[part * last / PARTS])
-        .collect();
+    let ends: Vec<&Look> = (0..=PARTS).map(|part| &looks[part * last / PARTS]).collect();
     let per_s = between(ends[0], ends[PARTS])?;
-    let pairs = ends.windows(2);
-    let parts: Vec<f64> = pairs
-        .map(|pair| between(pair[0], pair[1]))
-        .collect::<Option<_>>()?;
+    let parts: Vec<f64> =
+        ends.windows(2).map(|pair| between(pair[0], pair[1])).collect::<Option<_>>()?;
     let n = PARTS as f64;
     let variance = parts.iter().map(|part| (part - per_s).powi(2)).sum::<f64>() / (n - 1.0);
     Some(DeviceRate {
@@ -273,28 +251,23 @@ fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
     })
 }
 
-/// Names of the devices of which these rates have none.
+/// Names of the devices without a rate.
 pub(super) fn idle(rates: &[DeviceRate], devices: &[DeviceDone]) -> Vec<String> {
     let names = devices.iter().map(|device| device.name.clone());
-    names
-        .filter(|name| rates.iter().all(|rate| rate.name != *name))
-        .collect()
+    names.filter(|name| rates.iter().all(|rate| rate.name != *name)).collect()
 }
 
-/// Enters what was measured of one kind.
+/// Enters the rates of one kind.
 pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut Vec<DeviceCapacity>) {
     for rate in rates {
         let place = into.iter().position(|one| one.name == rate.name);
         let place = place.unwrap_or_else(|| {
-            into.push(DeviceCapacity {
-                name: rate.name.clone(),
-                ..DeviceCapacity::default()
-            });
+            into.push(DeviceCapacity { name: rate.name.clone(), ..DeviceCapacity::default() });
             into.len() - 1
         });
         let capacity = &mut into[place];
         if kind == Kind::Flushes {
-            // They vary more, and are no bound whose error matters.
+            // Flush rates vary more, and are not a bound whose error matters.
             let least = rate.per_s * (1.0 - rate.uncertainty_ratio);
             capacity.flush_per_s = Some(least).filter(|least| *least > 0.0);
             continue;
@@ -305,7 +278,7 @@ pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut Vec<DeviceCapac
     }
 }
 
-/// Refuses loop devices that go through the page cache, which would answer for the disk.
+/// Refuses loop devices that use the page cache, which would answer instead of the disk.
 pub(super) fn past_page_cache(root: &Path, devices: &[DeviceDone]) -> Result<(), String> {
     let is_cached = |device: &&DeviceDone| {
         let file = root.join("sys/block").join(&device.name).join("loop/dio");
@@ -313,7 +286,7 @@ pub(super) fn past_page_cache(root: &Path, devices: &[DeviceDone]) -> Result<(),
     };
     match devices.iter().find(is_cached) {
         Some(device) => Err(format!(
-            "`{}` reads and writes its file through the page cache: there is no direct I/O there",
+            "`{}` uses the page cache because its file does not support direct I/O",
             device.name
         )),
         None => Ok(()),

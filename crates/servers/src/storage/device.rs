@@ -1,4 +1,4 @@
-//! Looks at block devices before anything is written: only one that holds nothing and that nobody uses is taken.
+//! Checks block devices before anything is written: only an empty device without users is accepted.
 
 use super::StorageError;
 use super::program::{self, Interrupted};
@@ -7,36 +7,30 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Label of the file systems that are made, by which one that was left behind is known.
+/// Label of the file systems that we create, by which leftovers are recognized.
 pub(super) const LABEL: &str = "dyno-storage";
 
-/// A block device that exists.
+/// An existing block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// Its path, links resolved.
+    /// Its path with links resolved.
     pub path: PathBuf,
     /// `major:minor`.
     pub number: String,
-    /// Its size.
     pub bytes: u64,
 }
 
-/// The device at a path, unless it is none, or something is on it or uses it.
+/// The device at a path, unless it is not a device, has content or is in use.
 pub(super) fn check(
     named: &str,
     interrupted: Interrupted<'_>,
 ) -> Result<BlockDevice, StorageError> {
-    let refused = |reason: String| StorageError::Refused {
-        device: named.to_owned(),
-        reason,
-        is_ours: false,
-    };
+    let refused =
+        |reason: String| StorageError::Refused { device: named.to_owned(), reason, is_ours: false };
     let device = look(named, Path::new("/")).map_err(refused)?;
-    // The kernel refuses it to whoever wants it alone, if it is mounted, swap, a member of a volume, or claimed by a program.
-    let alone = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_EXCL)
-        .open(&device.path);
+    // The kernel refuses exclusive access to a device that is mounted, swap, a member of a volume,
+    // or claimed by a program.
+    let alone = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&device.path);
     if let Err(error) = alone {
         return Err(refused(match error.raw_os_error() {
             Some(libc::EBUSY) => "it is in use by the kernel or by another program".to_owned(),
@@ -58,7 +52,7 @@ pub(super) fn check(
     })
 }
 
-/// What marks the content of a device.
+/// A mark of a device's content.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature<'a> {
     label: &'a str,
@@ -81,7 +75,7 @@ fn signatures(text: &str) -> Vec<Signature<'_>> {
     for line in lines {
         let mut fields = line.splitn(3, ',').skip(2);
         let rest = fields.next().unwrap_or(line);
-        // A label may hold commas, a type does not.
+        // A label may contain commas, a type does not.
         let (label, kind) = rest.rsplit_once(',').unwrap_or(("", rest));
         let signature = Signature { label, kind };
         if !line.trim().is_empty() && !found.contains(&signature) {
@@ -91,7 +85,7 @@ fn signatures(text: &str) -> Vec<Signature<'_>> {
     found
 }
 
-/// The device and what the kernel shows of it below `root`, or why it cannot be used.
+/// The device and the kernel's information about it below `root`, or why it cannot be used.
 fn look(named: &str, root: &Path) -> Result<BlockDevice, String> {
     let path = fs::canonicalize(named).map_err(|error| error.to_string())?;
     let metadata = fs::metadata(&path).map_err(|error| error.to_string())?;
@@ -102,24 +96,23 @@ fn look(named: &str, root: &Path) -> Result<BlockDevice, String> {
     let is_plain = |path: &str| !path.contains(|c: char| c == ',' || c.is_control());
     if !path.to_str().is_some_and(is_plain) {
         return Err(
-            "its path has a comma, a control character or bytes that are not UTF-8".to_owned(),
+            "its path has a comma, a control character or bytes that are not UTF-8".to_owned()
         );
     }
     let number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
     let bytes = unused(&number, root)?;
-    Ok(BlockDevice {
-        path,
-        number,
-        bytes,
-    })
+    Ok(BlockDevice { path, number, bytes })
 }
 
-/// The size of a device that the kernel shows no use of.
+/// The size of a device if the kernel shows no use of it.
 fn unused(number: &str, root: &Path) -> Result<u64, String> {
     let folder = root.join("sys/dev/block").join(number);
     let names = |folder: &Path| -> Vec<String> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let names = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.collect()
     };
     let holders = names(&folder.join("holders"));
@@ -142,7 +135,7 @@ fn unused(number: &str, root: &Path) -> Result<u64, String> {
     }
     let line = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     if line("ro").trim() == "1" {
-        return Err("it can only be read".to_owned());
+        return Err("it is read-only".to_owned());
     }
     let sectors: u64 = line("size").trim().parse().unwrap_or(0);
     match sectors {
@@ -151,10 +144,10 @@ fn unused(number: &str, root: &Path) -> Result<u64, String> {
     }
 }
 
-/// Unit of sizes in `/sys/block`, whatever the sectors of the device.
+/// Unit of sizes in `/sys/block`, regardless of the device's sectors.
 const SECTOR_BYTES: u64 = 512;
 
-/// The number by which a device is limited: that of the whole disk, as partitions have no limits.
+/// The device number for a limit: the whole disk's number, because partitions have no limits.
 pub(super) fn disk_number(number: &str, root: &Path) -> Option<String> {
     let folder = fs::canonicalize(root.join("sys/dev/block").join(number)).ok()?;
     let disk = match folder.join("partition").exists() {
@@ -173,10 +166,8 @@ mod tests {
     fn signatures_are_read() {
         let text =
             "# offset,uuid,label,type\n0x0,u-1,my,data,xfs\n0x1fe,,,dos\n0x200,,,gpt\n0x9,,,gpt\n";
-        let found: Vec<(&str, &str)> = signatures(text)
-            .iter()
-            .map(|signature| (signature.label, signature.kind))
-            .collect();
+        let found: Vec<(&str, &str)> =
+            signatures(text).iter().map(|signature| (signature.label, signature.kind)).collect();
         assert_eq!(found, [("my,data", "xfs"), ("", "dos"), ("", "gpt")]);
         assert_eq!(signatures(""), []);
         assert_eq!(signatures("# offset,uuid,label,type"), []);
@@ -200,10 +191,7 @@ mod tests {
         assert_eq!(unused("8:16", root.path()), Ok(1 << 20));
         write("sys/dev/block/8:16/ro", "1\n");
         assert_reason("read");
-        write(
-            "proc/self/mountinfo",
-            "29 27 8:16 / /data rw - xfs /dev/sdb rw\n",
-        );
+        write("proc/self/mountinfo", "29 27 8:16 / /data rw - xfs /dev/sdb rw\n");
         assert_reason("mounted at `/data`");
         write("sys/dev/block/8:16/sdb1/partition", "1\n");
         assert_reason("`sdb1`");
@@ -212,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_limited_by_the_number_of_its_disk() {
+    fn partition_is_limited_by_the_number_of_its_disk() {
         let root = tempfile::tempdir().unwrap();
         let disk = root.path().join("sys/devices/pci0/block/sdb");
         let links = root.path().join("sys/dev/block");
@@ -232,10 +220,9 @@ mod tests {
 
     #[test]
     fn paths_that_are_not_block_devices_are_refused() {
-        for (named, reason) in [
-            ("/dev/null", "block device"),
-            ("/dev/no-such-disk", "No such file"),
-        ] {
+        for (named, reason) in
+            [("/dev/null", "block device"), ("/dev/no-such-disk", "No such file")]
+        {
             let error = look(named, Path::new("/")).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }

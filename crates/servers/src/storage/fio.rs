@@ -1,5 +1,5 @@
-//! What storage can do without a server, measured with `fio` on the new file system: reads as those of a cold cache are, writes
-//! as those of a journal are, and as much at once as its devices take.
+//! Measures storage without a server, with `fio` on the new file system: reads like a cold cache,
+//! writes like a journal, and as many concurrent operations as its devices can serve.
 
 use super::capacity::{self, Counting, CpuTicks, DeviceCapacity, JobDone, Kind, Look};
 use super::program::{self, Interrupted};
@@ -14,51 +14,53 @@ use std::time::{Duration, Instant};
 
 /// The program.
 pub(super) const FIO: &str = "fio";
-/// How long all measurements take with their file, on a device of ordinary speed.
+/// Duration of all measurements including their file, on a device of ordinary speed.
 pub const MEASURING: Duration = Duration::from_secs(13);
-/// File that is read: larger than the buffers of most devices, and written in a second or two.
+/// Size of the file to read: larger than the buffers of most devices, and written in a second or
+/// two.
 const READ_BYTES: u64 = 256 << 20;
-/// Of a small file system it takes this part.
+/// Fraction of a small file system to use: one part in this many.
 const PART: u64 = 4;
-/// File that is written over and over.
+/// Size of the file that is overwritten repeatedly.
 const WRITTEN_BYTES: u64 = 64 << 20;
-/// Requests that wait at once for a capacity, for each device: as many as WiredTiger has by default at most, 128 of its readers
-/// and 128 of its writers, which read, too.
+/// Requests in flight per device for a capacity: WiredTiger's default maximum, 128 of its readers
+/// and 128 of its writers, which read as well.
 const DEPTH: usize = 256;
-/// Threads that ask for them at most, so that one CPU does not limit a fast device.
+/// Largest number of submitting threads, so that one CPU does not limit a fast device.
 const MOST_THREADS: usize = 4;
-/// Large requests that wait at once for a bandwidth.
+/// Large requests in flight for a bandwidth.
 const LARGE_DEPTH: &str = "--iodepth=16";
-/// Threads that wait for a flush each. Whether more of them bring more was not measured: it is what a device does at least.
+/// Number of threads that each wait for a flush. Whether more threads increase the rate was not
+/// measured: the result is a lower bound.
 const SYNCING: &str = "--numjobs=8";
-/// File that the program writes what it found to.
+/// Output file of the program.
 const OUTPUT: &str = "fio.json";
-/// File that is written where it lies.
+/// File that is overwritten in place.
 const IN_PLACE: &str = "fio.in-place";
-/// Distance between two looks at the counters of the devices.
+/// Interval of reading the device counters.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What storage can do.
+/// Measured limits of storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageLimits {
-    /// Random reads of 4 KiB, 16 at once, past the page cache.
+    /// Random reads of 4 KiB, 16 at once, bypassing the page cache.
     pub random_reads_per_s: f64,
     /// Writes of 4 KiB, one after the other, each followed by `fdatasync`.
     pub synced_writes_per_s: f64,
-    /// What each of its devices can do at most, without the limit of the plan.
+    /// Capacity of each device, without the plan's limit.
     pub capacities: Vec<DeviceCapacity>,
-    /// Why that is not known, or not all of it.
+    /// Why capacities are missing.
     pub no_capacity: Option<String>,
-    /// The program that measured it, with its version.
+    /// The measuring program with its version.
     pub measured_by: String,
 }
 
-/// Whether there is what measures.
+/// Whether the measuring program is available.
 pub fn can_measure() -> bool {
     program::is_there(FIO)
 }
 
-/// Measures a file system that nobody else uses. Its files are gone afterwards.
+/// Measures a file system without other users, and removes its files afterwards.
 pub(super) fn measure(
     storage: &PreparedStorage,
     counting: Counting<'_>,
@@ -91,17 +93,17 @@ pub(super) fn measure(
     result
 }
 
-/// A file on the file system that is measured.
+/// A file on the measured file system.
 struct Bench<'a> {
     folder: &'a Path,
-    /// Name of the file. `fio` reads a `:` in a path as the end of one path and the begin of the next.
+    /// Name of the file. `fio` treats a `:` in a path as a separator of two paths.
     file: &'static str,
     bytes: u64,
     interrupted: Interrupted<'a>,
 }
 
 impl Bench<'_> {
-    /// What the storage can do as a server uses it.
+    /// Limits of the storage as a server uses it.
     fn limits(&self, throttle: Option<&Throttle>) -> Result<StorageLimits, StorageError> {
         self.fill()?;
         let reads = [
@@ -119,7 +121,7 @@ impl Bench<'_> {
         let per_s = |output: &Value, what: &str| {
             let found = output["jobs"][0][what]["iops"].as_f64();
             found.filter(|per_s| *per_s > 0.0).ok_or_else(|| {
-                let source = std::io::Error::other(format!("`fio` did no {what}"));
+                let source = std::io::Error::other(format!("`fio` completed no {what}"));
                 StorageError::step("measure the device")(source)
             })
         };
@@ -132,7 +134,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Blocks that were never written would be answered without the device.
+    /// Fills the file, because never written blocks would be read without the device.
     fn fill(&self) -> Result<(), StorageError> {
         let options = ["--rw=write", "--bs=1m", "--direct=1", "--end_fsync=1"];
         let size = format!("--size={}", self.bytes);
@@ -140,22 +142,20 @@ impl Bench<'_> {
         self.start(None, &options, self.interrupted).map(drop)
     }
 
-    /// The same with a file that is written where it lies, also by a file system that writes each block to a new place: there
-    /// the kernel would keep writes back, and write them in one piece.
+    /// Creates another file that is overwritten in place, even on a file system that writes each
+    /// block to a new place. Otherwise the kernel would hold back writes, and write them in one
+    /// piece.
     fn written_in_place(&self) -> Result<Self, StorageError> {
         File::create_new(self.folder.join(IN_PLACE))
-            .map_err(StorageError::step("make a file to measure with"))?;
-        let bench = Bench {
-            file: IN_PLACE,
-            ..*self
-        };
-        // If it cannot, what is counted will show that requests were joined.
+            .map_err(StorageError::step("create a file for measuring"))?;
+        let bench = Bench { file: IN_PLACE, ..*self };
+        // If this fails, the counters show that requests were merged.
         let _ = program::run_in(self.folder, "chattr", &["+C", IN_PLACE], self.interrupted);
         bench.fill()?;
         Ok(bench)
     }
 
-    /// Adds what each device can do at most.
+    /// Adds the capacity of each device.
     fn with_capacities(
         &self,
         mut limits: StorageLimits,
@@ -172,9 +172,10 @@ impl Bench<'_> {
                 for kind in Kind::ALL {
                     match self.capacity(kind, devices.len().max(1), counting) {
                         Ok(Ok(rates)) => {
-                            let idle = capacity::idle(&rates, &devices).into_iter();
                             reasons.extend(
-                                idle.map(|name| format!("{}: `{name}` did none", kind.name())),
+                                capacity::idle(&rates, &devices)
+                                    .into_iter()
+                                    .map(|name| format!("{}: none on `{name}`", kind.name())),
                             );
                             capacity::enter(kind, &rates, &mut limits.capacities);
                         }
@@ -188,7 +189,7 @@ impl Bench<'_> {
         Ok(limits)
     }
 
-    /// One kind of them, of all devices at once; or why it is not known.
+    /// Capacity of one kind for all devices at once, or why it is unknown.
     fn capacity(
         &self,
         kind: Kind,
@@ -206,21 +207,14 @@ impl Bench<'_> {
             Kind::WriteBytes => (1.0, ["--rw=write", "--bs=1m", LARGE_DEPTH, "--numjobs=1"]),
             Kind::Flushes => (1.0, ["--rw=randwrite", "--bs=4k", "--fdatasync=1", SYNCING]),
         };
-        let all = [
-            "--direct=1",
-            "--ioengine=libaio",
-            "--norandommap",
-            "--group_reporting",
-        ];
+        let all = ["--direct=1", "--ioengine=libaio", "--norandommap", "--group_reporting"];
         let looks = RefCell::new(Vec::<Look>::new());
         let fault = RefCell::new(None);
         let begin = Instant::now();
         let look = || match counting().and_then(|devices| Ok((devices, cpu_ticks()?))) {
-            Ok((devices, cpus)) => looks.borrow_mut().push(Look {
-                at: begin.elapsed(),
-                devices,
-                cpus,
-            }),
+            Ok((devices, cpus)) => {
+                looks.borrow_mut().push(Look { at: begin.elapsed(), devices, cpus })
+            }
             Err(reason) => *fault.borrow_mut() = Some(reason),
         };
         let interrupted = || {
@@ -239,12 +233,12 @@ impl Bench<'_> {
         }
         let rates = match job_done(&output, kind) {
             Some(job) => capacity::rates(kind, &looks.take(), &job),
-            None => Err("what `fio` found was not understood".to_owned()),
+            None => Err("cannot parse the output of `fio`".to_owned()),
         };
         Ok(rates)
     }
 
-    /// Runs the program for some time, over and over the file.
+    /// Runs the program for some time, repeatedly over the file.
     fn run(
         &self,
         throttle: Option<&Throttle>,
@@ -259,7 +253,7 @@ impl Bench<'_> {
         self.start(throttle, &options, interrupted)
     }
 
-    /// Runs the program, and gives what it found.
+    /// Runs the program and returns its output.
     fn start(
         &self,
         throttle: Option<&Throttle>,
@@ -268,33 +262,33 @@ impl Bench<'_> {
     ) -> Result<Value, StorageError> {
         let file = format!("--filename={}", self.file);
         let output = format!("--output={OUTPUT}");
-        // With `--thread` all of it is one process.
+        // With `--thread`, all of it is one process.
         let all = ["--name=dyno", "--thread", "--output-format=json"];
         let options = [&all[..], &[&*file, &*output], options].concat();
         match throttle {
             None => program::run_in(self.folder, FIO, &options, interrupted)?,
             Some(throttle) => {
-                // The shell goes into the group before it becomes the program.
+                // The shell joins the control group before it becomes the program.
                 let group = throttle.processes().display().to_string();
                 let script = "echo $$ >\"$0\" && exec \"$@\"";
                 let options = [&["-c", script, &group, FIO][..], &options].concat();
                 program::run_in(self.folder, "sh", &options, interrupted)?
             }
         };
-        let failed = || StorageError::step("read what `fio` found");
+        let failed = || StorageError::step("read the output of `fio`");
         let text = fs::read(self.folder.join(OUTPUT)).map_err(failed())?;
         serde_json::from_slice(&text).map_err(|error| failed()(error.into()))
     }
 }
 
-/// What the CPUs of the machine have done so far.
+/// Current time counters of the machine's CPUs.
 fn cpu_ticks() -> Result<CpuTicks, String> {
     let text =
         fs::read_to_string("/proc/stat").map_err(|error| format!("`/proc/stat`: {error}"))?;
-    CpuTicks::parse(&text).ok_or_else(|| "`/proc/stat` was not understood".to_owned())
+    CpuTicks::parse(&text).ok_or_else(|| "cannot parse `/proc/stat`".to_owned())
 }
 
-/// What the program says that it did of one kind.
+/// The program's report about one kind.
 fn job_done(output: &Value, kind: Kind) -> Option<JobDone> {
     let job = &output["jobs"][0];
     let part = &job[match kind.is_of_reads() {
@@ -324,23 +318,16 @@ mod tests {
         fs::write(&other, "kept").unwrap();
         let folder = root.path().join(format!("a:{}:b", other.display()));
         fs::create_dir_all(&folder).unwrap();
-        let bench = Bench {
-            folder: &folder,
-            file: "fio.data",
-            bytes: 1 << 20,
-            interrupted: &|| false,
-        };
+        let bench =
+            Bench { folder: &folder, file: "fio.data", bytes: 1 << 20, interrupted: &|| false };
         let filled = bench.start(None, &["--rw=write", "--bs=4k", "--size=1m"], &|| false);
         assert!(filled.is_ok(), "{filled:?}");
         assert_eq!(fs::read(&other).unwrap(), b"kept");
-        assert_eq!(
-            fs::metadata(folder.join("fio.data")).unwrap().len(),
-            1 << 20
-        );
+        assert_eq!(fs::metadata(folder.join("fio.data")).unwrap().len(), 1 << 20);
     }
 
     #[test]
-    fn output_of_fio_is_read() {
+    fn fio_output_is_read() {
         let part = |iops: f64| json!({"iops": iops, "bw_bytes": iops * 4096.0, "runtime": 1501});
         let output = json!({"jobs": [{
             "read": part(9_000.5), "write": part(70.0), "usr_cpu": 2.5, "sys_cpu": 17.5,

@@ -1,4 +1,4 @@
-//! Programs of the system that make file systems and measure them.
+//! Runs system programs that create file systems and measure them.
 
 use super::StorageError;
 use crate::set_death_signal;
@@ -11,26 +11,26 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Distance between two looks at a program that runs.
+/// Interval of checking a running program.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether the caller gives up.
 pub(super) type Interrupted<'a> = &'a dyn Fn() -> bool;
 
-/// Where programs are looked for. Those of the system are often not on the path of a user.
+/// Search path for programs. System programs are often not on a user's path.
 fn path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin");
     path
 }
 
-/// Whether a program is there.
+/// Whether a program exists.
 pub(super) fn is_there(program: &str) -> bool {
     std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs a program to its end, and gives what it prints. It dies with us, and ends when the caller gives up; signals of the
-/// terminal do not reach it.
+/// Runs a program to its end, and returns its output. It dies with this process, and ends when the
+/// caller gives up; signals of the terminal do not reach it.
 pub(super) fn run(
     program: &str,
     arguments: &[&str],
@@ -39,7 +39,8 @@ pub(super) fn run(
     run_in(Path::new("/"), program, arguments, interrupted)
 }
 
-/// The same in a working directory, so that the program gets a plain file name instead of a path that its options would split.
+/// Like [`run`] in a working directory, so that the program gets a plain file name instead of a
+/// path that its options would split.
 pub(super) fn run_in(
     folder: &Path,
     program: &str,
@@ -57,10 +58,8 @@ pub(super) fn run_in(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = set_death_signal(&mut command, Signal::SIGKILL)
-        .spawn()
-        .map_err(failed)?;
-    // None of them prints more than a pipe holds.
+    let mut child = set_death_signal(&mut command, Signal::SIGKILL).spawn().map_err(failed)?;
+    // None of these programs prints more than a pipe holds.
     let status = loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
             break status;

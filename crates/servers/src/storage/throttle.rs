@@ -1,44 +1,40 @@
-//! A limit of the operations per second that devices take from some processes, by a control group of our own.
+//! Limits the operations per second of some processes on devices, with a control group of our own.
 
 use super::StorageError;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How the name of a control group begins; the number of the process follows, and that of the group.
+/// Prefix of the name of a control group; the process id and the group's number follow.
 const GROUP: &str = "dyno-storage-";
-/// Where control groups of version 2 say what their children can limit.
+/// File in which version 2 enables controllers for child groups.
 const SUBTREE: &str = "cgroup.subtree_control";
-/// Where control groups of version 1 limit devices.
+/// Mount point of version 1 for devices.
 const V1: &str = "/sys/fs/cgroup/blkio";
-/// Where those of version 2 may be.
+/// Possible mount points of version 2.
 const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// Processes of a group.
+/// Process list of a group.
 const PROCESSES: &str = "cgroup.procs";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// See the module. Reads and writes are limited each.
+/// A limit for processes. Reads and writes are limited separately.
 #[derive(Debug)]
 pub struct Throttle {
     group: PathBuf,
-    /// Where the processes go when it ends.
+    /// The group of the processes after the limit ends.
     parent: PathBuf,
-    /// Whether the children of the parent had no limits of devices before.
+    /// Whether we enabled device limits for the parent's children.
     has_enabled: bool,
 }
 
-/// Refuses a system without limits.
+/// Refuses a system that cannot limit devices.
 pub(super) fn check() -> Result<(), StorageError> {
-    if is_v1() || v2().is_some() {
-        Ok(())
-    } else {
-        Err(StorageError::NoLimits)
-    }
+    if is_v1() || v2().is_some() { Ok(()) } else { Err(StorageError::NoLimits) }
 }
 
 impl Throttle {
-    /// Limits these processes, and what they start, at each of the devices.
+    /// Limits these processes and their children on each of the devices.
     pub(super) fn set(
         devices: &[String],
         per_s: u32,
@@ -51,13 +47,9 @@ impl Throttle {
         remove_left(&parent, Path::new("/proc"));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{GROUP}{}-{number}", std::process::id());
-        let throttle = Throttle {
-            group: parent.join(name),
-            parent,
-            has_enabled,
-        };
+        let throttle = Throttle { group: parent.join(name), parent, has_enabled };
         let failed = |what: &str| StorageError::step(format!("limit the device: {what}"));
-        fs::create_dir(&throttle.group).map_err(failed("make a control group"))?;
+        fs::create_dir(&throttle.group).map_err(failed("create a control group"))?;
         for (file, rule) in devices.iter().flat_map(|device| rules(device, per_s)) {
             fs::write(throttle.group.join(&file), rule)
                 .map_err(failed(&format!("set `{file}`")))?;
@@ -69,7 +61,7 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// The file that takes the numbers of processes.
+    /// The file that accepts process ids.
     pub(super) fn processes(&self) -> PathBuf {
         self.group.join(PROCESSES)
     }
@@ -80,7 +72,7 @@ impl Throttle {
     }
 }
 
-/// Files of a group with what is written into them, one after the other.
+/// Files of a group with the values to write, one after the other.
 fn rules(device: &str, per_s: u32) -> Vec<(String, String)> {
     if is_v1() {
         let rule = |what: &str| {
@@ -112,10 +104,9 @@ impl Drop for Throttle {
     }
 }
 
-/// Our groups with the numbers of their processes.
+/// Our groups with their process ids.
 fn groups(parent: &Path) -> Vec<(PathBuf, u32)> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    let groups = entries.filter_map(|entry| {
+    let groups = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(|entry| {
         let name = entry.file_name();
         let (process, _) = name.to_str()?.strip_prefix(GROUP)?.split_once('-')?;
         Some((entry.path(), process.parse().ok()?))
@@ -123,7 +114,7 @@ fn groups(parent: &Path) -> Vec<(PathBuf, u32)> {
     groups.collect()
 }
 
-/// Removes the groups of processes that were killed.
+/// Removes the groups of killed processes.
 fn remove_left(parent: &Path, processes: &Path) {
     for (group, process) in groups(parent) {
         if !processes.join(process.to_string()).exists()
@@ -144,23 +135,22 @@ fn is_v1() -> bool {
 
 /// The root of version 2, if it can limit devices.
 fn v2() -> Option<&'static Path> {
-    let mut roots = V2.iter().map(Path::new);
-    roots.find(|root| {
+    V2.iter().map(Path::new).find(|root| {
         let controllers = fs::read_to_string(root.join("cgroup.controllers"));
         controllers.is_ok_and(|text| text.split_whitespace().any(|name| name == "io"))
     })
 }
 
-/// The root of version 2, with limits of devices for its children, and whether these had none before.
+/// The root of version 2 after enabling device limits for its children, and whether we enabled
+/// them.
 fn v2_group() -> Result<(PathBuf, bool), StorageError> {
     let root = v2().ok_or(StorageError::NoLimits)?;
     let control = root.join(SUBTREE);
     let before = fs::read_to_string(&control).unwrap_or_default();
     let had_it = before.split_whitespace().any(|name| name == "io");
     if !had_it {
-        fs::write(&control, "+io").map_err(StorageError::step(
-            "give control groups the limits of devices",
-        ))?;
+        fs::write(&control, "+io")
+            .map_err(StorageError::step("enable device limits for control groups"))?;
     }
     Ok((root.to_owned(), !had_it))
 }
@@ -170,14 +160,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_killed_processes_are_removed_and_no_others() {
+    fn only_groups_of_killed_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
-        for name in [
-            "dyno-storage-7-0",
-            "dyno-storage-8-3",
-            "other",
-            "dyno-storage-x-1",
-        ] {
+        for name in ["dyno-storage-7-0", "dyno-storage-8-3", "other", "dyno-storage-x-1"] {
             fs::create_dir(root.path().join(name)).unwrap();
         }
         let processes = tempfile::tempdir().unwrap();

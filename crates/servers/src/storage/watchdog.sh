@@ -1,9 +1,8 @@
-# Takes storage away after a process that was killed together with its chance to do so. It runs in the mount namespace of
-# that process.
-# Standard input, a line each: `mount PATH`, `array DEVICE`, `wipe DEVICE`, `group PATH`, with paths as `printf %b` takes them;
+# Removes storage after a process that was killed before it could do so. It runs in the process's mount namespace.
+# Standard input, a line each: `mount PATH`, `array DEVICE`, `wipe DEVICE`, `group PATH`, with paths encoded for `printf %b`;
 # `done` when there is nothing left to do. Its end without `done` means that the other side is dead.
 trap '' HUP INT TERM
-# Encoded paths are split at blanks, and are no patterns.
+# Encoded paths are split at blanks, and are not patterns.
 set -f
 
 mounted=
@@ -20,13 +19,13 @@ while read -r word value; do
     esac
 done
 
-# Leaves the path of an encoded one in `path`. The letter behind it keeps line breaks at its end.
+# Decodes a path into `path`. The letter after it keeps line breaks at its end.
 decode() {
     path=$(printf '%b.' "$1")
     path=${path%.}
 }
 
-# The servers have a watchdog of their own, which ends them.
+# The servers have their own watchdog, which ends them.
 rounds=0
 decode "$mounted"
 mounted=$path
@@ -46,7 +45,7 @@ for group in $groups; do
     decode "$group"
     rmdir -- "$path" 2>/dev/null || :
 done
-# The last of all, by which it is seen that nothing is left.
+# Last, because its absence shows that nothing is left.
 if [ -n "$mounted" ]; then
     rmdir -- "$mounted" 2>/dev/null || :
 fi

@@ -1,5 +1,5 @@
-//! Deployments of every topology against the fake `mongod` of `mongod` and `mongos`: what is sent, in
-//! which order, and what is left after every ending.
+//! Deployments of every topology against the fake `mongod` and `mongos`: commands that are sent and
+//! their order, and what is left behind after every kind of end.
 
 use std::error::Error;
 use std::fs;
@@ -55,10 +55,7 @@ impl Bench {
     }
 
     pub(crate) fn options(&self) -> DeploymentOptions {
-        let plan = ServerPlan {
-            kind: ServerKind::Mongod,
-            ..ServerPlan::default()
-        };
+        let plan = ServerPlan { kind: ServerKind::Mongod, ..ServerPlan::default() };
         let server = ServerOptions::from_plan(
             &plan,
             self.fake_mongod.mongod(),
@@ -67,10 +64,8 @@ impl Bench {
         );
         let mut options = DeploymentOptions::new(server.unwrap());
         options.router = Some(self.fake_mongod.mongos());
-        options.collection = Some(Namespace {
-            database: "shop".into(),
-            collection: "orders".into(),
-        });
+        options.collection =
+            Some(Namespace { database: "shop".into(), collection: "orders".into() });
         options
     }
 
@@ -89,7 +84,7 @@ impl Bench {
         error
     }
 
-    /// Neither a process nor a folder is left, only programs and logs.
+    /// Asserts that no process and no folder is left, only programs and logs.
     pub(crate) fn assert_clean(&self) {
         let left: Vec<_> = processes_with(&self.folder);
         assert!(left.is_empty(), "processes are left: {left:?}");
@@ -105,7 +100,7 @@ impl Bench {
         assert_eq!(self.fake_mongod.violations(), Vec::<String>::new());
     }
 
-    /// Commands that were sent to the member, in order.
+    /// Commands that the member received, in order.
     fn commands(&self, member: &str) -> Vec<String> {
         let events = self.fake_mongod.events();
         events
@@ -118,9 +113,7 @@ impl Bench {
 
     fn stop_order(&self) -> Vec<String> {
         let events = self.fake_mongod.events();
-        let stopped = events
-            .iter()
-            .filter_map(|line| line.strip_suffix(" stopped"));
+        let stopped = events.iter().filter_map(|line| line.strip_suffix(" stopped"));
         stopped.map(str::to_owned).collect()
     }
 }
@@ -149,19 +142,13 @@ pub(crate) fn texts(error: &ServerError) -> String {
 }
 
 #[test]
-fn a_standalone_server_is_started() {
+fn standalone_server_is_started() {
     let mut bench = Bench::new("7.0.14");
     let deployment = bench.start("standalone", &bench.options()).unwrap();
     assert_eq!(deployment.members().len(), 1);
     let address = deployment.members()[0].server().address();
-    assert_eq!(
-        deployment.uri(),
-        format!("mongodb://{address}/?directConnection=true")
-    );
-    assert_eq!(
-        deployment.members()[0].server().settings()["cache_bytes"],
-        "server default"
-    );
+    assert_eq!(deployment.uri(), format!("mongodb://{address}/?directConnection=true"));
+    assert_eq!(deployment.members()[0].server().settings()["cache_bytes"], "server default");
     assert!(bench.folder.join("logs/server.raw.log").exists());
     deployment.stop().unwrap();
     assert_eq!(bench.commands("data"), Vec::<String>::new());
@@ -170,26 +157,17 @@ fn a_standalone_server_is_started() {
 }
 
 #[test]
-fn pairs_share_the_memory_and_the_disks_in_turn() {
+fn pairs_share_memory_and_alternate_disks() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.memory = Some(MemoryShare::equal(9 << 30, 3));
     options.data_dirs = vec![bench.folder.join("disk-a"), bench.folder.join("disk-b")];
     let deployment = bench.start("pairs=3", &options).unwrap();
     assert_eq!(deployment.uris().len(), 3);
-    for (member, folder) in deployment
-        .members()
-        .iter()
-        .zip(["disk-a", "disk-b", "disk-a"])
-    {
+    for (member, folder) in deployment.members().iter().zip(["disk-a", "disk-b", "disk-a"]) {
         let share = (4 << 30) / 3 / (1 << 20) * (1_u64 << 20);
         assert_eq!(member.server().settings()["cache_bytes"], share.to_string());
-        assert!(
-            member
-                .server()
-                .data_dir()
-                .starts_with(bench.folder.join(folder))
-        );
+        assert!(member.server().data_dir().starts_with(bench.folder.join(folder)));
     }
     deployment.stop().unwrap();
     bench.assert_no_violation();
@@ -197,21 +175,10 @@ fn pairs_share_the_memory_and_the_disks_in_turn() {
 
     options.mapping = FolderMapping::Direct;
     let error = bench.error("pairs=3", &options);
-    assert!(matches!(
-        error,
-        ServerError::TooFewFolders {
-            instances: 3,
-            folders: 2
-        }
-    ));
+    assert!(matches!(error, ServerError::TooFewFolders { instances: 3, folders: 2 }));
     options.memory = Some(MemoryShare::equal(1 << 30, 3));
-    let error = bench.error(
-        "pairs=3",
-        &DeploymentOptions {
-            mapping: FolderMapping::RoundRobin,
-            ..options
-        },
-    );
+    let error = bench
+        .error("pairs=3", &DeploymentOptions { mapping: FolderMapping::RoundRobin, ..options });
     assert!(matches!(error, ServerError::NoMemory { .. }), "{error:?}");
 }
 
@@ -219,20 +186,11 @@ fn pairs_share_the_memory_and_the_disks_in_turn() {
 fn replica_set_is_initiated_and_stopped_with_its_primary_last() {
     let mut bench = Bench::new("7.0.14");
     let options = bench.options();
-    let deployment = bench
-        .start("replica-set=3,priorities=1/2/1", &options)
-        .unwrap();
-    let primaries: Vec<_> = deployment
-        .members()
-        .iter()
-        .map(|one| one.was_primary())
-        .collect();
+    let deployment = bench.start("replica-set=3,priorities=1/2/1", &options).unwrap();
+    let primaries: Vec<_> = deployment.members().iter().map(|one| one.was_primary()).collect();
     assert_eq!(primaries, [false, true, false]);
-    let hosts: Vec<_> = deployment
-        .members()
-        .iter()
-        .map(|member| member.server().address().to_string())
-        .collect();
+    let hosts: Vec<_> =
+        deployment.members().iter().map(|member| member.server().address().to_string()).collect();
     let uri = format!("mongodb://{}/?replicaSet=dyno", hosts.join(","));
     assert_eq!(deployment.uri(), uri);
     assert_eq!(bench.commands("member-0")[0], "replSetInitiate");
@@ -245,7 +203,7 @@ fn replica_set_is_initiated_and_stopped_with_its_primary_last() {
     assert_eq!(deviations(member.server().settings(), &found), []);
 
     deployment.stop().unwrap();
-    // The secondaries end side by side, and the primary after them.
+    // The secondaries end concurrently, and the primary after them.
     let mut order = bench.stop_order();
     assert_eq!(order.pop().as_deref(), Some("member-1"));
     order.sort();
@@ -284,7 +242,7 @@ fn fake_members_answer_concurrent_requests() {
 }
 
 #[test]
-fn a_difference_from_what_was_asked_is_a_deviation() {
+fn difference_from_requested_settings_is_a_deviation() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.server.cache = Some(Bytes(512 << 20));
@@ -296,22 +254,16 @@ fn a_difference_from_what_was_asked_is_a_deviation() {
     let found = read_back(&mut bench.admin, deployment.target(member), &[], limit).unwrap();
     let all = deviations(&asked, &found);
     assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(
-        (all[0].setting.as_str(), all[0].found.as_str()),
-        ("cache_bytes", "536870912")
-    );
+    assert_eq!((all[0].setting.as_str(), all[0].found.as_str()), ("cache_bytes", "536870912"));
 }
 
 #[test]
-fn an_arbiter_holds_nothing_and_has_the_smallest_cache() {
+fn arbiter_holds_no_data_and_has_the_smallest_cache() {
     let mut bench = Bench::new("4.4.29");
     let deployment = bench.start("replica-set=2+1", &bench.options()).unwrap();
     let arbiter = &deployment.members()[2];
     assert_eq!(arbiter.instance().kind, InstanceKind::Arbiter);
-    assert_eq!(
-        arbiter.server().settings()["cache_bytes"],
-        (256_u64 << 20).to_string()
-    );
+    assert_eq!(arbiter.server().settings()["cache_bytes"], (256_u64 << 20).to_string());
     assert_eq!(deployment.uri().matches("127.0.0.1").count(), 2);
     deployment.stop().unwrap();
     assert_eq!(bench.stop_order().last().unwrap(), "member-0");
@@ -324,9 +276,7 @@ fn secured_members_share_a_key_and_a_user() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.server.auth = true;
-    options.encryption = Encryption::On {
-        require_client_certificate: true,
-    };
+    options.encryption = Encryption::On { require_client_certificate: true };
     let deployment = bench.start("replica-set=2+1", &options).unwrap();
     let secrets = bench.folder.join("server-secrets");
     assert!(secrets.join("members.key").exists());
@@ -340,10 +290,7 @@ fn secured_members_share_a_key_and_a_user() {
     let limit = Duration::from_secs(10);
     for member in deployment.members() {
         let target = deployment.target(member);
-        assert_eq!(
-            target.credentials.is_some(),
-            member.instance().kind == InstanceKind::Data
-        );
+        assert_eq!(target.credentials.is_some(), member.instance().kind == InstanceKind::Data);
         let found = read_back(&mut bench.admin, target, &[], limit).unwrap();
         if member.instance().kind == InstanceKind::Data {
             assert_eq!(found["auth"], "true");
@@ -354,7 +301,7 @@ fn secured_members_share_a_key_and_a_user() {
         let log = fs::read_to_string(entry.unwrap().path()).unwrap();
         assert!(!log.contains(credentials.password()));
     }
-    // The last question of `read_back` needs more than an arbiter grants; nothing else was refused.
+    // The last command of `read_back` needs more than an arbiter permits; nothing else was refused.
     let mut violations = bench.fake_mongod.violations();
     violations.retain(|line| !line.starts_with("arbiter-0 replSetGetConfig: 13"));
     assert_eq!(violations, Vec::<String>::new());
@@ -362,7 +309,7 @@ fn secured_members_share_a_key_and_a_user() {
 }
 
 #[test]
-fn a_cluster_is_made_in_the_order_that_each_version_needs() {
+fn cluster_is_assembled_in_the_order_of_each_version() {
     for (version, members) in [("5.0.31", 1), ("7.0.14", 3), ("8.0.4", 1)] {
         let mut bench = Bench::new(version);
         let mut options = bench.options();
@@ -386,12 +333,7 @@ fn a_cluster_is_made_in_the_order_that_each_version_needs() {
         expected.extend(["shardCollection", "find", "find"]);
         // From 8.0 on two chunks are split until there are eight.
         expected.extend(vec!["split"; if version == "8.0.4" { 6 } else { 0 }]);
-        expected.extend([
-            "getCmdLineOpts",
-            "getParameter",
-            "serverStatus",
-            "replSetGetConfig",
-        ]);
+        expected.extend(["getCmdLineOpts", "getParameter", "serverStatus", "replSetGetConfig"]);
         assert_eq!(bench.commands("router"), expected, "{version}");
 
         deployment.stop().unwrap();
@@ -399,10 +341,7 @@ fn a_cluster_is_made_in_the_order_that_each_version_needs() {
         assert_eq!(order.first().unwrap(), "router");
         assert_eq!(order.last().unwrap(), "config-0");
         assert_eq!(order.len(), 2 * members + 2);
-        let last_of_shard = order
-            .iter()
-            .rfind(|name| name.starts_with("shard-0"))
-            .unwrap();
+        let last_of_shard = order.iter().rfind(|name| name.starts_with("shard-0")).unwrap();
         assert_eq!(last_of_shard, "shard-0-0", "the primary is stopped last");
         bench.assert_no_violation();
         bench.assert_clean();
@@ -412,7 +351,7 @@ fn a_cluster_is_made_in_the_order_that_each_version_needs() {
 }
 
 #[test]
-fn a_ranged_key_is_split_at_its_values_over_the_shards() {
+fn ranged_key_is_split_at_its_values_over_the_shards() {
     let mut bench = Bench::new("7.0.14");
     let mut cluster = Sharded::new(2, 1);
     cluster.shard_key.kind = ShardKeyKind::Ranged;
@@ -440,29 +379,19 @@ fn a_ranged_key_is_split_at_its_values_over_the_shards() {
 }
 
 #[test]
-fn a_set_without_a_primary_ends_at_the_deadline_and_is_named() {
+fn set_without_a_primary_fails_at_the_deadline() {
     let mut bench = Bench::new("7.0.14");
     bench.fake_mongod.misbehave("never-primary dyno");
     let mut options = bench.options();
     options.step_limit = Duration::from_millis(600);
     let error = bench.error("replica-set=2", &options);
-    let ServerError::Deadline {
-        step,
-        pending,
-        waited,
-    } = &error
-    else {
-        panic!("{error:?}")
-    };
+    let ServerError::Deadline { step, pending, waited } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, options.step_limit);
-    assert!(
-        step.contains("`dyno`") && pending.contains("primary"),
-        "{error}"
-    );
+    assert!(step.contains("`dyno`") && pending.contains("primary"), "{error}");
 }
 
 #[test]
-fn a_member_that_never_gets_the_data_is_named() {
+fn member_that_never_gets_the_data_is_named() {
     let mut bench = Bench::new("7.0.14");
     bench.fake_mongod.misbehave("stuck shard-1-2");
     let mut options = bench.options();
@@ -476,17 +405,11 @@ fn a_member_that_never_gets_the_data_is_named() {
 }
 
 #[test]
-fn a_member_that_dies_during_the_start_is_named_with_its_log() {
+fn member_that_dies_during_the_start_is_named_with_its_log() {
     let mut bench = Bench::new("7.0.14");
     bench.fake_mongod.misbehave("die router shardCollection");
     let error = bench.error("sharded=2x1", &bench.options());
-    let ServerError::MemberEnded {
-        name,
-        step,
-        log_tail,
-        ..
-    } = &error
-    else {
+    let ServerError::MemberEnded { name, step, log_tail, .. } = &error else {
         panic!("unexpected {error:?}");
     };
     assert_eq!(name, "router-0");
@@ -497,13 +420,11 @@ fn a_member_that_dies_during_the_start_is_named_with_its_log() {
 }
 
 #[test]
-fn a_refused_step_names_the_server_and_its_answer() {
+fn refused_step_names_the_server_and_its_answer() {
     let mut bench = Bench::new("7.0.14");
     bench.fake_mongod.misbehave("refuse addShard");
     let error = bench.error("sharded=2x1", &bench.options());
-    let ServerError::Step { name, step, source } = &error else {
-        panic!("{error:?}")
-    };
+    let ServerError::Step { name, step, source } = &error else { panic!("{error:?}") };
     assert_eq!((name.as_str(), source.code()), ("router-0", Some(8000)));
     assert!(step.contains("`shard-0`"), "{step}");
     let text = texts(&error);
@@ -513,7 +434,7 @@ fn a_refused_step_names_the_server_and_its_answer() {
 }
 
 #[test]
-fn a_member_that_fails_to_start_is_named_and_stops_the_others() {
+fn member_that_fails_to_start_stops_the_others() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.adjust = Some(std::sync::Arc::new(|instance, server| {
@@ -522,14 +443,11 @@ fn a_member_that_fails_to_start_is_named_and_stops_the_others() {
         }
     }));
     let error = bench.error("pairs=3", &options);
-    assert!(
-        matches!(&error, ServerError::Member { name, .. } if name == "pair-2"),
-        "{error:?}"
-    );
+    assert!(matches!(&error, ServerError::Member { name, .. } if name == "pair-2"), "{error:?}");
 }
 
 #[test]
-fn an_interrupt_stops_everything_that_was_started() {
+fn interrupt_stops_everything_that_was_started() {
     let mut bench = Bench::new("7.0.14");
     bench.fake_mongod.misbehave("never-primary dyno");
     let topology = "replica-set=3".parse().unwrap();
@@ -538,16 +456,13 @@ fn an_interrupt_stops_everything_that_was_started() {
     let initiated =
         || fs::read_to_string(&events).is_ok_and(|text| text.contains("replSetInitiate"));
     let error = Deployment::start(&topology, &options, &mut bench.admin, &initiated).unwrap_err();
-    assert!(
-        matches!(error, ServerError::Interrupted { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::Interrupted { .. }), "{error:?}");
     assert_eq!(bench.stop_order().len(), 3);
     bench.assert_clean();
 }
 
 #[test]
-fn a_member_that_dies_in_mid_run_is_found() {
+fn member_that_dies_in_mid_run_is_found() {
     let mut bench = Bench::new("7.0.14");
     let mut deployment = bench.start("replica-set=3", &bench.options()).unwrap();
     assert_eq!(deployment.ended().unwrap(), None);
@@ -563,13 +478,7 @@ fn a_member_that_dies_in_mid_run_is_found() {
         std::thread::sleep(Duration::from_millis(5));
     };
     assert_eq!(ended.name, "member-1");
-    assert!(
-        ended
-            .log_tail
-            .last()
-            .unwrap()
-            .contains("Waiting for connections")
-    );
+    assert!(ended.log_tail.last().unwrap().contains("Waiting for connections"));
     let stopped = deployment.stop().unwrap();
     let early: Vec<_> = stopped.iter().filter(|(_, how)| how.ended_early).collect();
     assert_eq!(early.len(), 1);
@@ -583,22 +492,14 @@ fn impossible_deployments_are_refused_before_the_start() {
     let mut options = bench.options();
     options.collection = None;
     let error = bench.error("sharded=1x1", &options);
-    let ServerError::Setting {
-        setting, reason, ..
-    } = &error
-    else {
-        panic!("{error:?}")
-    };
+    let ServerError::Setting { setting, reason, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*setting, "server.topology");
     assert!(reason.contains("collection"), "{reason}");
 
     let mut options = bench.options();
     options.server.kind = dyno_servers::ServerProgram::Embedded;
     let text = texts(&bench.error("replica-set=3", &options));
-    assert!(
-        text.contains("`server.topology`") && text.contains("`dyno server install`"),
-        "{text}"
-    );
+    assert!(text.contains("`server.topology`") && text.contains("`dyno server install`"), "{text}");
 
     let mut options = bench.options();
     options.router = None;
@@ -608,16 +509,12 @@ fn impossible_deployments_are_refused_before_the_start() {
 }
 
 #[test]
-fn a_kept_replica_set_is_not_started_again() {
+fn kept_replica_set_is_not_restarted() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     let data = bench.folder.join("data");
     options.server.data_dir = DataDir::Kept(data.clone());
-    bench
-        .start("replica-set=2", &options)
-        .unwrap()
-        .stop()
-        .unwrap();
+    bench.start("replica-set=2", &options).unwrap().stop().unwrap();
     assert!(data.join("member-1/WiredTiger").exists());
     let error = bench.start("replica-set=2", &options).unwrap_err();
     assert!(
@@ -643,24 +540,22 @@ fn nothing_is_left_after_we_are_killed() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("holding")));
+    assert!(
+        BufReader::new(holder.stdout.take().unwrap())
+            .lines()
+            .any(|line| line.unwrap().contains("holding"))
+    );
     assert_eq!(processes_with(&bench.folder).len(), 4);
     assert!(bench.folder.join("server-secrets/members.key").exists());
     holder.kill().unwrap();
     holder.wait().unwrap();
     let begin = Instant::now();
     let left = || {
-        ["data", "server-secrets"]
-            .iter()
-            .any(|name| bench.folder.join(name).exists())
+        ["data", "server-secrets"].iter().any(|name| bench.folder.join(name).exists())
             || !processes_with(&bench.folder).is_empty()
     };
     while left() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(60),
-            "something is left"
-        );
+        assert!(begin.elapsed() < Duration::from_secs(60), "something is left");
         std::thread::sleep(Duration::from_millis(10));
     }
     bench.assert_clean();

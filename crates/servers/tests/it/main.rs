@@ -1,9 +1,6 @@
 //! Starting, placing, securing and stopping servers.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 // First, for its macro.
 #[macro_use]

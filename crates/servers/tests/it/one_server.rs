@@ -1,4 +1,5 @@
-//! The life of one server, of the embedded one and of a real `mongod`: start, use, stop, and what is left after our death.
+//! Life cycle of one server, of the embedded one and of a real `mongod`: start, use, stop, and the
+//! leftovers after our death.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -13,13 +14,13 @@ use dyno_servers::{DataDir, EMBEDDED_VERSION, ServerError, ServerOptions, start}
 use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip};
 use tempfile::TempDir;
 
-/// Name of the test below that is run as a process of its own, and the variables that arm it.
+/// Name of the test below that runs as a separate process, and the variables that enable it.
 const HOLDER_TEST: &str = "one_server::helper_that_holds_a_server";
 const HOLDER_FOLDER: &str = "DYNO_TEST_HOLDER_FOLDER";
 const HOLDER_KEEPS: &str = "DYNO_TEST_HOLDER_KEEPS";
 const HOLDER_KIND: &str = "DYNO_TEST_HOLDER_KIND";
 
-/// Which server a test is about.
+/// Server of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Embedded,
@@ -40,11 +41,7 @@ impl Kind {
             Kind::Embedded => ServerKind::Embedded,
             Kind::Mongod => ServerKind::Mongod,
         };
-        ServerPlan {
-            kind,
-            cache: Some(CacheSize::Smallest),
-            ..ServerPlan::default()
-        }
+        ServerPlan { kind, cache: Some(CacheSize::Smallest), ..ServerPlan::default() }
     }
 
     fn options(self, data_dir: DataDir, folder: &Path) -> Result<ServerOptions, Skip> {
@@ -53,7 +50,7 @@ impl Kind {
         Ok(options.unwrap())
     }
 
-    /// A file of its list of collections.
+    /// A file with its list of collections.
     fn catalog(self) -> &'static str {
         match self {
             Kind::Embedded => "secantus_collections.wt",
@@ -62,7 +59,7 @@ impl Kind {
     }
 }
 
-/// Tests that hold for both servers: each is run with the embedded one and with a real `mongod`.
+/// Tests of both servers: each runs with the embedded one and with a real `mongod`.
 macro_rules! of_both {
     ($($test:ident),+ $(,)?) => {
         mod embedded {
@@ -102,10 +99,7 @@ fn exists(process: u32) -> bool {
 fn wait_for(what: &str, condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(60),
-            "waited too long for: {what}"
-        );
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited too long for: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -130,11 +124,7 @@ fn embedded_server_starts_with_its_settings_and_stops_cleanly() {
     assert_eq!(server.settings()["block_compressor"], "zlib");
     assert_eq!(server.data_dir(), data);
     assert!(data.join("WiredTiger").exists());
-    assert!(
-        server.log_tail(1)[0].contains("listening on"),
-        "{:?}",
-        server.log_tail(1)
-    );
+    assert!(server.log_tail(1)[0].contains("listening on"), "{:?}", server.log_tail(1));
     assert_eq!(server.exit_status().unwrap(), None);
     let command = fs::read_to_string(format!("/proc/{}/cmdline", server.pid())).unwrap();
     assert!(command.contains("--block-compressor\0zlib\0"), "{command}");
@@ -146,7 +136,7 @@ fn embedded_server_starts_with_its_settings_and_stops_cleanly() {
     assert!(!exists(process));
     assert!(!data.exists());
     let left: Vec<_> = fs::read_dir(folder.path().join("logs")).unwrap().collect();
-    assert_eq!(left.len(), 1, "the log alone is left: {left:?}");
+    assert_eq!(left.len(), 1, "only the log is left: {left:?}");
 }
 
 fn dropping_it_stops_it_as_well(kind: Kind) {
@@ -209,7 +199,7 @@ fn an_open_data_folder_is_refused_with_its_process(kind: Kind) {
     assert_eq!((path.as_path(), *process), (data.path(), Some(first.pid())));
     let process = first.pid().to_string();
     assert!(error.to_string().contains(&process), "{error}");
-    // The first one is not disturbed.
+    // The first server is not disturbed.
     drop(TcpStream::connect(first.address()).unwrap());
 }
 
@@ -227,26 +217,14 @@ fn folders_with_other_files_are_refused_untouched(kind: Kind) {
         start(&options, &|| false).unwrap_err()
     };
     let error = refused(DataDir::Temporary(data.clone()));
-    assert!(
-        matches!(error, ServerError::TemporaryNotEmpty { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::TemporaryNotEmpty { .. }), "{error:?}");
     let error = refused(DataDir::Kept(data));
-    assert!(
-        matches!(
-            error,
-            ServerError::ForeignDataDir {
-                found: "other files",
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::ForeignDataDir { found: "other files", .. }), "{error:?}");
     assert_eq!(fs::read_to_string(thesis).unwrap(), "years of work");
 }
 
 #[test]
-fn settings_in_the_environment_do_not_reach_it() {
+fn environment_settings_do_not_reach_the_server() {
     let Some(holder) = Holder::start(Kind::Embedded, false, &[("SECANTUS_DISABLE_OPLOG", "1")])
     else {
         return;
@@ -254,10 +232,7 @@ fn settings_in_the_environment_do_not_reach_it() {
     let environment = fs::read(format!("/proc/{}/environ", holder.server)).unwrap();
     let environment = String::from_utf8_lossy(&environment);
     assert!(environment.contains(HOLDER_FOLDER), "{environment}");
-    assert!(
-        !environment.contains("SECANTUS_DISABLE_OPLOG"),
-        "{environment}"
-    );
+    assert!(!environment.contains("SECANTUS_DISABLE_OPLOG"), "{environment}");
 }
 
 fn nothing_is_left_after_we_are_killed(kind: Kind) {
@@ -276,8 +251,9 @@ fn a_kept_folder_gets_a_last_checkpoint_after_we_are_killed(kind: Kind) {
     let Some(mut holder) = Holder::start(kind, true, &[]) else {
         return;
     };
-    // The storage engine replaces this file with each checkpoint. Its time tells the old from the new one, once the
-    // clock of the file system has moved on; its number does not, because a freed number is given out again.
+    // The storage engine replaces this file with each checkpoint. Once the file system's clock has
+    // advanced, the file's time distinguishes the old file from the new one; its number does not,
+    // because a freed number is reused.
     let checkpoint = holder.data().join("WiredTiger.turtle");
     let written = || fs::metadata(&checkpoint).unwrap().modified().unwrap();
     let before = written();

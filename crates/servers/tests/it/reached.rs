@@ -1,5 +1,5 @@
-//! Servers that other hosts reach, with users and certificates: on the embedded server and on a real `mongod`, each test in
-//! a network of its own.
+//! Servers that other hosts reach, with users and certificates: the embedded server and a real
+//! `mongod`, each test in its own network namespace.
 
 use std::net::TcpStream;
 use std::thread;
@@ -27,15 +27,13 @@ of_both!(
     unusable_listen_addresses_are_refused_before_the_start,
 );
 
-/// Options of secured servers that listen there; `None`, with a line that says so, where there can be none.
+/// Options of secured servers that listen there; `None`, with a note, if they are not available.
 fn secured(folder: &TempDir, kind: Kind, listen: &str) -> Option<DeploymentOptions> {
     or_skip(own_network(&HOSTS))?;
     let mut options = options(folder.path(), kind)?;
     options.server.auth = true;
     options.server.listen = listen.parse().unwrap();
-    options.encryption = Encryption::On {
-        require_client_certificate: false,
-    };
+    options.encryption = Encryption::On { require_client_certificate: false };
     Some(options)
 }
 
@@ -62,38 +60,22 @@ fn users_and_certificates_protect_access_from_other_hosts(kind: Kind) {
         let host = member.server().host().to_string();
         assert!(host.starts_with(HOSTS[0]), "{host}");
         assert!(uri.contains(&format!("//{host}/")), "{uri}");
-        // The user is known there, and strangers are not let in.
+        // The user is known there, and strangers are refused.
         let uri = deployment.with_credentials(&uri);
         ask(&driver, &uri, doc! { "serverStatus": 1 }).unwrap();
         let target = deployment.target(member);
-        driver
-            .run(target, "admin", doc! { "serverStatus": 1 }, LIMIT)
-            .unwrap();
+        driver.run(target, "admin", doc! { "serverStatus": 1 }, LIMIT).unwrap();
         let address = host.parse().unwrap();
-        let stranger = Target {
-            address,
-            credentials: None,
-            ..target
-        };
+        let stranger = Target { address, credentials: None, ..target };
         let refused = driver.run(stranger, "admin", doc! { "listDatabases": 1 }, LIMIT);
         assert_eq!(refused.unwrap_err().code(), Some(13));
-        let plain = Target {
-            tls: None,
-            ..stranger
-        };
+        let plain = Target { tls: None, ..stranger };
         let short = Duration::from_millis(500);
-        assert!(
-            driver
-                .run(plain, "admin", doc! { "ping": 1 }, short)
-                .is_err()
-        );
+        assert!(driver.run(plain, "admin", doc! { "ping": 1 }, short).is_err());
         // Only a `mongod` listens on loopback as well.
         let loopback = TcpStream::connect(("127.0.0.1", address.port()));
         assert_eq!(loopback.is_ok(), kind == Kind::Mongod, "{loopback:?}");
-        assert_eq!(
-            member.server().address().ip().is_loopback(),
-            kind == Kind::Mongod
-        );
+        assert_eq!(member.server().address().ip().is_loopback(), kind == Kind::Mongod);
     }
     deployment.stop().unwrap();
     assert_only_logs(folder.path());
@@ -115,7 +97,7 @@ fn the_certificate_has_all_addresses_and_clients_use_one(kind: Kind) {
         let uri = uri.replace("@localhost:", &format!("@{host}:"));
         ask(&driver, &uri, doc! { "ping": 1 }).unwrap();
     }
-    // It is reached there too, but its certificate is not for this name.
+    // It is reachable there as well, but its certificate is not for this name.
     add_address("10.77.0.9");
     let other = uri.replace("@localhost:", "@10.77.0.9:");
     let refused = ask(&driver, &other, doc! { "ping": 1 }).unwrap_err();
@@ -144,14 +126,12 @@ fn unusable_listen_addresses_are_refused_before_the_start(kind: Kind) {
 }
 
 #[test]
-fn a_reachable_replica_set_verifies_its_addresses() {
+fn reachable_replica_set_verifies_its_addresses() {
     let folder = TempDir::new().unwrap();
     let Some(mut options) = secured(&folder, Kind::Mongod, HOSTS[1]) else {
         return;
     };
-    options.encryption = Encryption::On {
-        require_client_certificate: true,
-    };
+    options.encryption = Encryption::On { require_client_certificate: true };
     let mut driver = Driver::new();
     let topology = "replica-set=2+1".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
@@ -159,18 +139,15 @@ fn a_reachable_replica_set_verifies_its_addresses() {
     assert_eq!(uri.matches(HOSTS[1]).count(), 2, "the data members");
     let hello = ask(&driver, &uri, doc! { "hello": 1 }).unwrap();
     let hosts = hello.get_array("hosts").unwrap();
-    assert!(
-        hosts
-            .iter()
-            .all(|host| host.as_str().unwrap().starts_with(HOSTS[1]))
-    );
+    assert!(hosts.iter().all(|host| host.as_str().unwrap().starts_with(HOSTS[1])));
     let settings = deployment.read_back(&mut driver, LIMIT).unwrap();
     assert!(settings.iter().all(|member| member.deviations.is_empty()));
     deployment.stop().unwrap();
     assert_only_logs(folder.path());
 }
 
-/// What a fleet gives to each host: the secrets of all, and a certificate for its own name.
+/// The secrets that a fleet gives to each host: the common secrets, and a certificate for the
+/// host's name.
 fn given() -> Vec<GivenSecrets> {
     let authority = Authority::new().unwrap();
     let credentials = random_credentials().unwrap();
@@ -189,7 +166,7 @@ fn given() -> Vec<GivenSecrets> {
 }
 
 #[test]
-fn members_on_several_hosts_become_one_set_with_one_user() {
+fn members_on_several_hosts_form_one_set_with_one_user() {
     let folder = TempDir::new().unwrap();
     let Some(options) = secured(&folder, Kind::Mongod, HOSTS[0]) else {
         return;
@@ -211,19 +188,12 @@ fn members_on_several_hosts_become_one_set_with_one_user() {
     thread::scope(|scope| {
         for member in &mut all {
             let hosts = &hosts;
-            scope.spawn(move || {
-                member
-                    .join(hosts, LIMIT, &mut Driver::new(), &|| false)
-                    .unwrap()
-            });
+            scope.spawn(move || member.join(hosts, LIMIT, &mut Driver::new(), &|| false).unwrap());
         }
     });
     let driver = Driver::new();
     let uri = all[2].with_credentials(&all[2].uri());
-    assert!(
-        uri.contains(&format!("@{},{}/", hosts[0], hosts[1])),
-        "{uri}"
-    );
+    assert!(uri.contains(&format!("@{},{}/", hosts[0], hosts[1])), "{uri}");
     let hello = ask(&driver, &uri, doc! { "hello": 1 }).unwrap();
     assert_eq!(hello.get_str("primary").unwrap(), hosts[1]);
     assert_eq!(hello.get_array("arbiters").unwrap().len(), 1);
@@ -233,10 +203,7 @@ fn members_on_several_hosts_become_one_set_with_one_user() {
         assert_eq!(found[0].deviations, [], "{found:?}");
     }
     let without = client_options(
-        Target {
-            credentials: None,
-            ..all[0].target(&all[0].members()[0])
-        },
+        Target { credentials: None, ..all[0].target(&all[0].members()[0]) },
         LIMIT,
         false,
     );
@@ -255,7 +222,7 @@ fn members_on_several_hosts_become_one_set_with_one_user() {
 }
 
 #[test]
-fn a_set_with_a_missing_member_is_refused_and_ended() {
+fn set_with_a_missing_member_is_refused_and_stopped() {
     let folder = TempDir::new().unwrap();
     let Some(mut options) = secured(&folder, Kind::Mongod, HOSTS[0]) else {
         return;
@@ -265,9 +232,7 @@ fn a_set_with_a_missing_member_is_refused_and_ended() {
     let mut member = Deployment::start_member(&topology, &options, 0, &|| false).unwrap();
     let mut hosts = member.hosts();
     hosts.extend(HOSTS[1..].iter().map(|host| format!("{host}:27017")));
-    let error = member
-        .join(&hosts, LIMIT, &mut Driver::new(), &|| false)
-        .unwrap_err();
+    let error = member.join(&hosts, LIMIT, &mut Driver::new(), &|| false).unwrap_err();
     assert!(matches!(error, ServerError::Step { .. }), "{error:?}");
     let said = std::error::Error::source(&error).unwrap().to_string();
     assert!(said.contains(&hosts[1]), "{said}");

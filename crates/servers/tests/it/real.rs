@@ -1,6 +1,6 @@
-//! What only a real `mongod` can show: that it takes the settings and reports them as they are read back, that its members elect
-//! whom they should, and what it says when it ends. The life of one server and its users and certificates are tested in
-//! `one_server` and `secured`, for the embedded server as well.
+//! Tests that need a real `mongod`: it accepts the settings and reports them correctly, its members
+//! elect the right primary, and its last log lines are shown. `one_server` and `secured` test the
+//! life cycle, users and certificates, for the embedded server as well.
 
 use crate::one_server::Kind;
 use crate::secured::{Driver, assert_only_logs, client_options, options};
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A deployment of real servers, and what talks to it.
+/// A deployment of real servers, and its client.
 struct Lab {
     folder: TempDir,
     driver: Driver,
@@ -28,15 +28,11 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None`, with a line that says so, where there is no `mongod`.
+    /// `None`, with a note, without a `mongod`.
     fn new() -> Option<Lab> {
         let folder = TempDir::new().unwrap();
         let options = options(folder.path(), Kind::Mongod)?;
-        Some(Lab {
-            driver: Driver::new(),
-            options,
-            folder,
-        })
+        Some(Lab { driver: Driver::new(), options, folder })
     }
 
     fn start(&mut self, topology: &str) -> Result<Deployment, ServerError> {
@@ -49,7 +45,7 @@ impl Lab {
         self.driver.run(target, "admin", command, LIMIT).unwrap()
     }
 
-    /// What each server says of its settings; it is as asked for.
+    /// The settings that each server reports; asserts that they have no deviations.
     #[track_caller]
     fn read_back(&mut self, deployment: &Deployment) -> Vec<BTreeMap<String, String>> {
         let all = deployment.read_back(&mut self.driver, LIMIT).unwrap();
@@ -79,7 +75,7 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn every_setting_of_a_mongod_is_read_back_as_it_was_asked_for() {
+fn every_mongod_setting_is_read_back_as_requested() {
     let Some(mut lab) = Lab::new() else { return };
     let server = &mut lab.options.server;
     server.block_compressor = Some("zstd".into());
@@ -94,9 +90,7 @@ fn every_setting_of_a_mongod_is_read_back_as_it_was_asked_for() {
     let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     server.mongod.parameters = parameters.map(own).into();
     let deployment = lab.start("standalone").unwrap();
-    let [found] = &lab.read_back(&deployment)[..] else {
-        panic!("one server")
-    };
+    let [found] = &lab.read_back(&deployment)[..] else { panic!("one server") };
     let expected = [
         ("block_compressor", "zstd"),
         ("cache_bytes", "268435456"),
@@ -110,29 +104,24 @@ fn every_setting_of_a_mongod_is_read_back_as_it_was_asked_for() {
     for (name, value) in expected.into_iter().chain(parameters) {
         assert_eq!(found.get(&name).map(String::as_str), Some(value), "{name}");
     }
-    assert_eq!(
-        found["reported_version"],
-        deployment.members()[0].server().version()
-    );
-    // One that is changed behind our back is a deviation.
+    assert_eq!(found["reported_version"], deployment.members()[0].server().version());
+    // A parameter that is changed behind our back is a deviation.
     let changed = doc! { "setParameter": 1, "ttlMonitorSleepSecs": 45 };
     lab.admin(&deployment, &deployment.members()[0], changed);
     let again = deployment.read_back(&mut lab.driver, LIMIT).unwrap();
-    let [deviation] = &again[0].deviations[..] else {
-        panic!("{again:?}")
-    };
+    let [deviation] = &again[0].deviations[..] else { panic!("{again:?}") };
     assert_eq!(deviation.setting, "parameter.ttlMonitorSleepSecs");
     assert_eq!((&*deviation.asked, &*deviation.found), ("30", "45"));
     lab.stop(deployment);
 }
 
 #[test]
-fn a_mongod_without_a_journal_syncs_nothing_for_a_commit() {
+fn mongod_without_a_journal_does_not_sync_commits() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.mongod.journal = Some(false);
     let deployment = match lab.start("standalone") {
         Err(ServerError::Setting { setting, .. }) => {
-            // From 6.1 on there is always a journal.
+            // There is always a journal from 6.1 on.
             assert_eq!(setting, "server.journal");
             return;
         }
@@ -143,7 +132,7 @@ fn a_mongod_without_a_journal_syncs_nothing_for_a_commit() {
 }
 
 #[test]
-fn pairs_are_on_the_disks_in_turn() {
+fn pairs_alternate_between_disks() {
     let Some(mut lab) = Lab::new() else { return };
     let disks = ["disk-a", "disk-b"].map(|name| lab.folder.path().join(name));
     lab.options.data_dirs = disks.to_vec();
@@ -179,18 +168,11 @@ fn states(lab: &mut Lab, deployment: &Deployment) -> Vec<String> {
 }
 
 #[test]
-fn a_replica_set_has_its_arbiter_priorities_and_primary() {
+fn replica_set_has_its_arbiter_priorities_and_primary() {
     let Some(mut lab) = Lab::new() else { return };
     let deployment = lab.start("replica-set=2+1,priorities=1/2").unwrap();
-    assert_eq!(
-        states(&mut lab, &deployment),
-        ["SECONDARY", "PRIMARY", "ARBITER"]
-    );
-    let primaries: Vec<bool> = deployment
-        .members()
-        .iter()
-        .map(Member::was_primary)
-        .collect();
+    assert_eq!(states(&mut lab, &deployment), ["SECONDARY", "PRIMARY", "ARBITER"]);
+    let primaries: Vec<bool> = deployment.members().iter().map(Member::was_primary).collect();
     assert_eq!(primaries, [false, true, false]);
     for found in lab.read_back(&deployment) {
         assert_eq!(found["replica_set"], "dyno");
@@ -199,7 +181,8 @@ fn a_replica_set_has_its_arbiter_priorities_and_primary() {
     lab.stop(deployment);
 }
 
-/// A document is written with a concern and read from where it is asked for: its value, and who was asked.
+/// Writes a document with a write concern and reads it with a read preference: its value, and the
+/// server that answered.
 async fn written_and_read(uri: String, read_preference: &str) -> (i32, String) {
     let uri = format!("{uri}&w=majority&readPreference={read_preference}");
     let client = Client::with_uri_str(&uri).await.unwrap();
@@ -218,14 +201,11 @@ async fn written_and_read(uri: String, read_preference: &str) -> (i32, String) {
 }
 
 #[test]
-fn the_driver_follows_write_concern_and_read_preference() {
+fn driver_follows_write_concern_and_read_preference() {
     let Some(mut lab) = Lab::new() else { return };
     let deployment = lab.start("replica-set=2,priorities=2/1").unwrap();
-    let addresses: Vec<String> = deployment
-        .members()
-        .iter()
-        .map(|member| member.server().address().to_string())
-        .collect();
+    let addresses: Vec<String> =
+        deployment.members().iter().map(|member| member.server().address().to_string()).collect();
     for (preference, expected) in [("primary", 0), ("secondary", 1)] {
         let answered = written_and_read(deployment.uri(), preference);
         let answered = lab.driver.runtime.block_on(answered);
@@ -238,9 +218,7 @@ fn the_driver_follows_write_concern_and_read_preference() {
 fn members_with_users_and_certificates_trust_each_other() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.auth = true;
-    lab.options.encryption = Encryption::On {
-        require_client_certificate: true,
-    };
+    lab.options.encryption = Encryption::On { require_client_certificate: true };
     let deployment = lab.start("replica-set=2+1").unwrap();
     assert_eq!(states(&mut lab, &deployment).len(), 3);
     for found in lab.read_back(&deployment) {
@@ -253,24 +231,18 @@ fn members_with_users_and_certificates_trust_each_other() {
 fn secured_members_rejoin_after_a_restart() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.auth = true;
-    lab.options.encryption = Encryption::On {
-        require_client_certificate: true,
-    };
+    lab.options.encryption = Encryption::On { require_client_certificate: true };
     let mut deployment = lab.start("replica-set=2+1").unwrap();
     let is_primary = |member: &&Member| member.was_primary();
     let primary = deployment.members().iter().find(is_primary).unwrap();
     let name = primary.instance().name.clone();
     let write = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
     lab.admin(&deployment, primary, write);
-    deployment
-        .wait_until_ready(&mut lab.driver, &|| false)
-        .unwrap();
+    deployment.wait_until_ready(&mut lab.driver, &|| false).unwrap();
     let ended = deployment.pause_data().unwrap();
     let names: Vec<&str> = ended.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!((names.len(), names[1]), (2, &*name));
-    deployment
-        .resume_data(None, &mut lab.driver, &|| false)
-        .unwrap();
+    deployment.resume_data(None, &mut lab.driver, &|| false).unwrap();
     assert_eq!(states(&mut lab, &deployment).len(), 3);
     let primary = deployment.members().iter().find(is_primary).unwrap();
     let found = lab.admin(&deployment, primary, doc! { "count": "c" });
@@ -282,15 +254,13 @@ fn secured_members_rejoin_after_a_restart() {
 }
 
 #[test]
-fn both_kinds_of_scram_let_the_user_in_and_nobody_else() {
+fn both_kinds_of_scram_admit_only_the_user() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.auth = true;
     let deployment = lab.start("standalone").unwrap();
     let member = &deployment.members()[0];
-    let mechanisms = [
-        ("SCRAM-SHA-1", AuthMechanism::ScramSha1),
-        ("SCRAM-SHA-256", AuthMechanism::ScramSha256),
-    ];
+    let mechanisms =
+        [("SCRAM-SHA-1", AuthMechanism::ScramSha1), ("SCRAM-SHA-256", AuthMechanism::ScramSha256)];
     for (name, mechanism) in mechanisms {
         let user = format!("by {name}");
         let made =
@@ -315,7 +285,7 @@ fn both_kinds_of_scram_let_the_user_in_and_nobody_else() {
 }
 
 #[test]
-fn a_mongod_that_is_killed_is_named_with_its_last_words() {
+fn killed_mongod_is_named_with_its_last_log_lines() {
     let Some(mut lab) = Lab::new() else { return };
     let mut deployment = lab.start("pairs=2").unwrap();
     assert_eq!(deployment.ended().unwrap(), None);
@@ -329,10 +299,7 @@ fn a_mongod_that_is_killed_is_named_with_its_last_words() {
     assert_eq!(ended.name, "pair-1");
     assert!(ended.status.to_string().contains("signal: 9"));
     let said = ended.log_tail.join("\n");
-    assert!(
-        said.contains(" I NETWORK: Waiting for connections, port "),
-        "{said}"
-    );
+    assert!(said.contains(" I NETWORK: Waiting for connections, port "), "{said}");
     let stopped = deployment.stop().unwrap();
     let early: Vec<_> = stopped.iter().map(|(_, one)| one.ended_early).collect();
     assert_eq!(early, [false, true]);
@@ -340,7 +307,7 @@ fn a_mongod_that_is_killed_is_named_with_its_last_words() {
 }
 
 #[test]
-fn an_unknown_parameter_ends_the_start_with_the_server_log() {
+fn unknown_parameter_ends_the_start_with_the_server_log() {
     let Some(mut lab) = Lab::new() else { return };
     let parameters = &mut lab.options.server.mongod.parameters;
     parameters.insert("noSuchParameter".into(), "1".into());
@@ -353,7 +320,8 @@ fn an_unknown_parameter_ends_the_start_with_the_server_log() {
     assert_only_logs(lab.folder.path());
 }
 
-/// What the start of a set of two says when this happens as soon as its second member can be reached; nothing is left of it.
+/// The error of starting a set of two when `event` happens as soon as its second member is
+/// reachable; asserts that nothing is left.
 #[track_caller]
 fn disturbed(mut lab: Lab, event: impl Fn(&Path) -> bool) -> ServerError {
     let folder = lab.folder.path().to_owned();
@@ -370,17 +338,14 @@ fn disturbed(mut lab: Lab, event: impl Fn(&Path) -> bool) -> ServerError {
 }
 
 #[test]
-fn an_interrupt_while_a_set_is_made_leaves_nothing() {
+fn interrupt_during_set_assembly_leaves_nothing() {
     let Some(lab) = Lab::new() else { return };
     let error = disturbed(lab, |_| true);
-    assert!(
-        matches!(error, ServerError::Interrupted { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::Interrupted { .. }), "{error:?}");
 }
 
 #[test]
-fn a_member_that_dies_while_its_set_is_made_is_named() {
+fn member_that_dies_during_set_assembly_is_named() {
     let Some(lab) = Lab::new() else { return };
     let error = disturbed(lab, |folder| {
         let lock = folder.join("data/member-1/mongod.lock");
@@ -394,14 +359,11 @@ fn a_member_that_dies_while_its_set_is_made_is_named() {
 }
 
 #[test]
-fn a_set_that_is_not_ready_in_time_is_said_and_ended() {
+fn set_that_is_not_ready_in_time_is_reported_and_stopped() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.step_limit = Duration::from_millis(1);
     let error = lab.start("replica-set=3").unwrap_err();
-    let is_late = matches!(
-        error,
-        ServerError::Deadline { .. } | ServerError::Step { .. }
-    );
+    let is_late = matches!(error, ServerError::Deadline { .. } | ServerError::Step { .. });
     assert!(is_late, "{error:?}");
     assert_only_logs(lab.folder.path());
 }
@@ -412,9 +374,9 @@ fn kill(process: u32) {
     kill.args(["-9", &process]).status().unwrap();
 }
 
-/// A folder that was the data of a member is not taken up again: it would look for members at ports of the past.
+/// A member's old data folder is not reused: it would look for members at their old ports.
 #[test]
-fn a_kept_folder_of_a_set_is_refused_the_second_time() {
+fn kept_folder_of_a_set_is_refused_the_second_time() {
     let Some(mut lab) = Lab::new() else { return };
     let data = lab.folder.path().join("data");
     lab.options.server.data_dir = dyno_servers::DataDir::Kept(data);
@@ -425,7 +387,7 @@ fn a_kept_folder_of_a_set_is_refused_the_second_time() {
 }
 
 #[test]
-fn a_cluster_is_assembled_with_its_router() {
+fn cluster_is_assembled_with_its_router() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.router = match or_skip(mongos_program()) {
         Some(router) => Some(router),
@@ -442,7 +404,7 @@ fn a_cluster_is_assembled_with_its_router() {
 }
 
 #[test]
-fn a_percona_server_keeps_its_data_in_memory() {
+fn percona_server_keeps_its_data_in_memory() {
     let Some(program) = or_skip(percona_program()) else {
         return;
     };

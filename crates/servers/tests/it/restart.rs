@@ -1,5 +1,5 @@
-//! Servers with data that are ended and started again while the rest of their deployment goes on, with the fake `mongod` of `mongod` and
-//! `mongos`.
+//! Restarts of servers with data while the rest of their deployment keeps running, with the fake
+//! `mongod` and `mongos`.
 
 use crate::deployment::{Bench, texts};
 use dyno_plan::units::Bytes;
@@ -13,8 +13,9 @@ const LARGE: Bytes = Bytes(512 << 20);
 
 /// Kind, process and address of each server by its name.
 fn processes(deployment: &Deployment) -> Vec<(String, InstanceKind, u32, SocketAddr)> {
-    let members = deployment.members().iter();
-    members
+    deployment
+        .members()
+        .iter()
         .map(|member| {
             let (instance, server) = (member.instance(), member.server());
             let name = instance.name.clone();
@@ -23,9 +24,9 @@ fn processes(deployment: &Deployment) -> Vec<(String, InstanceKind, u32, SocketA
         .collect()
 }
 
-/// The cache of each server with data, as it tells.
+/// The cache that each server with data reports.
 fn caches(deployment: &Deployment) -> Vec<String> {
-    // One that has kept no connection to a server that was ended.
+    // A client without open connections to stopped servers.
     let mut admin = FakeAdminClient::default();
     let limit = Duration::from_secs(10);
     let settings = deployment.read_back(&mut admin, limit).unwrap();
@@ -50,9 +51,7 @@ fn only_data_members_of_a_cluster_are_restarted() {
     let names: Vec<&str> = ended.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["shard-0-1", "shard-1-1", "shard-0-0", "shard-1-0"]);
     assert!(ended.iter().all(|(_, how)| !how.ended_early && !how.killed));
-    deployment
-        .resume_data(Some(LARGE), &mut bench.admin, &|| false)
-        .unwrap();
+    deployment.resume_data(Some(LARGE), &mut bench.admin, &|| false).unwrap();
     assert_eq!(caches(&deployment), vec![LARGE.0.to_string(); 4]);
 
     let after = processes(&deployment);
@@ -65,11 +64,9 @@ fn only_data_members_of_a_cluster_are_restarted() {
     assert_eq!(primaries, ["config-0", "shard-0-0", "shard-1-0"]);
     assert_eq!(deployment.ended().unwrap(), None);
 
-    // A cache that is not named is that of the first start.
+    // Without a new cache, the cache of the first start is used.
     deployment.pause_data().unwrap();
-    deployment
-        .resume_data(None, &mut bench.admin, &|| false)
-        .unwrap();
+    deployment.resume_data(None, &mut bench.admin, &|| false).unwrap();
     assert_eq!(caches(&deployment), vec![SMALL.0.to_string(); 4]);
     let stopped = deployment.stop().unwrap();
     assert!(stopped.iter().all(|(_, how)| !how.ended_early));
@@ -78,16 +75,14 @@ fn only_data_members_of_a_cluster_are_restarted() {
 }
 
 #[test]
-fn a_member_that_does_not_come_back_is_named() {
+fn member_that_does_not_come_back_is_named() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.step_limit = Duration::from_secs(2);
     let mut deployment = bench.start("replica-set=3", &options).unwrap();
     deployment.pause_data().unwrap();
     bench.fake_mongod.misbehave("stuck member-1");
-    let error = deployment
-        .resume_data(None, &mut bench.admin, &|| false)
-        .unwrap_err();
+    let error = deployment.resume_data(None, &mut bench.admin, &|| false).unwrap_err();
     let text = texts(&error);
     for part in ["primary", "all members", "`member-1`", "STARTUP2"] {
         assert!(text.contains(part), "{text}");
@@ -97,14 +92,12 @@ fn a_member_that_does_not_come_back_is_named() {
 }
 
 #[test]
-fn an_interrupt_while_servers_start_again_leaves_nothing() {
+fn interrupt_during_a_restart_leaves_nothing() {
     let mut bench = Bench::new("7.0.14");
     let options = bench.options();
     let mut deployment = bench.start("replica-set=2", &options).unwrap();
     deployment.pause_data().unwrap();
-    let error = deployment
-        .resume_data(None, &mut bench.admin, &|| true)
-        .unwrap_err();
+    let error = deployment.resume_data(None, &mut bench.admin, &|| true).unwrap_err();
     assert!(matches!(error, ServerError::Interrupted { .. }), "{error}");
     drop(deployment);
     bench.assert_clean();

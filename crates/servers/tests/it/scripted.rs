@@ -1,4 +1,4 @@
-//! Programs that misbehave in every way a server can: shell scripts in place of `mongod`.
+//! Programs that misbehave in every way a server can: shell scripts instead of `mongod`.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,11 +14,11 @@ use dyno_servers::{DataDir, ServerError, ServerOptions, start};
 use dyno_testkit::{Skip, or_skip};
 use tempfile::TempDir;
 
-/// First lines of a script that passes as `mongod` when it is asked for its version.
+/// First lines of a script that poses as `mongod` when asked for its version.
 const MONGOD: &str =
     "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'db version v7.0.14'; exit 0; }\n";
 
-/// The line by which `mongod` says that it is ready, with the port as a shell variable.
+/// The line by which `mongod` reports that it is ready, with the port as a shell variable.
 const READY: &str = r#"echo "{\"s\":\"I\",  \"c\":\"NETWORK\",  \"id\":23016,   \"ctx\":\"listener\",\"msg\":\"Waiting for connections\",\"attr\":{\"port\":$port,\"ssl\":\"off\"}}""#;
 
 struct Scripted {
@@ -27,9 +27,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(script: &str) -> Scripted {
-        let scripted = Scripted {
-            folder: TempDir::new().unwrap(),
-        };
+        let scripted = Scripted { folder: TempDir::new().unwrap() };
         fs::write(scripted.program(), script).unwrap();
         fs::set_permissions(scripted.program(), fs::Permissions::from_mode(0o755)).unwrap();
         scripted
@@ -44,10 +42,7 @@ impl Scripted {
     }
 
     fn options(&self) -> ServerOptions {
-        let plan = ServerPlan {
-            kind: ServerKind::Mongod,
-            ..ServerPlan::default()
-        };
+        let plan = ServerPlan { kind: ServerKind::Mongod, ..ServerPlan::default() };
         ServerOptions::from_plan(
             &plan,
             self.program(),
@@ -67,10 +62,9 @@ impl Scripted {
 fn python() -> Result<(), Skip> {
     match Command::new("python3").arg("--version").output() {
         Ok(_) => Ok(()),
-        Err(error) => Err(Skip::new(
-            format!("cannot run `python3`: {error}"),
-            "run `scripts/setup.sh test`",
-        )),
+        Err(error) => {
+            Err(Skip::new(format!("cannot run `python3`: {error}"), "run `scripts/setup.sh test`"))
+        }
     }
 }
 
@@ -87,7 +81,7 @@ fn python_listener() -> String {
 }
 
 #[test]
-fn a_mongod_is_ready_when_its_log_and_its_port_say_so() {
+fn mongod_is_ready_when_its_log_and_port_say_so() {
     if or_skip(python()).is_none() {
         return;
     }
@@ -102,7 +96,7 @@ fn a_mongod_is_ready_when_its_log_and_its_port_say_so() {
 }
 
 #[test]
-fn a_server_runs_where_it_is_placed() {
+fn server_runs_where_it_is_placed() {
     if or_skip(python()).is_none() {
         return;
     }
@@ -121,7 +115,7 @@ fn a_server_runs_where_it_is_placed() {
 }
 
 #[test]
-fn an_impossible_placement_is_a_placement_error() {
+fn impossible_placement_is_a_placement_error() {
     let scripted = Scripted::new(MONGOD);
     let mut options = scripted.options();
     options.placement = Some("65535@default".parse().unwrap());
@@ -139,60 +133,42 @@ fn an_impossible_placement_is_a_placement_error() {
 }
 
 #[test]
-fn a_server_that_exits_at_once_shows_its_status_and_log() {
+fn server_that_exits_at_once_shows_its_status_and_log() {
     let scripted = Scripted::new(&format!(
         "{MONGOD}for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo garbage $i; done\n\
          echo 'error while loading shared libraries: libcrypto.so.1.1' >&2; exit 127\n"
     ));
     let error = scripted.error();
-    let ServerError::Exited {
-        program, status, ..
-    } = &error
-    else {
-        panic!("{error:?}")
-    };
+    let ServerError::Exited { program, status, .. } = &error else { panic!("{error:?}") };
     assert_eq!((*program, status.code()), ("mongod", Some(127)));
     let text = error.to_string();
     for part in ["`mongod`", "127", "\n    garbage 14\n    error while"] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(
-        !text.contains("garbage 3\n"),
-        "only the last lines are shown: {text}"
-    );
+    assert!(!text.contains("garbage 3\n"), "only the last lines are shown: {text}");
     assert!(error.hint().unwrap().contains("library"));
 }
 
 #[test]
-fn a_server_that_is_never_ready_is_killed_after_the_limit() {
+fn server_that_is_never_ready_is_killed_after_the_limit() {
     let scripted = Scripted::new(&format!(
         "{MONGOD}echo starting; echo $$ >\"${{0%/*}}/pid\"\ntrap '' TERM\nwhile :; do sleep 1; done\n"
     ));
     let mut options = scripted.options();
     options.start_limit = Duration::from_millis(500);
     let error = start(&options, &|| false).unwrap_err();
-    let ServerError::NotReady {
-        program,
-        waited,
-        log_tail,
-    } = &error
-    else {
-        panic!("{error:?}")
-    };
+    let ServerError::NotReady { program, waited, log_tail } = &error else { panic!("{error:?}") };
     assert_eq!((*program, *waited), ("mongod", options.start_limit));
     assert_eq!(log_tail, &["starting"]);
     let text = error.to_string();
-    assert!(
-        text.contains("0.5 s") && text.contains("\n    starting"),
-        "{text}"
-    );
+    assert!(text.contains("0.5 s") && text.contains("\n    starting"), "{text}");
     let process = fs::read_to_string(scripted.folder.path().join("pid")).unwrap();
     assert!(!Path::new("/proc").join(process.trim()).exists());
     assert!(!scripted.data().exists());
 }
 
 #[test]
-fn a_ready_line_without_a_listener_is_not_believed() {
+fn ready_line_without_a_listener_is_not_believed() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -204,18 +180,15 @@ fn a_ready_line_without_a_listener_is_not_believed() {
 }
 
 #[test]
-fn an_interrupted_start_leaves_nothing() {
+fn interrupted_start_leaves_nothing() {
     let scripted = Scripted::new(&format!("{MONGOD}exec sleep 600\n"));
     let error = start(&scripted.options(), &|| true).unwrap_err();
-    assert!(
-        matches!(error, ServerError::Interrupted { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::Interrupted { .. }), "{error:?}");
     assert!(!scripted.data().exists());
 }
 
 #[test]
-fn a_port_that_was_taken_meanwhile_is_tried_again_with_another() {
+fn port_taken_in_between_is_replaced_by_another() {
     let scripted = Scripted::new(&format!(
         "{MONGOD}while [ \"$1\" != --port ]; do shift; done\n\
          echo $2 >>\"${{0%/*}}/ports\"; echo 'SocketException: Address already in use'; exit 48\n"
@@ -228,20 +201,13 @@ fn a_port_that_was_taken_meanwhile_is_tried_again_with_another() {
     let mut options = scripted.options();
     options.port = 27017;
     let error = start(&options, &|| false).unwrap_err();
-    assert!(
-        matches!(error, ServerError::PortInUse { port: 27017, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::PortInUse { port: 27017, .. }), "{error:?}");
     let ports = fs::read_to_string(scripted.folder.path().join("ports")).unwrap();
-    assert_eq!(
-        ports.lines().count(),
-        6,
-        "a port that the user chose is tried once"
-    );
+    assert_eq!(ports.lines().count(), 6, "a port that the user chose is tried once");
 }
 
 #[test]
-fn a_second_attempt_is_judged_by_its_own_output() {
+fn second_attempt_is_judged_by_its_own_output() {
     let scripted = Scripted::new(&format!(
         "{MONGOD}mark=\"${{0%/*}}/tried\"\n\
          [ -e \"$mark\" ] && {{ echo 'no such option'; exit 2; }}\n\
@@ -255,7 +221,7 @@ fn a_second_attempt_is_judged_by_its_own_output() {
 }
 
 #[test]
-fn a_server_that_dies_in_mid_run_is_noticed() {
+fn server_that_dies_in_mid_run_is_noticed() {
     if or_skip(python()).is_none() {
         return;
     }
@@ -288,17 +254,14 @@ fn unusable_program_files_get_different_hints() {
 }
 
 #[test]
-fn old_and_foreign_versions_are_refused_before_anything_is_made() {
+fn old_and_foreign_versions_are_refused_early() {
     let error = Scripted::new("#!/bin/sh\necho 'db version v4.2.25'\n").error();
     assert!(
         matches!(&error, ServerError::OldVersion { version, .. } if version == "4.2.25"),
         "{error:?}"
     );
     let error = Scripted::new("#!/bin/sh\necho 'mongos version v7.0.14'\n").error();
-    assert!(
-        matches!(error, ServerError::UnknownVersion { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::UnknownVersion { .. }), "{error:?}");
 }
 
 #[test]
@@ -307,16 +270,7 @@ fn unsupported_settings_are_refused_before_anything_runs() {
     let mut options = scripted.options();
     options.cache = Some(Bytes(1 << 20));
     let error = start(&options, &|| false).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            ServerError::Setting {
-                setting: "server.cache",
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, ServerError::Setting { setting: "server.cache", .. }), "{error:?}");
     assert!(!scripted.folder.path().join("was-run").exists());
     assert!(!scripted.data().exists());
 }

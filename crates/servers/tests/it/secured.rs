@@ -27,9 +27,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new() -> Driver {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        Driver {
-            runtime: builder.enable_all().build().unwrap(),
-        }
+        Driver { runtime: builder.enable_all().build().unwrap() }
     }
 }
 
@@ -76,10 +74,9 @@ impl AdminClient for Driver {
             client.database(database).run_command(command).await
         });
         reply.map_err(|error| match *error.kind {
-            ErrorKind::Command(failure) => CommandFailure::Refused {
-                code: failure.code,
-                message: failure.message,
-            },
+            ErrorKind::Command(failure) => {
+                CommandFailure::Refused { code: failure.code, message: failure.message }
+            }
             _ => CommandFailure::Unreachable(Box::new(error)),
         })
     }
@@ -91,7 +88,7 @@ of_both!(
     an_old_database_does_not_get_a_new_user,
 );
 
-/// Options of servers with the smallest cache; `None`, with a line that says so, where they are not installed.
+/// Options of servers with the smallest cache; `None`, with a note, if they are not installed.
 pub(crate) fn options(folder: &Path, kind: Kind) -> Option<DeploymentOptions> {
     let server = ServerOptions::from_plan(
         &kind.plan(),
@@ -103,10 +100,8 @@ pub(crate) fn options(folder: &Path, kind: Kind) -> Option<DeploymentOptions> {
 }
 
 pub(crate) fn assert_only_logs(folder: &Path) {
-    let names: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["logs"]);
 }
 
@@ -116,9 +111,7 @@ fn secured_pairs_are_usable_and_closed_to_others(kind: Kind) {
         return;
     };
     options.server.auth = true;
-    options.encryption = Encryption::On {
-        require_client_certificate: false,
-    };
+    options.encryption = Encryption::On { require_client_certificate: false };
     let mut driver = Driver::new();
     let topology = "pairs=2".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
@@ -127,22 +120,13 @@ fn secured_pairs_are_usable_and_closed_to_others(kind: Kind) {
         let target = deployment.target(member);
         let status = driver.run(target, "admin", doc! { "serverStatus": 1 }, LIMIT);
         assert!(status.unwrap().contains_key("version"));
-        let stranger = Target {
-            credentials: None,
-            ..target
-        };
+        let stranger = Target { credentials: None, ..target };
         let refused = driver.run(stranger, "admin", doc! { "serverStatus": 1 }, LIMIT);
         assert_eq!(refused.unwrap_err().code(), Some(13));
-        let plain = Target {
-            tls: None,
-            ..target
-        };
+        let plain = Target { tls: None, ..target };
         let short = Duration::from_millis(500);
         let refused = driver.run(plain, "admin", doc! { "ping": 1 }, short);
-        assert!(
-            matches!(refused, Err(CommandFailure::Unreachable(_))),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(CommandFailure::Unreachable(_))), "{refused:?}");
 
         let found = read_back(&mut driver, target, &["ttlMonitorEnabled"], LIMIT).unwrap();
         assert_eq!(found["storage_engine"], "wiredTiger");
@@ -155,10 +139,7 @@ fn secured_pairs_are_usable_and_closed_to_others(kind: Kind) {
         let uri = deployment.with_credentials(&uri);
         let pinged = driver.runtime.block_on(async {
             let client = Client::with_uri_str(&uri).await?;
-            client
-                .database("shop")
-                .run_command(doc! { "count": "orders" })
-                .await
+            client.database("shop").run_command(doc! { "count": "orders" }).await
         });
         assert_eq!(pinged.unwrap().get_i32("n").unwrap(), 0);
     }
@@ -171,23 +152,16 @@ fn clients_without_a_required_certificate_are_refused(kind: Kind) {
     let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    options.encryption = Encryption::On {
-        require_client_certificate: true,
-    };
+    options.encryption = Encryption::On { require_client_certificate: true };
     let mut driver = Driver::new();
     let topology = "standalone".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
     let target = deployment.target(&deployment.members()[0]);
-    driver
-        .run(target, "admin", doc! { "ping": 1 }, LIMIT)
-        .unwrap();
+    driver.run(target, "admin", doc! { "ping": 1 }, LIMIT).unwrap();
     let without = client_options(target, Duration::from_millis(500), false);
     let pinged = driver.runtime.block_on(async {
         let client = Client::with_options(without)?;
-        client
-            .database("admin")
-            .run_command(doc! { "ping": 1 })
-            .await
+        client.database("admin").run_command(doc! { "ping": 1 }).await
     });
     assert!(pinged.is_err());
     deployment.stop().unwrap();
@@ -206,14 +180,5 @@ fn an_old_database_does_not_get_a_new_user(kind: Kind) {
     deployment.stop().unwrap();
     options.server.auth = true;
     let error = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap_err();
-    assert!(
-        matches!(
-            &error,
-            ServerError::Setting {
-                setting: "server.data_dir",
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(&error, ServerError::Setting { setting: "server.data_dir", .. }), "{error:?}");
 }

@@ -1,4 +1,5 @@
-//! Storage that is prepared and taken away, on files behind loop devices; and devices that are not touched.
+//! Storage that is prepared and removed, on files behind loop devices; and devices that stay
+//! untouched.
 
 use dyno_plan::storage::Storage;
 use dyno_servers::storage::{
@@ -13,16 +14,14 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A little more than XFS needs.
+/// Slightly more than XFS needs.
 const DISK_BYTES: u64 = 320 << 20;
 
 /// Whether file systems can be made here.
 fn can_prepare() -> bool {
     let lacks = |program: &&str| {
         let is_there = |folder: &str| Path::new(folder).join(program).exists();
-        !["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
-            .iter()
-            .any(|folder| is_there(folder))
+        !["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|folder| is_there(folder))
     };
     let programs = ["losetup", "wipefs", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
     if !is_root() {
@@ -36,7 +35,7 @@ fn can_prepare() -> bool {
     true
 }
 
-/// Whether `fio` can measure them, too.
+/// Whether `fio` can measure them as well.
 fn can_prepare_and_measure() -> bool {
     if !can_prepare() {
         return false;
@@ -55,7 +54,7 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A device of somebody else: a file behind a loop device.
+/// A device with another owner: a file behind a loop device.
 struct Disk {
     device: String,
     image: PathBuf,
@@ -68,18 +67,14 @@ impl Disk {
         let image = folder.path().join("disk");
         File::create(&image).unwrap().set_len(DISK_BYTES).unwrap();
         let device = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
-        Disk {
-            device,
-            image,
-            folder,
-        }
+        Disk { device, image, folder }
     }
 
     fn setting(&self, file_system: &str) -> Storage {
         format!("{file_system} on {}", self.device).parse().unwrap()
     }
 
-    /// Why it is not used. It stays as it was, also if somebody tries.
+    /// The reason why it is refused. Asserts that the device stays unchanged.
     fn refusal(&self) -> String {
         let content = || {
             run("blockdev", &["--flushbufs", &self.device]);
@@ -100,9 +95,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("losetup")
-            .args(["--detach", &self.device])
-            .status();
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
 }
 
@@ -133,29 +126,22 @@ fn occupied_devices_are_refused_and_stay_unchanged() {
         assert!(refusal.contains(text), "{program}: {refusal}");
         run("wipefs", &["--quiet", "--all", device]);
     }
-    let claimed = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_EXCL)
-        .open(device)
-        .unwrap();
+    let claimed = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device).unwrap();
     let refusal = disk.refusal();
     assert!(refusal.contains("in use"), "{refusal}");
     drop(claimed);
     run("mkfs.ext4", &["-q", device]);
     let place = disk.folder.path().join("mounted");
     fs::create_dir(&place).unwrap();
-    // Mounted for writing, it would change by itself.
+    // Mounted for writing, its content would change.
     run("mount", &["-o", "ro", device, place.to_str().unwrap()]);
     let refusal = disk.refusal();
     run("umount", &[place.to_str().unwrap()]);
-    assert!(
-        refusal.contains(&format!("`{}`", place.display())),
-        "{refusal}"
-    );
+    assert!(refusal.contains(&format!("`{}`", place.display())), "{refusal}");
 }
 
 #[test]
-fn tables_of_partitions_and_members_of_volumes_are_refused() {
+fn partition_tables_and_volume_members_are_refused() {
     if !can_prepare() {
         return;
     }
@@ -166,7 +152,7 @@ fn tables_of_partitions_and_members_of_volumes_are_refused() {
     md[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
     md[4..8].copy_from_slice(&1_u32.to_le_bytes());
     md[144..152].copy_from_slice(&8_u64.to_le_bytes());
-    // A label of LVM in sector 1, without the checksum that only LVM asks for.
+    // A label of LVM in sector 1, without the checksum, which only LVM checks.
     let mut lvm = [0_u8; 64];
     lvm[..8].copy_from_slice(b"LABELONE");
     lvm[8..16].copy_from_slice(&1_u64.to_le_bytes());
@@ -199,39 +185,34 @@ fn leftovers_of_a_killed_run_have_their_own_hint() {
     let error = check(&disk.setting("xfs"), disk.folder.path()).unwrap_err();
     assert!(matches!(error, StorageError::Refused { is_ours: true, .. }));
     let hint = error.hint().unwrap();
-    assert!(
-        hint.contains(&format!("wipefs --all {}", disk.device)),
-        "{hint}"
-    );
+    assert!(hint.contains(&format!("wipefs --all {}", disk.device)), "{hint}");
 }
 
 #[test]
-fn a_device_with_two_names_is_refused() {
+fn device_with_two_names_is_refused() {
     if !can_prepare() {
         return;
     }
     let disk = Disk::new();
-    // A link, as those below `/dev/disk` are.
+    // A link like those below `/dev/disk`.
     let links = TempDir::new_in("/dev").unwrap();
     let other = links.path().join("other-name");
     symlink(&disk.device, &other).unwrap();
     let setting = format!("btrfs-raid0 on {},{}", disk.device, other.display());
     let error = check(&setting.parse().unwrap(), disk.folder.path()).unwrap_err();
-    let StorageError::Refused { device, reason, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let StorageError::Refused { device, reason, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*device, other.display().to_string());
     assert!(reason.contains("another name"), "{reason}");
 }
 
 #[test]
-fn file_systems_are_private_to_the_thread_and_leave_nothing() {
+fn file_systems_are_private_and_leave_nothing() {
     if !can_prepare() {
         return;
     }
     let folder = TempDir::new().unwrap();
     let place = folder.path().join("storage");
-    // A thread that was there before.
+    // A thread that existed before.
     let (ask, asked) = mpsc::channel::<PathBuf>();
     let (answer, answered) = mpsc::channel();
     std::thread::spawn(move || {
@@ -251,22 +232,17 @@ fn file_systems_are_private_to_the_thread_and_leave_nothing() {
         let file = storage.data().join("x");
         fs::write(&file, "x").unwrap();
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
-        let ours = mounts
-            .lines()
-            .find(|line| line.contains(place.to_str().unwrap()));
-        assert!(
-            ours.unwrap().contains(&format!(" - {kind} /dev/loop")),
-            "{ours:?}"
-        );
+        let ours = mounts.lines().find(|line| line.contains(place.to_str().unwrap()));
+        assert!(ours.unwrap().contains(&format!(" - {kind} /dev/loop")), "{ours:?}");
         ask.send(file.clone()).unwrap();
         assert!(!answered.recv().unwrap(), "others see it");
         let seen = std::thread::spawn(move || file.exists());
-        assert!(seen.join().unwrap(), "a thread of ours does not see it");
+        assert!(seen.join().unwrap(), "our own thread does not see it");
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
         assert_eq!(names.len(), 1, "the file has a name: {names:?}");
         storage.remove().unwrap();
         assert!(!place.exists());
-        // The kernel detaches it after the last user is gone.
+        // The kernel detaches it after its last user has ended.
         let began = Instant::now();
         while !loop_devices(folder.path()).is_empty() {
             assert!(began.elapsed() < Duration::from_secs(30), "{text} stays");
@@ -276,7 +252,7 @@ fn file_systems_are_private_to_the_thread_and_leave_nothing() {
 }
 
 #[test]
-fn a_raid_of_the_kernel_needs_its_md() {
+fn kernel_raid_needs_md() {
     if !can_prepare() {
         return;
     }
@@ -292,7 +268,7 @@ fn a_raid_of_the_kernel_needs_its_md() {
 }
 
 #[test]
-fn a_device_that_was_named_is_empty_again() {
+fn named_device_is_empty_again() {
     if !can_prepare() {
         return;
     }
@@ -311,7 +287,7 @@ fn a_device_that_was_named_is_empty_again() {
 }
 
 #[test]
-fn an_interrupted_preparation_leaves_nothing() {
+fn interrupted_preparation_leaves_nothing() {
     if !can_prepare() {
         return;
     }
@@ -323,22 +299,18 @@ fn an_interrupted_preparation_leaves_nothing() {
     assert!(!place.exists());
 }
 
-/// The control group of ours that a process is in: its folder, on version 1 or 2.
+/// Our control group that contains a process: its folder, on version 1 or 2.
 fn group_of(process: u32) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     let ours = format!("/dyno-storage-{}-", std::process::id());
     let line = text.lines().find(|line| line.contains(&ours))?;
     let group = line.rsplit_once(":/").unwrap().1;
-    let roots = [
-        "/sys/fs/cgroup/blkio",
-        "/sys/fs/cgroup",
-        "/sys/fs/cgroup/unified",
-    ];
+    let roots = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let mut folders = roots.iter().map(|root| Path::new(root).join(group));
     folders.find(|folder| folder.is_dir())
 }
 
-/// A process that does nothing, until it is dropped.
+/// An idle process that ends when dropped.
 struct Sleeper(Child);
 
 impl Drop for Sleeper {
@@ -349,7 +321,7 @@ impl Drop for Sleeper {
 }
 
 #[test]
-fn a_limit_takes_processes_and_gives_them_back() {
+fn limit_takes_processes_and_gives_them_back() {
     if !can_prepare() {
         return;
     }
@@ -358,7 +330,7 @@ fn a_limit_takes_processes_and_gives_them_back() {
     let setting = "ext4 on loop:512MiB at 200 iops".parse().unwrap();
     let storage = match PreparedStorage::prepare(&setting, &place, &|| false) {
         Err(StorageError::NoLimits) => {
-            dyno_testkit::skip("control groups limit no devices here");
+            dyno_testkit::skip("control groups cannot limit devices here");
             return;
         }
         prepared => prepared.unwrap(),
@@ -392,10 +364,8 @@ fn measure(storage: &PreparedStorage) -> StorageLimits {
         let name = path.trim_start_matches("/dev/").to_owned();
         let text = fs::read_to_string(format!("/sys/class/block/{name}/stat"));
         let text = text.map_err(|error| error.to_string())?;
-        let fields: Vec<u64> = text
-            .split_whitespace()
-            .map(|field| field.parse().unwrap())
-            .collect();
+        let fields: Vec<u64> =
+            text.split_whitespace().map(|field| field.parse().unwrap()).collect();
         Ok(DeviceDone {
             name,
             reads: fields[0],
@@ -422,10 +392,10 @@ fn each_member_of_a_volume_has_its_capacity() {
     let names = limits.capacities.iter().map(|one| one.name.as_str());
     let members = storage.member_paths();
     let paths: Vec<String> = names.map(|name| format!("/dev/{name}")).collect();
-    // On a machine that is busy, a reason is as true as a capacity.
+    // On a busy machine, a reason is as valid as a capacity.
     let is_reported = paths.is_empty() && limits.no_capacity.is_some();
     assert!(is_reported || paths == members, "{limits:?}");
-    // The stripe gives both alike.
+    // The stripe distributes requests evenly.
     if let [a, b] = &limits.capacities[..] {
         for [a, b] in [[a.read_per_s, b.read_per_s], [a.write_per_s, b.write_per_s]] {
             let ratio = a.zip(b).map_or(1.0, |(a, b)| a / b);
@@ -447,7 +417,7 @@ fn measured_rates_respect_the_limit() {
     let setting = "ext4 on loop:512MiB at 200 iops".parse().unwrap();
     let storage = match PreparedStorage::prepare(&setting, &place, &|| false) {
         Err(StorageError::NoLimits) => {
-            dyno_testkit::skip("control groups limit no devices here");
+            dyno_testkit::skip("control groups cannot limit devices here");
             return;
         }
         prepared => prepared.unwrap(),
@@ -461,7 +431,7 @@ fn measured_rates_respect_the_limit() {
     assert!((50.0..260.0).contains(&reads), "{limits:?}");
     assert!(limits.synced_writes_per_s < 260.0, "{limits:?}");
     assert!(limits.measured_by.starts_with("fio"), "{limits:?}");
-    // What the device can do is no matter of the limit.
+    // The capacity is independent of the limit.
     if let [capacity] = &limits.capacities[..] {
         assert_eq!(format!("/dev/{}", capacity.name), storage.member_paths()[0]);
         let all = [

@@ -1,4 +1,4 @@
-//! What an experiment is made with.
+//! Environment of an experiment.
 
 use crate::driver::Found;
 use crate::host::Host;
@@ -9,53 +9,49 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The machines of other hosts that were looked at, by their names; `None` of one that could not be.
+/// Descriptions of other hosts' machines by name; `None` if one could not be examined.
 pub struct Machines<'a> {
     pub(crate) known: RefCell<BTreeMap<String, Option<Environment>>>,
     warn: &'a dyn Fn(&str),
 }
 
 impl<'a> Machines<'a> {
-    /// None yet. `warn` is told why one is not known.
+    /// Starts without machines. `warn` gets the error of each failed examination.
     pub fn new(warn: &'a dyn Fn(&str)) -> Self {
-        Machines {
-            known: RefCell::default(),
-            warn,
-        }
+        Machines { known: RefCell::default(), warn }
     }
 
-    /// Looks at the machine of this host, unless that was done before. An experiment does not need it.
+    /// Examines a host's machine once. An experiment does not need it.
     pub(super) fn look_at(&self, host: &Host) {
         let mut known = self.known.borrow_mut();
         if !known.contains_key(host.name()) {
             let found = host.environment();
             if let Err(error) = &found {
-                (self.warn)(&format!("{error}; it is not part of the record"));
+                (self.warn)(&format!("{error}; the record will not describe this machine"));
             }
             known.insert(host.name().to_owned(), found.ok());
         }
     }
 }
 
-/// What an experiment is made with.
+/// Environment of an experiment.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
-    /// The server, with credentials if it asks for some.
+    /// Connection string of the server, with credentials if needed.
     pub uri: &'a str,
-    /// The drivers that there are.
     pub found: &'a Found,
-    /// Processes of the server on this machine that are looked at, too.
+    /// Server processes on this machine to sample.
     pub server: &'a [u32],
-    /// Counts what the servers use.
+    /// Measures the servers' resource use.
     pub meter: Option<&'a WorkMeter<'a>>,
     /// Folder of the drivers on other hosts.
     pub host_drivers: &'a Path,
-    /// Looks at the machines of other hosts, each once.
+    /// Examines the machines of other hosts, each once.
     pub machines: Option<&'a Machines<'a>>,
-    /// Whether drivers ask for each heartbeat, in place of having the server stream them.
+    /// Whether drivers poll heartbeats instead of having the server stream them.
     pub polls_heartbeats: bool,
-    /// Says whether the latency of a producer grows, and why: measuring leaves that to the analysis.
+    /// Analyzes whether a producer's latency grows, and why.
     pub judge: fn(&Timeline) -> Judgement,
-    /// Asked now and then: whether it shall end, and keep what was measured until then.
+    /// Polled; `true` ends the experiment and keeps its results so far.
     pub interrupted: &'a dyn Fn() -> bool,
 }

@@ -1,4 +1,4 @@
-//! Gathers what the processes of an experiment stamped.
+//! Gathers the stamps of an experiment's processes.
 
 use super::bench::Bench;
 use super::member::{Hosts, Member, Role, STOP_LIMIT, schedule_path};
@@ -17,10 +17,10 @@ use dyno_record::tail::{
 };
 use std::path::Path;
 
-/// Exit code of a consumer that nothing came to any more.
+/// Exit code of an idle consumer.
 const IDLE: i32 = 5;
 
-/// What brings the stamps of both sides to the clock of this host; `None` for stamps that are of it.
+/// Corrections of both sides to this host's clock; `None` for stamps of this host.
 struct Clocks {
     producers: Option<Correction>,
     consumers: Option<Correction>,
@@ -30,15 +30,12 @@ impl Clocks {
     fn read(hosts: &mut Hosts, settings: &Settings) -> Result<Clocks, TailError> {
         let producers = correction(hosts.producers.as_mut())?;
         let consumers = if settings.producer_host == settings.consumer_host {
-            // Both are of one clock.
+            // Both are on the same host.
             producers.clone()
         } else {
             correction(hosts.consumers.as_mut())?
         };
-        Ok(Clocks {
-            producers,
-            consumers,
-        })
+        Ok(Clocks { producers, consumers })
     }
 
     fn sent_here_ns(&self, there_ns: i64) -> i64 {
@@ -66,12 +63,12 @@ fn to_here_ns(clock: Option<&Correction>, there_ns: i64) -> i64 {
     clock.map_or(there_ns, |clock| clock.to_here_ns(there_ns))
 }
 
-/// What brings stamps of a host to the clock of this one.
+/// Correction of a host's stamps.
 fn correction(host: Option<&mut Host>) -> Result<Option<Correction>, TailError> {
     host.map(Host::correction).transpose()
 }
 
-/// Brings the stamps of a host to this one.
+/// Fetches a host's stamp files.
 fn fetch(host: Option<&mut Host>, members: &[Member]) -> Result<(), TailError> {
     let Some(host) = host else { return Ok(()) };
     members
@@ -94,10 +91,7 @@ fn sum_error(who: String) -> impl Fn(String) -> TailError {
 }
 
 fn record(driver: &Driver) -> DriverRecord {
-    DriverRecord {
-        name: driver.name.clone(),
-        version: driver.version.clone(),
-    }
+    DriverRecord { name: driver.name.clone(), version: driver.version.clone() }
 }
 
 pub(super) fn gather(
@@ -135,23 +129,12 @@ pub(super) fn gather(
         }
         let sum = sums::of_consumer(&produced, &consumed);
         sums::consumer_agrees(&sum, &producer_sums, ending.done("messages")).map_err(&wrong)?;
-        consumer_records.push(consumer_record(
-            settings, &produced, &consumed, sum, member, ending,
-        ));
+        consumer_records.push(consumer_record(settings, &produced, &consumed, sum, member, ending));
         had.push(consumed);
     }
-    let records = producers
-        .iter_mut()
-        .zip(producer_sums)
-        .zip(&endings)
-        .enumerate();
+    let records = producers.iter_mut().zip(producer_sums).zip(&endings).enumerate();
     let records = records.map(|(number, ((member, sum), ending))| {
-        let timeline = timeline(
-            &produced,
-            number,
-            had.first(),
-            asked(settings, &member.driver),
-        );
+        let timeline = timeline(&produced, number, had.first(), asked(settings, &member.driver));
         ProducerRecord {
             driver: record(&member.driver),
             sum,
@@ -164,7 +147,7 @@ pub(super) fn gather(
     });
     let records = records.collect();
     tables::write(folder, &produced, receipts)?;
-    // All of it is in the tables.
+    // The tables contain everything.
     for member in producers.iter().chain(&consumers) {
         let _ = std::fs::remove_file(&member.output);
     }
@@ -181,7 +164,7 @@ pub(super) fn gather(
     })
 }
 
-/// What a producer sent, which must be what it says.
+/// Reads a producer's stamps, and compares them with its own counts.
 fn read_producer(
     settings: &Settings,
     clocks: &Clocks,
@@ -198,12 +181,12 @@ fn read_producer(
     let sum = sums::of_producer(&messages);
     let said = ending.done("messages").zip(ending.done("failed"));
     let (acknowledged, failed) =
-        said.ok_or_else(|| wrong("its last line is not `done` with a sum".to_owned()))?;
+        said.ok_or_else(|| wrong("the last line is not `done` with a sum".to_owned()))?;
     sums::producer_agrees(&sum, acknowledged, failed).map_err(&wrong)?;
     Ok((messages, sum))
 }
 
-/// What a producer was asked for.
+/// A producer's settings.
 fn asked(settings: &Settings, driver: &Driver) -> Asked {
     let schedule = settings.schedule;
     Asked {
@@ -226,7 +209,7 @@ fn consumer_record(
     ending: &Ending,
 ) -> ConsumerRecord {
     let blind = ending.blind();
-    // What queries found while a cursor was blind is told with it.
+    // Messages found by queries while a cursor was blind are reported with the cursor.
     let by_blind: u64 = blind.iter().map(|cursor| cursor.found).sum();
     let caught_up = ending.done("caught_up");
     let deliveries = (0..produced.len())

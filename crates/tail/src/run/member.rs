@@ -1,4 +1,4 @@
-//! The processes of an experiment: on which host each is, and the options that it is started with.
+//! The processes of an experiment: their hosts and options.
 
 use super::bench::{Bench, Machines};
 use crate::driver::Driver;
@@ -26,9 +26,7 @@ pub(super) struct Hosts {
 impl Hosts {
     pub(super) fn open(bench: &Bench<'_>, settings: &Settings) -> Result<Hosts, TailError> {
         let open = |name: &Option<String>| {
-            let host = name
-                .as_ref()
-                .map(|name| Host::open(name, bench.host_drivers));
+            let host = name.as_ref().map(|name| Host::open(name, bench.host_drivers));
             host.transpose()
         };
         Ok(Hosts {
@@ -37,7 +35,7 @@ impl Hosts {
         })
     }
 
-    /// Looks at their machines.
+    /// Examines their machines.
     pub(super) fn look_at(&self, machines: &Machines<'_>) {
         for host in self.producers.iter().chain(&self.consumers) {
             machines.look_at(host);
@@ -52,7 +50,7 @@ impl Hosts {
     }
 }
 
-/// What a process does.
+/// Role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Produce,
@@ -76,33 +74,28 @@ pub(super) struct Member {
     pub(super) title: String,
     /// Whether it is on another host.
     pub(super) is_there: bool,
-    /// Its process id, on its host.
+    /// Process ID on its host.
     pub(super) id: u32,
     pub(super) output: PathBuf,
     pub(super) samples: Vec<Sample>,
 }
 
 impl Member {
-    /// What it used.
+    /// Its resource use.
     pub(super) fn resources(&mut self) -> Resources {
         let samples = std::mem::take(&mut self.samples);
         let at_end_s = if self.is_there {
-            // Here is only the connection. What it used after the last look is not known.
+            // Only the connection runs here. Usage after the last sample is unknown.
             Some(0.0)
         } else {
             self.process.cpu_s()
         };
-        Resources {
-            cpu_s: resources::used_s(&samples, at_end_s),
-            samples,
-        }
+        Resources { cpu_s: resources::used_s(&samples, at_end_s), samples }
     }
 }
 
 fn pairs(options: &[(&str, String)]) -> Vec<OsString> {
-    let words = options
-        .iter()
-        .flat_map(|(name, value)| [format!("--{name}").into(), value.into()]);
+    let words = options.iter().flat_map(|(name, value)| [format!("--{name}").into(), value.into()]);
     words.collect()
 }
 
@@ -111,11 +104,7 @@ fn total_messages(settings: &Settings) -> u64 {
 }
 
 fn common_options(settings: &Settings, messages: u64) -> Vec<OsString> {
-    let clock = if settings.is_here() {
-        "monotonic"
-    } else {
-        "realtime"
-    };
+    let clock = if settings.is_here() { "monotonic" } else { "realtime" };
     pairs(&[
         ("database", settings.database.clone()),
         ("collection", settings.collection.clone()),
@@ -226,7 +215,7 @@ pub(super) fn start(
     })
 }
 
-/// The connection string that a driver is told.
+/// Connection string for a driver.
 fn uri_for<'a>(bench: &Bench<'a>, driver: &Driver) -> Cow<'a, str> {
     if bench.polls_heartbeats && driver.version.monitors {
         with_option(bench.uri, "serverMonitoringMode", "poll").into()

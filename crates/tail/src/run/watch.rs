@@ -1,4 +1,4 @@
-//! Looks at the processes of an experiment until they have ended.
+//! Samples the processes of an experiment until they have ended.
 
 use super::bench::Bench;
 use super::member::{Hosts, Member, Role, STOP_LIMIT};
@@ -8,32 +8,32 @@ use dyno_record::tail::{Resources, Sample};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Distance of the samples of resources.
+/// Interval of resource samples.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 
-/// How long processes may go on.
+/// Time limit of processes.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
-    /// Until so long after the start of all.
+    /// Limit after the common start.
     pub(super) at: Duration,
-    /// And no longer than this without a new stamp of any of them.
+    /// Limit without a new stamp of any process.
     pub(super) quiet: Duration,
 }
 
-/// Looks at all processes until they have ended.
+/// Samples all processes until they have ended.
 pub(super) struct Watch<'a> {
     pub(super) bench: &'a Bench<'a>,
     pub(super) hosts: &'a mut Hosts,
     pub(super) began: Instant,
     pub(super) units: Units,
-    /// Looks at the processes of the server, together.
+    /// Samples of all server processes together.
     pub(super) server: Vec<Sample>,
     pub(super) interrupted: bool,
 }
 
 impl Watch<'_> {
-    /// Samples all until the first ones have ended; at the limit, when one of the others fails, or when somebody interrupts,
-    /// they are asked to end, and have some time. Gives whether they were asked.
+    /// Samples all until the members of `until` have ended. At the limit, after a failure of another member, or after an
+    /// interruption, asks them to end and waits for a while. Returns whether it asked them.
     pub(super) fn until(
         &mut self,
         limit: Limit,
@@ -60,7 +60,7 @@ impl Watch<'_> {
             if !running {
                 return Ok(stopped.is_some());
             }
-            // Nobody gets what is sent from here on.
+            // From here on, samples are dropped.
             let mut failed = false;
             for member in others.iter_mut() {
                 failed |= member.process.has_failed()?;
@@ -72,7 +72,7 @@ impl Watch<'_> {
                 None if is_over || self.interrupted => {
                     stopped = Some(now);
                     for member in until.iter_mut() {
-                        // One that has just ended does not listen any more.
+                        // A process that has just ended does not read its input.
                         let _ = member.process.say_stop();
                     }
                 }
@@ -125,7 +125,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// What processes have stamped so far.
+    /// Bytes of all stamps so far.
     fn stamped_bytes(&mut self, members: &[Member]) -> u64 {
         let here = members.iter().filter(|member| !member.is_there);
         let here = here.flat_map(|member| std::fs::metadata(&member.output));
@@ -144,7 +144,7 @@ impl Watch<'_> {
     }
 }
 
-/// Gives each member its look, if it was there.
+/// Stores each member's sample, if it exists.
 fn keep<'a, 'b: 'a>(members: impl Iterator<Item = &'a mut &'b mut Member>, found: Vec<Sample>) {
     for (member, sample) in members.zip(found) {
         if sample.processes > 0 {

@@ -1,4 +1,4 @@
-//! Whole experiments against the embedded server, with the drivers that are built.
+//! Whole experiments against the embedded server, with the built drivers.
 use dyno_analyze::messages::judge;
 use dyno_engine::Cancel;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
@@ -46,7 +46,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
     }
 }
 
-/// The drivers, or a skip that names the one that is missing.
+/// The drivers, or a skip that names the missing one.
 fn drivers(needed: &str) -> Result<Found, Skip> {
     let found = find(&project_dir().join("drivers"), |_| true, &Cancel::new()).unwrap();
     match found.named(needed, "produce") {
@@ -68,13 +68,10 @@ fn experiment(driver: &str, change: impl FnOnce(&mut Settings)) -> Option<Measur
     let acknowledged = measured.producers.iter().map(|one| one.sum.acknowledged);
     assert_eq!(sent[1].len() as u64, acknowledged.sum::<u64>());
     let received = read(&folder.path().join(RECEIPTS), RECEIPT_COLUMNS).unwrap();
-    let receipts = measured
-        .consumers
-        .iter()
-        .map(|one| one.sum.received + one.sum.duplicated);
+    let receipts = measured.consumers.iter().map(|one| one.sum.received + one.sum.duplicated);
     assert_eq!(received[3].len() as u64, receipts.sum::<u64>());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-    // The collection is removed: the same again finds no other in its place.
+    // The collection is removed, so the same run succeeds again.
     run(&bench, &settings, folder.path()).unwrap();
     Some(measured)
 }
@@ -83,13 +80,7 @@ fn nothing_lost(document: &Measured) {
     for producer in &document.producers {
         assert_eq!(producer.sum.acknowledged, 500, "{:?}", producer.sum);
         assert_eq!(producer.split.wait.count, 500);
-        assert!(
-            producer
-                .resources
-                .samples
-                .iter()
-                .any(|sample| sample.threads > 0)
-        );
+        assert!(producer.resources.samples.iter().any(|sample| sample.threads > 0));
         assert!(producer.resources.cpu_s.is_some_and(|cpu_s| cpu_s < 60.0));
     }
     let all = 500 * document.producers.len() as u64;
@@ -105,14 +96,14 @@ fn nothing_lost(document: &Measured) {
 }
 
 #[test]
-fn the_wire_driver_loses_nothing() {
+fn wire_driver_loses_nothing() {
     if let Some(document) = experiment("wire", |_| {}) {
         nothing_lost(&document);
     }
 }
 
 #[test]
-fn the_python_driver_loses_nothing() {
+fn python_driver_loses_nothing() {
     if let Some(document) = experiment("python", |_| {}) {
         nothing_lost(&document);
     }
@@ -123,11 +114,7 @@ fn several_producers_and_consumers_share_a_schedule() {
     let several = |settings: &mut Settings| {
         settings.producers.push("wire".to_owned());
         settings.consumers.push("wire".to_owned());
-        settings.schedule = Some(Schedule {
-            rate_per_s: 1000.0,
-            arrive: Arrive::Poisson,
-            seed: 3,
-        });
+        settings.schedule = Some(Schedule { rate_per_s: 1000.0, arrive: Arrive::Poisson, seed: 3 });
     };
     if let Some(document) = experiment("wire", several) {
         nothing_lost(&document);
@@ -135,40 +122,26 @@ fn several_producers_and_consumers_share_a_schedule() {
     }
 }
 
-/// Far more is due than can be sent, on any machine.
+/// The schedule offers far more than any machine can send.
 #[test]
-fn a_schedule_beyond_the_driver_is_named() {
+fn schedule_beyond_the_driver_is_reported() {
     let beyond = |settings: &mut Settings| {
         settings.in_flight = InFlight::Bounded(1);
-        settings.schedule = Some(Schedule {
-            rate_per_s: 1e6,
-            arrive: Arrive::Constant,
-            seed: 3,
-        });
+        settings.schedule = Some(Schedule { rate_per_s: 1e6, arrive: Arrive::Constant, seed: 3 });
     };
     if let Some(document) = experiment("wire", beyond) {
         let verdict = &document.producers[0].verdict;
-        assert_eq!(
-            verdict.cause,
-            Cause::MoreOfferedThanSent,
-            "{}",
-            verdict.statement
-        );
+        assert_eq!(verdict.cause, Cause::MoreOfferedThanSent, "{}", verdict.statement);
     }
 }
 
 #[test]
-fn messages_that_nothing_bounds_are_named() {
+fn unbounded_messages_are_reported() {
     let unbounded = |settings: &mut Settings| settings.in_flight = InFlight::Unbounded;
     if let Some(document) = experiment("wire", unbounded) {
         nothing_lost(&document);
         let verdict = &document.producers[0].verdict;
-        assert_eq!(
-            verdict.cause,
-            Cause::UnboundedInFlight,
-            "{}",
-            verdict.statement
-        );
+        assert_eq!(verdict.cause, Cause::UnboundedInFlight, "{}", verdict.statement);
     }
 }
 
@@ -183,18 +156,13 @@ fn existing_collection_is_left_alone() {
     let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
     let connector = dyno_load::connect::Connector::new(&target, credentials).unwrap();
     let mut control = connector.control().unwrap();
-    // With the very options that the experiment asks for.
+    // With exactly the options of the experiment.
     let create = bson::doc! { "create": "messages", "capped": true, "size": 16i64 << 20 };
     control.run("tail_test", create).unwrap();
     let insert = bson::doc! { "insert": "messages", "documents": [{ "_id": "mine" }] };
     control.run("tail_test", insert).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let refused = run(
-        &bench(&server.uri(), &found),
-        &settings("wire"),
-        folder.path(),
-    )
-    .unwrap_err();
+    let refused = run(&bench(&server.uri(), &found), &settings("wire"), folder.path()).unwrap_err();
     assert!(refused.to_string().contains("already exists"), "{refused}");
     let count = control.run("tail_test", bson::doc! { "count": "messages" });
     assert_eq!(count.unwrap().get_i32("n").unwrap(), 1);

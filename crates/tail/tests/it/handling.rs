@@ -1,5 +1,5 @@
-//! What consumers and producers have to cope with: a collection that wraps, one that is empty, a server that is restarted,
-//! and somebody who interrupts. Against the embedded server, with the driver on our own wire.
+//! Difficult conditions for consumers and producers: a wrapped collection, an empty one, a server restart, and an interruption.
+//! Against the embedded server, with the driver on the project's own wire code.
 use dyno_engine::Cancel;
 use dyno_record::tail::{Arrive, InFlight, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find};
@@ -38,20 +38,12 @@ fn settings() -> Settings {
 }
 
 fn every(rate_per_s: f64) -> Option<Schedule> {
-    Some(Schedule {
-        rate_per_s,
-        arrive: Arrive::Constant,
-        seed: 1,
-    })
+    Some(Schedule { rate_per_s, arrive: Arrive::Constant, seed: 1 })
 }
 
 fn drivers() -> Option<Found> {
-    let found = find(
-        &project_dir().join("drivers"),
-        |name| name == "wire",
-        &Cancel::new(),
-    )
-    .unwrap();
+    let found =
+        find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
     or_skip(match found.named("wire", "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),
@@ -84,7 +76,7 @@ fn experiment_in(
     Some(run(&bench, settings, folder).unwrap())
 }
 
-/// Whether the producer has written so many of its stamps.
+/// Whether the producer has written this many stamps.
 fn has_stamped(folder: &Path, messages: u64) -> bool {
     let stamps = std::fs::metadata(folder.join("produce-0.stamps"));
     stamps.is_ok_and(|stamps| stamps.len() >= 32 * messages)
@@ -95,13 +87,8 @@ fn slow_consumer_loses_overwritten_messages_and_reports_it() {
     let Some(server) = or_skip(embedded()) else {
         return;
     };
-    let settings = Settings {
-        capped_bytes: 4096,
-        size_bytes: 200,
-        delay_us: 10_000,
-        idle_s: 2,
-        ..settings()
-    };
+    let settings =
+        Settings { capped_bytes: 4096, size_bytes: 200, delay_us: 10_000, idle_s: 2, ..settings() };
     let Some(measured) = experiment(&server.uri(), &settings) else {
         return;
     };
@@ -114,7 +101,7 @@ fn slow_consumer_loses_overwritten_messages_and_reports_it() {
 }
 
 #[test]
-fn a_slow_consumer_that_has_room_falls_behind_and_loses_nothing() {
+fn slow_consumer_with_enough_room_loses_nothing() {
     let Some(server) = or_skip(embedded()) else {
         return;
     };
@@ -152,10 +139,7 @@ fn interruption_keeps_results_and_reports_nothing_as_lost() {
     let Some(server) = or_skip(embedded()) else {
         return;
     };
-    let settings = Settings {
-        schedule: every(100.0),
-        ..settings()
-    };
+    let settings = Settings { schedule: every(100.0), ..settings() };
     let folder = tempfile::tempdir().unwrap();
     let interrupted = || has_stamped(folder.path(), 20);
     let Some(measured) = experiment_in(folder.path(), &server.uri(), &settings, &interrupted)
@@ -169,7 +153,7 @@ fn interruption_keeps_results_and_reports_nothing_as_lost() {
     assert_eq!(what_is_wrong(&measured, &settings), None);
 }
 
-/// A server that can be stopped and started again at the same address with the same data.
+/// A server that can be restarted at the same address with the same data.
 struct Restarted {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -240,7 +224,7 @@ fn server_restart_is_survived_and_all_messages_are_counted() {
     let mut server = Restarted::start(program);
     let uri = format!("mongodb://127.0.0.1:{}/", server.port);
     let settings = Settings {
-        // 20 s: a busy machine has the server up again long before the end, and before the consumer gives up.
+        // 20 s: even a busy machine restarts the server long before the end, and before the consumer gives up.
         schedule: every(20.0),
         idle_s: 15,
         ..settings()
@@ -262,7 +246,7 @@ fn server_restart_is_survived_and_all_messages_are_counted() {
     let sum = producer.sum;
     assert_eq!(sum.acknowledged + sum.failed + sum.unanswered, MESSAGES);
     assert_eq!(producer.failure.is_some(), sum.failed > 0, "{producer:?}");
-    // More than were sent before the restart, which comes a second after the 50th at the latest.
+    // More than were sent before the restart, which happens at most a second after the 50th.
     assert!(sum.acknowledged >= 100, "{sum:?}");
     let again = consumer.reopened.unwrap() - consumer.reopened_empty.unwrap();
     assert!(again >= 1, "{consumer:?}");

@@ -1,4 +1,4 @@
-//! Sends administrative commands to doubles.
+//! Sends administrative commands to fake servers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,12 +11,12 @@ use dyno_servers::{AdminClient, CommandFailure, Target};
 
 use super::wire;
 
-/// Sends commands to doubles, in plain text whatever the target says. It keeps its connections.
+/// Sends commands to fake servers, in plain text whatever the target requests. It keeps its connections.
 #[derive(Debug, Default)]
 pub struct FakeAdminClient {
-    /// By address, and whether it has authenticated.
+    /// Key: the address, and whether the connection is authenticated.
     connections: HashMap<(SocketAddr, bool), TcpStream>,
-    /// Targets that named certificates, which the fake `mongod` cannot use.
+    /// Number of targets with certificates, which the fake `mongod` does not support.
     pub encrypted_targets: u32,
 }
 

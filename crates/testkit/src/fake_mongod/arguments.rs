@@ -1,11 +1,11 @@
-//! The command line of the fake `mongod`, checked as the real programs check theirs.
+//! The command line of the fake `mongod`, validated like the real programs' command lines.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Options of `mongod` with a value, as its manual page has them.
+/// Options of `mongod` with a value, from its manual page.
 const MONGOD_VALUES: [&str; 14] = [
     "bind_ip",
     "dbpath",
@@ -30,18 +30,11 @@ const MONGOD_FLAGS: [&str; 6] = [
     "shardsvr",
     "tlsAllowConnectionsWithoutCertificates",
 ];
-const MONGOS_VALUES: [&str; 7] = [
-    "bind_ip",
-    "configdb",
-    "keyFile",
-    "port",
-    "tlsCAFile",
-    "tlsCertificateKeyFile",
-    "tlsMode",
-];
+const MONGOS_VALUES: [&str; 7] =
+    ["bind_ip", "configdb", "keyFile", "port", "tlsCAFile", "tlsCertificateKeyFile", "tlsMode"];
 const MONGOS_FLAGS: [&str; 2] = ["nounixsocket", "tlsAllowConnectionsWithoutCertificates"];
 
-/// A command line that is in order.
+/// A valid command line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
     values: BTreeMap<String, String>,
@@ -49,7 +42,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads `arguments` of `program`, or says what is wrong with them.
+    /// Parses `arguments` of `program`; an error describes the problem.
     pub(super) fn parse(
         program: &str,
         version: (u32, u32),
@@ -83,11 +76,7 @@ impl Arguments {
     }
 
     fn check(&self, program: &str, version: (u32, u32)) -> Result<(), String> {
-        let required = if program == "mongos" {
-            "configdb"
-        } else {
-            "dbpath"
-        };
+        let required = if program == "mongos" { "configdb" } else { "dbpath" };
         for name in ["port", required] {
             if !self.has(name) {
                 return Err(format!("`--{name}` is missing"));
@@ -109,11 +98,9 @@ impl Arguments {
             return Err("need `--tlsCertificateKeyFile` with TLS".to_owned());
         }
         if let Some(text) = self.get("wiredTigerCacheSizeGB")
-            && !text
-                .parse::<f64>()
-                .is_ok_and(|size| (0.25..=10_000.0).contains(&size))
+            && !text.parse::<f64>().is_ok_and(|size| (0.25..=10_000.0).contains(&size))
         {
-            return Err(format!("`{text}` GB is no size of a cache"));
+            return Err(format!("`{text}` GB is not a cache size"));
         }
         for parameter in self.parameters.keys() {
             if parameter.ends_with("MillisForSignaledShutdown") && version < (5, 0) {
@@ -142,7 +129,7 @@ impl Arguments {
     }
 }
 
-/// `mongod` refuses a key file that others can read; the certificates shall be as private.
+/// `mongod` refuses a key file that others can read; certificates must be as private.
 fn private_file(path: &Path) -> Result<(), String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     match metadata.permissions().mode() & 0o077 {
@@ -157,9 +144,7 @@ mod tests {
 
     fn wrong(program: &str, version: (u32, u32), line: &str) -> String {
         let words: Vec<_> = line.split(' ').collect();
-        Arguments::parse(program, version, &words)
-            .err()
-            .unwrap_or_default()
+        Arguments::parse(program, version, &words).err().unwrap_or_default()
     }
 
     #[test]
@@ -173,10 +158,7 @@ mod tests {
         assert!(mongod("--port 1 --dbpath /d --auth --replSet a").contains("keyFile is required"));
         assert!(mongod("--port 1 --dbpath /d --wiredTigerCacheSizeGB 0.1").contains("size"));
         assert!(wrong("mongos", (7, 0), "--port 1 --configdb a/b:1 --auth").contains("`--auth`"));
-        assert_eq!(
-            wrong("mongod", (6, 0), "--port 1 --dbpath /d --nojournal"),
-            ""
-        );
+        assert_eq!(wrong("mongod", (6, 0), "--port 1 --dbpath /d --nojournal"), "");
         let patience =
             "--port 1 --dbpath /d --setParameter shutdownTimeoutMillisForSignaledShutdown=1";
         assert!(wrong("mongod", (4, 4), patience).contains("unknown setParameter"));

@@ -1,4 +1,4 @@
-//! The router of the fake `mongod`: shards, one sharded collection after the other, and their chunks.
+//! The router of the fake `mongod`: shards, sharded collections and their chunks.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::node::Node;
 use super::shapes::{Refusal, bad};
 use super::{note, wire};
 
-/// What a router knows.
+/// State of a router.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     shards: Vec<String>,
@@ -23,7 +23,7 @@ struct Collection {
     namespace: String,
     field: String,
     hashed: bool,
-    /// Ascending, without a gap.
+    /// Ascending, without gaps.
     chunks: Vec<Chunk>,
 }
 
@@ -35,14 +35,11 @@ struct Chunk {
 }
 
 impl Node {
-    /// Answers what only routers know.
+    /// Answers router commands.
     pub(super) fn route(&mut self, name: &str, command: &Document) -> Result<Document, Refusal> {
         let database = command.get_str("$db").unwrap_or_default();
         if name != "find" && database != "admin" {
-            return Err((
-                13,
-                format!("{name} may only be run against the admin database."),
-            ));
+            return Err((13, format!("{name} may only be run against the admin database.")));
         }
         match name {
             "addShard" => self.add_shard(command),
@@ -56,21 +53,18 @@ impl Node {
             "split" => self.split(command),
             "moveChunk" => self.move_chunk(command),
             "find" => self.find(command),
-            // As the real one: sets are asked themselves.
+            // Like the real router: replica set commands go to the sets themselves.
             _ => Err((76, format!("{name} is not supported through mongos"))),
         }
     }
 
     fn add_shard(&mut self, command: &Document) -> Result<Document, Refusal> {
         let text = command.get_str("addShard").unwrap_or_default();
-        let (set, hosts) = text
-            .split_once('/')
-            .ok_or_else(|| bad("no replica set is named"))?;
+        let (set, hosts) = text.split_once('/').ok_or_else(|| bad("no replica set is named"))?;
         let mut is_real = false;
         for host in hosts.split(',') {
-            let address: SocketAddr = host
-                .parse()
-                .map_err(|_| bad(format!("{host}: no address")))?;
+            let address: SocketAddr =
+                host.parse().map_err(|_| bad(format!("{host}: no address")))?;
             let state = wire::state(address).map_err(|error| (133, format!("{host}: {error}")))?;
             if state.get_str("set").is_ok_and(|found| found != set) {
                 return Err((96, format!("{host} is not part of {set}")));
@@ -79,10 +73,7 @@ impl Node {
                 return Err((96, format!("{host} was not started with --shardsvr")));
             }
             is_real = state.get_bool("real").unwrap_or(false);
-            if state
-                .get_i32("state")
-                .is_ok_and(|state| state == 0 || state == 5)
-            {
+            if state.get_i32("state").is_ok_and(|state| state == 0 || state == 5) {
                 return Err((133, format!("{host} is not ready")));
             }
         }
@@ -93,7 +84,7 @@ impl Node {
         if is_real {
             self.dealer.add(hosts);
         }
-        // Other routers know the shard as well.
+        // Other routers should know the shard as well.
         note(&self.folder, &self.shards_file(), hosts);
         self.cluster.shards.push(name.clone());
         Ok(doc! { "shardAdded": name })
@@ -101,9 +92,7 @@ impl Node {
 
     fn shard_collection(&mut self, command: &Document) -> Result<Document, Refusal> {
         let namespace = command.get_str("shardCollection").unwrap_or_default();
-        let (database, _) = namespace
-            .split_once('.')
-            .ok_or_else(|| bad("no namespace"))?;
+        let (database, _) = namespace.split_once('.').ok_or_else(|| bad("no namespace"))?;
         let shards = self.cluster.shards.len();
         if shards == 0 {
             return Err((70, "no shard was added".to_owned()));
@@ -117,7 +106,7 @@ impl Node {
         let hashed = match kind {
             Bson::String(kind) if kind == "hashed" => true,
             Bson::Int32(1) => false,
-            _ => return Err(bad(format!("{kind} is no kind of key"))),
+            _ => return Err(bad(format!("{kind} is not a key type"))),
         };
         let initial = match command.get("numInitialChunks") {
             None => None,
@@ -154,13 +143,9 @@ impl Node {
         one_of(command, &["find", "middle", "bounds"])?;
         let namespace = command.get_str("split").unwrap_or_default();
         let collection = self.collection(namespace)?;
-        let middle = command
-            .get_document("middle")
-            .map_err(|_| bad("only middle is played"))?;
+        let middle = command.get_document("middle").map_err(|_| bad("only middle is played"))?;
         let point = middle.get(&collection.field).filter(|_| middle.len() == 1);
-        let point = point
-            .ok_or_else(|| bad("middle is not of the shard key"))?
-            .clone();
+        let point = point.ok_or_else(|| bad("middle is not of the shard key"))?.clone();
         if collection.hashed && !matches!(point, Bson::Int64(_)) {
             return Err(bad("a hash is a 64-bit number"));
         }
@@ -170,10 +155,7 @@ impl Node {
         };
         let at = collection.chunks.iter().position(inside);
         let at = at.ok_or_else(|| bad("new split key is a boundary key of existing chunk"))?;
-        let upper = Chunk {
-            min: point.clone(),
-            ..collection.chunks[at].clone()
-        };
+        let upper = Chunk { min: point.clone(), ..collection.chunks[at].clone() };
         collection.chunks[at].max = point;
         collection.chunks.insert(at + 1, upper);
         Ok(doc! {})
@@ -187,16 +169,8 @@ impl Node {
         }
         let namespace = command.get_str("moveChunk").unwrap_or_default();
         let collection = self.collection(namespace)?;
-        let bounds = command
-            .get_array("bounds")
-            .map_err(|_| bad("only bounds are played"))?;
-        let bound = |at: usize| {
-            bounds
-                .get(at)?
-                .as_document()?
-                .get(&collection.field)
-                .cloned()
-        };
+        let bounds = command.get_array("bounds").map_err(|_| bad("only bounds are played"))?;
+        let bound = |at: usize| bounds.get(at)?.as_document()?.get(&collection.field).cloned();
         let (min, max) = (bound(0), bound(1));
         let chunk = collection
             .chunks
@@ -210,12 +184,9 @@ impl Node {
         Ok(doc! {})
     }
 
-    /// The catalog: collections by name, chunks by identifier since 5.0 and by name before.
+    /// Queries the catalog: collections by name, chunks by identifier since 5.0 and by name before.
     fn find(&mut self, command: &Document) -> Result<Document, Refusal> {
-        let uuid = Bson::Binary(Binary {
-            subtype: BinarySubtype::Uuid,
-            bytes: vec![7; 16],
-        });
+        let uuid = Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: vec![7; 16] });
         let by_name = self.version < (5, 0);
         let Some(collection) = &self.cluster.collection else {
             return Ok(cursor(Vec::new()));
@@ -223,11 +194,7 @@ impl Node {
         let empty = Document::new();
         let filter = command.get_document("filter").unwrap_or(&empty);
         let found = match command.get_str("find").unwrap_or_default() {
-            "collections"
-                if filter
-                    .get_str("_id")
-                    .is_ok_and(|id| id == collection.namespace) =>
-            {
+            "collections" if filter.get_str("_id").is_ok_and(|id| id == collection.namespace) => {
                 vec![doc! { "_id": &collection.namespace, "uuid": uuid }]
             }
             "chunks" => {
@@ -264,19 +231,13 @@ fn cursor(batch: Vec<Document>) -> Document {
 }
 
 fn one_of(command: &Document, fields: &[&str]) -> Result<(), Refusal> {
-    match fields
-        .iter()
-        .filter(|field| command.contains_key(**field))
-        .count()
-    {
+    match fields.iter().filter(|field| command.contains_key(**field)).count() {
         1 => Ok(()),
-        count => Err(bad(format!(
-            "exactly one of {fields:?} is needed, not {count}"
-        ))),
+        count => Err(bad(format!("exactly one of {fields:?} is needed, not {count}"))),
     }
 }
 
-/// `count` chunks of equal width over the hashes, in turn on the shards.
+/// `count` chunks of equal width over the hashes, distributed to the shards in turn.
 fn even_chunks(count: usize, shards: &[String]) -> Vec<Chunk> {
     let count = count.max(1);
     let width = (1_i128 << 64) / count as i128;
@@ -294,7 +255,7 @@ fn even_chunks(count: usize, shards: &[String]) -> Vec<Chunk> {
         .collect()
 }
 
-/// Order of the values that shard keys of tests have.
+/// Order of the shard key values in tests.
 fn compare(a: &Bson, b: &Bson) -> Option<Ordering> {
     let rank = |value: &Bson| match value {
         Bson::MinKey => 0,
@@ -322,10 +283,7 @@ mod tests {
         for count in [1, 2, 5, 64] {
             let chunks = even_chunks(count, &shards);
             assert_eq!(chunks.len(), count);
-            assert_eq!(
-                (&chunks[0].min, &chunks[count - 1].max),
-                (&Bson::MinKey, &Bson::MaxKey)
-            );
+            assert_eq!((&chunks[0].min, &chunks[count - 1].max), (&Bson::MinKey, &Bson::MaxKey));
             for pair in chunks.windows(2) {
                 assert_eq!(pair[0].max, pair[1].min);
                 assert_eq!(compare(&pair[0].min, &pair[1].min), Some(Ordering::Less));

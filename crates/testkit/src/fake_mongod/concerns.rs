@@ -1,5 +1,5 @@
-//! Read and write concerns: their documented shape, which commands take them, and how often each
-//! one arrived. Source: MongoDB manual, "Read Concern" and "Write Concern".
+//! Read and write concerns: their documented structure, the commands that accept them, and how often each one arrived.
+//! Source: MongoDB manual, "Read Concern" and "Write Concern".
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use bson::{Bson, Document};
 
 use super::shapes::{Refusal, whole};
 
-/// Commands that take a write concern, and those that take a read concern.
+/// Commands that accept a write concern; `READS` accept a read concern.
 const WRITES: [&str; 6] = ["create", "createUser", "delete", "drop", "insert", "update"];
 const READS: [&str; 3] = ["aggregate", "count", "find"];
 
 const LEVELS: [&str; 5] = ["local", "available", "majority", "linearizable", "snapshot"];
 
-/// Checks what a command asks for.
+/// Validates the concerns of a command.
 pub(super) fn check(name: &str, command: &Document) -> Result<(), Refusal> {
     let invalid = |what: &str| (72, format!("{name} does not support {what} concern"));
     if let Ok(concern) = command.get_document("writeConcern") {
@@ -62,7 +62,7 @@ fn check_read(concern: &Document) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where a write concern can be fulfilled.
+/// Conditions for write concerns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fulfilment {
     /// Whether the server is a member of a replica set.
@@ -72,7 +72,7 @@ pub(super) struct Fulfilment {
 }
 
 impl Fulfilment {
-    /// Refuses what makes no sense for this kind of server.
+    /// Rejects concerns that are invalid for this kind of server.
     pub(super) fn permit(self, command: &Document) -> Result<(), Refusal> {
         if self.in_set {
             return Ok(());
@@ -85,10 +85,9 @@ impl Fulfilment {
         let wanted = command.get_document("writeConcern");
         let wanted = wanted.ok().and_then(|concern| concern.get("w"));
         match wanted {
-            Some(w) if whole(w) > Some(1) => Err((
-                2,
-                "cannot use 'w' > 1 when a host is not replicated".to_owned(),
-            )),
+            Some(w) if whole(w) > Some(1) => {
+                Err((2, "cannot use 'w' > 1 when a host is not replicated".to_owned()))
+            }
             Some(Bson::String(name)) if name != "majority" => Err((
                 2,
                 format!("cannot use non-majority 'w' mode {name} when a host is not replicated"),
@@ -97,7 +96,7 @@ impl Fulfilment {
         }
     }
 
-    /// Code and message if the writes of `command` cannot be as durable as asked for.
+    /// Code and message if the writes of `command` cannot be as durable as requested.
     pub(super) fn failure(self, command: &Document) -> Option<Refusal> {
         let concern = command.get_document("writeConcern").ok()?;
         match concern.get("w")? {
@@ -112,25 +111,21 @@ impl Fulfilment {
     }
 }
 
-/// How often each command came with each concern.
+/// How often each command had each concern.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<(String, String), u64>);
 
 impl Tally {
     /// Counts a command.
     pub(super) fn count(&mut self, name: &str, command: &Document) {
-        let concern = command
-            .get("writeConcern")
-            .or_else(|| command.get("readConcern"));
+        let concern = command.get("writeConcern").or_else(|| command.get("readConcern"));
         let concern = concern.map_or_else(|| "none".to_owned(), ToString::to_string);
         *self.0.entry((name.to_owned(), concern)).or_default() += 1;
     }
 
     /// `COMMAND COUNT CONCERN` of each.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.0
-            .iter()
-            .map(|((name, concern), count)| format!("{name} {count} {concern}"))
+        self.0.iter().map(|((name, concern), count)| format!("{name} {count} {concern}"))
     }
 }
 
@@ -155,22 +150,13 @@ mod tests {
         assert_eq!(read(doc! { "level": "majority" }), 0);
         assert_eq!(read(doc! { "level": "most" }), 9);
         assert_eq!(code(doc! { "find": "c", "writeConcern": { "w": 1 } }), 72);
-        assert_eq!(
-            code(doc! { "update": "c", "readConcern": { "level": "local" } }),
-            72
-        );
+        assert_eq!(code(doc! { "update": "c", "readConcern": { "level": "local" } }), 72);
     }
 
     #[test]
     fn unsatisfiable_concerns_are_refused() {
-        let alone = Fulfilment {
-            in_set: false,
-            holders: 0,
-        };
-        let set = Fulfilment {
-            in_set: true,
-            holders: 2,
-        };
+        let alone = Fulfilment { in_set: false, holders: 0 };
+        let set = Fulfilment { in_set: true, holders: 2 };
         let write = |w: Bson| doc! { "insert": "c", "writeConcern": { "w": w } };
         assert!(alone.permit(&write(2.into())).is_err());
         assert!(alone.permit(&write("majority".into())).is_ok());

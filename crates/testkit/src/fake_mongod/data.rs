@@ -1,4 +1,4 @@
-//! Commands on documents: who may answer them, and how a router passes them on.
+//! Document commands: permissions, and how a router forwards them.
 
 use std::net::SocketAddr;
 use std::sync::PoisonError;
@@ -11,23 +11,23 @@ use super::shapes::{Refusal, unreachable};
 use super::store::{COMMANDS, WRITES};
 use super::{lines, note, wire};
 
-/// A write of a document that is there: a client may try that.
+/// A write of an existing document, which a client may try.
 const DUPLICATE_KEY: i32 = 11_000;
 
 impl Node {
-    /// Whether a command is one on documents; a router has a catalog besides.
+    /// Whether this is a document command; a router also has a catalog.
     pub(super) fn is_data(&self, name: &str, command: &Document) -> bool {
         let in_catalog = self.router && command.get_str("$db").is_ok_and(|name| name == "config");
         COMMANDS.contains(&name) && !in_catalog
     }
 
-    /// Counts a command of a client with what it asks for.
+    /// Counts a client's command with its concern.
     pub(super) fn count(&self, name: &str, command: &Document) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.count(name, command);
     }
 
-    /// Answers a command on documents.
+    /// Answers a document command.
     pub(super) fn data(&mut self, name: &str, command: &Document) -> Result<Document, Refusal> {
         if self.router {
             return match self.dealer.is_used() {
@@ -56,28 +56,17 @@ impl Node {
         Ok(reply)
     }
 
-    /// Writes that failed are no refusal of the command, and a violation even so.
+    /// Failed writes do not refuse the command, but they are violations.
     fn note_write_errors(&self, name: &str, reply: &Document) {
         let errors = reply.get_array("writeErrors").map(Vec::as_slice);
-        for error in errors
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Bson::as_document)
-        {
-            if error
-                .get_i32("code")
-                .is_ok_and(|code| code != DUPLICATE_KEY)
-            {
-                note(
-                    &self.folder,
-                    "violations",
-                    &format!("{} {name}: {error}", self.name),
-                );
+        for error in errors.unwrap_or_default().iter().filter_map(Bson::as_document) {
+            if error.get_i32("code").is_ok_and(|code| code != DUPLICATE_KEY) {
+                note(&self.folder, "violations", &format!("{} {name}: {error}", self.name));
             }
         }
     }
 
-    /// Where a write concern can be fulfilled.
+    /// Conditions for write concerns.
     pub(super) fn fulfilment(&self) -> Fulfilment {
         let members = self.members();
         Fulfilment {
@@ -86,24 +75,24 @@ impl Node {
         }
     }
 
-    /// Hosts of the shards in the order in which they were added, by line.
+    /// File with the hosts of the shards, one line each in the order in which they were added.
     pub(super) fn shards_file(&self) -> String {
         let config = self.arguments.get("configdb").unwrap_or_default();
         let set = config.split('/').next().unwrap_or_default();
         format!("shards-{set}")
     }
 
-    /// Makes the collection that is sharded.
+    /// Creates the sharded collection.
     pub(super) fn create_sharded(&mut self, namespace: &str) -> Result<(), Refusal> {
         let (database, collection) = namespace.split_once('.').unwrap_or_default();
         let command = doc! { "create": collection, "$db": database };
         self.data("create", &command).map(drop)
     }
 
-    /// Passes a command to the primary of the first shard, which holds all documents.
+    /// Forwards a command to the primary of the first shard, which has all documents.
     fn forward(&mut self, command: &Document) -> Result<Document, Refusal> {
         let wrapped = doc! { "fakeMongodForward": command.clone(), "$db": "admin" };
-        // A shard that was restarted has closed the connection that was kept.
+        // A restarted shard has closed the cached connection.
         let kept = self.shard.take().and_then(|mut stream| {
             let reply = wire::exchange(&mut stream, &wrapped).ok()?;
             Some((stream, reply))
@@ -142,7 +131,7 @@ impl Node {
         primary.ok_or_else(|| (133, format!("no primary among {hosts}")))
     }
 
-    /// Answers what a router passed on.
+    /// Answers a forwarded command.
     pub(super) fn forwarded(&mut self, command: &Document) -> Result<Document, Refusal> {
         let empty = Document::new();
         let inner = command.get_document("fakeMongodForward").unwrap_or(&empty);

@@ -1,5 +1,5 @@
-//! A router in front of real shards. It deals documents over them by a hash of `_id`, which is not that of the real one, and passes
-//! other commands on to all of them. It knows nothing of chunks, versions and transactions.
+//! A router in front of real shards. It distributes documents by a hash of `_id`, which differs from the real one, and
+//! sends other commands to all shards. It does not support chunks, versions and transactions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,14 +22,14 @@ pub(super) struct Dealer {
 #[derive(Debug)]
 struct Cursor {
     find: Document,
-    /// The shard that is asked next.
+    /// The next shard.
     shard: usize,
-    /// Its own cursor; 0 if it was not asked yet.
+    /// Cursor ID on this shard; 0 before its first query.
     id: i64,
 }
 
 impl Dealer {
-    /// Takes a shard by its members.
+    /// Adds a shard by its members.
     pub(super) fn add(&mut self, hosts: &str) {
         let members = hosts.split(',').filter_map(|host| host.parse().ok());
         self.shards.push(members.collect());
@@ -47,11 +47,9 @@ impl Dealer {
             "update" => self.write(command, "updates"),
             "delete" => self.write(command, "deletes"),
             "count" => Ok(sum(&self.all(command)?, &["n"])),
-            "find" if !command.contains_key("sort") => self.next(Cursor {
-                find: command.clone(),
-                shard: 0,
-                id: 0,
-            }),
+            "find" if !command.contains_key("sort") => {
+                self.next(Cursor { find: command.clone(), shard: 0, id: 0 })
+            }
             "getMore" => {
                 let id = command.get("getMore").and_then(whole).unwrap_or_default();
                 let cursor = self.cursors.remove(&id);
@@ -65,10 +63,7 @@ impl Dealer {
             "create" | "createIndexes" | "drop" | "dropIndexes" | "listDatabases" => {
                 Ok(self.all(command)?.swap_remove(0))
             }
-            _ => Err((
-                238,
-                format!("the router of the fake mongod deals no '{name}'"),
-            )),
+            _ => Err((238, format!("the router of the fake mongod deals no '{name}'"))),
         }
     }
 
@@ -81,13 +76,13 @@ impl Dealer {
         Ok(self.each(vec![(shard, command)])?.swap_remove(0))
     }
 
-    /// Sends commands to shards, which carry them out at the same time.
+    /// Sends commands to shards, which execute them in parallel.
     fn each(&self, commands: Vec<(usize, Document)>) -> Result<Vec<Document>, Refusal> {
         let mut asked = Vec::new();
         for (shard, command) in commands {
             let address = self.primary(shard)?;
             let sent = wire::connect(address).and_then(|mut stream| {
-                // An index takes its time.
+                // Building an index may take long.
                 stream.set_read_timeout(None)?;
                 wire::write(&mut stream, &command, 0)?;
                 Ok(stream)
@@ -98,7 +93,7 @@ impl Dealer {
             let answer = wire::read(&mut stream).map_err(|error| unreachable(address, &error))?;
             judged(answer.body)
         });
-        // Every one is waited for, whatever another one says.
+        // Wait for all answers, even if one is an error.
         let answers: Vec<Result<Document, Refusal>> = answers.collect();
         answers.into_iter().collect()
     }
@@ -109,11 +104,14 @@ impl Dealer {
             state.is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
         };
         let members = &self.shards[shard];
-        let primary = members.iter().find(leads).copied();
-        primary.ok_or_else(|| (133, format!("no primary among {members:?}")))
+        members
+            .iter()
+            .find(leads)
+            .copied()
+            .ok_or_else(|| (133, format!("no primary among {members:?}")))
     }
 
-    /// Gives each shard its part of the writes in a command.
+    /// Sends each shard its part of the writes in a command.
     fn write(&self, command: &Document, list: &str) -> Result<Document, Refusal> {
         let mut parts: Vec<Vec<Bson>> = vec![Vec::new(); self.shards.len()];
         for write in command.get_array(list).into_iter().flatten() {
@@ -126,8 +124,7 @@ impl Dealer {
             let id = id.ok_or_else(|| (238, format!("the router deals whole numbers: {write}")))?;
             parts[shard_of(id, self.shards.len())].push(write.clone());
         }
-        let parts = parts.into_iter().enumerate();
-        let commands = parts.filter(|(_, part)| !part.is_empty());
+        let commands = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
         let commands = commands.map(|(shard, part)| {
             let mut own = command.clone();
             own.insert(list, part);
@@ -135,9 +132,7 @@ impl Dealer {
         });
         let answers = self.each(commands.collect())?;
         let mut reply = sum(&answers, &["n", "nModified"]);
-        let errors = answers
-            .iter()
-            .filter_map(|one| one.get_array("writeErrors").ok());
+        let errors = answers.iter().filter_map(|one| one.get_array("writeErrors").ok());
         let errors: Vec<Bson> = errors.flatten().cloned().collect();
         if !errors.is_empty() {
             reply.insert("writeErrors", errors);
@@ -172,8 +167,7 @@ impl Dealer {
         };
         let own = left.map_or(0, |(shard, id)| {
             self.last_cursor += 1;
-            self.cursors
-                .insert(self.last_cursor, Cursor { find, shard, id });
+            self.cursors.insert(self.last_cursor, Cursor { find, shard, id });
             self.last_cursor
         });
         let list = if is_first { "firstBatch" } else { "nextBatch" };
@@ -181,7 +175,7 @@ impl Dealer {
     }
 }
 
-/// An answer, or why there is none.
+/// Converts an answer to a result.
 fn judged(answer: Document) -> Result<Document, Refusal> {
     if answer.get("ok").and_then(whole) == Some(1) {
         return Ok(answer);
@@ -191,7 +185,7 @@ fn judged(answer: Document) -> Result<Document, Refusal> {
     Err((code, message.to_owned()))
 }
 
-/// Numbers of several answers, as far as those have them.
+/// Sums numbers of several answers; missing numbers count as 0.
 fn sum(answers: &[Document], names: &[&str]) -> Document {
     let mut sums = Document::new();
     for name in names {
@@ -203,7 +197,7 @@ fn sum(answers: &[Document], names: &[&str]) -> Document {
     sums
 }
 
-/// Multiplies by the golden ratio: neighbours of `_id` are far apart, and all shards get about as many.
+/// Multiplies by the golden ratio: neighbouring values of `_id` are far apart, and all shards get about as many.
 fn shard_of(id: i64, shards: usize) -> usize {
     let hash = (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((u128::from(hash) * shards as u128) >> 64) as usize

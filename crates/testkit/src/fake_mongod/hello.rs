@@ -1,5 +1,4 @@
-//! What a process of the fake `mongod` says of itself. Source: MongoDB manual, `hello`, and the
-//! specification of the handshake of drivers.
+//! The self-description of a fake `mongod`. Source: MongoDB manual, `hello`, and the drivers' handshake specification.
 
 use bson::{Bson, DateTime, Document, doc};
 
@@ -21,7 +20,7 @@ fn wire_version(version: (u32, u32)) -> i32 {
     }
 }
 
-/// What a client says of itself: once for each connection, and complete.
+/// Validates the client metadata: sent once per connection, and complete.
 fn check_client(command: &Document, session: &mut Session) -> Result<(), Refusal> {
     let Ok(client) = command.get_document("client") else {
         return Ok(());
@@ -51,7 +50,7 @@ fn check_client(command: &Document, session: &mut Session) -> Result<(), Refusal
 }
 
 impl Node {
-    /// The answer to `hello` and its older names.
+    /// Answer to `hello` and its older names.
     pub(super) fn hello(
         &self,
         name: &str,
@@ -113,7 +112,7 @@ impl Node {
         }
         reply.insert("setName", self.arguments.get("replSet"));
         reply.insert("setVersion", 1);
-        // A secondary takes it that the member that leads has been elected as well.
+        // A secondary assumes that the leading member has also been elected.
         let own = self.own_address().to_string();
         let known = self.leader().filter(|leader| match state {
             1 => true,

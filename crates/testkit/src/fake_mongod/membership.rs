@@ -1,4 +1,4 @@
-//! Configurations of replica sets and the rules that they must fulfil. Pure functions.
+//! Validates replica set configurations. Pure functions.
 
 use bson::{Bson, Document, doc};
 
@@ -51,7 +51,7 @@ pub(super) fn members(configuration: &Document) -> Vec<SetMember> {
         .collect()
 }
 
-/// What a new configuration must fulfil. Source: MongoDB manual, "Replica Set Configuration".
+/// Rules for a new configuration. Source: MongoDB manual, "Replica Set Configuration".
 pub(super) fn check_configuration(
     configuration: &Document,
     set: &str,
@@ -75,54 +75,26 @@ pub(super) fn check_configuration(
             configuration.get_bool("configsvr").unwrap_or(false) == config_servers,
             "configsvr is set for config servers alone",
         ),
+        ((1..=50).contains(&members.len()), "there are 1 to 50 members"),
+        ((1..=7).contains(&count(|one| one.votes == 1)), "there are 1 to 7 voting members"),
+        (count(|one| one.priority > 0.0) > 0, "a member has a priority above 0"),
+        (members.iter().all(|one| matches!(one.votes, 0 | 1)), "votes are 0 or 1"),
         (
-            (1..=50).contains(&members.len()),
-            "there are 1 to 50 members",
-        ),
-        (
-            (1..=7).contains(&count(|one| one.votes == 1)),
-            "there are 1 to 7 voting members",
-        ),
-        (
-            count(|one| one.priority > 0.0) > 0,
-            "a member has a priority above 0",
-        ),
-        (
-            members.iter().all(|one| matches!(one.votes, 0 | 1)),
-            "votes are 0 or 1",
-        ),
-        (
-            members
-                .iter()
-                .all(|one| (0.0..=1000.0).contains(&one.priority)),
+            members.iter().all(|one| (0.0..=1000.0).contains(&one.priority)),
             "priorities are 0 to 1000",
         ),
         (
-            members
-                .iter()
-                .all(|one| one.votes == 1 || one.priority == 0.0),
+            members.iter().all(|one| one.votes == 1 || one.priority == 0.0),
             "members without a vote have priority 0",
         ),
-        (
-            !config_servers || count(|one| one.arbiter) == 0,
-            "config servers have no arbiters",
-        ),
-        (
-            distinct(members.iter().map(|one| one.host.clone()).collect()),
-            "hosts are unique",
-        ),
+        (!config_servers || count(|one| one.arbiter) == 0, "config servers have no arbiters"),
+        (distinct(members.iter().map(|one| one.host.clone()).collect()), "hosts are unique"),
         (
             distinct(members.iter().map(|one| one.id.to_string()).collect()),
             "identifiers are unique",
         ),
-        (
-            members.iter().all(|one| (0..=255).contains(&one.id)),
-            "identifiers are 0 to 255",
-        ),
-        (
-            members.iter().any(|one| one.host == own),
-            "this node is a member",
-        ),
+        (members.iter().all(|one| (0..=255).contains(&one.id)), "identifiers are 0 to 255"),
+        (members.iter().any(|one| one.host == own), "this node is a member"),
     ];
     match rules.iter().find(|(holds, _)| !holds) {
         None => Ok(()),
@@ -137,9 +109,7 @@ mod tests {
     #[test]
     fn configurations_that_break_a_rule_are_refused_with_the_rule() {
         let wrong = |configuration: Document| {
-            check_configuration(&configuration, "rs", false, "h:1")
-                .err()
-                .unwrap_or_default()
+            check_configuration(&configuration, "rs", false, "h:1").err().unwrap_or_default()
         };
         let with = |extra: Document| {
             let mut member = doc! { "_id": 0, "host": "h:1" };

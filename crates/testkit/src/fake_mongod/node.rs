@@ -1,4 +1,4 @@
-//! One process of the fake `mongod`: users, replica set, and what it says of itself.
+//! One process of the fake `mongod`: users, replica set, and its self-description.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -16,24 +16,17 @@ use super::shapes::{self, Refusal};
 use super::store::Store;
 use super::{lines, note, wire};
 
-/// Questions after which a member that starts is a secondary, and then the primary.
+/// Number of status queries until a starting member is a secondary, and then the primary.
 const QUESTIONS_TO_SECONDARY: u32 = 2;
 const QUESTIONS_TO_PRIMARY: u32 = 4;
 
-/// What is asked so often that nobody wants to read of it.
-const UNNOTED: [&str; 6] = [
-    "hello",
-    "isMaster",
-    "ismaster",
-    "ping",
-    "profile",
-    "replSetGetStatus",
-];
+/// Frequent commands that are not recorded as events.
+const UNNOTED: [&str; 6] = ["hello", "isMaster", "ismaster", "ping", "profile", "replSetGetStatus"];
 
-/// File with the configuration of the set in the data folder.
+/// File with the set's configuration in the data folder.
 const CONFIGURATION: &str = "double-configuration";
 
-/// Refusals that a correct client may provoke.
+/// Error codes that a correct client may cause.
 const EXPECTED: [i32; 6] = [26, 48, 76, 94, 8000, 10107];
 
 /// A process.
@@ -49,36 +42,32 @@ pub(super) struct Node {
     pub(super) questions: u32,
     pub(super) cluster: Cluster,
     pub(super) store: Store,
-    /// Of the data commands. It is written down when the process ends.
+    /// Counts of the data commands, written when the process ends.
     pub(super) tally: Arc<Mutex<Tally>>,
-    /// To the shard that holds the documents, of a router.
+    /// For a router: connection to the shard with the documents.
     pub(super) shard: Option<TcpStream>,
-    /// Over real shards, of a router in front of them.
+    /// For a router in front of real shards.
     pub(super) dealer: Dealer,
 }
 
-/// What one connection has shown.
+/// State of one connection.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) number: i32,
     pub(super) authenticated: bool,
-    /// Whether the client has said what it is.
+    /// Whether the client has sent its metadata.
     pub(super) introduced: bool,
 }
 
 impl Session {
-    /// Of the connection with this number.
+    /// Session of the connection with this number.
     pub(super) fn new(number: i32) -> Session {
-        Session {
-            number,
-            authenticated: false,
-            introduced: false,
-        }
+        Session { number, authenticated: false, introduced: false }
     }
 }
 
 impl Node {
-    /// The reply to a command, good or not.
+    /// Reply to a command, even if it fails.
     pub(super) fn reply(&mut self, command: &Document, session: &mut Session) -> Document {
         match self.answer(command, session) {
             Ok(mut reply) => {
@@ -102,15 +91,15 @@ impl Node {
         let is_data = self.is_data(&name, command);
         if is_data {
             self.count(&name, command);
-        } else if !name.starts_with("double") && !UNNOTED.contains(&name.as_str()) {
+        } else if !name.starts_with("fakeMongod") && !UNNOTED.contains(&name.as_str()) {
             note(&self.folder, "events", &format!("{} {name}", self.name));
         }
         if self.misbehaves(&format!("die {} {name}", self.name)) {
-            // The reply never comes, as with a crash.
+            // The reply never comes, as in a crash.
             super::server::end("double: told to die", 1);
         }
         if self.misbehaves(&format!("refuse {name}")) {
-            return Err((8000, format!("told to refuse '{name}'")));
+            return Err((8000, format!("configured to refuse '{name}'")));
         }
         self.permit(&name, session)?;
         if is_data {
@@ -137,18 +126,16 @@ impl Node {
             "replSetGetStatus" => self.set_status(),
             "replSetGetConfig" => Ok(doc! { "config": self.in_set()?.clone() }),
             "profile" => Ok(doc! { "was": 0, "slowms": 100, "sampleRate": 1.0 }),
-            // Only routers have the rest.
+            // Only routers have further commands.
             _ => Err((59, format!("no such command: '{name}'"))),
         }
     }
 
     pub(super) fn misbehaves(&self, rule: &str) -> bool {
-        lines(&self.folder, "misbehave")
-            .iter()
-            .any(|line| line == rule)
+        lines(&self.folder, "misbehave").iter().any(|line| line == rule)
     }
 
-    /// What follows `rule` in a misbehaviour.
+    /// Parameters of a misbehaviour rule.
     pub(super) fn misbehaviour(&self, rule: &str) -> Option<String> {
         let all = lines(&self.folder, "misbehave");
         let mut values = all.iter().filter_map(|line| line.strip_prefix(rule));
@@ -157,16 +144,11 @@ impl Node {
 
     pub(super) fn is_arbiter(&self) -> bool {
         let own = self.own_address().to_string();
-        self.members()
-            .iter()
-            .any(|member| member.host == own && member.arbiter)
+        self.members().iter().any(|member| member.host == own && member.arbiter)
     }
 
     fn port(&self) -> u16 {
-        let port = self
-            .arguments
-            .get("port")
-            .and_then(|text| text.parse().ok());
+        let port = self.arguments.get("port").and_then(|text| text.parse().ok());
         port.unwrap_or_default()
     }
 
@@ -191,21 +173,13 @@ impl Node {
             return Err((23, "already initialized".to_owned()));
         }
         let Some(set) = self.arguments.get("replSet") else {
-            return Err((
-                76,
-                "This node was not started with replication enabled.".to_owned(),
-            ));
+            return Err((76, "This node was not started with replication enabled.".to_owned()));
         };
         let empty = Document::new();
         let configuration = command.get_document("replSetInitiate").unwrap_or(&empty);
         let config_servers = self.arguments.has("configsvr");
-        check_configuration(
-            configuration,
-            set,
-            config_servers,
-            &self.own_address().to_string(),
-        )
-        .map_err(|message| (93, message))?;
+        check_configuration(configuration, set, config_servers, &self.own_address().to_string())
+            .map_err(|message| (93, message))?;
         let join = doc! { "fakeMongodJoin": configuration.clone(), "$db": "admin" };
         for member in members(configuration) {
             let address: SocketAddr = member
@@ -213,33 +187,27 @@ impl Node {
                 .parse()
                 .map_err(|_| (93, format!("`{}` is no address", member.host)))?;
             if address != self.own_address() && wire::ask(address, &join).is_err() {
-                return Err((
-                    74,
-                    format!("replSetInitiate quorum check failed: {address}"),
-                ));
+                return Err((74, format!("replSetInitiate quorum check failed: {address}")));
             }
         }
         self.join(Some(configuration));
         Ok(doc! {})
     }
 
-    /// Becomes a member of a set, and is one after a restart on the same data.
+    /// Joins a set, and remains a member after a restart on the same data.
     fn join(&mut self, configuration: Option<&Document>) {
         self.configuration = configuration.cloned();
         let bytes = configuration.and_then(|one| one.to_vec().ok());
         if let (Some(data), Some(bytes)) = (self.arguments.get("dbpath"), bytes) {
-            // A member that forgets its set is found out by those who restart it.
+            // Ignore errors: a test that restarts the member notices if it forgot its set.
             let _ = fs::write(Path::new(data).join(CONFIGURATION), bytes);
         }
     }
 
-    /// The member that leads: the first with the highest priority.
+    /// The leading member: the first with the highest priority.
     pub(super) fn leader(&self) -> Option<String> {
         let members = self.members();
-        let highest = members
-            .iter()
-            .map(|member| member.priority)
-            .fold(0.0, f64::max);
+        let highest = members.iter().map(|member| member.priority).fold(0.0, f64::max);
         let first = members.iter().find(|member| member.priority == highest);
         first.map(|member| member.host.clone())
     }
@@ -249,11 +217,7 @@ impl Node {
     }
 
     pub(super) fn is_writable(&self) -> bool {
-        if self.arguments.has("replSet") {
-            self.own_state() == 1
-        } else {
-            true
-        }
+        if self.arguments.has("replSet") { self.own_state() == 1 } else { true }
     }
 
     pub(super) fn own_state(&self) -> i32 {
@@ -271,11 +235,7 @@ impl Node {
             return 7;
         }
         let may_lead = self.leads() && !self.misbehaves(&format!("never-primary {set}"));
-        if may_lead && self.questions >= QUESTIONS_TO_PRIMARY {
-            1
-        } else {
-            2
-        }
+        if may_lead && self.questions >= QUESTIONS_TO_PRIMARY { 1 } else { 2 }
     }
 
     fn state(&mut self) -> Document {
@@ -288,7 +248,7 @@ impl Node {
         }
     }
 
-    /// What this member knows by itself; [`ask_members`] adds the others.
+    /// This member's own knowledge; [`ask_members`] adds the others.
     fn set_status(&mut self) -> Result<Document, Refusal> {
         self.in_set()?;
         self.questions += 1;
@@ -352,18 +312,16 @@ impl Node {
     }
 }
 
-/// Completes the reply to `replSetGetStatus` with the states that the other members tell.
+/// Completes the reply to `replSetGetStatus` with the states that the other members report.
 ///
-/// To be called while the node is free: two members that are asked at the same time ask each
-/// other, and neither could answer if it was held.
+/// The node must not be locked: two members that are queried at the same time query each other, and neither could
+/// answer.
 pub(super) fn ask_members(status: &mut Document) {
     let Ok(members) = status.get_array_mut("members") else {
         return;
     };
     for member in members.iter_mut() {
-        let Some(unknown) = member
-            .as_document()
-            .filter(|known| !known.contains_key("state"))
+        let Some(unknown) = member.as_document().filter(|known| !known.contains_key("state"))
         else {
             continue;
         };
@@ -395,22 +353,22 @@ fn code_name(code: i32) -> String {
         94 => "NotYetInitialized",
         10_107 => "NotWritablePrimary",
         13_435 => "NotPrimaryNoSecondaryOk",
-        // Servers name codes without a name after their number.
+        // Servers name codes without a name by their number.
         code => return format!("Location{code}"),
     };
     name.to_owned()
 }
 
-/// The set that a data folder belongs to.
+/// The set of a data folder.
 pub(super) fn stored_configuration(data: &Path) -> Option<Document> {
     let bytes = fs::read(data.join(CONFIGURATION)).ok()?;
     Document::from_reader(bytes.as_slice()).ok()
 }
 
-/// Writes the files that make a data folder one of `mongod`.
+/// Writes the files that identify a data folder of `mongod`.
 pub(super) fn mark_data_folder(path: &Path) {
     for name in ["WiredTiger", "_mdb_catalog.wt"] {
-        // A folder that is not there ends the start with an error of its own.
+        // A missing folder causes an error later.
         let _ = fs::write(path.join(name), "double");
     }
 }

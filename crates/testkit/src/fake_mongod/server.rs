@@ -1,4 +1,4 @@
-//! The process of the fake `mongod`: from its command line to its end.
+//! The process of the fake `mongod`, from its command line to its end.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -20,10 +20,10 @@ use super::{ARGUMENTS, FOLDER, PROGRAM, VERSION, note, wire};
 const BAD_OPTIONS: i32 = 2;
 const NO_PORT: i32 = 48;
 
-/// Runs the fake `mongod` that the environment describes; it never returns.
+/// Runs the fake `mongod` that the environment describes; never returns.
 ///
 /// # Panics
-/// When it was not started by one of the programs of [`FakeMongod`](super::FakeMongod).
+/// If it was not started by one of the programs of [`FakeMongod`](super::FakeMongod).
 pub fn serve() {
     let variable = |name: &str| std::env::var(name).expect("started as `mongod` or `mongos`");
     let folder = PathBuf::from(variable(FOLDER));
@@ -43,7 +43,7 @@ pub fn serve() {
             let name = data.file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
         }
-        // A router has no data, and must not mark the folder that it was started in.
+        // A router has no data, and must not mark its working folder.
         None => "router".to_owned(),
     };
     let port = arguments.get("port").unwrap_or_default().to_owned();
@@ -95,11 +95,11 @@ pub(super) fn end(message: &str, code: i32) -> ! {
 
 fn say(line: &str) {
     let mut output = std::io::stdout();
-    // Nobody is left to hear it otherwise.
+    // Errors have no other recipient.
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
-/// A router that finds no config servers never listens.
+/// A router without reachable config servers never listens.
 fn await_config_servers(node: &Node) {
     let config = node.arguments.get("configdb").unwrap_or_default();
     let (set, hosts) = config.split_once('/').unwrap_or_default();
@@ -109,9 +109,7 @@ fn await_config_servers(node: &Node) {
         let fits = state.is_some_and(|state| {
             state.get_bool("config").unwrap_or(false)
                 && state.get_str("set").is_ok_and(|found| found == set)
-                && state
-                    .get_i32("state")
-                    .is_ok_and(|state| state == 1 || state == 2)
+                && state.get_i32("state").is_ok_and(|state| state == 1 || state == 2)
         });
         if !fits {
             note(
@@ -141,13 +139,11 @@ fn obey_signals(node: &Node) {
 }
 
 fn converse(node: &Mutex<Node>, mut stream: TcpStream, mut session: Session) {
-    // The clients measure, and an answer is one small write. What cannot be set is only slower.
+    // An answer is one small write, and clients measure its latency. A failure only makes it slower.
     let _ = stream.set_nodelay(true);
     while let Ok(message) = wire::read(&mut stream) {
-        let mut reply = node
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .reply(&message.body, &mut session);
+        let mut reply =
+            node.lock().unwrap_or_else(PoisonError::into_inner).reply(&message.body, &mut session);
         if message.body.contains_key("replSetGetStatus") {
             ask_members(&mut reply);
         }

@@ -1,5 +1,5 @@
-//! The documented shape of every command that the fake `mongod` knows. Source: the pages of the commands
-//! in MongoDB's manual. Pure functions.
+//! Documented structure of every command that the fake `mongod` supports. Source: the command pages of MongoDB's
+//! manual. Pure functions.
 
 use bson::{Bson, Document};
 
@@ -9,11 +9,11 @@ mod commands;
 
 use commands::{COMMANDS, DELETE, GENERIC, UPDATE};
 
-/// Types of fields.
+/// Field types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
-    /// A whole number of any type.
+    /// An integer of any type.
     Whole,
     /// A number.
     Number,
@@ -25,10 +25,10 @@ pub(super) enum Kind {
 
 use Kind::{Any, Boolean, List, Number, Object, Text, Whole};
 
-/// Most writes in one command. Source: MongoDB manual, `hello.maxWriteBatchSize`.
+/// Maximum number of writes per command. Source: MongoDB manual, `hello.maxWriteBatchSize`.
 pub(super) const MOST_WRITES: usize = 100_000;
 
-/// A field: name, type, whether it must be there.
+/// A field: name, type, whether it is required.
 pub(super) type Field = (&'static str, Kind, bool);
 
 /// Fields of the configuration of a replica set, and of one of its members.
@@ -54,20 +54,20 @@ const MEMBER: &[Field] = &[
     ("votes", Whole, false),
 ];
 
-/// A reply of a server that refuses: code and message.
+/// An error reply: code and message.
 pub(super) type Refusal = (i32, String);
 
-/// The refusal of a bad value.
+/// Error for an invalid value.
 pub(super) fn bad(message: impl Into<String>) -> Refusal {
     (2, message.into())
 }
 
-/// That of a router whose shard does not answer.
+/// Error of a router whose shard does not answer.
 pub(super) fn unreachable(what: impl std::fmt::Display, error: &std::io::Error) -> Refusal {
     (6, format!("{what}: {error}"))
 }
 
-/// A whole number, whatever its type.
+/// An integer of any type.
 pub(super) fn whole(value: &Bson) -> Option<i64> {
     match value {
         Bson::Int32(number) => Some(i64::from(*number)),
@@ -87,13 +87,11 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     };
     matches_kind(name, argument, *kind)?;
     let all: Vec<Field> = fields.iter().chain(GENERIC).copied().collect();
-    // Sections of the status are switched by fields of their names, and names that no section has are accepted.
+    // Fields select sections of the status by name, and unknown sections are accepted.
     let is_section =
         |field: &str| name == "serverStatus" && all.iter().all(|(known, _, _)| *known != field);
-    let (sections, others): (Vec<_>, Vec<_>) = command
-        .iter()
-        .skip(1)
-        .partition(|(field, _)| is_section(field));
+    let (sections, others): (Vec<_>, Vec<_>) =
+        command.iter().skip(1).partition(|(field, _)| is_section(field));
     for (field, value) in sections {
         matches_kind(field, value, Kind::Any)?;
     }
@@ -110,20 +108,17 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     }
 }
 
-/// Number and shape of the writes of a command.
+/// Checks number and structure of the writes of a command.
 fn check_writes(command: &Document, list: &str, fields: Option<&[Field]>) -> Result<(), Refusal> {
     let writes = command.get_array(list).map(Vec::as_slice);
     let writes = writes.unwrap_or_default();
     if !(1..=MOST_WRITES).contains(&writes.len()) {
-        return Err((
-            16,
-            format!("Write batch sizes must be between 1 and {MOST_WRITES}"),
-        ));
+        return Err((16, format!("Write batch sizes must be between 1 and {MOST_WRITES}")));
     }
     for write in writes {
         let write = write
             .as_document()
-            .ok_or_else(|| (14, format!("a member of '{list}' is no object")))?;
+            .ok_or_else(|| (14, format!("a member of '{list}' is not an object")))?;
         if let Some(fields) = fields {
             check_fields(write.iter(), fields)?;
         }
@@ -135,7 +130,7 @@ fn check_configuration(configuration: &Document) -> Result<(), Refusal> {
     check_fields(configuration.iter(), CONFIGURATION)?;
     for member in configuration.get_array("members").into_iter().flatten() {
         let Some(member) = member.as_document() else {
-            return Err((14, "a member is no object".to_owned()));
+            return Err((14, "a member is not an object".to_owned()));
         };
         check_fields(member.iter(), MEMBER)?;
     }
@@ -154,14 +149,10 @@ pub(super) fn check_fields<'a>(
         matches_kind(name, value, *kind)?;
         seen.push(name.as_str());
     }
-    match known
-        .iter()
-        .find(|(name, _, must)| *must && !seen.contains(name))
-    {
-        Some((name, _, _)) => Err((
-            40414,
-            format!("BSON field '{name}' is missing but a required field"),
-        )),
+    match known.iter().find(|(name, _, must)| *must && !seen.contains(name)) {
+        Some((name, _, _)) => {
+            Err((40414, format!("BSON field '{name}' is missing but a required field")))
+        }
         None => Ok(()),
     }
 }
@@ -181,10 +172,7 @@ fn matches_kind(name: &str, value: &Bson, kind: Kind) -> Result<(), Refusal> {
     if matches {
         Ok(())
     } else {
-        Err((
-            14,
-            format!("BSON field '{name}' is the wrong type, expected {kind:?}"),
-        ))
+        Err((14, format!("BSON field '{name}' is the wrong type, expected {kind:?}")))
     }
 }
 
@@ -219,10 +207,7 @@ mod tests {
         let delete = |delete: Document| code(doc! { "delete": "c", "deletes": [delete] });
         assert_eq!(delete(doc! { "q": {}, "limit": 1 }), 0);
         assert_eq!(delete(doc! { "q": {} }), 40414);
-        assert_eq!(
-            code(doc! { "insert": "c", "documents": bson::Bson::Array(Vec::new()) }),
-            16
-        );
+        assert_eq!(code(doc! { "insert": "c", "documents": bson::Bson::Array(Vec::new()) }), 16);
         assert_eq!(code(doc! { "insert": "c", "documents": [1] }), 14);
     }
 
@@ -234,13 +219,7 @@ mod tests {
         assert_eq!(initiate(doc! { "_id": 0, "host": "a:1" }), 0);
         assert_eq!(initiate(doc! { "_id": 0.5, "host": "a:1" }), 14);
         assert_eq!(initiate(doc! { "_id": 0 }), 40414);
-        assert_eq!(
-            initiate(doc! { "_id": 0, "host": "a:1", "arbiter": true }),
-            40415
-        );
-        assert_eq!(
-            code(doc! { "replSetInitiate": { "_id": "rs", "members": 1 } }),
-            14
-        );
+        assert_eq!(initiate(doc! { "_id": 0, "host": "a:1", "arbiter": true }), 40415);
+        assert_eq!(code(doc! { "replSetInitiate": { "_id": "rs", "members": 1 } }), 14);
     }
 }

@@ -1,5 +1,5 @@
-//! The documents of one process of the fake `mongod`, in memory: as much of queries and updates as load
-//! generators send, and an error for the rest.
+//! In-memory documents of a fake `mongod` process: supports the queries and updates that load generators send, and
+//! returns an error for others.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,7 +12,7 @@ use super::shapes::{Refusal, bad, whole};
 
 mod write;
 
-/// What the store answers; those on indexes are for real shards alone.
+/// Supported commands; index commands are only for real shards.
 pub(super) const COMMANDS: [&str; 16] = [
     "aggregate",
     "collStats",
@@ -32,13 +32,13 @@ pub(super) const COMMANDS: [&str; 16] = [
     "update",
 ];
 
-/// Those that change it.
+/// Commands that change the store.
 pub(super) const WRITES: [&str; 5] = ["create", "delete", "drop", "insert", "update"];
 
-/// Documents of a first batch without a size.
+/// Size of a first batch without a requested size.
 const FIRST_BATCH: usize = 101;
 
-/// A value of `_id` in the order of the server, as far as tests have them.
+/// A value of `_id` in the server's order; only the types that tests use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Number(i64),
@@ -57,16 +57,13 @@ pub(super) struct Store {
     last_cursor: i64,
 }
 
-/// What the fake `mongod` does not play.
+/// Error for an unsupported feature.
 fn unplayed(what: &str, value: &impl ToString) -> Refusal {
-    (
-        238,
-        format!("the fake `mongod` has no {what} {}", value.to_string()),
-    )
+    (238, format!("the fake `mongod` has no {what} {}", value.to_string()))
 }
 
 impl Store {
-    /// Answers a command whose shape has been checked.
+    /// Answers a command with a valid structure.
     pub(super) fn run(&mut self, name: &str, command: &Document) -> Result<Document, Refusal> {
         let database = command.get_str("$db").unwrap_or_default().to_owned();
         let collection = command.get_str(name).unwrap_or_default().to_owned();
@@ -113,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Documents that fit the filter, in the order of `_id`.
+    /// Documents that match the filter, in the order of `_id`.
     fn matching(
         &self,
         place: &(String, String),
@@ -206,16 +203,13 @@ impl Store {
         }
     }
 
-    /// Counts by `$count` or by `$group` into one group, after a `$match` or not.
+    /// Counts by `$count` or by `$group` into one group, with or without a `$match` before.
     fn aggregate(&self, place: &(String, String), command: &Document) -> Result<Document, Refusal> {
         let empty = Vec::new();
         let pipeline = command.get_array("pipeline").unwrap_or(&empty);
         let mut stages: Vec<_> = pipeline.iter().filter_map(Bson::as_document).collect();
         let mut filter = Document::new();
-        if let Some(matched) = stages
-            .first()
-            .and_then(|stage| stage.get_document("$match").ok())
-        {
+        if let Some(matched) = stages.first().and_then(|stage| stage.get_document("$match").ok()) {
             filter = matched.clone();
             stages.remove(0);
         }
@@ -269,9 +263,8 @@ impl Store {
             .collections
             .keys()
             .filter(|place| place.0 == database && wanted.is_none_or(|name| place.1 == name));
-        let batch: Vec<Document> = names
-            .map(|place| doc! { "name": &place.1, "type": "collection" })
-            .collect();
+        let batch: Vec<Document> =
+            names.map(|place| doc! { "name": &place.1, "type": "collection" }).collect();
         let namespace = format!("{database}.$cmd.listCollections");
         Ok(doc! { "cursor": { "firstBatch": batch, "id": 0_i64, "ns": namespace } })
     }
@@ -299,7 +292,6 @@ fn key(value: &Bson) -> Result<Key, Refusal> {
     })
 }
 
-/// The range of keys that a filter means.
 /// The pattern of a filter for documents whose `_id` does not match it.
 fn other_keys(filter: &Document) -> Result<Option<Regex>, Refusal> {
     let id = filter.get_document("_id").ok();
@@ -334,7 +326,7 @@ fn bounds(filter: &Document) -> Result<(Bound<Key>, Bound<Key>), Refusal> {
     Ok(range)
 }
 
-/// Whether a range holds nothing: maps do not accept all of these.
+/// Whether a range is empty: maps do not accept all empty ranges.
 fn is_empty(first: &Bound<Key>, last: &Bound<Key>) -> bool {
     match (first, last) {
         (Bound::Included(first), Bound::Included(last)) => first > last,
@@ -368,12 +360,10 @@ fn positive(command: &Document, name: &str) -> Result<Option<usize>, Refusal> {
         return Ok(None);
     };
     let number = usize::try_from(number);
-    number
-        .map(Some)
-        .map_err(|_| (51024, format!("BSON field '{name}' must be >= 0")))
+    number.map(Some).map_err(|_| (51024, format!("BSON field '{name}' must be >= 0")))
 }
 
-/// The smaller integer type that holds it, as servers choose.
+/// The smaller integer type that holds it, as on servers.
 fn number(value: usize) -> Bson {
     match i32::try_from(value) {
         Ok(value) => Bson::Int32(value),

@@ -1,4 +1,4 @@
-//! Users of the fake `mongod`, and who may do what before and after the first one.
+//! Users of the fake `mongod`, and their permissions before and after the first one exists.
 
 use bson::{Document, doc};
 
@@ -6,7 +6,7 @@ use super::node::{Node, Session};
 use super::shapes::Refusal;
 use super::{lines, note};
 
-/// What anybody may ask.
+/// Commands that are allowed without authentication.
 const OPEN: [&str; 9] = [
     "buildInfo",
     "fakeMongodAuthenticate",
@@ -19,16 +19,11 @@ const OPEN: [&str; 9] = [
     "ping",
 ];
 
-/// What a connection of the same host may do on a server without users.
-/// Source: MongoDB manual, "Localhost Exception", and the privileges that the server grants for it.
-const EXCEPTION: [&str; 4] = [
-    "addShard",
-    "createUser",
-    "replSetGetStatus",
-    "replSetInitiate",
-];
+/// Commands that a connection from the same host may send to a server without users. Source: MongoDB manual, "Localhost
+/// Exception", and the privileges that the server grants for it.
+const EXCEPTION: [&str; 4] = ["addShard", "createUser", "replSetGetStatus", "replSetInitiate"];
 
-/// What it may do on an arbiter besides, which never has users.
+/// Additional commands on an arbiter, which never has users.
 const ARBITER_EXCEPTION: [&str; 3] = ["getCmdLineOpts", "getParameter", "serverStatus"];
 
 impl Node {
@@ -47,28 +42,21 @@ impl Node {
         }
     }
 
-    /// Users belong to the set; those of a cluster to its config servers.
+    /// File of the users, which belong to the set; users of a cluster belong to its config servers.
     fn users_file(&self) -> String {
         let owner = match (self.router, self.arguments.get("replSet")) {
-            (true, _) => self
-                .arguments
-                .get("configdb")
-                .and_then(|text| text.split('/').next()),
+            (true, _) => self.arguments.get("configdb").and_then(|text| text.split('/').next()),
             (false, set) => set,
         };
         format!("users-{}", owner.unwrap_or(&self.name))
     }
 
-    /// `NAME PASSWORD` of every user. An arbiter holds none.
+    /// `NAME PASSWORD` of every user. An arbiter has none.
     fn users(&self) -> Vec<String> {
-        if self.is_arbiter() {
-            Vec::new()
-        } else {
-            lines(&self.folder, &self.users_file())
-        }
+        if self.is_arbiter() { Vec::new() } else { lines(&self.folder, &self.users_file()) }
     }
 
-    /// Whether the user `database.name` is there.
+    /// Whether the user `database.name` exists.
     pub(super) fn has_user(&self, user: &str) -> bool {
         let name = user.strip_prefix("admin.").unwrap_or_default();
         let users = self.users();
@@ -80,10 +68,7 @@ impl Node {
         if !self.router && !self.is_writable() {
             return Err((10107, "not primary".to_owned()));
         }
-        if command
-            .get_str("$db")
-            .is_ok_and(|database| database != "admin")
-        {
+        if command.get_str("$db").is_ok_and(|database| database != "admin") {
             return Err((2, "the first user belongs to 'admin'".to_owned()));
         }
         for mechanism in command.get_array("mechanisms").into_iter().flatten() {
@@ -95,11 +80,7 @@ impl Node {
             return Err(failure);
         }
         let (user, password) = (command.get_str("createUser"), command.get_str("pwd"));
-        let line = format!(
-            "{} {}",
-            user.unwrap_or_default(),
-            password.unwrap_or_default()
-        );
+        let line = format!("{} {}", user.unwrap_or_default(), password.unwrap_or_default());
         note(&self.folder, &self.users_file(), &line);
         Ok(doc! {})
     }
@@ -109,9 +90,7 @@ impl Node {
         command: &Document,
         session: &mut Session,
     ) -> Result<Document, Refusal> {
-        let user = command
-            .get_str("fakeMongodAuthenticate")
-            .unwrap_or_default();
+        let user = command.get_str("fakeMongodAuthenticate").unwrap_or_default();
         let line = format!("{user} {}", command.get_str("pwd").unwrap_or_default());
         if self.users().contains(&line) {
             session.authenticated = true;

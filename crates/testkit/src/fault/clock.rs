@@ -1,36 +1,32 @@
-//! A wall clock that steps: libfaketime in a program that a test starts, told by a file.
+//! A wall clock that steps: libfaketime in a child process, controlled by a file.
 
 use crate::Skip;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library that gives a program another wall clock.
+/// The library that provides another wall clock to a program.
 ///
 /// # Errors
-/// It is not installed.
+/// libfaketime is not installed.
 pub fn faketime_library() -> Result<PathBuf, Skip> {
-    let places = std::fs::read_dir("/usr/lib").into_iter().flatten();
-    places
+    std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
         .flatten()
         .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
         .find(|library| library.is_file())
-        .ok_or_else(|| {
-            Skip::new(
-                "libfaketime is not installed",
-                "run `scripts/setup.sh test`",
-            )
-        })
+        .ok_or_else(|| Skip::new("libfaketime is not installed", "run `scripts/setup.sh test`"))
 }
 
-/// The wall clock of one program, right until it steps. Its monotonic clock stays what it is.
+/// The wall clock of one program, correct until it steps. Its monotonic clock is unaffected.
 pub struct SteppedClock {
     library: PathBuf,
     offset: PathBuf,
 }
 
 impl SteppedClock {
-    /// `offset` is the file that tells the program.
+    /// `offset` is the control file.
     ///
     /// # Errors
     /// libfaketime is not installed.
@@ -44,7 +40,7 @@ impl SteppedClock {
         Ok(SteppedClock { library, offset })
     }
 
-    /// Gives the program this clock.
+    /// Makes the program use this clock.
     pub fn give_to(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", &self.library)
@@ -53,7 +49,7 @@ impl SteppedClock {
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
 
-    /// Sets the clock so many seconds from the right time.
+    /// Sets the clock to this number of seconds from the correct time.
     ///
     /// # Errors
     /// The file cannot be replaced.

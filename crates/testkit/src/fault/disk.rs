@@ -1,4 +1,4 @@
-//! Disks that are files, how fast they may be, and what the kernel keeps of them in memory.
+//! Disks on files, limits of their operations, and the page cache.
 
 use super::{FaultError, read, run, v1_controller, v2_with, write};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 pub enum FileSystem {
     /// ext4.
     Ext4,
-    /// XFS; needs `xfsprogs`, and 300 MiB at least.
+    /// XFS; needs `xfsprogs`, and at least 300 MiB.
     Xfs,
 }
 
 impl FileSystem {
-    /// Name as `mount` has it.
+    /// Name for `mount`.
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
@@ -22,17 +22,17 @@ impl FileSystem {
     }
 }
 
-/// A disk of its own: a sparse file behind a loop device, with a file system that is mounted.
+/// A temporary disk: a sparse file behind a loop device, with a mounted file system.
 #[derive(Debug)]
 pub struct LoopDisk {
     device: String,
-    /// Holds the file and the mount point.
+    /// Has the file and the mount point.
     folder: tempfile::TempDir,
 }
 
 impl LoopDisk {
-    /// Makes one of `size_mib` MiB below `folder`, with direct I/O to the file, so that the page cache is not
-    /// filled twice.
+    /// Creates a disk of `size_mib` MiB in `folder`, with direct I/O to the file, so that the page cache does not hold
+    /// data twice.
     ///
     /// # Errors
     /// Missing rights or programs.
@@ -54,7 +54,7 @@ impl LoopDisk {
         let image = image.display().to_string();
         let device = run("losetup", &["--find", "--show", "--direct-io=on", &image])
             .or_else(|_| run("losetup", &["--find", "--show", &image]))?;
-        // From here on dropping it takes everything back.
+        // From here on, dropping it cleans up.
         let disk = LoopDisk { device, folder };
         match file_system {
             FileSystem::Ext4 => run("mkfs.ext4", &["-q", "-F", &disk.device])?,
@@ -69,7 +69,7 @@ impl LoopDisk {
         &self.device
     }
 
-    /// Where its file system is mounted.
+    /// Mount point of its file system.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("mount")
     }
@@ -78,20 +78,20 @@ impl LoopDisk {
 impl Drop for LoopDisk {
     fn drop(&mut self) {
         let mount_point = self.path().display().to_string();
-        // What cannot be taken back here has never been made, or is in use by a process that the test left behind.
+        // Errors mean that the mount or device does not exist, or that a process of the test still uses it.
         let _ =
             run("umount", &[&mount_point]).or_else(|_| run("umount", &["--lazy", &mount_point]));
         let _ = run("losetup", &["--detach", &self.device]);
     }
 }
 
-/// A limit of the operations per second of a device, for everybody.
+/// A limit of a device's operations per second, for all processes.
 #[derive(Debug)]
 pub struct DiskThrottle {
     rules: Vec<Rule>,
 }
 
-/// A file of the kernel with what it is to hold afterwards.
+/// A kernel file with its value to restore.
 #[derive(Debug)]
 struct Rule {
     path: PathBuf,
@@ -99,7 +99,7 @@ struct Rule {
 }
 
 impl DiskThrottle {
-    /// Limits reads and writes of a device to so many per second each.
+    /// Limits reads and writes of a device to this number per second each.
     ///
     /// # Errors
     /// The kernel has neither cgroup v1 `blkio` nor v2 `io` with limits, or rights are missing.
@@ -115,10 +115,9 @@ impl DiskThrottle {
             }
             return Ok(throttle);
         }
-        // The root of v2 has no limits: they are of a group, which the caller's processes must be in.
-        let root = v2_with("io").ok_or(FaultError::Unsupported {
-            what: "limit of a device's operations",
-        })?;
+        // The root of v2 has no limits: a group has them, and it must contain the caller's processes.
+        let root = v2_with("io")
+            .ok_or(FaultError::Unsupported { what: "limit of a device's operations" })?;
         let own = read(Path::new("/proc/self/cgroup"))?;
         let group = own.lines().find_map(|line| line.strip_prefix("0::/"));
         let path = root.join(group.unwrap_or_default()).join("io.max");
@@ -144,7 +143,7 @@ fn device_number(device: &str) -> Result<String, FaultError> {
     Ok(read(&path)?.trim().to_owned())
 }
 
-/// Forgets what the kernel keeps of files in memory, after writing what is not on the disks yet.
+/// Drops the page cache after writing dirty data to the disks.
 ///
 /// # Errors
 /// Missing rights.

@@ -1,8 +1,8 @@
-//! Faults that one Linux machine can be given as root, each taken back when it is dropped: a disk of its own with a
-//! file system, a limit of its operations per second, a limit of CPU time, a neighbour on a CPU, a cold cache; and for one
-//! program, by anybody, a wall clock that steps.
+//! Faults that root can cause on one Linux machine, each removed on drop: a temporary disk with a file system, a limit
+//! of its operations per second, a limit of CPU time, a competing process on a CPU, a cold cache; and, without root, a
+//! wall clock that steps for one program.
 //!
-//! They are for tests and benches of the verdict: what is provoked is known, so that what is found can be judged.
+//! Tests and benchmarks of the verdict use them: the fault is known, so the finding can be checked.
 
 mod clock;
 mod cpu;
@@ -16,34 +16,21 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// A fault could not be provoked, or not be taken back.
+/// A fault could not be caused or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
     /// A program is missing or failed.
     #[error("`{command}` failed: {reason}")]
-    Command {
-        /// What was run.
-        command: String,
-        /// What it said.
-        reason: String,
-    },
-    /// A file of the kernel could not be read or written.
+    Command { command: String, reason: String },
+    /// A kernel file could not be read or written.
     #[error("cannot use `{path}`")]
-    File {
-        /// The file.
-        path: String,
-        /// Cause.
-        source: io::Error,
-    },
-    /// The kernel has no such control.
+    File { path: String, source: io::Error },
+    /// The kernel does not support the control.
     #[error("this kernel has no {what}")]
-    Unsupported {
-        /// What is missing.
-        what: &'static str,
-    },
+    Unsupported { what: &'static str },
 }
 
-/// Whether this process may provoke them.
+/// Whether this process may cause the faults.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -54,10 +41,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, FaultError> {
     let output = Command::new(program)
         .args(arguments)
         .output()
-        .map_err(|error| FaultError::Command {
-            command: command(),
-            reason: error.to_string(),
-        })?;
+        .map_err(|error| FaultError::Command { command: command(), reason: error.to_string() })?;
     if !output.status.success() {
         return Err(FaultError::Command {
             command: command(),
@@ -68,17 +52,13 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, FaultError> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), FaultError> {
-    std::fs::write(path, text).map_err(|source| FaultError::File {
-        path: path.display().to_string(),
-        source,
-    })
+    std::fs::write(path, text)
+        .map_err(|source| FaultError::File { path: path.display().to_string(), source })
 }
 
 fn read(path: &Path) -> Result<String, FaultError> {
-    std::fs::read_to_string(path).map_err(|source| FaultError::File {
-        path: path.display().to_string(),
-        source,
-    })
+    std::fs::read_to_string(path)
+        .map_err(|source| FaultError::File { path: path.display().to_string(), source })
 }
 
 /// Where a controller of cgroup v1 is mounted.

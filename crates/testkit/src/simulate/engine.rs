@@ -1,4 +1,4 @@
-//! The event loop: arrivals, ends of services and ends of thinking, in the order of their times.
+//! The event loop: arrivals, ends of services and ends of think times, in the order of time.
 
 use super::{Completion, Observation, Service, Source, System};
 use rand::SeedableRng;
@@ -15,7 +15,7 @@ pub fn simulate(system: &System, seed: u64) -> Observation {
     simulation.observation()
 }
 
-/// An operation on its way.
+/// An operation in the system.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     arrival_s: f64,
@@ -23,9 +23,8 @@ struct Operation {
 
 #[derive(Clone, Copy, Debug)]
 enum Happening {
-    /// An operation enters the first station.
     Arrival,
-    /// A server of this station is done with an operation.
+    /// A server of this station has finished an operation.
     ServiceEnd {
         station: usize,
         operation: Operation,
@@ -35,7 +34,7 @@ enum Happening {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     time_s: f64,
-    /// Tells events of the same time apart, in the order they were planned.
+    /// Orders simultaneous events by the order in which they were planned.
     number: u64,
     happening: Happening,
 }
@@ -56,13 +55,11 @@ impl PartialOrd for Event {
 
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.time_s
-            .total_cmp(&other.time_s)
-            .then(self.number.cmp(&other.number))
+        self.time_s.total_cmp(&other.time_s).then(self.number.cmp(&other.number))
     }
 }
 
-/// A station at work.
+/// State of a station.
 struct Place {
     servers: u32,
     busy: u32,
@@ -132,7 +129,7 @@ impl<'a> Simulation<'a> {
         self.pass_to(self.end_s);
     }
 
-    /// Moves the clock, and adds what the elapsed time means inside the window.
+    /// Advances the clock, and accounts for the elapsed time inside the window.
     fn pass_to(&mut self, time_s: f64) {
         let counted_s = (time_s - self.now_s.max(self.system.warm_up_s)).max(0.0);
         for place in &mut self.places {
@@ -258,10 +255,7 @@ mod tests {
     }
 
     fn one_server(service: Service) -> Station {
-        Station {
-            servers: 1,
-            service,
-        }
+        Station { servers: 1, service }
     }
 
     #[test]
@@ -287,38 +281,26 @@ mod tests {
 
     #[test]
     fn two_servers_share_one_queue() {
-        let station = Station {
-            servers: 2,
-            service: Service::Exponential(1.0),
-        };
+        let station = Station { servers: 2, service: Service::Exponential(1.0) };
         // Erlang C of 2 servers at U = 0.5 is 1/3: R = 1 + (1/3) / (2 - 1).
         let seen = simulate(&open(1.0, station, 200_000.0), 3);
         let mean_s = seen.mean_response_s();
         assert!((mean_s - 4.0 / 3.0).abs() < 0.02, "{mean_s}");
-        // It is empty for (1 - U) / (1 + U) of the time.
+        // The system is empty for (1 - U) / (1 + U) of the time.
         let occupied_ratio = seen.occupied_s[0] / seen.window_s;
-        assert!(
-            (occupied_ratio - 2.0 / 3.0).abs() < 0.01,
-            "{occupied_ratio}"
-        );
+        assert!((occupied_ratio - 2.0 / 3.0).abs() < 0.01, "{occupied_ratio}");
     }
 
     #[test]
     fn a_constant_cycle_can_be_counted_by_hand() {
         let system = System {
-            source: Source::Closed {
-                clients: 1,
-                think: Service::Constant(3.0),
-            },
-            stations: vec![
-                one_server(Service::Constant(1.0)),
-                one_server(Service::Constant(0.5)),
-            ],
+            source: Source::Closed { clients: 1, think: Service::Constant(3.0) },
+            stations: vec![one_server(Service::Constant(1.0)), one_server(Service::Constant(0.5))],
             warm_up_s: 0.0,
             window_s: 45.0,
         };
         let seen = simulate(&system, 4);
-        // Cycles of 4.5 s that end at 4.5, 9, …, 40.5; that of 45 ends with the window.
+        // Cycles of 4.5 s end at 4.5, 9, …, 40.5; the cycle until 45 ends with the window.
         assert_eq!(seen.completions.len(), 9);
         assert!(seen.completions.iter().all(|done| done.response_s == 1.5));
         assert_eq!(seen.busy_s, [10.0, 5.0]);
@@ -328,10 +310,7 @@ mod tests {
     #[test]
     fn clients_beyond_the_servers_wait_in_a_queue() {
         let system = System {
-            source: Source::Closed {
-                clients: 3,
-                think: Service::Constant(0.0),
-            },
+            source: Source::Closed { clients: 3, think: Service::Constant(0.0) },
             stations: vec![one_server(Service::Constant(1.0))],
             warm_up_s: 10.0,
             window_s: 100.0,

@@ -1,4 +1,4 @@
-//! Random series and comparisons with known properties, as stand-ins for measured ones.
+//! Random series and comparisons with known properties, to replace measured ones.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -9,8 +9,8 @@ pub fn normal(seed: u64, count: usize) -> Vec<f64> {
     autoregressive(seed, count, 0.0)
 }
 
-/// A stationary first-order autoregression with mean 0, variance 1 and this correlation between
-/// neighbours, which is above -1 and below 1.
+/// A stationary first-order autoregression with mean 0, variance 1 and this correlation between neighbours, above -1
+/// and below 1.
 pub fn autoregressive(seed: u64, count: usize, correlation: f64) -> Vec<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = || -> f64 { StandardNormal.sample(&mut rng) };
@@ -25,19 +25,20 @@ pub fn autoregressive(seed: u64, count: usize, correlation: f64) -> Vec<f64> {
         .collect()
 }
 
-/// What pairs of runs say of two settings.
+/// A ratio of two settings, estimated from pairs of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoisyRatio {
     /// Logarithm of the ratio.
     pub log_ratio: f64,
-    /// Its standard error.
+    /// Standard error.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub degrees_of_freedom: f64,
 }
 
-/// Two settings in so many pairs of runs, at least 2, where the true logarithm of their ratio is `truth` and that of each run has
-/// the standard deviation `noise`. Two pairs say little of their own error, which is then known from that.
+/// Two settings in `pairs` pairs of runs, at least 2. `truth` is the true logarithm of their ratio, and `noise` the
+/// standard deviation of each run's logarithm. Two pairs do not determine their own error well, so it is then computed
+/// from `noise`.
 pub fn noisy_pairs(random: &mut impl Rng, truth: f64, noise: f64, pairs: usize) -> NoisyRatio {
     let mut run = || -> f64 { StandardNormal.sample(random) };
     let ratios = (0..pairs).map(|_| truth + noise * (run() - run()));
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_series_has_the_moments_it_was_asked_for() {
+    fn the_series_has_the_requested_moments() {
         for correlation in [0.0, 0.7, -0.5] {
             let series = autoregressive(1, 100_000, correlation);
             let n = series.len() as f64;

@@ -1,38 +1,29 @@
-//! A server with eight settings whose effect is known: what a search for the best ones finds can be compared with the truth.
+//! A server with eight settings of known effect: results of a search can be compared with the true optimum.
 
 /// A setting of the simulated server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SurfaceSetting {
-    /// Number of its values; those that have an order lie at equal distances.
+    /// Number of its values; ordered values are equidistant.
     pub values: usize,
-    /// Number of the value that it has at first, from 0.
+    /// Index of the default value.
     pub default: usize,
     /// Whether its values have an order.
     pub is_ordered: bool,
 }
 
-/// Its settings. The first, the fourth and the sixth have an effect.
+/// The settings. The first, fourth and sixth have an effect.
 pub const SURFACE: [SurfaceSetting; 8] = {
-    let ordered = SurfaceSetting {
-        values: 9,
-        default: 4,
-        is_ordered: true,
-    };
+    let ordered = SurfaceSetting { values: 9, default: 4, is_ordered: true };
     let mut all = [ordered; 8];
     all[1].default = 3;
-    all[5] = SurfaceSetting {
-        values: 2,
-        default: 0,
-        is_ordered: false,
-    };
+    all[5] = SurfaceSetting { values: 2, default: 0, is_ordered: false };
     all
 };
 
-/// Places of the settings that have an effect.
+/// Indexes of the settings with an effect.
 pub const EFFECTIVE: [usize; 3] = [0, 3, 5];
 
-/// Service time of an operation with these values, by their numbers. The first and the fourth setting do more together than
-/// alone.
+/// Service time of an operation with these values, given by index. The first and fourth setting have a joint effect.
 pub fn service_time(values: &[usize]) -> f64 {
     let place = |setting: usize| values[setting] as f64 / (SURFACE[setting].values - 1) as f64;
     let (first, second) = (place(0) - 0.9, place(3) - 0.1);

@@ -1,4 +1,4 @@
-//! Reasons to doubt a trace, out of what is known at its end.
+//! Caveats of a trace, determined at its end.
 
 use super::layout::Counter;
 use super::maps::Counters;
@@ -11,20 +11,20 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::path::Path;
 
-/// What is known at the end of a trace.
+/// Information at the end of a trace.
 pub(super) struct Known<'a> {
     pub(super) settings: &'a Settings,
     pub(super) missing: &'a [Missing],
     pub(super) traced: &'a Traced,
     pub(super) counters: &'a Counters,
-    /// How often the kernel left a program out.
+    /// Number of skipped program runs.
     pub(super) misses: u64,
     /// Requests whose end the kernel did not report.
     pub(super) unseen_ends: u64,
     pub(super) unknown_offsets: u64,
 }
 
-/// The reasons to doubt it.
+/// Determines the caveats.
 pub(super) fn from_known(known: &Known) -> Vec<TraceCaveat> {
     let mut caveats = lost(known);
     caveats.extend(not_observed(known));
@@ -69,13 +69,8 @@ fn not_observed(known: &Known) -> Vec<TraceCaveat> {
         let statement = statement!("not-observed", target = what, reason = reason);
         caveat(TraceCaveatKind::NotObserved, statement)
     });
-    let methods = [
-        (Counter::UnseenAio, "aio"),
-        (Counter::UnseenCopies, "copies"),
-    ];
-    let unseen = methods
-        .into_iter()
-        .map(|(counter, how)| (known.counters.get(counter), how));
+    let methods = [(Counter::UnseenAio, "aio"), (Counter::UnseenCopies, "copies")];
+    let unseen = methods.into_iter().map(|(counter, how)| (known.counters.get(counter), how));
     let by_call = unseen.filter(|(count, _)| *count > 0).map(|(count, how)| {
         let statement = statement!("not-traced-per-file", calls = count, how = how);
         caveat(TraceCaveatKind::NotObserved, statement)
@@ -100,7 +95,7 @@ fn unknown(known: &Known) -> Vec<TraceCaveat> {
         let statement = statement!("paths-unknown", files = nameless);
         caveats.push(caveat(TraceCaveatKind::UnknownFiles, statement));
     }
-    // There exactly where the kernel accounts what threads ask devices for.
+    // This file exists exactly if the kernel accounts the device requests of threads.
     if known.settings.block && !Path::new("/proc/self/io").exists() {
         let statement = statement!("reads-not-accounted");
         caveats.push(caveat(TraceCaveatKind::NotObserved, statement));
@@ -112,13 +107,8 @@ fn unknown(known: &Known) -> Vec<TraceCaveat> {
     caveats
 }
 
-/// Page faults with a latency of 0, which stands for one that is not known.
+/// Number of page faults with a latency of 0, which means unknown.
 fn endless_faults(traced: &Traced) -> u64 {
-    let faults = traced
-        .totals
-        .iter()
-        .filter(|total| total.operation == Operation::Fault);
-    faults
-        .map(|total| total.latency_ns.counts().first().copied().unwrap_or(0))
-        .sum()
+    let faults = traced.totals.iter().filter(|total| total.operation == Operation::Fault);
+    faults.map(|total| total.latency_ns.counts().first().copied().unwrap_or(0)).sum()
 }

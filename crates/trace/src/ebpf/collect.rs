@@ -1,4 +1,4 @@
-//! Takes the events of the kernel apart, and gives files and devices their indexes in the record.
+//! Decodes events of the kernel, and assigns indexes to files and devices.
 
 use super::devices::{self, DeviceTable};
 use super::layout::{self, BlockEvent, CallEvent, Fields, FileEvent, FileKey, FileSlot, NameEvent};
@@ -8,7 +8,7 @@ use crate::traced::Sink;
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, Operation};
 use std::collections::HashSet;
 
-/// What has come and was not handed over yet, and what is known of files and devices.
+/// Pending events, and the known files and devices.
 #[derive(Debug)]
 pub(super) struct Collector {
     zero_ns: u64,
@@ -20,11 +20,11 @@ pub(super) struct Collector {
     pub(super) call_count: u64,
     pub(super) block_count: u64,
     pub(super) unknown_offsets: u64,
-    /// Files that the kernel shall not look at as long as they have the name of now.
+    /// Files that the kernel should ignore under their current name.
     pub(super) denied: Vec<(FileKey, FileSlot)>,
-    /// Files that it need not ask about any more.
+    /// Files that the kernel need not ask about again.
     pub(super) allowed: Vec<(FileKey, FileSlot)>,
-    /// Files that it was not to look at and that are gone.
+    /// Ignored files that were deleted.
     pub(super) forgotten: Vec<(FileKey, FileSlot)>,
     /// Numbers of traced files that were deleted.
     pub(super) deleted: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct Collector {
     pub(super) wanted_devices: Vec<u32>,
     /// All devices whose requests are wanted.
     wanted: HashSet<u32>,
-    /// Devices of file systems that were met.
+    /// Devices of known file systems.
     met: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Collector {
         }
     }
 
-    /// Takes an event.
+    /// Processes an event.
     pub(super) fn event(&mut self, bytes: &[u8]) {
         let mut fields = Fields::new(bytes);
         match fields.u32() {
@@ -70,15 +70,13 @@ impl Collector {
         }
     }
 
-    /// A time of the kernel from the zero of the trace.
+    /// Converts a kernel time to a time relative to the zero of the trace.
     pub(super) fn relative(&self, time_ns: u64) -> i64 {
         time_ns.wrapping_sub(self.zero_ns) as i64
     }
 
     fn call(&mut self, event: CallEvent) {
-        let operation = u8::try_from(event.operation)
-            .ok()
-            .and_then(Operation::from_number);
+        let operation = u8::try_from(event.operation).ok().and_then(Operation::from_number);
         let (Some(operation), Some(file)) = (operation, self.files.index_of(event.file)) else {
             return;
         };
@@ -121,11 +119,11 @@ impl Collector {
         self.deleted.extend(changes.deleted);
     }
 
-    /// Asks for the requests to all devices that a file's data reaches.
+    /// Requests tracing of all devices below a file.
     fn want_device(&mut self, device: u32, process: u32, descriptor: i32) {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         let open = std::fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
-        // A block device that is opened as a file lies on another one.
+        // A block device that is opened as a file is on another device.
         let device = match open.filter(|open| open.file_type().is_block_device()) {
             Some(open) => {
                 devices::kernel_number(libc::major(open.rdev()), libc::minor(open.rdev()))
@@ -143,7 +141,7 @@ impl Collector {
         }
     }
 
-    /// Takes the requests to a device that the kernel was told to look at.
+    /// Marks a device as traced by the kernel.
     pub(super) fn take_device(&mut self, number: u32) {
         self.wanted.insert(number);
     }
@@ -154,13 +152,12 @@ impl Collector {
     }
 
     fn request(&mut self, event: BlockEvent) {
-        // The kernel looks until a file is judged, so that its first requests are not missed.
+        // The kernel traces until a file is judged, so that its first requests are not missed.
         if !self.wants_device(event.known_by) {
             return;
         }
-        let Some(operation) = u8::try_from(event.operation)
-            .ok()
-            .and_then(BlockOperation::from_number)
+        let Some(operation) =
+            u8::try_from(event.operation).ok().and_then(BlockOperation::from_number)
         else {
             return;
         };
@@ -177,7 +174,7 @@ impl Collector {
         self.block_count += 1;
     }
 
-    /// Hands over what has come.
+    /// Passes pending events to the sink.
     pub(super) fn hand_over(&mut self, sink: &mut dyn Sink) {
         if !self.calls.is_empty() {
             sink.calls(&self.calls);

@@ -1,30 +1,29 @@
-//! Block devices: which ones the data of a file reaches, and their names.
+//! Block devices below a file system, and their names.
 
 use dyno_record::io_trace::document::BlockDevice;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A device number as the kernel has it.
+/// Device number as the kernel encodes it.
 pub(super) fn kernel_number(major: u32, minor: u32) -> u32 {
     major << 20 | minor & 0xf_ffff
 }
 
-/// Major and minor of the kernel's number.
+/// Major and minor number from the kernel's encoding.
 pub(super) fn parts(number: u32) -> (u32, u32) {
     (number >> 20, number & 0xf_ffff)
 }
 
-/// Numbers of `MAJOR:MINOR`, as sysfs and mountinfo have it.
+/// Parses `MAJOR:MINOR`, as in sysfs and mountinfo.
 pub(super) fn parse(text: &str) -> Option<u32> {
     let (major, minor) = text.trim().split_once(':')?;
     Some(kernel_number(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// All devices that the data on a device of a file system reaches: the whole disk of a partition, and
-/// what lies below a device that is made of others.
+/// All devices below a file system's device: the disk of a partition, and the members of a combined device.
 pub(super) fn reached_from(number: u32, mountinfo: &str) -> Vec<u32> {
     let first = match parts(number) {
-        // File systems such as btrfs have a number that is no device.
+        // File systems such as btrfs have a number without a device.
         (0, _) => source_of(number, mountinfo),
         _ => Some(number),
     };
@@ -47,11 +46,7 @@ fn below(number: u32) -> Vec<u32> {
     if folder.join("partition").exists() {
         numbers.extend(number_in(&folder.join("../dev")));
     }
-    for entry in std::fs::read_dir(folder.join("slaves"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for entry in std::fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten() {
         numbers.extend(number_in(&entry.path().join("dev")));
     }
     numbers
@@ -60,7 +55,7 @@ fn below(number: u32) -> Vec<u32> {
 fn folder_of(number: u32) -> PathBuf {
     let (major, minor) = parts(number);
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    // The folder above is that of the disk only when the link is followed first.
+    // The parent folder is the disk's only after the link is resolved.
     link.canonicalize().unwrap_or(link)
 }
 
@@ -68,12 +63,11 @@ fn number_in(file: &Path) -> Option<u32> {
     parse(&std::fs::read_to_string(file).ok()?)
 }
 
-/// The device that a file system was mounted from.
+/// Device from which a file system was mounted.
 fn source_of(number: u32, mountinfo: &str) -> Option<u32> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    let line = mountinfo
-        .lines()
-        .find(|line| line.split(' ').nth(2).and_then(parse) == Some(number))?;
+    let line =
+        mountinfo.lines().find(|line| line.split(' ').nth(2).and_then(parse) == Some(number))?;
     let (_, after) = line.split_once(" - ")?;
     let metadata = std::fs::metadata(after.split(' ').nth(1)?).ok()?;
     metadata.file_type().is_block_device().then(|| {
@@ -82,7 +76,7 @@ fn source_of(number: u32, mountinfo: &str) -> Option<u32> {
     })
 }
 
-/// Devices in the order in which they were met.
+/// Devices in the order of their first use.
 #[derive(Debug, Default)]
 pub(super) struct DeviceTable {
     indexes: HashMap<u32, u32>,
@@ -90,7 +84,7 @@ pub(super) struct DeviceTable {
 }
 
 impl DeviceTable {
-    /// The index of a device, which gets one if it has none.
+    /// Index of a device, assigned on first use.
     pub(super) fn index_of(&mut self, number: u32) -> u32 {
         *self.indexes.entry(number).or_insert_with(|| {
             let (major, minor) = parts(number);
@@ -122,10 +116,7 @@ mod tests {
         let mountinfo = "30 1 0:45 / /data rw - btrfs /dev/null rw\n";
         assert_eq!(source_of(parse("0:45").unwrap(), mountinfo), None);
         assert!(reached_from(parse("0:46").unwrap(), mountinfo).is_empty());
-        assert_eq!(
-            reached_from(parse("8:1").unwrap(), "")[0],
-            parse("8:1").unwrap()
-        );
+        assert_eq!(reached_from(parse("8:1").unwrap(), "")[0], parse("8:1").unwrap());
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! The layouts that user space and the programs in the kernel share, as in `shared.bpf.h`, and how they
-//! are read from bytes.
+//! Layouts shared with the kernel programs, as in `shared.bpf.h`, and how they are decoded.
 
 /// Kinds of events.
 pub(super) const EVENT_CALL: u32 = 0;
@@ -12,14 +11,14 @@ pub(super) const PENDING: u32 = 0;
 pub(super) const ALLOWED: u32 = 1;
 pub(super) const DENIED: u32 = 2;
 
-/// Values of the table of processes.
+/// Values in the process table.
 pub(super) const TRACED: u32 = 1;
 /// The process itself is not traced; its children are.
 pub(super) const CHILDREN_ONLY: u32 = 2;
-/// A device that is looked at without an end.
+/// Marks a device that is always traced.
 pub(super) const ALWAYS: u64 = u64::MAX;
 
-/// Counters, in the order of their numbers.
+/// Counters in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Counter {
@@ -35,17 +34,16 @@ pub(super) enum Counter {
 
 pub(super) const COUNTERS: usize = 8;
 pub(super) const SYSCALLS: usize = 512;
-/// Files that have a place for where their last call ended.
+/// Maximum number of files with a recorded end of the last call.
 pub(super) const ENDS: u32 = 65_536;
 pub(super) const LATENCY_BUCKETS: usize = 168;
 pub(super) const SIZE_BUCKETS: usize = 41;
 pub(super) const SEEK_BUCKETS: usize = 48;
-/// Bytes of a path of a file, and of a name that was given to a system call.
+/// Size of a file's path, and of a name passed to a system call.
 const PATH_BYTES: usize = 2048 + 256;
 const NAME_PATH_BYTES: usize = 1024;
 
-/// Reads numbers and pieces one after the other, in the order of the fields. A piece that is not there
-/// any more is empty, and a number 0.
+/// Reads fields in order. In truncated data, a missing field is empty or 0.
 pub(super) struct Fields<'a> {
     bytes: &'a [u8],
 }
@@ -81,18 +79,15 @@ impl<'a> Fields<'a> {
         (0..count).map(|_| self.u64()).collect()
     }
 
-    /// Text up to the first zero in a piece.
+    /// Text up to the first zero byte of a field.
     pub(super) fn text(&mut self, length: usize) -> String {
         let piece = self.piece(length);
-        let end = piece
-            .iter()
-            .position(|&byte| byte == 0)
-            .unwrap_or(piece.len());
+        let end = piece.iter().position(|&byte| byte == 0).unwrap_or(piece.len());
         String::from_utf8_lossy(&piece[..end]).into_owned()
     }
 }
 
-/// Constants of the programs, set before they are loaded.
+/// Constants of the programs, set before loading.
 #[derive(Clone, Debug)]
 pub(super) struct KernelSettings {
     pub(super) syscalls: [u8; SYSCALLS],
@@ -124,22 +119,18 @@ impl KernelSettings {
     }
 }
 
-/// What tells files apart.
+/// Identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileKey {
     pub(super) inode: u64,
-    /// As the kernel has it: 12 bits of major number over 20 of minor.
+    /// In the kernel's encoding: 12 bits of major number over 20 of minor.
     pub(super) device: u32,
     pub(super) generation: u32,
 }
 
 impl FileKey {
     fn read(fields: &mut Fields) -> FileKey {
-        FileKey {
-            inode: fields.u64(),
-            device: fields.u32(),
-            generation: fields.u32(),
-        }
+        FileKey { inode: fields.u64(), device: fields.u32(), generation: fields.u32() }
     }
 
     pub(super) fn to_bytes(self) -> [u8; 16] {
@@ -151,13 +142,12 @@ impl FileKey {
     }
 }
 
-/// What the table of files has of a file: its number, the verdict on it, and by what the programs
-/// notice that it has another name since.
+/// Entry of the file table: number, verdict, and data by which the programs detect a new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileSlot {
     pub(super) id: u32,
     pub(super) verdict: u32,
-    /// Means nothing here; it is given back as it came, and so are the next two.
+    /// Opaque; returned unchanged, like the next two fields.
     pub(super) name: u64,
     pub(super) met_ns: u64,
     pub(super) asked: u32,
@@ -176,7 +166,7 @@ impl FileSlot {
         slot
     }
 
-    /// With a verdict, as the table of files has it.
+    /// Encodes the entry with a verdict.
     pub(super) fn judged(self, verdict: u32) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes[..4].copy_from_slice(&self.id.to_ne_bytes());
@@ -200,7 +190,7 @@ pub(super) struct CallEvent {
     pub(super) process: u32,
     pub(super) thread: u32,
     pub(super) operation: u32,
-    /// -1 where it is not known.
+    /// -1 if unknown.
     pub(super) fetched: i64,
 }
 
@@ -224,22 +214,22 @@ impl CallEvent {
     }
 }
 
-/// A file that was seen the first time, or the first time under another name.
+/// A file that was seen for the first time, or for the first time under another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileEvent {
     pub(super) key: FileKey,
     pub(super) slot: FileSlot,
     pub(super) process: u32,
-    /// -1 where the call had none.
+    /// -1 if the call had none.
     pub(super) descriptor: i32,
     pub(super) path: WalkedPath,
 }
 
-/// A path from the root of a file system, as far as the kernel went.
+/// A path from the root of a file system, as deep as the kernel followed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WalkedPath {
     pub(super) path: String,
-    /// Whether it reaches up to that root.
+    /// Whether it reaches the root.
     pub(super) whole: bool,
 }
 
@@ -248,7 +238,7 @@ impl WalkedPath {
         let used = fields.u32() as usize;
         let whole = fields.u32() != 0;
         let names = fields.piece(PATH_BYTES);
-        // From the file up to the root: turned around.
+        // Names are stored from the file up to the root.
         let mut parts: Vec<String> = names[..used.min(names.len())]
             .split(|&byte| byte == 0)
             .filter(|part| !part.is_empty())
@@ -256,10 +246,7 @@ impl WalkedPath {
             .collect();
         parts.push(String::new());
         parts.reverse();
-        WalkedPath {
-            path: parts.join("/"),
-            whole,
-        }
+        WalkedPath { path: parts.join("/"), whole }
     }
 }
 
@@ -276,7 +263,7 @@ impl FileEvent {
     }
 }
 
-/// A request of the block layer, with absolute times and the kernel's number of the device.
+/// A block layer request, with absolute times and the kernel's device number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockEvent {
     pub(super) device: u32,
@@ -287,7 +274,7 @@ pub(super) struct BlockEvent {
     pub(super) bytes: u32,
     pub(super) operation: u32,
     pub(super) process: u32,
-    /// The number that made the device one to be looked at: its own, or that of a partition.
+    /// Device number that enabled tracing: its own, or a partition's.
     pub(super) known_by: u32,
 }
 
@@ -307,7 +294,7 @@ impl BlockEvent {
     }
 }
 
-/// A request that is under way. What it is for is sent with its end.
+/// A request in flight. Its purpose is sent with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestState {
     pub(super) issue_ns: u64,
@@ -327,23 +314,23 @@ impl RequestState {
     }
 }
 
-/// A name that was changed or taken away.
+/// A renamed or deleted name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) process: u32,
     pub(super) from: GivenName,
-    /// Empty if the name was taken away.
+    /// Empty if the name was deleted.
     pub(super) to: GivenName,
 }
 
-/// A name as a process gave it: a whole path, or one from a folder on.
+/// A name as a process passed it: absolute, or relative to a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GivenName {
     pub(super) name: String,
-    /// The descriptor of the folder, or `AT_FDCWD`.
+    /// Descriptor of the folder, or `AT_FDCWD`.
     pub(super) descriptor: i32,
     pub(super) device: u32,
-    /// What the folder was called then; not whole if the name is a whole path.
+    /// Path of the folder at that time; incomplete if the name is absolute.
     pub(super) folder: WalkedPath,
 }
 
@@ -369,7 +356,7 @@ impl NameEvent {
     }
 }
 
-/// Totals of a file and an operation, of one CPU or of all.
+/// Totals of a file and operation, of one CPU or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KernelTotal {
     pub(super) calls: u64,
@@ -398,7 +385,7 @@ impl KernelTotal {
         }
     }
 
-    /// One of no calls.
+    /// Totals without calls.
     pub(super) fn nothing() -> KernelTotal {
         KernelTotal::read(&mut Fields::new(&[]))
     }

@@ -1,17 +1,15 @@
-//! The layouts against those of the compiled programs.
+//! Compares the layouts with the compiled programs.
 
 use super::*;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::btf::{Btf, HasSize};
 
-/// Sizes as the compiled programs have them.
+/// Size of a structure in the compiled programs.
 fn size_of_struct(name: &str) -> usize {
     let object = concat!(env!("OUT_DIR"), "/tracer.bpf.o");
     let btf = Btf::from_path(object).unwrap();
     let mut all = btf.type_by_kind::<Struct<'_>>();
-    all.find(|found| found.name().is_some_and(|each| each == name))
-        .unwrap()
-        .size()
+    all.find(|found| found.name().is_some_and(|each| each == name)).unwrap().size()
 }
 
 #[test]
@@ -29,7 +27,7 @@ fn settings_have_the_size_that_the_programs_expect() {
     assert_eq!(settings.to_bytes().len(), size_of_struct("settings"));
 }
 
-/// How much a reader takes of many bytes.
+/// Number of bytes that a reader consumes.
 fn taken<T>(read: impl Fn(&mut Fields) -> T) -> usize {
     let bytes = [0; 8192];
     let mut fields = Fields::new(&bytes);
@@ -39,7 +37,7 @@ fn taken<T>(read: impl Fn(&mut Fields) -> T) -> usize {
 
 #[test]
 fn readers_take_what_the_programs_write() {
-    // The kind is read before; numbers at the end that nobody reads stay.
+    // The kind is read before; unused numbers at the end are not read.
     assert_eq!(taken(CallEvent::read) + 4, size_of_struct("call_event"));
     assert_eq!(taken(BlockEvent::read) + 4, size_of_struct("block_event"));
     assert_eq!(taken(RequestState::read), size_of_struct("request_state"));
@@ -64,15 +62,9 @@ fn paths_come_from_the_file_up_to_the_root() {
     let event = FileEvent::read(&mut Fields::new(&bytes));
     let path = (event.path.path.as_str(), event.path.whole);
     assert_eq!(path, ("/db/data.wt", true));
-    assert_eq!(
-        (event.slot.id, event.key.inode, event.descriptor),
-        (3, 1, -1)
-    );
+    assert_eq!((event.slot.id, event.key.inode, event.descriptor), (3, 1, -1));
     assert_eq!(event.slot.judged(1)[..8], [3, 0, 0, 0, 1, 0, 0, 0]);
-    assert_eq!(
-        FileSlot::read(&mut Fields::new(&event.slot.judged(1))),
-        event.slot
-    );
+    assert_eq!(FileSlot::read(&mut Fields::new(&event.slot.judged(1))), event.slot);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tables that the programs share with us.
+//! Tables shared with the kernel programs.
 
 use super::layout::{ALWAYS, COUNTERS, Counter, Fields, FileKey, FileSlot, RequestState};
 use super::object;
@@ -30,19 +30,19 @@ impl Maps {
         })
     }
 
-    /// Says whether a process is traced, or its children alone.
+    /// Marks a process as traced, or only its children.
     pub(super) fn set_process(&self, process: u32, value: u32) -> Result<(), TraceError> {
         self.processes
             .update(&process.to_ne_bytes(), &value.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|error| object::refused("one more process", &error))
+            .map_err(|error| object::refused("to trace another process", &error))
     }
 
     pub(super) fn forget_process(&self, process: u32) {
-        // Its end may have been seen before.
+        // The process may have been removed when it ended.
         let _gone = self.processes.delete(&process.to_ne_bytes());
     }
 
-    /// Tells the kernel what becomes of a file.
+    /// Sets the verdict on a file.
     pub(super) fn judge(
         &self,
         key: FileKey,
@@ -54,33 +54,31 @@ impl Maps {
             .map_err(|error| object::refused("the verdict on a file", &error))
     }
 
-    /// Forgets a file that is gone and was left out.
+    /// Removes a deleted file that was not traced.
     pub(super) fn forget_file(&self, key: FileKey) {
-        // It may never have had a place, the table being full.
+        // The file has no entry if the table was full.
         let _gone = self.files.delete(&key.to_bytes());
     }
 
-    /// Asks for the requests to a device, whether or not a file on it is to be judged.
+    /// Enables requests to a device, whether or not files on it are pending.
     pub(super) fn want_device(&self, number: u32) -> Result<(), TraceError> {
         self.devices
             .update(&number.to_ne_bytes(), &ALWAYS.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|error| object::refused("one more device", &error))
+            .map_err(|error| object::refused("to trace another device", &error))
     }
 
-    /// The counters, each summed over all CPUs.
+    /// Counters summed over all CPUs.
     pub(super) fn counters(&self) -> Counters {
         let mut sums = [0; COUNTERS];
         for (number, sum) in (0u32..).zip(&mut sums) {
-            let per_cpu = self
-                .counters
-                .lookup_percpu(&number.to_ne_bytes(), MapFlags::empty());
+            let per_cpu = self.counters.lookup_percpu(&number.to_ne_bytes(), MapFlags::empty());
             let per_cpu = per_cpu.ok().flatten().unwrap_or_default();
             *sum = per_cpu.iter().map(|bytes| Fields::new(bytes).u64()).sum();
         }
         Counters { sums }
     }
 
-    /// What was lost of the files or devices that count, by their numbers in the kernel.
+    /// Losses of the files or devices that count, by their numbers in the kernel.
     pub(super) fn lost(&self, counter: Counter, counts: impl Fn(u32) -> bool) -> u64 {
         let lost_of = |key: Vec<u8>| {
             let mut fields = Fields::new(&key);
@@ -93,14 +91,10 @@ impl Maps {
         self.losses.keys().filter_map(lost_of).sum()
     }
 
-    /// When the requests were issued to devices that count, whose end was not seen.
+    /// Issue times of requests without an end to devices that count.
     pub(super) fn unended(&self, counts: impl Fn(u32) -> bool) -> Vec<u64> {
         let issued = |key: Vec<u8>| {
-            let value = self
-                .requests
-                .lookup(&key, MapFlags::empty())
-                .ok()
-                .flatten()?;
+            let value = self.requests.lookup(&key, MapFlags::empty()).ok().flatten()?;
             let state = RequestState::read(&mut Fields::new(&value));
             (state.issue_ns > 0 && counts(state.known_by)).then_some(state.issue_ns)
         };
@@ -108,7 +102,7 @@ impl Maps {
     }
 }
 
-/// What the programs counted.
+/// Counters of the programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     sums: [u64; COUNTERS],

@@ -1,4 +1,4 @@
-//! The tracer: programs in the kernel, and what reads them.
+//! The tracer: programs in the kernel, and their reader.
 
 mod caveats;
 mod collect;

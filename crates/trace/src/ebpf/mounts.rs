@@ -1,9 +1,9 @@
-//! Paths from the root of a file system to paths from the root of all, by `mountinfo`.
+//! Converts paths on a file system to absolute paths, by `mountinfo`.
 
 use super::devices;
 
-/// The path that a path on a file system has where that file system is mounted; the longest mounted
-/// part wins. `None` if it is not mounted, or only another part of it.
+/// Absolute path of a path on a mounted file system; the longest mounted prefix wins. `None` if the file system, or
+/// this part of it, is not mounted.
 pub(super) fn mounted_path(mountinfo: &str, device: u32, path: &str) -> Option<String> {
     mountinfo
         .lines()
@@ -39,7 +39,7 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks and the like are written as `\040`.
+/// Decodes escapes such as `\040` for a space.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_put_behind_where_its_file_system_is_mounted() {
+    fn a_path_is_appended_to_its_mount_point() {
         assert_eq!(mounted((7, 0), "/a/b").as_deref(), Some("/loop/a/b"));
         assert_eq!(mounted((254, 0), "/etc/x").as_deref(), Some("/etc/x"));
     }
@@ -88,10 +88,7 @@ mod tests {
     fn the_longest_mounted_part_wins() {
         let found = mounted((254, 0), "/var/data/db/x");
         assert_eq!(found.as_deref(), Some("/mnt/with blank/db/x"));
-        assert_eq!(
-            mounted((254, 0), "/var/database").as_deref(),
-            Some("/var/database")
-        );
+        assert_eq!(mounted((254, 0), "/var/database").as_deref(), Some("/var/database"));
     }
 
     #[test]

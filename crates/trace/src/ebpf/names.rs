@@ -1,5 +1,4 @@
-//! The files of a trace: which number they have in the record, how they are called, and what became of
-//! them.
+//! Files of a trace: their indexes in the record, their names and their final state.
 
 use super::devices;
 use super::layout::{FileEvent, FileKey, FileSlot, GivenName, NameEvent, WalkedPath};
@@ -12,46 +11,46 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A file that was met.
+/// A known file.
 #[derive(Debug)]
 struct Known {
     key: FileKey,
-    /// As the kernel had it when it last asked.
+    /// Entry at the kernel's last request.
     slot: FileSlot,
     process: u32,
     descriptor: i32,
-    /// All paths that it had, the last one being that of now; none if it is not known.
+    /// All paths, the current one last; empty if unknown.
     names: Vec<String>,
-    /// What the kernel said where no path was found.
+    /// Partial path from the kernel, if no path was found.
     partial: String,
     deleted: bool,
-    /// Paths are those of another root than ours: that of its process.
+    /// Whether the paths are relative to another root, the root of its process.
     elsewhere: bool,
 }
 
-/// All files that were met.
+/// All known files.
 #[derive(Debug, Default)]
 pub(super) struct FileTable {
     patterns: FilePatterns,
-    /// Places of files that are traced; `None` of those that are not.
+    /// Indexes of traced files; `None` for other files.
     indexes: HashMap<u32, Option<u32>>,
     known: Vec<Known>,
-    /// Files that fit no pattern, by their numbers: they may get a name that does.
+    /// Files that match no pattern, by number: they may be renamed to a matching name.
     left_out: HashMap<u32, Known>,
 }
 
-/// What follows from a name that was changed or taken away.
+/// Consequences of a renamed or deleted name.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Files that were left out and are traced from now on.
     pub(super) fitting: Vec<Fitting>,
-    /// Files that were left out and are gone.
+    /// Files that were left out and were deleted.
     pub(super) forgotten: Vec<(FileKey, FileSlot)>,
     /// Numbers of traced files that were deleted.
     pub(super) deleted: Vec<u32>,
 }
 
-/// A file that fits a pattern since it was renamed.
+/// A file that matches a pattern after it was renamed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fitting {
     pub(super) key: FileKey,
@@ -62,35 +61,28 @@ pub(super) struct Fitting {
 
 impl FileTable {
     pub(super) fn new(patterns: FilePatterns) -> FileTable {
-        FileTable {
-            patterns,
-            ..FileTable::default()
-        }
+        FileTable { patterns, ..FileTable::default() }
     }
 
-    /// The place of a file in the record, by the number that the kernel gave it.
+    /// Index of a file in the record, by its kernel number.
     pub(super) fn index_of(&self, id: u32) -> Option<u32> {
         self.indexes.get(&id).copied().flatten()
     }
 
-    /// Takes a file that is met the first time, or the first time under another name, and says whether
-    /// it is to be traced. What fitted once is traced whatever it is called later.
+    /// Adds a file that is seen for the first time, or under a new name, and returns whether it is traced. A file that
+    /// once matched stays traced whatever its name.
     pub(super) fn add(&mut self, event: &FileEvent) -> bool {
         let id = event.slot.id;
-        // Its renaming may have been reported before.
+        // Its renaming may already have been reported.
         if self.index_of(id).is_some() {
             return true;
         }
         let found = find_name(event);
-        let name = found
-            .as_ref()
-            .map_or(event.path.path.as_str(), |found| found.path.as_str());
+        let name = found.as_ref().map_or(event.path.path.as_str(), |found| found.path.as_str());
         let wanted = self.patterns.matches(name);
         let before = self.left_out.remove(&id);
-        let mut names: Vec<String> = before
-            .and_then(|mut file| file.names.pop())
-            .into_iter()
-            .collect();
+        let mut names: Vec<String> =
+            before.and_then(|mut file| file.names.pop()).into_iter().collect();
         let deleted = found.as_ref().is_some_and(|found| found.deleted);
         names.extend(found.map(|found| found.path));
         names.dedup();
@@ -113,15 +105,14 @@ impl FileTable {
         wanted
     }
 
-    /// Gives a file a place in the record.
+    /// Adds a file to the record.
     fn trace(&mut self, mut file: Known) {
         file.elsewhere = has_other_root(file.process);
-        self.indexes
-            .insert(file.slot.id, Some(self.known.len() as u32));
+        self.indexes.insert(file.slot.id, Some(self.known.len() as u32));
         self.known.push(file);
     }
 
-    /// Follows a name that a traced process changed or took away.
+    /// Applies a name change by a traced process.
     pub(super) fn rename(&mut self, event: &NameEvent) -> Changes {
         let mut changes = Changes::default();
         let Some(from) = whole_path(event.process, &event.from) else {
@@ -150,7 +141,7 @@ impl FileTable {
             if self.patterns.matches(&moved) {
                 fitting.push(id);
             } else {
-                // Names that never fitted are of no use.
+                // Names that never matched are not needed.
                 file.names.clear();
             }
             file.names.push(moved);
@@ -182,12 +173,12 @@ impl FileTable {
         }
     }
 
-    /// The files as they are known now, without a look at them.
+    /// The files with their last known state, without checking the file system.
     pub(super) fn entries(&self) -> Vec<FileEntry> {
         self.known.iter().map(|file| file.to_entry(None)).collect()
     }
 
-    /// The files as they are recorded, after a last look at them.
+    /// The files after a final check of the file system.
     pub(super) fn into_entries(self) -> Vec<FileEntry> {
         self.known.into_iter().map(Known::into_entry).collect()
     }
@@ -217,8 +208,8 @@ impl Known {
         }
     }
 
-    /// Looks where the file is now: at its name, beside it, or where its process has it open. What is
-    /// not found is deleted.
+    /// Finds the file under its name, in the same folder, or where its process has it open. A file that is not found
+    /// was deleted.
     fn look(&mut self) -> Option<Metadata> {
         let name = self.names.last()?.clone();
         let path = self.path_for_us(&name);
@@ -237,7 +228,7 @@ impl Known {
         let open = std::fs::metadata(&link).ok().filter(|metadata| {
             is_inode(metadata, &self.key) && is_generation(&link, metadata, self.key.generation)
         });
-        // In another root nothing can be said once its process has ended.
+        // Files in another root are invisible once its process has ended.
         let can_be_seen = !self.elsewhere || path.parent().is_some_and(Path::exists);
         if can_be_seen || open.as_ref().is_some_and(|metadata| metadata.nlink() == 0) {
             self.deleted = true;
@@ -263,17 +254,14 @@ impl Known {
     fn beside(&self, path: &Path) -> Option<(String, Metadata)> {
         use std::os::unix::fs::DirEntryExt;
         let entries = std::fs::read_dir(path.parent()?).ok()?;
-        entries
-            .flatten()
-            .filter(|entry| entry.ino() == self.key.inode)
-            .find_map(|entry| {
-                let metadata = self.is_at(&entry.path())?;
-                Some((entry.file_name().to_string_lossy().into_owned(), metadata))
-            })
+        entries.flatten().filter(|entry| entry.ino() == self.key.inode).find_map(|entry| {
+            let metadata = self.is_at(&entry.path())?;
+            Some((entry.file_name().to_string_lossy().into_owned(), metadata))
+        })
     }
 }
 
-/// What a path becomes when a file, or a folder above it, is renamed; `None` if it is not touched.
+/// New path after a file or a folder above it was renamed; `None` if the path is unaffected.
 fn moved(path: &str, from: &str, to: &str) -> Option<String> {
     let rest = path.strip_prefix(from)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
@@ -284,13 +272,11 @@ struct FoundName {
     deleted: bool,
 }
 
-/// The path of a file as it was when the kernel met it, which shows in where its file system is
-/// mounted; or else that of the descriptor by which it was used, which may have another name by now.
+/// Path of a file: as it was when the kernel first saw it, within its mounted file system, or otherwise the current
+/// path of the descriptor that used it.
 fn find_name(event: &FileEvent) -> Option<FoundName> {
     let open = open_by_process(event);
-    let deleted = open
-        .as_ref()
-        .is_some_and(|(_, metadata)| metadata.nlink() == 0);
+    let deleted = open.as_ref().is_some_and(|(_, metadata)| metadata.nlink() == 0);
     let by_mount = path_by_mount(event.process, event.key.device, &event.path);
     let path = by_mount.or_else(|| {
         let path = open?.0.to_string_lossy().into_owned();
@@ -307,13 +293,11 @@ fn path_by_mount(process: u32, device: u32, walked: &WalkedPath) -> Option<Strin
         return None;
     }
     let of_process = std::fs::read_to_string(format!("/proc/{process}/mountinfo"));
-    let mountinfo = of_process
-        .or_else(|_| std::fs::read_to_string("/proc/self/mountinfo"))
-        .ok()?;
+    let mountinfo = of_process.or_else(|_| std::fs::read_to_string("/proc/self/mountinfo")).ok()?;
     mounts::mounted_path(&mountinfo, device, &walked.path)
 }
 
-/// The file where its process has it open, if it still has: by now the descriptor may be another's.
+/// The file that its process has open, unless the descriptor now belongs to another file.
 fn open_by_process(event: &FileEvent) -> Option<(PathBuf, Metadata)> {
     if event.descriptor < 0 {
         return None;
@@ -326,34 +310,29 @@ fn open_by_process(event: &FileEvent) -> Option<(PathBuf, Metadata)> {
     Some((std::fs::read_link(&link).ok()?, metadata))
 }
 
-/// Whether it is the inode. File systems with numbers that are no device tell others to users than
-/// they have within the kernel.
+/// Whether the inode matches. File systems without a device report other device numbers to users than within the
+/// kernel.
 fn is_inode(metadata: &Metadata, key: &FileKey) -> bool {
     let device = metadata.dev();
     let number = devices::kernel_number(libc::major(device), libc::minor(device));
     metadata.ino() == key.inode && (number == key.device || devices::parts(key.device).0 == 0)
 }
 
-/// Whether it is still the same file and not one that got its inode afterwards. Where the file system
-/// does not report, it is taken for the same.
+/// Whether it is the same file, not a later one with the same inode. If the file system does not report generations,
+/// they are assumed equal.
 fn is_generation(path: &Path, metadata: &Metadata, generation: u32) -> bool {
     if !metadata.is_file() {
         return true;
     }
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path);
-    open.ok()
-        .and_then(|file| generation_of(&file))
-        .is_none_or(|found| found == generation)
+    let open = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    open.ok().and_then(|file| generation_of(&file)).is_none_or(|found| found == generation)
 }
 
 fn generation_of(file: &std::fs::File) -> Option<u32> {
-    // FS_IOC_GETVERSION: its number says `long`, file systems write an `int`.
+    // FS_IOC_GETVERSION: its number encodes `long`, but file systems write an `int`.
     const GET_VERSION: libc::c_ulong = 0x8008_7601;
     let mut generation: [u32; 2] = [0; 2];
-    // SAFETY: the pointer is to as many bytes as the number of the call says, and outlives the call.
+    // SAFETY: the pointer is to as many bytes as the request number encodes, and outlives the call.
     let status =
         unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION as _, generation.as_mut_ptr()) };
     (status == 0).then_some(generation[0])
@@ -385,7 +364,7 @@ fn has_other_root(process: u32) -> bool {
     }
 }
 
-/// A path as a process gave it, as a whole and without links in its folders.
+/// A path passed by a process, made absolute and without links in its folders.
 fn whole_path(process: u32, given: &GivenName) -> Option<String> {
     if given.name.is_empty() {
         return None;
@@ -397,18 +376,13 @@ fn whole_path(process: u32, given: &GivenName) -> Option<String> {
     };
     let folder = whole.parent()?;
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Some(
-        folder
-            .join(whole.file_name()?)
-            .to_string_lossy()
-            .into_owned(),
-    )
+    Some(folder.join(whole.file_name()?).to_string_lossy().into_owned())
 }
 
-/// The folder that a name begins at: as the kernel had it, or else as the process has it now.
+/// Folder of a relative name: as the kernel recorded it, or else the process's current one.
 fn folder_of(process: u32, given: &GivenName) -> Option<PathBuf> {
     if let Some(folder) = path_by_mount(process, given.device, &given.folder) {
-        // That of the root itself has no names.
+        // The path of the root itself has no names.
         return Some(Path::new("/").join(folder));
     }
     let link = match given.descriptor {

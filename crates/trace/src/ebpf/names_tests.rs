@@ -1,4 +1,4 @@
-//! Files of this process.
+//! Tests with files of this process.
 
 use super::*;
 use std::fs::{self, File};
@@ -8,13 +8,7 @@ fn event(id: u32, file: &File) -> FileEvent {
     let metadata = file.metadata().unwrap();
     let device = metadata.dev();
     FileEvent {
-        slot: FileSlot {
-            id,
-            verdict: 0,
-            name: 0,
-            met_ns: 0,
-            asked: 1,
-        },
+        slot: FileSlot { id, verdict: 0, name: 0, met_ns: 0, asked: 1 },
         key: FileKey {
             inode: metadata.ino(),
             device: devices::kernel_number(libc::major(device), libc::minor(device)),
@@ -22,10 +16,7 @@ fn event(id: u32, file: &File) -> FileEvent {
         },
         process: std::process::id(),
         descriptor: file.as_raw_fd(),
-        path: WalkedPath {
-            path: "/only/known/to/the/kernel".to_owned(),
-            whole: false,
-        },
+        path: WalkedPath { path: "/only/known/to/the/kernel".to_owned(), whole: false },
     }
 }
 
@@ -41,7 +32,7 @@ fn renamed(from: &Path, to: Option<&Path>) -> NameEvent {
     }
 }
 
-/// A folder on a disk: file systems in memory do not report generations.
+/// A folder on a disk: in-memory file systems do not report generations.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../../target").unwrap()
 }
@@ -110,7 +101,7 @@ fn a_folder_that_is_renamed_takes_its_files_along() {
 }
 
 #[test]
-fn renaming_that_nobody_reported_is_found_at_the_end() {
+fn an_unreported_renaming_is_found_at_the_end() {
     let folder = folder();
     let (first, second) = (path(&folder, "a"), path(&folder, "b"));
     let file = File::create(&first).unwrap();
@@ -124,7 +115,7 @@ fn renaming_that_nobody_reported_is_found_at_the_end() {
 }
 
 #[test]
-fn a_new_file_of_the_same_name_is_not_taken_for_the_old_one() {
+fn a_new_file_with_an_old_name_is_a_different_file() {
     let folder = folder();
     let path = path(&folder, "a");
     let file = File::create(&path).unwrap();
@@ -141,7 +132,7 @@ fn a_new_file_of_the_same_name_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn a_file_that_is_open_though_deleted_still_has_a_size() {
+fn a_deleted_open_file_still_has_a_size() {
     let folder = folder();
     let path = path(&folder, "a");
     let file = File::create(&path).unwrap();
@@ -170,7 +161,7 @@ fn file_with_a_closed_descriptor_is_found_by_its_file_system() {
 }
 
 #[test]
-fn a_file_that_is_renamed_into_the_pattern_is_judged_again() {
+fn a_file_renamed_into_the_pattern_is_judged_again() {
     let folder = folder();
     let (first, second) = (path(&folder, "a.tmp"), path(&folder, "a.wt"));
     let file = File::create(&first).unwrap();
@@ -181,7 +172,7 @@ fn a_file_that_is_renamed_into_the_pattern_is_judged_again() {
     let fitting: Vec<u32> = changes.fitting.iter().map(|each| each.slot.id).collect();
     assert_eq!(fitting, [4]);
     assert_eq!(table.index_of(4), Some(0));
-    // The kernel notices the name too, and asks.
+    // The kernel also notices the name, and asks.
     assert!(table.add(&event(4, &file)));
     let entry = table.into_entries().remove(0);
     assert_eq!(Path::new(&entry.name), second);
@@ -219,10 +210,7 @@ fn folder_renamed_into_the_pattern_takes_its_files_along() {
 fn deleted_files_are_reported_traced_or_not() {
     let folder = folder();
     let (wanted, other) = (path(&folder, "a.wt"), path(&folder, "a.log"));
-    let files = [
-        File::create(&wanted).unwrap(),
-        File::create(&other).unwrap(),
-    ];
+    let files = [File::create(&wanted).unwrap(), File::create(&other).unwrap()];
     let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
     table.add(&event(1, &files[0]));
     table.add(&event(2, &files[1]));

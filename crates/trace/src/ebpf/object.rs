@@ -9,16 +9,16 @@ use libbpf_rs::{
 };
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
-/// The compiled programs. libelf reads numbers in place, which must not lie askew.
+/// Aligns the compiled programs, because libelf reads numbers in place.
 #[repr(align(16))]
 struct Aligned<T: ?Sized>(T);
 
 static PROGRAMS: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
 
-/// The object of all programs, none of them chosen yet.
+/// Opens the object with all programs, none of them selected.
 pub(super) fn open() -> Result<OpenObject, TraceError> {
-    // What libbpf would print by itself is reported by its errors too.
+    // Errors already contain the output that libbpf would print.
     libbpf_rs::set_print(None);
     let mut open = ObjectBuilder::default()
         .name("dyno_tracer")
@@ -30,7 +30,7 @@ pub(super) fn open() -> Result<OpenObject, TraceError> {
     Ok(open)
 }
 
-/// Chooses programs by their names.
+/// Selects programs by name.
 pub(super) fn choose(open: &mut OpenObject, names: &[&str]) {
     for mut program in open.progs_mut() {
         let wanted = names.iter().any(|name| program.name() == *name);
@@ -38,7 +38,7 @@ pub(super) fn choose(open: &mut OpenObject, names: &[&str]) {
     }
 }
 
-/// Sets what must be known before loading.
+/// Applies settings that must be known before loading.
 pub(super) fn set(
     open: &mut OpenObject,
     settings: &KernelSettings,
@@ -54,16 +54,16 @@ pub(super) fn set(
             "totals" if settings.aggregated => map
                 .set_max_entries(total_entries())
                 .map_err(|error| refused("the table of totals", &error))?,
-            // Where calls ended is looked at by the programs only when they count.
-            "ends" if !settings.aggregated => map
-                .set_max_entries(1)
-                .map_err(|error| refused("the table of ends", &error))?,
+            // Programs use the ends of calls only for totals.
+            "ends" if !settings.aggregated => {
+                map.set_max_entries(1).map_err(|error| refused("the table of ends", &error))?
+            }
             _ if name.ends_with(".rodata") => match map.initial_value_mut() {
                 Some(value) if value.len() == bytes.len() => value.copy_from_slice(&bytes),
                 _ => {
                     return Err(TraceError::Refused {
                         what: "the settings of the programs".to_owned(),
-                        reason: "they have another size there".to_owned(),
+                        reason: "unexpected size".to_owned(),
                     });
                 }
             },
@@ -73,7 +73,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// How many files and operations can be counted: memory for each is taken beforehand on every CPU.
+/// Maximum number of counted files and operations: the memory is allocated in advance on every CPU.
 fn total_entries() -> u32 {
     const BUDGET_BYTES: usize = 64 << 20;
     let bytes = 8 * (5 + LATENCY_BUCKETS + SIZE_BUCKETS + 2 * SEEK_BUCKETS);
@@ -90,19 +90,19 @@ pub(super) fn map(object: &mut Object, name: &str) -> Result<MapHandle, TraceErr
     let found: Option<MapMut> = object.maps_mut().find(|map| map.name() == name);
     let map = found.ok_or_else(|| TraceError::Refused {
         what: format!("the table `{name}`"),
-        reason: "it is not there".to_owned(),
+        reason: "not found".to_owned(),
     })?;
     MapHandle::try_from(&map).map_err(|error| refused("a table", &error))
 }
 
-/// Attaches a program where it belongs: one link, or one for each CPU.
+/// Attaches a program: one link, or one per CPU.
 pub(super) fn attach(object: &Object, attachment: &Attachment) -> Result<Vec<Link>, TraceError> {
     let program = object
         .progs_mut()
         .find(|program| program.name() == attachment.program)
         .ok_or_else(|| TraceError::Refused {
             what: format!("the program `{}`", attachment.program),
-            reason: "it is not there".to_owned(),
+            reason: "not found".to_owned(),
         })?;
     let link = match &attachment.point {
         AttachPoint::Section => program.attach(),
@@ -125,7 +125,7 @@ fn attach_to_faults(program: &ProgramMut<'_>) -> Result<Vec<Link>, TraceError> {
             what: "the event of major page faults".to_owned(),
             reason: error.to_string(),
         })?;
-        // The link closes it.
+        // The link closes the event.
         let link = program
             .attach_perf_event(event.into_raw_fd())
             .map_err(|error| refused("the hook of major page faults", &error))?;
@@ -134,7 +134,7 @@ fn attach_to_faults(program: &ProgramMut<'_>) -> Result<Vec<Link>, TraceError> {
     Ok(links)
 }
 
-/// The first version of `struct perf_event_attr`, which every kernel takes.
+/// The first version of `struct perf_event_attr`, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct PerfEvent {
@@ -150,7 +150,7 @@ struct PerfEvent {
     config1: u64,
 }
 
-/// Opens the event that is counted at the end of each major fault of any process on a CPU.
+/// Opens an event that counts the ends of major faults of all processes on a CPU.
 fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
     const SOFTWARE: u32 = 1;
     const MAJOR_FAULTS: u64 = 6;
@@ -162,7 +162,7 @@ fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
         sample_period: 1,
         ..PerfEvent::default()
     };
-    // SAFETY: the pointer is to a structure of the size that it holds, which outlives the call.
+    // SAFETY: the pointer is to a structure of the size that it contains, which outlives the call.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -174,7 +174,7 @@ fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
         )
     };
     match i32::try_from(descriptor) {
-        // SAFETY: the kernel has just opened it for us alone.
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         _ => Err(std::io::Error::last_os_error()),
     }
@@ -185,7 +185,7 @@ fn online_cpus() -> Vec<u32> {
     parse_cpus(text.trim())
 }
 
-/// CPUs of a list such as `0-3,8`.
+/// Parses a CPU list such as `0-3,8`.
 fn parse_cpus(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -216,42 +216,26 @@ mod tests {
     }
 
     #[test]
-    fn the_object_has_every_program_that_is_ever_attached() {
+    fn the_object_contains_exactly_the_attached_programs() {
         use crate::probes::*;
         use crate::targets::HookTarget;
         let open = open().unwrap();
-        let known: Vec<String> = open
-            .progs()
-            .map(|program| program.name().to_string_lossy().into_owned())
-            .collect();
+        let known: Vec<String> =
+            open.progs().map(|program| program.name().to_string_lossy().into_owned()).collect();
         let mut used: Vec<&str> = Vec::new();
         used.extend(process::PROGRAMS);
         used.extend(block::PROGRAMS);
         used.extend(syscalls::PROGRAMS);
-        used.extend(
-            faults::attachments()
-                .iter()
-                .map(|attachment| attachment.program),
-        );
+        used.extend(faults::attachments().iter().map(|attachment| attachment.program));
         for arguments in [3, 7] {
             used.extend(io_uring::programs(arguments).unwrap());
         }
         for &target in HookTarget::ALL {
             used.extend(
-                vfs_fentry::programs(target)
-                    .into_iter()
-                    .flat_map(|(_, programs)| programs),
+                vfs_fentry::programs(target).into_iter().flat_map(|(_, programs)| programs),
             );
-            used.extend(
-                vfs_kprobe::attachments(target)
-                    .iter()
-                    .map(|each| each.program),
-            );
-            used.extend(
-                syscall_points::attachments(target)
-                    .iter()
-                    .map(|each| each.program),
-            );
+            used.extend(vfs_kprobe::attachments(target).iter().map(|each| each.program));
+            used.extend(syscall_points::attachments(target).iter().map(|each| each.program));
         }
         for program in &used {
             assert!(known.iter().any(|name| name == program), "{program}");

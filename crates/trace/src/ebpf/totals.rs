@@ -9,9 +9,9 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Parts of a power of two in histograms of latency, as bits; the kernel's are the same.
+/// Parts per power of two in latency histograms, as bits; the same as in the kernel.
 const LATENCY_PARTS: u8 = 2;
-/// Length of the pieces of time.
+/// Length of a time slice.
 pub(super) const SLICE_NS: i64 = 1_000_000_000;
 
 type Key = (u32, Operation);
@@ -23,15 +23,11 @@ pub(super) struct EventTotals {
 }
 
 impl EventTotals {
-    /// Counts a call. They come in the order of their ends.
+    /// Counts a call. Calls must be ordered by their ends.
     pub(super) fn add(&mut self, call: &Call) {
         let entry = self.totals.entry((call.file, call.operation));
-        let (totals, end) = entry.or_insert_with(|| {
-            (
-                FileTotals::new(call.file, call.operation, LATENCY_PARTS),
-                None,
-            )
-        });
+        let (totals, end) = entry
+            .or_insert_with(|| (FileTotals::new(call.file, call.operation, LATENCY_PARTS), None));
         totals.add(call, *end);
         if call.offset >= 0 {
             *end = Some(call.offset + call.returned.max(0));
@@ -48,7 +44,7 @@ impl EventTotals {
     }
 }
 
-/// Calls are counted where they began, which may be some slices ago.
+/// Calls count in the slice of their start, which may be an earlier slice.
 fn add_to_slice(slices: &mut Vec<TimeSlice>, call: &Call) {
     let start_ns = call.start_ns.div_euclid(SLICE_NS) * SLICE_NS;
     let found = slices.iter().rposition(|slice| slice.start_ns == start_ns);
@@ -72,15 +68,15 @@ fn add_to_slice(slices: &mut Vec<TimeSlice>, call: &Call) {
 #[derive(Debug)]
 pub(super) struct KernelTotals {
     map: MapHandle,
-    /// Where the last call of each file and operation ended.
+    /// End of the last call for each file and operation.
     ends: MapHandle,
-    /// By the kernel's number of the file: what was read last, and the pieces of time until then.
+    /// Values of the last reading and the time slices so far, by the kernel's file number.
     read: BTreeMap<Key, (KernelTotal, Vec<TimeSlice>)>,
-    /// What the kernel's table does not have any more: the rest of the total.
+    /// Totals that are no longer in the kernel's table.
     kept: BTreeMap<Key, KernelTotal>,
-    /// Of these, what was taken from the table since it was last read.
+    /// Keys of `kept` that were removed from the table since the last reading.
     fresh: Vec<Key>,
-    /// Numbers of files that were freed since then: a call that was under way may have come after.
+    /// Files that were removed since the last reading: a call in flight may have added them again.
     freed: Vec<u32>,
     last_ns: i64,
 }
@@ -98,12 +94,12 @@ impl KernelTotals {
         }
     }
 
-    /// Whether a piece of time is over.
+    /// Whether a time slice is over.
     pub(super) fn is_due(&self, now_ns: i64) -> bool {
         now_ns - self.last_ns >= SLICE_NS
     }
 
-    /// Reads the tables, and makes a piece of time of what came since the last time.
+    /// Reads the tables, and adds a time slice with the growth since the last reading.
     pub(super) fn read(&mut self, now_ns: i64) -> Result<(), libbpf_rs::Error> {
         for id in std::mem::take(&mut self.freed) {
             self.delete(id);
@@ -115,9 +111,7 @@ impl KernelTotals {
             };
             let mut fields = Fields::new(&key);
             let (file, operation) = (fields.u32(), fields.u32());
-            let Some(operation) = u8::try_from(operation)
-                .ok()
-                .and_then(Operation::from_number)
+            let Some(operation) = u8::try_from(operation).ok().and_then(Operation::from_number)
             else {
                 continue;
             };
@@ -133,7 +127,7 @@ impl KernelTotals {
         Ok(())
     }
 
-    /// Gives up what was counted of a file that is left out.
+    /// Drops the totals of a file that is not traced.
     pub(super) fn free(&mut self, id: u32) {
         self.delete(id);
         self.freed.push(id);
@@ -145,14 +139,14 @@ impl KernelTotals {
 
     fn delete(&self, id: u32) {
         for operation in Operation::ALL {
-            // Most files have not seen every operation.
+            // Most files do not have every operation.
             let _absent = self.map.delete(&key_bytes(id, operation));
             self.forget_end(id, operation);
         }
     }
 
-    /// Keeps here what was counted of a file that is deleted, so that others have its place in the
-    /// kernel's table. If it is used still, it gets a place again, and both are added.
+    /// Moves the totals of a deleted file out of the kernel's table to make room. If the file is used again, it gets a
+    /// new entry, and both are added.
     pub(super) fn keep(&mut self, id: u32) {
         for operation in Operation::ALL {
             let Some(sum) = take(&self.map, &key_bytes(id, operation)) else {
@@ -172,25 +166,18 @@ impl KernelTotals {
     fn forget_end(&self, id: u32, operation: Operation) {
         let place = id % ENDS * Operation::ALL.len() as u32 + operation as u32;
         let nothing = 0u64.to_ne_bytes();
-        let _kept = self
-            .ends
-            .update(&place.to_ne_bytes(), &nothing, MapFlags::ANY);
+        let _kept = self.ends.update(&place.to_ne_bytes(), &nothing, MapFlags::ANY);
     }
 
-    /// Takes what the kernel's table has now.
+    /// Stores current values of the kernel's table.
     fn put(&mut self, key: Key, mut total: KernelTotal, now_ns: i64) {
         if let Some(kept) = self.kept.get(&key) {
             total.add(kept);
         }
-        let last = self
-            .read
-            .get(&key)
-            .map(|(last, _)| (last.calls, last.bytes, last.latency_sum_ns));
+        let last =
+            self.read.get(&key).map(|(last, _)| (last.calls, last.bytes, last.latency_sum_ns));
         let (calls, bytes, latency_sum_ns) = last.unwrap_or_default();
-        let entry = self
-            .read
-            .entry(key)
-            .or_insert_with(|| (total.clone(), Vec::new()));
+        let entry = self.read.entry(key).or_insert_with(|| (total.clone(), Vec::new()));
         if total.calls > calls {
             entry.1.push(TimeSlice {
                 start_ns: self.last_ns,
@@ -203,7 +190,7 @@ impl KernelTotals {
         entry.0 = total;
     }
 
-    /// The totals of files that are traced.
+    /// Totals of traced files.
     pub(super) fn into_totals(self, files: &FileTable) -> Vec<FileTotals> {
         let one = |((id, operation), (total, slices))| {
             let file = files.index_of(id)?;
@@ -228,13 +215,13 @@ fn sum_of<'a>(per_cpu: impl Iterator<Item = &'a [u8]>) -> Option<KernelTotal> {
     })
 }
 
-/// Takes an entry out of a table in one step, so that no call between reading and deleting is lost.
+/// Removes and returns a table entry atomically, so that no call between reading and deleting is lost.
 fn take(map: &MapHandle, key: &[u8; 8]) -> Option<KernelTotal> {
     let cpus = libbpf_rs::num_possible_cpus().ok()?;
     let length = (map.value_size() as usize).next_multiple_of(8);
     let mut values = vec![0u8; length * cpus];
-    // SAFETY: the key has the size of the table's keys, and the kernel writes as many bytes as there are
-    // possible CPUs with a value of this size each, rounded up to eight; both outlive the call.
+    // SAFETY: the key has the size of the table's keys. The kernel writes one value of this size, rounded up to eight
+    // bytes, per possible CPU; both outlive the call.
     let status = unsafe {
         libbpf_sys::bpf_map_lookup_and_delete_elem(
             map.as_fd().as_raw_fd(),
@@ -286,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_call_is_where_the_next_is_expected() {
+    fn the_next_call_is_expected_at_the_end_of_the_last() {
         let mut totals = EventTotals::default();
         for offset in [0, 4096, 8192, 0] {
             totals.add(&call(0, offset, 4096));
@@ -303,10 +290,7 @@ mod tests {
             totals.add(&call(start_ns, 0, 100));
         }
         let slices = totals.into_totals().remove(0).slices;
-        let found: Vec<_> = slices
-            .iter()
-            .map(|slice| (slice.start_ns, slice.calls))
-            .collect();
+        let found: Vec<_> = slices.iter().map(|slice| (slice.start_ns, slice.calls)).collect();
         assert_eq!(found, [(-SLICE_NS, 1), (0, 2), (2 * SLICE_NS, 1)]);
     }
 }

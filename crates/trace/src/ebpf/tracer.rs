@@ -21,13 +21,13 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Requests that were issued so long before the end of a trace have ended, whatever the kernel reported.
+/// Requests issued this long before the end of a trace have ended, even if the kernel did not report it.
 const LONG_REQUEST: Duration = Duration::from_secs(1);
 
-/// A trace that goes on. It ends when it is stopped or dropped, or when its process ends.
+/// A running trace. It ends when it is stopped or dropped, or when its process ends.
 #[derive(Debug)]
 pub struct Tracer {
-    // First, so that no program runs any more when the rest goes.
+    // Dropped first, so that no program runs while the rest is dropped.
     links: Vec<Link>,
     ring: RingBuffer<'static>,
     wakeup: Epoll,
@@ -43,11 +43,10 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins a trace. Without processes nothing is traced until [`Tracer::spawn`] or
-    /// [`Tracer::follow`].
+    /// Begins a trace. Without processes, nothing is traced until [`Tracer::spawn`] or [`Tracer::follow`].
     ///
     /// # Errors
-    /// The settings make no sense, a process does not exist, or something is in the way of tracing.
+    /// The settings are invalid, a process does not exist, or tracing is impossible.
     pub fn start(settings: Settings) -> Result<Tracer, TraceError> {
         settings.check()?;
         let kernel = LiveKernel::new();
@@ -88,7 +87,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Processes first: a child that is born while the rest is attached is not missed.
+    /// Attaches process programs first, so that children born while the rest is attached are not missed.
     fn attach(&mut self, attachments: &[Attachment]) -> Result<(), TraceError> {
         let (first, rest): (Vec<_>, Vec<_>) = attachments
             .iter()
@@ -125,16 +124,16 @@ impl Tracer {
         })
     }
 
-    /// Traces one more process, with all that descend from it.
+    /// Traces another process and all its descendants.
     ///
     /// # Errors
-    /// There is no such process.
+    /// The process does not exist.
     pub fn follow(&mut self, process: u32) -> Result<(), TraceError> {
         if !tree::exists(process) {
             return Err(TraceError::NoProcess { process });
         }
         let mut known = Vec::new();
-        // A child may be born between a look and the entry of its parent: until nothing is new.
+        // A child may be born between the scan and the entry of its parent: repeat until nothing is new.
         loop {
             let new: Vec<u32> = tree::with_descendants(&[process])
                 .into_iter()
@@ -158,47 +157,38 @@ impl Tracer {
         Ok(())
     }
 
-    /// Hands over what has happened, after waiting for `timeout`, or until the buffer is so full that
-    /// it should be emptied.
+    /// Passes new events, after waiting for `timeout`, or until the buffer is so full that it should be emptied.
     ///
     /// # Errors
-    /// The kernel does not give it.
+    /// The kernel refuses to provide the events.
     pub fn poll(&mut self, sink: &mut dyn Sink, timeout: Duration) -> Result<(), TraceError> {
         let timeout = EpollTimeout::try_from(timeout).unwrap_or(EpollTimeout::MAX);
-        // An interruption by a signal is a reason to look as well.
+        // An interruption by a signal is also a reason to read.
         let _woken = self.wakeup.wait(&mut [EpollEvent::empty()], timeout);
         self.drain(sink)?;
         let now = self.now();
-        if let Some(totals) = self
-            .kernel_totals
-            .as_mut()
-            .filter(|totals| totals.is_due(now))
-        {
-            totals
-                .read(now)
-                .map_err(|error| object::refused("its totals", &error))?;
+        if let Some(totals) = self.kernel_totals.as_mut().filter(|totals| totals.is_due(now)) {
+            totals.read(now).map_err(|error| object::refused("the table of totals", &error))?;
         }
         Ok(())
     }
 
-    /// The files that were met so far, by number, as their names are known now and without sizes: for a
-    /// record that is readable even if this process is killed.
+    /// Files so far, by index, with their current names and without sizes: for a record that is readable even if this
+    /// process is killed.
     pub fn files(&self) -> Vec<FileEntry> {
         lock(&self.collector).files.entries()
     }
 
-    /// Ends the trace and hands over the rest.
+    /// Ends the trace and passes the remaining events.
     ///
     /// # Errors
-    /// The kernel does not give it.
+    /// The kernel refuses to provide the events.
     pub fn stop(mut self, sink: &mut dyn Sink) -> Result<Traced, TraceError> {
         let end_ns = self.now();
         self.links.clear();
         self.drain(sink)?;
         if let Some(totals) = &mut self.kernel_totals {
-            totals
-                .read(end_ns)
-                .map_err(|error| object::refused("its totals", &error))?;
+            totals.read(end_ns).map_err(|error| object::refused("the table of totals", &error))?;
         }
         let (cost, misses) = cost::read(&self.object);
         let counters = self.maps.counters();
@@ -210,9 +200,8 @@ impl Tracer {
             let of_traced = |file| collector.files.index_of(file).is_some();
             counters.get(counter) + self.maps.lost(counter, of_traced)
         };
-        let lost_block = self
-            .maps
-            .lost(Counter::LostBlock, |device| collector.wants_device(device));
+        let lost_block =
+            self.maps.lost(Counter::LostBlock, |device| collector.wants_device(device));
         let wanted = |device| collector.wants_device(device);
         let followed =
             counters.get(Counter::UnseenEnds) + self.maps.lost(Counter::UnseenEnds, wanted);
@@ -225,12 +214,7 @@ impl Tracer {
             zero_monotonic_ns: self.zero_ns,
             start_ns: self.start_ns,
             end_ns,
-            probes: self
-                .choice
-                .hooks
-                .iter()
-                .map(hooks::Hook::to_record)
-                .collect(),
+            probes: self.choice.hooks.iter().map(hooks::Hook::to_record).collect(),
             cost: self.counting.is_some().then_some(cost),
             lost_calls: lost_calls(Counter::LostCalls)
                 + lost_calls(Counter::LostTotals)
@@ -267,14 +251,14 @@ impl Tracer {
         monotonic_ns().wrapping_sub(self.zero_ns) as i64
     }
 
-    /// Empties the buffer, a piece at a time, so that memory stays bounded however much there is.
+    /// Empties the buffer piece by piece, so that memory stays bounded.
     fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), TraceError> {
         const PIECE: i32 = 65_536;
         loop {
             let count = self.ring.consume_raw_n(PIECE as usize);
             if count < 0 {
                 return Err(TraceError::Refused {
-                    what: "its events".to_owned(),
+                    what: "to read events".to_owned(),
                     reason: std::io::Error::from_raw_os_error(-count).to_string(),
                 });
             }
@@ -285,7 +269,7 @@ impl Tracer {
                 self.maps.judge(key, slot, layout::DENIED)?;
                 totals.iter_mut().for_each(|totals| totals.free(slot.id));
             }
-            // After the denials: of a file that is judged twice here, the last word is that it is traced.
+            // After the denials: if a file is judged twice, tracing wins.
             for (key, slot) in std::mem::take(&mut collector.allowed) {
                 self.maps.judge(key, slot, layout::ALLOWED)?;
             }
@@ -308,9 +292,7 @@ impl Tracer {
 
 fn monotonic_ns() -> u64 {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
-    time.map_or(0, |time| {
-        time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-    })
+    time.map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
@@ -328,14 +310,11 @@ fn ring_of(
             lock(&collector).event(bytes);
             0
         })
-        .map_err(|error| object::refused("its buffer", &error))?;
-    builder
-        .build()
-        .map_err(|error| object::refused("its buffer", &error))
+        .map_err(|error| object::refused("the event buffer", &error))?;
+    builder.build().map_err(|error| object::refused("the event buffer", &error))
 }
 
-/// Wakes at the edges that the programs ask for, and not whenever there is something: what trickles in
-/// is fetched once per time-out.
+/// Wakes only when the programs request it, not for every event: occasional events are read once per timeout.
 fn wakeup_of(maps: &Maps) -> Result<Epoll, TraceError> {
     let open = || {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -349,13 +328,11 @@ fn wakeup_of(maps: &Maps) -> Result<Epoll, TraceError> {
     })
 }
 
-/// Devices that files reach which processes have open already.
+/// Devices of files that the processes already have open.
 fn devices_of_open_files(processes: &[u32], patterns: &FilePatterns) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
     let mut met: Vec<u32> = Vec::new();
-    let folders = processes
-        .iter()
-        .map(|process| format!("/proc/{process}/fd"));
+    let folders = processes.iter().map(|process| format!("/proc/{process}/fd"));
     for entry in
         folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
     {
@@ -366,16 +343,11 @@ fn devices_of_open_files(processes: &[u32], patterns: &FilePatterns) -> Vec<u32>
             .is_ok_and(|path| patterns.matches(&path.to_string_lossy()));
         if metadata.is_file() && matches {
             let device = metadata.dev();
-            met.push(devices::kernel_number(
-                libc::major(device),
-                libc::minor(device),
-            ));
+            met.push(devices::kernel_number(libc::major(device), libc::minor(device)));
         }
     }
     met.sort_unstable();
     met.dedup();
     let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    met.into_iter()
-        .flat_map(|device| devices::reached_from(device, &mountinfo))
-        .collect()
+    met.into_iter().flat_map(|device| devices::reached_from(device, &mountinfo)).collect()
 }

@@ -1,8 +1,8 @@
-//! Processes and their descendants, as `/proc` lists them now.
+//! Processes and their current descendants, from `/proc`.
 
 use std::collections::HashMap;
 
-/// The processes that exist out of some, and all that descend from them.
+/// The existing processes among `roots`, and all their descendants.
 pub(super) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for process in processes() {
@@ -23,14 +23,16 @@ pub(super) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// Whether there is such a process.
+/// Whether the process exists.
 pub(super) fn exists(process: u32) -> bool {
     std::path::Path::new(&format!("/proc/{process}/stat")).exists()
 }
 
 fn processes() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
 }
@@ -39,7 +41,7 @@ fn parent_of(process: u32) -> Option<u32> {
     parent_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// The parent in the text of `/proc/PID/stat`, where the name of the program may hold anything.
+/// Parent in the text of `/proc/PID/stat`, where the program name may contain anything.
 fn parent_in(stat: &str) -> Option<u32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_found_behind_any_name() {
+    fn the_parent_is_found_after_any_name() {
         assert_eq!(parent_in("7 (a) b (c) S 42 7 7 0"), Some(42));
         assert_eq!(parent_in("nonsense"), None);
     }

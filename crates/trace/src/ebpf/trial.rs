@@ -1,5 +1,4 @@
-//! Finds out by trying whether a kind of hook works: kernels refuse them for reasons that they do not
-//! list anywhere.
+//! Tests whether a kind of hook works by trying it: kernels refuse hooks for undocumented reasons.
 
 use super::object;
 use crate::error::TraceError;

@@ -1,6 +1,6 @@
-//! The probes: one folder each, with what runs in the kernel (`*.bpf.c`) and, in Rust, its programs
-//! and what they are attached to. `tracer.bpf.c` makes one object of all, `shared.bpf.h` has what they
-//! share, `kernel.bpf.h` the fields of the kernel that they read.
+//! The probes, one folder each: the kernel part (`*.bpf.c`), and a Rust module with its programs and attach points.
+//! `tracer.bpf.c` combines all kernel parts into one object, `shared.bpf.h` has shared code, and `kernel.bpf.h` the
+//! kernel fields that they read.
 
 pub(crate) mod block;
 pub(crate) mod faults;
@@ -11,10 +11,10 @@ pub(crate) mod syscalls;
 pub(crate) mod vfs_fentry;
 pub(crate) mod vfs_kprobe;
 
-/// Where a program is attached.
+/// Attach point of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AttachPoint {
-    /// Where its section says: a tracepoint by its types, or a function by a trampoline.
+    /// From its section: a tracepoint by its types, or a function by a trampoline.
     Section,
     /// The entry of a function.
     Entry(&'static str),
@@ -22,24 +22,19 @@ pub(crate) enum AttachPoint {
     Return(&'static str),
     /// A tracepoint that tracefs lists.
     Point(&'static str, String),
-    /// The end of a page fault that had to wait for a device, on every CPU.
+    /// End of a page fault that had to wait for a device, on every CPU.
     MajorFault,
 }
 
-/// A program, and where it is attached.
+/// A program and its attach point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
-    /// Name of the program.
     pub(crate) program: &'static str,
-    /// Where it is attached.
     pub(crate) point: AttachPoint,
 }
 
-/// Programs whose sections say where they belong.
+/// Programs with attach points from their sections.
 pub(crate) fn by_section(programs: &[&'static str]) -> Vec<Attachment> {
-    let attach = |&program| Attachment {
-        program,
-        point: AttachPoint::Section,
-    };
+    let attach = |&program| Attachment { program, point: AttachPoint::Section };
     programs.iter().map(attach).collect()
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
-fn reads_from_the_page_cache_reach_no_device_and_others_do() {
-    if !can_trace("reads_from_the_page_cache_reach_no_device_and_others_do") {
+fn only_reads_past_the_page_cache_reach_the_device() {
+    if !can_trace("only_reads_past_the_page_cache_reach_the_device") {
         return;
     }
     let folder = folder();
@@ -33,7 +33,7 @@ for place in places:
     let reads = everything.calls_on(&path, Operation::Read);
     assert_eq!(reads.len(), 100);
     let process = reads[0].process;
-    // Within calls only: between them the program itself may have to be read again.
+    // Within calls only: between them, the program itself may be paged in again.
     let requests = |calls: &[Call]| {
         let within = everything.block.iter().filter(|request| {
             request.operation == BlockOperation::Read
@@ -47,18 +47,14 @@ for place in places:
     };
     assert_all_but_unreported(&everything, requests(&reads[..50]), 50);
     assert_eq!(requests(&reads[50..]), 0);
-    let first = everything
-        .block
-        .iter()
-        .find(|request| request.process == process)
-        .unwrap();
+    let first = everything.block.iter().find(|request| request.process == process).unwrap();
     assert!(first.device_ns > 0 && first.bytes > 0);
     let device = &everything.traced.devices[first.device as usize];
     assert!(!device.name.is_empty(), "{device:?}");
 }
 
-/// Below a sandbox the kernel does not report the end of requests that is an interrupt of the sandbox's own threads. What is
-/// missing then is counted, and is one or two of many.
+/// In some sandboxes the kernel does not report the end of requests that is an interrupt of the sandbox's own threads.
+/// The missing requests are counted and are at most one or two of many.
 #[track_caller]
 fn assert_all_but_unreported(everything: &Everything, seen: usize, made: usize) {
     let missing = made as u64 - seen as u64;
@@ -72,8 +68,8 @@ fn assert_all_but_unreported(everything: &Everything, seen: usize, made: usize) 
 }
 
 #[test]
-fn requests_for_files_that_are_left_out_are_not_recorded() {
-    if !can_trace("requests_for_files_that_are_left_out_are_not_recorded") {
+fn requests_for_files_outside_the_filter_are_not_recorded() {
+    if !can_trace("requests_for_files_outside_the_filter_are_not_recorded") {
         return;
     }
     let folder = folder();
@@ -92,7 +88,7 @@ for i in range(50):
     assert_eq!(everything.traced.block_requests, 0);
 }
 
-/// A loop device over a file; taken away at the end.
+/// A loop device over a file, removed on drop.
 struct Loop {
     device: PathBuf,
 }
@@ -111,14 +107,11 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let _done = Command::new("losetup")
-            .arg("--detach")
-            .arg(&self.device)
-            .status();
+        let _done = Command::new("losetup").arg("--detach").arg(&self.device).status();
     }
 }
 
-/// A control group that lets so many reads per second through to a device; taken away at the end.
+/// A control group that limits reads per second on a device, removed on drop.
 struct Slow {
     folder: PathBuf,
 }
@@ -143,27 +136,14 @@ impl Drop for Slow {
     }
 }
 
-/// The whole disk on which a folder lies, as `MAJOR:MINOR`.
+/// Disk of a folder, as `MAJOR:MINOR`.
 fn disk_of(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let device = std::fs::metadata(folder).ok()?.dev();
-    let link = format!(
-        "/sys/dev/block/{}:{}",
-        libc::major(device),
-        libc::minor(device)
-    );
+    let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
     let link = Path::new(&link).canonicalize().ok()?;
-    let disk = if link.join("partition").exists() {
-        link.parent()?.to_owned()
-    } else {
-        link
-    };
-    Some(
-        std::fs::read_to_string(disk.join("dev"))
-            .ok()?
-            .trim()
-            .to_owned(),
-    )
+    let disk = if link.join("partition").exists() { link.parent()?.to_owned() } else { link };
+    Some(std::fs::read_to_string(disk.join("dev")).ok()?.trim().to_owned())
 }
 
 #[test]
@@ -180,8 +160,8 @@ fn device_time_separates_a_slow_device_from_a_slow_program() {
         skip(test, "no loop device, or no control group that limits one");
         return;
     };
-    // What waits for the disk below is the device time of the loop device above it: 200 ms for each read, beside which
-    // the wait for a CPU is short on a busy machine too.
+    // The wait for the limited disk is device time of the loop device above it: 200 ms per read, which is long compared
+    // with CPU waits even on a busy machine.
     let script = r#"
 import mmap, os, sys
 open(sys.argv[2] + "/cgroup.procs", "w").write(str(os.getpid()))
@@ -192,24 +172,13 @@ for i in range(12):
 "#;
     let settings = files(device.device.display().to_string());
     let mut command = Command::new("python3");
-    command
-        .args(["-c", script])
-        .arg(&device.device)
-        .arg(&slow.folder);
+    command.args(["-c", script]).arg(&device.device).arg(&slow.folder);
     let everything = trace(settings, &mut command);
     let reads = everything.calls_on(&device.device, Operation::Read);
     assert_eq!(reads.len(), 12);
-    let name = device
-        .device
-        .file_name()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
+    let name = device.device.file_name().unwrap().to_string_lossy().into_owned();
     let devices = &everything.traced.devices;
-    let place = devices
-        .iter()
-        .position(|device| device.name == name)
-        .unwrap();
+    let place = devices.iter().position(|device| device.name == name).unwrap();
     let requests: Vec<_> = everything
         .block
         .iter()
@@ -220,10 +189,7 @@ for i in range(12):
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;
-    println!(
-        "{mean_ms} ms per request; {} ms in calls",
-        call_ns / 1_000_000
-    );
+    println!("{mean_ms} ms per request; {} ms in calls", call_ns / 1_000_000);
     // The first few may pass at once.
     assert!(mean_ms > 120.0, "{mean_ms} ms");
     assert!(device_ns as f64 > 0.7 * call_ns as f64, "{call_ns} ns");
@@ -241,7 +207,7 @@ fn device_requests_of_a_read_are_known_when_handed_on() {
         skip(test, "no control group that limits a device");
         return;
     };
-    // Under the limit most of the requests are made by a thread of the kernel.
+    // Under the limit, a kernel thread issues most of the requests.
     let script = format!(
         r#"
 import mmap, os, sys
@@ -273,8 +239,5 @@ for i in range(30, 60):
         .iter()
         .filter(|request| request.operation == BlockOperation::Read && request.process != process);
     let handed_on = handed_on.count();
-    assert!(
-        handed_on >= 15,
-        "only {handed_on} were handed on: the limit does not limit"
-    );
+    assert!(handed_on >= 15, "only {handed_on} were handed on: the limit does not limit");
 }

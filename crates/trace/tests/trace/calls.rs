@@ -1,4 +1,4 @@
-//! Calls of plain programs: each kind of system call, followed through threads, children and names.
+//! Calls of simple programs: each kind of system call, followed through threads, children and names.
 
 use crate::support::{can_trace, files, folder, python};
 use dyno_record::io_trace::event::{Call, Operation};
@@ -6,10 +6,7 @@ use dyno_trace::targets::HookMethod;
 use dyno_trace::{TraceError, Tracer};
 
 fn offsets(calls: &[Call]) -> Vec<(i64, u64, i64)> {
-    calls
-        .iter()
-        .map(|call| (call.offset, call.requested, call.returned))
-        .collect()
+    calls.iter().map(|call| (call.offset, call.requested, call.returned)).collect()
 }
 
 const EVERY_CALL: &str = r#"
@@ -37,13 +34,9 @@ os.write(fd, b"e" * 9)
 os.pwrite(fd, b"f" * 9, 0)
 "#;
 
-/// Both methods by system calls that work without functions of the kernel, and the best one.
+/// Both system call methods, which work without kernel functions, and the best method.
 fn methods() -> [Option<HookMethod>; 3] {
-    [
-        None,
-        Some(HookMethod::SyscallPair),
-        Some(HookMethod::SyscallPoints),
-    ]
+    [None, Some(HookMethod::SyscallPair), Some(HookMethod::SyscallPoints)]
 }
 
 #[test]
@@ -110,16 +103,13 @@ except OSError:
     let reads = everything.calls_on(&folder.path().join("data"), Operation::Read);
     assert_eq!(offsets(&reads)[0].2, -i64::from(libc::EBADF));
     let totals = &everything.traced.totals;
-    let errors = totals
-        .iter()
-        .find(|total| total.operation == Operation::Read)
-        .unwrap();
+    let errors = totals.iter().find(|total| total.operation == Operation::Read).unwrap();
     assert_eq!((errors.calls, errors.errors, errors.bytes), (1, 1, 0));
 }
 
 #[test]
-fn only_the_operations_and_sizes_that_were_asked_for_are_traced() {
-    if !can_trace("only_the_operations_and_sizes_that_were_asked_for_are_traced") {
+fn only_requested_operations_and_sizes_are_traced() {
+    if !can_trace("only_requested_operations_and_sizes_are_traced") {
         return;
     }
     let folder = folder();
@@ -129,11 +119,8 @@ fn only_the_operations_and_sizes_that_were_asked_for_are_traced() {
     let everything = python(settings, folder.path(), EVERY_CALL);
     let path = folder.path().join("data");
     assert!(everything.calls_on(&path, Operation::Read).is_empty());
-    let sizes: Vec<u64> = everything
-        .calls_on(&path, Operation::Write)
-        .iter()
-        .map(|call| call.requested)
-        .collect();
+    let sizes: Vec<u64> =
+        everything.calls_on(&path, Operation::Write).iter().map(|call| call.requested).collect();
     assert_eq!(sizes, [1000, 24, 10, 15]);
     assert_eq!(everything.calls_on(&path, Operation::Sync).len(), 2);
 }
@@ -152,12 +139,7 @@ fn totals_are_made_of_the_same_calls_in_both_modes() {
         let totals = everything.traced.totals.iter().map(|total| {
             let forward: Vec<_> = total.seek_forward_bytes.buckets().collect();
             let backward: Vec<_> = total.seek_backward_bytes.buckets().collect();
-            let counts = (
-                total.calls,
-                total.bytes,
-                total.errors,
-                total.sequential_calls,
-            );
+            let counts = (total.calls, total.bytes, total.errors, total.sequential_calls);
             (total.operation, counts, forward, backward)
         });
         let mut totals: Vec<_> = totals.collect();
@@ -179,17 +161,13 @@ fn probe_cost_is_reported_when_requested() {
     settings.measure_cost = true;
     let everything = python(settings, folder.path(), EVERY_CALL);
     let cost = everything.traced.cost.unwrap();
-    let programs: Vec<_> = cost
-        .programs
-        .iter()
-        .filter(|program| program.runs >= 16)
-        .collect();
+    let programs: Vec<_> = cost.programs.iter().filter(|program| program.runs >= 16).collect();
     assert!(programs.len() >= 2, "{cost:?}");
     assert!(programs.iter().all(|program| program.run_time_ns > 0));
     assert!(!everything.traced.probes.is_empty());
 }
 
-/// A ring of io_uring by hand, with functions to submit an entry and to wait for so many results.
+/// A handmade io_uring ring, with functions to submit an entry and to wait for results.
 const RING: &str = r#"
 import ctypes, mmap, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -224,7 +202,7 @@ fn request_without_a_result_does_not_get_a_foreign_one() {
     }
     let folder = folder();
     let path = crate::support::file_of(folder.path(), "data", 1 << 16);
-    // The memory of the first read is used again by the advices, which are no reads.
+    // The advices, which are not reads, reuse the memory of the first read.
     let script = format!(
         r#"{RING}
 fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)

@@ -1,4 +1,4 @@
-//! Which file a call was on, whatever becomes of its name.
+//! Identity of the file of a call, whatever happens to its name.
 
 use crate::support::{Everything, can_trace, file_of, files, folder, python, python_in_steps};
 use dyno_record::io_trace::document::TraceMode;
@@ -44,14 +44,7 @@ fn names_are_known_after_their_process_ended() {
     let mut tracer = Tracer::start(files("one")).unwrap();
     let mut command = Command::new("python3");
     command.args(["-c", RENAMED_AND_DELETED]).arg(folder.path());
-    assert!(
-        tracer
-            .spawn(&mut command)
-            .unwrap()
-            .wait()
-            .unwrap()
-            .success()
-    );
+    assert!(tracer.spawn(&mut command).unwrap().wait().unwrap().success());
     everything.traced = tracer.stop(&mut everything).unwrap();
     assert_renamed_and_deleted(&everything, folder.path());
 }
@@ -68,13 +61,13 @@ fn assert_renamed_and_deleted(everything: &Everything, folder: &Path) {
 }
 
 #[test]
-fn files_that_had_the_same_inode_are_two() {
-    if !can_trace("files_that_had_the_same_inode_are_two") {
+fn files_that_reused_an_inode_are_distinct() {
+    if !can_trace("files_that_reused_an_inode_are_distinct") {
         return;
     }
     let folder = folder();
-    // The file system gives the number again soon; how soon is its own business, and another program may get it: then
-    // there is another pair.
+    // The file system reuses the number soon, but not predictably, and another program may get it: then the script
+    // makes another pair.
     let script = r#"
 import os, sys
 os.chdir(sys.argv[1])
@@ -124,12 +117,8 @@ for name in ["a.wt", "b.log", "c.wt"]:
         os.write(fd, b"x")
 "#;
     let everything = python(files("*.wt"), folder.path(), script);
-    let mut names: Vec<&str> = everything
-        .traced
-        .files
-        .iter()
-        .map(|file| file.short_name())
-        .collect();
+    let mut names: Vec<&str> =
+        everything.traced.files.iter().map(|file| file.short_name()).collect();
     names.sort_unstable();
     assert_eq!(names, ["a.wt", "c.wt"]);
     assert_eq!(everything.traced.calls, 200);
@@ -137,8 +126,8 @@ for name in ["a.wt", "b.log", "c.wt"]:
 }
 
 #[test]
-fn files_that_are_left_out_are_not_even_looked_at_again() {
-    if !can_trace("files_that_are_left_out_are_not_even_looked_at_again") {
+fn files_outside_the_filter_are_not_reported_again() {
+    if !can_trace("files_outside_the_filter_are_not_reported_again") {
         return;
     }
     let folder = folder();
@@ -147,24 +136,17 @@ fn files_that_are_left_out_are_not_even_looked_at_again() {
     settings.ring_bytes = 1 << 20;
     let mut tracer = Tracer::start(settings).unwrap();
     let mut everything = Everything::default();
-    // After its first line the verdict is there; what follows would fill the buffer many times.
+    // After the first line the verdict exists; the following calls would fill the buffer many times.
     let script = format!(
         "import os\nfd = os.open({path:?}, 0)\nos.pread(fd, 1, 0)\nprint(flush=True)\ninput()\n\
          for i in range(40000): os.pread(fd, 1, 0)"
     );
     let mut command = Command::new("python3");
-    command
-        .args(["-c", &script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+    command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = tracer.spawn(&mut command).unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    tracer
-        .poll(&mut everything, Duration::from_millis(1))
-        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    tracer.poll(&mut everything, Duration::from_millis(1)).unwrap();
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(child.wait().unwrap().success());
     let traced = tracer.stop(&mut everything).unwrap();
@@ -181,9 +163,8 @@ fn kernel_views_are_not_files() {
     let script = "open('/proc/self/stat').read(); open('/sys/kernel/uevent_seqnum').read()";
     let everything = python(Settings::default(), folder.path(), script);
     let files = &everything.traced.files;
-    let views = files
-        .iter()
-        .filter(|file| file.name.starts_with("/proc") || file.name.starts_with("/sys"));
+    let views =
+        files.iter().filter(|file| file.name.starts_with("/proc") || file.name.starts_with("/sys"));
     assert_eq!(views.count(), 0);
     assert!(!files.is_empty(), "python reads files of its own");
     assert!(files.iter().all(|file| file.name.starts_with('/')));
@@ -218,7 +199,7 @@ fn file_renamed_into_the_pattern_is_traced_from_then_on() {
         }
         let (from, to) = (folder.path().join("a.tmp"), folder.path().join("a.wt"));
         let everything = python_in_steps(files("*.wt"), folder.path(), RENAMED, |stop| {
-            // Nobody traces who renames it here: the file tells.
+            // The renaming process is not traced; only the file shows the new name.
             if stop == 1 && !by_itself {
                 std::fs::rename(&from, &to).unwrap();
             }
@@ -258,7 +239,7 @@ fn totals_of_omitted_or_deleted_files_leave_room_for_others() {
     if !can_trace("totals_of_omitted_or_deleted_files_leave_room_for_others") {
         return;
     }
-    // More files than the table of totals has room for.
+    // More files than the table of totals can hold.
     let script = r#"
 import os, sys
 os.chdir(sys.argv[1])
@@ -286,21 +267,9 @@ os.write(fd, b"x" * 100)
         settings.block = false;
         let everything = python_in_steps(settings, &inner, script, |_| ());
         let totals = &everything.traced.totals;
-        assert_eq!(
-            totals.iter().map(|total| total.calls).sum::<u64>(),
-            calls,
-            "{name}"
-        );
-        assert_eq!(
-            totals.iter().map(|total| total.bytes).sum::<u64>(),
-            bytes,
-            "{name}"
-        );
+        assert_eq!(totals.iter().map(|total| total.calls).sum::<u64>(), calls, "{name}");
+        assert_eq!(totals.iter().map(|total| total.bytes).sum::<u64>(), bytes, "{name}");
         let sliced = totals.iter().flat_map(|total| &total.slices);
-        assert_eq!(
-            sliced.map(|slice| slice.calls).sum::<u64>(),
-            calls,
-            "{name}"
-        );
+        assert_eq!(sliced.map(|slice| slice.calls).sum::<u64>(), calls, "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is lost is counted, and what is possible is reported.
+//! Losses are counted, and the reported possibilities are correct.
 
 use crate::support::{Everything, can_trace, file_of, files, folder};
 use dyno_record::io_trace::document::TraceCaveatKind;
@@ -23,15 +23,13 @@ fn calls_that_find_the_buffer_full_are_counted() {
     let mut tracer = Tracer::start(settings).unwrap();
     let script =
         format!("import os\nfd = os.open({path:?}, 0)\nfor i in range(50000): os.pread(fd, 10, i)");
-    let mut child = tracer
-        .spawn(Command::new("python3").args(["-c", &script]))
-        .unwrap();
-    // Nobody empties the buffer meanwhile.
+    let mut child = tracer.spawn(Command::new("python3").args(["-c", &script])).unwrap();
+    // The buffer is not emptied during this time.
     assert!(child.wait().unwrap().success());
     let mut everything = Everything::default();
     let traced = tracer.stop(&mut everything).unwrap();
     assert!(traced.lost_calls > 20_000, "{}", traced.lost_calls);
-    // Besides, files that were met when it was full already are counted with each try.
+    // Files first seen when the buffer was already full are counted with each try.
     let seen = traced.calls + traced.lost_calls;
     assert!((50_000..50_010).contains(&seen), "{seen}");
     assert_eq!(traced.calls, everything.calls.len() as u64);
@@ -52,30 +50,21 @@ fn possible_methods_work_and_the_others_are_refused() {
         let mut settings = files("data");
         settings.method = Some(method);
         let started = Tracer::start(settings).map(drop);
-        assert_eq!(
-            started.is_ok(),
-            possible.is_ok(),
-            "{method:?}: {possible:?}, {started:?}"
-        );
+        assert_eq!(started.is_ok(), possible.is_ok(), "{method:?}: {possible:?}, {started:?}");
         if let Err(refusal) = started {
-            let expected = matches!(
-                refusal,
-                TraceError::NoHook { .. } | TraceError::NoTracefs { .. }
-            );
+            let expected =
+                matches!(refusal, TraceError::NoHook { .. } | TraceError::NoTracefs { .. });
             assert!(expected, "{refusal}");
         }
     }
-    let processes = reported
-        .targets
-        .iter()
-        .find(|each| each.target == HookTarget::Processes)
-        .unwrap();
+    let processes =
+        reported.targets.iter().find(|each| each.target == HookTarget::Processes).unwrap();
     assert!(processes.hook.is_ok());
 }
 
 #[test]
-fn calls_without_a_verdict_leave_room_for_those_of_traced_files() {
-    if !can_trace("calls_without_a_verdict_leave_room_for_those_of_traced_files") {
+fn pending_calls_leave_room_for_calls_on_traced_files() {
+    if !can_trace("pending_calls_leave_room_for_calls_on_traced_files") {
         return;
     }
     let folder = folder();
@@ -100,7 +89,7 @@ for i in range(1000):
     command.args(["-c", script]).arg(folder.path());
     let mut script =
         Stopped::at_its_first_line(&mut command, |command| tracer.spawn(command).unwrap());
-    // From here on nobody reads: the calls on the second file fill what they may.
+    // From here on the buffer is not read: calls on the second file fill their share of it.
     tracer.poll(&mut everything, Duration::ZERO).unwrap();
     script.go_on_to_the_end();
     let traced = tracer.stop(&mut everything).unwrap();
@@ -140,14 +129,10 @@ for i in range(300):
     script.go_on_to_the_end();
     let traced = tracer.stop(&mut everything).unwrap();
     assert_eq!((traced.calls, traced.lost_calls), (301, 0));
-    assert!(
-        traced.lost_block_requests > 500,
-        "{}",
-        traced.lost_block_requests
-    );
+    assert!(traced.lost_block_requests > 500, "{}", traced.lost_block_requests);
 }
 
-/// A program that stops now and then: it prints a line and reads one.
+/// A program that runs in steps: at each stop it prints a line and reads one.
 struct Stopped {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -179,16 +164,12 @@ impl Stopped {
     }
 }
 
-/// Reads the first block of a file past the page cache, so many times.
+/// Reads the first block of a file `times` times, bypassing the page cache.
 fn read_from_the_device(path: &Path, times: u32) {
     #[repr(align(4096))]
     struct Block([u8; 4096]);
     let mut block = Block([0; 4096]);
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .unwrap();
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
     for _ in 0..times {
         file.read_exact_at(&mut block.0, 0).unwrap();
     }

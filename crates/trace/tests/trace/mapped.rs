@@ -25,10 +25,7 @@ for page in [7, 500, 3, 900]:
     let faults = everything.calls_on(&path, Operation::Fault);
     let pages: Vec<i64> = faults.iter().map(|call| call.offset / 4096).collect();
     assert_eq!(pages, [7, 500, 3, 900]);
-    assert!(
-        faults.iter().all(|call| call.latency_ns > 1000),
-        "{faults:#?}"
-    );
+    assert!(faults.iter().all(|call| call.latency_ns > 1000), "{faults:#?}");
     assert!(faults.iter().all(|call| call.requested == 4096));
 }
 
@@ -39,7 +36,7 @@ fn fault_on_a_page_in_memory_has_an_unknown_latency() {
     }
     let folder = folder();
     let path = file_of(folder.path(), "data", 1 << 20);
-    // A private mapping that is written to does not map pages around; its file is in memory.
+    // Writing to a private mapping does not map pages around; its file is in memory.
     let _kept = Kept::pages(&path, &[5, 50]);
     let script = r#"
 import mmap, os, sys
@@ -54,15 +51,8 @@ for page in [5, 50]:
     assert_eq!(pages, [5, 50]);
     assert!(faults.iter().all(|call| call.latency_ns == 0));
     let caveats = &everything.traced.caveats;
-    let reported = caveats
-        .iter()
-        .find(|caveat| caveat.kind == TraceCaveatKind::Other)
-        .unwrap();
-    assert!(
-        reported.statement.number("faults") == Some(2.0),
-        "{}",
-        reported.statement
-    );
+    let reported = caveats.iter().find(|caveat| caveat.kind == TraceCaveatKind::Other).unwrap();
+    assert!(reported.statement.number("faults") == Some(2.0), "{}", reported.statement);
 }
 
 #[test]
@@ -74,7 +64,7 @@ fn fault_without_an_end_does_not_get_a_foreign_one() {
     let path = file_of(folder.path(), "data", 1 << 20);
     file_of(folder.path(), "other", 1 << 20);
     let _kept = Kept::pages(&path, &[5]);
-    // The first fault finds its page in memory; the second waits for the device, on a file that is left out.
+    // The first fault finds its page in memory; the second waits for the device, on a file outside the filter.
     let script = r#"
 import mmap, os, sys
 data = os.open(sys.argv[1] + "/data", os.O_RDONLY)
@@ -92,9 +82,6 @@ assert cold[100 * 4096] == 7
 "#;
     let everything = python_in_steps(files("data"), folder.path(), script, |_| ());
     let faults = everything.calls_on(&path, Operation::Fault);
-    let found: Vec<_> = faults
-        .iter()
-        .map(|call| (call.offset / 4096, call.latency_ns))
-        .collect();
+    let found: Vec<_> = faults.iter().map(|call| (call.offset / 4096, call.latency_ns)).collect();
     assert_eq!(found, [(5, 0)]);
 }

@@ -1,4 +1,4 @@
-//! Whose calls are traced.
+//! Processes whose calls are traced.
 
 use crate::support::{Everything, can_trace, file_of, files, folder, has, python, wait};
 use dyno_record::io_trace::event::Operation;
@@ -48,11 +48,7 @@ fn running_process_is_followed_with_its_children() {
     let folder = folder();
     let path = file_of(folder.path(), "data", 10_000);
     let script = format!("read _; cat {} > /dev/null; read _", path.display());
-    let mut child = Command::new("sh")
-        .args(["-c", &script])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
     let mut settings = files("data");
     settings.filter.processes = vec![child.id()];
     let mut tracer = Tracer::start(settings).unwrap();
@@ -66,10 +62,7 @@ fn running_process_is_followed_with_its_children() {
     assert_eq!(known[0].short_name(), "data");
     everything.traced = tracer.stop(&mut everything).unwrap();
     let reads = everything.calls_on(&path, Operation::Read);
-    let bytes: u64 = reads
-        .iter()
-        .map(dyno_record::io_trace::event::Call::bytes)
-        .sum();
+    let bytes: u64 = reads.iter().map(dyno_record::io_trace::event::Call::bytes).sum();
     assert_eq!(bytes, 10_000);
     assert!(reads.iter().all(|call| call.process != std::process::id()));
 }
@@ -94,20 +87,13 @@ assert base.execute("select count(*) from t where text like '%y%'").fetchone() =
     let everything = python(files("base.db*"), folder.path(), script);
     let path = folder.path().join("base.db");
     let reads = everything.calls_on(&path, Operation::Read);
-    let pages: HashSet<i64> = reads
-        .iter()
-        .filter(|call| call.requested == 4096)
-        .map(|call| call.offset)
-        .collect();
+    let pages: HashSet<i64> =
+        reads.iter().filter(|call| call.requested == 4096).map(|call| call.offset).collect();
     let (_, file) = everything.file(&path);
     let size = file.bytes.unwrap();
-    // The scan reads every page; a handful are in its own small cache.
+    // The scan reads every page; a few are in SQLite's small cache.
     assert!(pages.iter().all(|offset| offset % 4096 == 0));
-    assert!(
-        pages.len() as u64 >= size / 4096 - 10,
-        "{} of {size} bytes",
-        pages.len()
-    );
+    assert!(pages.len() as u64 >= size / 4096 - 10, "{} of {size} bytes", pages.len());
     assert!(everything.calls_on(&path, Operation::Sync).len() >= 5);
     let (_, journal) = everything.file(&folder.path().join("base.db-journal"));
     assert!(journal.deleted);
@@ -130,12 +116,7 @@ fn a_command_that_cannot_be_started_is_named() {
         return;
     }
     let mut tracer = Tracer::start(files("data")).unwrap();
-    let refusal = tracer
-        .spawn(&mut Command::new("/no/such/program"))
-        .unwrap_err();
+    let refusal = tracer.spawn(&mut Command::new("/no/such/program")).unwrap_err();
     let message = refusal.to_string();
-    assert!(
-        message.starts_with("cannot start `/no/such/program`"),
-        "{message}"
-    );
+    assert!(message.starts_with("cannot start `/no/such/program`"), "{message}");
 }

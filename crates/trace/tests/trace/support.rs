@@ -1,4 +1,4 @@
-//! What the tests of the tracer share.
+//! Helpers for the tracer tests.
 
 use dyno_record::io_trace::document::FileEntry;
 use dyno_record::io_trace::event::{BlockRequest, Call, Operation};
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether tracing is possible here. Where it is not, the test says so and is left out, unless
-/// `DYNO_REQUIRE_TRACE` asks for it.
+/// Whether tracing is possible here. If not, the test is skipped with a message, unless `DYNO_REQUIRE_TRACE` is set.
 pub(crate) fn can_trace(test: &str) -> bool {
     let Err(refusal) = LiveKernel::new().admits() else {
         return true;
@@ -19,12 +18,12 @@ pub(crate) fn can_trace(test: &str) -> bool {
     false
 }
 
-/// Says that a test is left out, and fails where that is not allowed.
+/// Skips a test with a message, or fails if skipping is not allowed.
 pub(crate) fn skip(test: &str, reason: &str) {
     dyno_testkit::skip_tracing(&format!("{reason} ({test})"));
 }
 
-/// Whether a program is installed that a test needs; as above.
+/// Whether a program that a test needs is installed; otherwise skips the test.
 pub(crate) fn has(program: &str, test: &str) -> bool {
     let found = Command::new("sh")
         .args(["-c", &format!("command -v {program}")])
@@ -36,7 +35,7 @@ pub(crate) fn has(program: &str, test: &str) -> bool {
     found
 }
 
-/// A folder on a disk and not in memory.
+/// A folder on a disk, not in memory.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -60,7 +59,7 @@ impl Sink for Everything {
 }
 
 impl Everything {
-    /// The file of a path, which had any of the names.
+    /// The file with this path, under any of its names.
     pub(crate) fn file(&self, path: &Path) -> (u32, &FileEntry) {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let text = path.to_string_lossy();
@@ -86,7 +85,7 @@ impl Everything {
     }
 }
 
-/// Waits for a child while the trace goes on.
+/// Waits for a child while tracing.
 pub(crate) fn wait(tracer: &mut Tracer, sink: &mut Everything, mut child: Child) -> ExitStatus {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
@@ -101,7 +100,7 @@ pub(crate) fn wait(tracer: &mut Tracer, sink: &mut Everything, mut child: Child)
     }
 }
 
-/// Traces a command from its start to its end.
+/// Traces a command from start to end.
 pub(crate) fn trace(settings: Settings, command: &mut Command) -> Everything {
     let mut sink = Everything::default();
     let mut tracer = Tracer::start(settings).unwrap_or_else(|error| panic!("{error}"));
@@ -113,23 +112,20 @@ pub(crate) fn trace(settings: Settings, command: &mut Command) -> Everything {
     sink
 }
 
-/// Settings for files of a pattern.
+/// Settings for files that match a pattern.
 pub(crate) fn files(pattern: impl Into<String>) -> Settings {
     let mut settings = Settings::default();
     settings.filter.files = vec![pattern.into()];
     settings
 }
 
-/// Traces a script of Python that gets a folder as its argument.
+/// Traces a Python script that gets a folder as its argument.
 pub(crate) fn python(settings: Settings, folder: &Path, script: &str) -> Everything {
-    trace(
-        settings,
-        Command::new("python3").arg("-c").arg(script).arg(folder),
-    )
+    trace(settings, Command::new("python3").arg("-c").arg(script).arg(folder))
 }
 
-/// For scripts: `keep(fd, at)` keeps a page of an open file in the page cache, from which the kernel may take it away at any
-/// time.
+/// For scripts: `keep(fd, at)` keeps a page of an open file in the page cache, from which the kernel may otherwise
+/// evict it at any time.
 pub(crate) const KEEP: &str = r#"
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -141,13 +137,13 @@ def keep(fd, at):
     assert libc.mlock(page, 4096) == 0, os.strerror(ctypes.get_errno())
 "#;
 
-/// Keeps pages of a file in the page cache as long as it lives.
+/// Keeps pages of a file in the page cache until it is dropped.
 pub(crate) struct Kept {
     keeper: Child,
 }
 
 impl Kept {
-    /// Returns when they are in it.
+    /// Returns when the pages are cached.
     pub(crate) fn pages(path: &Path, pages: &[u64]) -> Kept {
         let script = r#"
 import sys
@@ -165,28 +161,28 @@ sys.stdin.read()
         let mut line = String::new();
         let output = keeper.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut line).unwrap();
-        assert_eq!(line, "\n", "the pages cannot be kept");
+        assert_eq!(line, "\n", "cannot keep the pages");
         Kept { keeper }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It reads until there is no more.
+        // The script ends at end of input.
         drop(self.keeper.stdin.take());
         let _ended = self.keeper.wait();
     }
 }
 
-/// A file of so many bytes in a folder.
+/// Creates a file of the given size in a folder.
 pub(crate) fn file_of(folder: &Path, name: &str, bytes: usize) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, vec![7; bytes]).unwrap();
     path
 }
 
-/// Traces a script of Python that stops now and then: it prints a line and reads one. Whenever it stops, everything
-/// that came until then is taken, and `between` is called with the number of the stop.
+/// Traces a Python script in steps: at each stop it prints a line and reads one. At each stop, all events so far are
+/// collected, and `between` is called with the number of the stop.
 pub(crate) fn python_in_steps(
     settings: Settings,
     folder: &Path,
@@ -203,9 +199,7 @@ pub(crate) fn python_in_steps(
     let output = BufReader::new(child.stdout.take().unwrap());
     for (number, line) in output.lines().enumerate() {
         line.unwrap();
-        tracer
-            .poll(&mut everything, Duration::from_millis(1))
-            .unwrap();
+        tracer.poll(&mut everything, Duration::from_millis(1)).unwrap();
         between(number);
         input.write_all(b"\n").unwrap();
     }

@@ -1,4 +1,4 @@
-//! Range reads along secondary indexes, by values and not by keys.
+//! Range reads along secondary indexes, by values instead of keys.
 
 use super::{CommandError, CommandOptions, CommandSet, begin, end_of_document, finish_body};
 use crate::bson::{begin_document, binary_header, end_document};
@@ -7,7 +7,7 @@ use crate::command::options::write_read_options;
 /// The find command along one index, after its filter.
 #[derive(Clone, Debug)]
 pub(super) struct IndexScan {
-    /// Name of the index's first field, with the type of a document before it.
+    /// Name of the index's first field, preceded by its type, a document.
     first_field: Vec<u8>,
     end: Vec<u8>,
 }
@@ -24,7 +24,7 @@ impl IndexScan {
             return Err(CommandError::Index(fields.join(",")));
         }
         let end = end_of_document(|writer| {
-            // The index itself, so that the server has no choice.
+            // Name the index, so that the server cannot choose another.
             for element in ["sort", "hint"] {
                 writer.document(element, |keys| {
                     for field in fields {
@@ -32,7 +32,7 @@ impl IndexScan {
                     }
                 });
             }
-            // What the index does not hold is not asked for: no document is fetched.
+            // Project only the index's fields, so that no document is fetched.
             writer.document("projection", |projection| {
                 for field in fields {
                     projection.i32(field, 1);
@@ -44,20 +44,17 @@ impl IndexScan {
             write_read_options(writer, options);
             writer.string("$db", &options.database);
         });
-        Ok(IndexScan {
-            first_field: [b"\x03", first.as_bytes(), b"\0"].concat(),
-            end,
-        })
+        Ok(IndexScan { first_field: [b"\x03", first.as_bytes(), b"\0"].concat(), end })
     }
 }
 
 impl CommandSet {
-    /// Finds up to `limit` entries of an index, in its order, from the first on whose first field has the binary value that
-    /// `fill` writes or a larger one. Only the fields of the index are returned. Like [`scan`](Self::scan), it sends no batch
-    /// size.
+    /// Finds up to `limit` entries of an index, in its order, starting at the first one whose first field is at least
+    /// the binary value that `fill` writes. Only the fields of the index are returned. Like [`scan`](Self::scan), it
+    /// sends no batch size.
     ///
     /// # Panics
-    /// If `index` is not the place of one of [`CommandOptions::indexes`].
+    /// If `index` is not an index of [`CommandOptions::indexes`].
     pub fn scan_index(
         &self,
         out: &mut Vec<u8>,

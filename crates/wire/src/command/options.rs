@@ -1,46 +1,45 @@
-//! What the commands of a [`CommandSet`](super::CommandSet) have in common: names, concerns, and the
-//! elements that these add to a command.
+//! Common properties of the commands of a [`CommandSet`](super::CommandSet): names, concerns, and the elements that
+//! these add to a command.
 
 use crate::bson::ElementWriter;
 use thiserror::Error;
 
-/// What all commands of a [`CommandSet`](super::CommandSet) have in common.
+/// Common properties of the commands of a [`CommandSet`](super::CommandSet).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOptions {
-    /// Database, sent as `$db`.
+    /// Sent as `$db`.
     pub database: String,
-    /// Collection.
     pub collection: String,
-    /// Sent with every write when given.
+    /// Sent with every write if set.
     pub write_concern: Option<WriteConcern>,
-    /// Sent with every find when given (`local`, `majority`, …).
+    /// Sent with every find if set (`local`, `majority`, …).
     pub read_concern_level: Option<String>,
-    /// Mode of the read preference, sent with every find and `getMore` when given (`primaryPreferred`, …).
+    /// Mode of the read preference, sent with every find and `getMore` if set (`primaryPreferred`, …).
     pub read_preference: Option<String>,
-    /// Names of the fields that operations refer to by index.
+    /// Field names, to which operations refer by index.
     pub field_names: Vec<String>,
-    /// Indexes that are scanned, each as its fields in their order; the first is one of `field_names`.
+    /// Scanned indexes with their fields in order; the first field is one of `field_names`.
     pub indexes: Vec<Vec<String>>,
-    /// Writes have room for a session and a number, so that a server applies a write once however often it is sent. See
-    /// [`CommandSet::set_transaction`](super::CommandSet::set_transaction).
+    /// Whether writes have room for a session and a number, so that a server applies a write once even if it is sent
+    /// twice. See [`CommandSet::set_transaction`](super::CommandSet::set_transaction).
     pub retryable_writes: bool,
 }
 
-/// When a write counts as done.
+/// When a write is acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// Members that must have the write; the server's default when absent.
+    /// Members that must have the write; absent for the server's default.
     pub w: Option<Acknowledgement>,
-    /// Whether it must be in the journal; the server's default when absent.
+    /// Whether the write must be in the journal; absent for the server's default.
     pub journal: Option<bool>,
-    /// Longest wait for the other members in milliseconds; no limit when absent.
+    /// Maximum wait for the other members in milliseconds; absent for no limit.
     pub wtimeout_ms: Option<u64>,
 }
 
-/// How many members must have a write.
+/// Members that must have a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// This number of members, at least 1.
+    /// At least 1.
     Number(u32),
     /// More than half of the voting members.
     Majority,
@@ -48,32 +47,28 @@ pub enum Acknowledgement {
     Tag(String),
 }
 
-/// Why no commands can be made from the options.
+/// Why the options are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CommandError {
-    /// A name holds a zero byte, or is empty where it must not be.
+    /// A name contains a zero byte, or is empty although it must not be.
     #[error("{what} `{}` is empty or has a zero byte", name.escape_debug())]
     Name {
-        /// What the name is for.
+        /// Purpose of the name.
         what: &'static str,
-        /// The name.
         name: String,
     },
-    /// An index does not begin with a field whose values are known.
+    /// An index does not start with a field of the documents.
     #[error("the index `{0}` cannot be scanned: it does not begin with a field of the documents")]
     Index(String),
-    /// With `w: 0` the server does not answer, so nothing can be measured.
+    /// With `w: 0`, the server does not answer, so nothing can be measured.
     #[error("write concern `w: 0` is not supported: its writes have no reply to measure")]
     Unacknowledged,
 }
 
 impl CommandOptions {
-    /// Refuses what no command can hold or what leaves nothing to measure.
+    /// Rejects options that cannot be encoded or measured.
     pub(super) fn check(&self) -> Result<(), CommandError> {
-        let names = [
-            ("database", &self.database),
-            ("collection", &self.collection),
-        ];
+        let names = [("database", &self.database), ("collection", &self.collection)];
         let fields = self.field_names.iter().map(|name| ("field", name));
         let indexed = self.indexes.iter().flatten().map(|name| ("field", name));
         for (what, name) in names.into_iter().chain(fields).chain(indexed) {

@@ -1,4 +1,4 @@
-//! Commands against literal bytes, and against what the `bson` crate makes of them.
+//! Compares commands with literal bytes, and with the `bson` crate's decoding.
 
 use super::*;
 use ::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
@@ -17,13 +17,10 @@ fn commands() -> CommandSet {
 }
 
 fn binary(bytes: &[u8]) -> Bson {
-    Bson::Binary(Binary {
-        subtype: BinarySubtype::Generic,
-        bytes: bytes.to_vec(),
-    })
+    Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() })
 }
 
-/// The command as one document: sequences become arrays, as the server does it.
+/// The command as one document: sequences become arrays, as on the server.
 fn decode(bytes: &[u8]) -> Document {
     let frame = frame::parse(bytes).unwrap().unwrap();
     assert_eq!(frame.length, bytes.len());
@@ -72,10 +69,7 @@ fn a_find_has_these_bytes() {
         \x03filter\0\x11\0\0\0\x02_id\0\x03\0\0\0k1\0\0\
         \x10limit\0\x01\0\0\0\x08singleBatch\0\x01\
         \x02$db\0\x03\0\0\0db\0\0";
-    assert_eq!(
-        out.escape_ascii().to_string(),
-        expected.escape_ascii().to_string()
-    );
+    assert_eq!(out.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
 #[test]
@@ -89,21 +83,14 @@ fn an_update_has_these_bytes() {
         \x01\x45\0\0\0updates\0\
         \x39\0\0\0\x03q\0\x10\0\0\0\x02_id\0\x02\0\0\0k\0\0\
         \x03u\0\x1e\0\0\0\x03$set\0\x13\0\0\0\x05field0\0\x01\0\0\0\0\xff\0\0\0";
-    assert_eq!(
-        out.escape_ascii().to_string(),
-        expected.escape_ascii().to_string()
-    );
+    assert_eq!(out.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
 const SESSION: [u8; 16] = *b"0123456789abcdef";
 
 fn retryable() -> CommandSet {
     let retryable_writes = true;
-    CommandSet::new(&CommandOptions {
-        retryable_writes,
-        ..options()
-    })
-    .unwrap()
+    CommandSet::new(&CommandOptions { retryable_writes, ..options() }).unwrap()
 }
 
 #[test]
@@ -120,10 +107,7 @@ fn a_retryable_delete_has_these_bytes() {
         \x08ordered\0\x01\x02$db\0\x03\0\0\0db\0\0\
         \x01\x2f\0\0\0deletes\0\
         \x23\0\0\0\x03q\0\x10\0\0\0\x02_id\0\x02\0\0\0k\0\0\x10limit\0\x01\0\0\0\0";
-    assert_eq!(
-        out.escape_ascii().to_string(),
-        expected.escape_ascii().to_string()
-    );
+    assert_eq!(out.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
 #[test]
@@ -142,10 +126,7 @@ fn every_write_takes_its_session_and_reads_have_none() {
         Box::new(move |c, out| assert_eq!(c.upsert_many(out, 77, 1, key), 1)),
     ];
     let (session, number) = (SESSION, i64::MAX - 1);
-    let id = Binary {
-        subtype: BinarySubtype::Uuid,
-        bytes: SESSION.to_vec(),
-    };
+    let id = Binary { subtype: BinarySubtype::Uuid, bytes: SESSION.to_vec() };
     for write in writes {
         let command = encode_with(&commands, |commands, out| {
             let start = out.len();
@@ -161,9 +142,7 @@ fn every_write_takes_its_session_and_reads_have_none() {
         });
         assert!(!plain.contains_key("lsid") && !plain.contains_key("txnNumber"));
     }
-    let find = encode_with(&commands, |c, out| {
-        c.find_by_id(out, 77, b"k", Projection::All)
-    });
+    let find = encode_with(&commands, |c, out| c.find_by_id(out, 77, b"k", Projection::All));
     assert!(!find.contains_key("lsid"));
 }
 
@@ -197,21 +176,14 @@ fn a_scan_is_sorted_and_limited() {
 
 #[test]
 fn reads_carry_the_read_preference() {
-    let options = CommandOptions {
-        read_preference: Some("primaryPreferred".into()),
-        ..options()
-    };
+    let options = CommandOptions { read_preference: Some("primaryPreferred".into()), ..options() };
     let commands = CommandSet::new(&options).unwrap();
     let find = |c: &CommandSet, out: &mut Vec<u8>| c.find_by_id(out, 77, b"user5", Projection::All);
     let found = encode_with(&commands, find);
     let expected = doc! { "mode": "primaryPreferred" };
     assert_eq!(found.get_document("$readPreference").unwrap(), &expected);
     let plain = encode_with(
-        &CommandSet::new(&CommandOptions {
-            read_preference: None,
-            ..options
-        })
-        .unwrap(),
+        &CommandSet::new(&CommandOptions { read_preference: None, ..options }).unwrap(),
         find,
     );
     assert!(!plain.contains_key("$readPreference"));
@@ -221,19 +193,12 @@ fn reads_carry_the_read_preference() {
 fn an_index_scan_is_by_value_in_the_order_of_the_index() {
     let options = CommandOptions {
         read_concern_level: Some("majority".into()),
-        indexes: vec![
-            vec!["field0".into()],
-            vec!["field1".into(), "field0".into(), "_id".into()],
-        ],
+        indexes: vec![vec!["field0".into()], vec!["field1".into(), "field0".into(), "_id".into()]],
         ..options()
     };
     let commands = CommandSet::new(&options).unwrap();
     let fill = |value: &mut [u8]| value.copy_from_slice(b"abc");
-    let of = |index| {
-        encode_with(&commands, |c, out| {
-            c.scan_index(out, 77, index, 42, 3, fill)
-        })
-    };
+    let of = |index| encode_with(&commands, |c, out| c.scan_index(out, 77, index, 42, 3, fill));
     let first = doc! {
         "find": "c", "filter": {"field0": {"$gte": binary(b"abc")}}, "limit": 42,
         "sort": {"field0": 1}, "hint": {"field0": 1}, "projection": {"field0": 1, "_id": 0},
@@ -249,10 +214,7 @@ fn an_index_scan_is_by_value_in_the_order_of_the_index() {
     assert_eq!(of(1), second);
     for fields in [vec!["_id".to_owned()], Vec::new()] {
         let indexes = vec![fields];
-        let refused = CommandSet::new(&CommandOptions {
-            indexes,
-            ..self::options()
-        });
+        let refused = CommandSet::new(&CommandOptions { indexes, ..self::options() });
         assert!(matches!(refused, Err(CommandError::Index(_))));
     }
 }
@@ -329,7 +291,7 @@ fn batches_hold_one_statement_for_each_document() {
 }
 
 #[test]
-fn a_batch_stops_before_it_is_too_long_for_a_message() {
+fn a_batch_stays_below_the_message_limit() {
     let commands = commands();
     let mut out = Vec::new();
     let mut calls = 0;
@@ -363,44 +325,27 @@ fn concerns_are_sent_only_when_given_and_only_where_they_belong() {
     })
     .unwrap();
     let concern = Bson::Document(doc! { "w": "majority", "j": true, "wtimeout": 500i64 });
-    let find = encode_with(&commands, |c, out| {
-        c.find_by_id(out, 77, b"k", Projection::All)
-    });
-    assert_eq!(
-        find.get("readConcern"),
-        Some(&doc! {"level": "local"}.into())
-    );
+    let find = encode_with(&commands, |c, out| c.find_by_id(out, 77, b"k", Projection::All));
+    assert_eq!(find.get("readConcern"), Some(&doc! {"level": "local"}.into()));
     assert_eq!(find.get("writeConcern"), None);
     let insert = encode_with(&commands, |c, out| c.insert(out, 77, b"k", |_| {}));
     assert_eq!(insert.get("writeConcern"), Some(&concern));
     assert_eq!(insert.get("readConcern"), None);
     let more = encode_with(&commands, |c, out| c.get_more(out, 77, 1));
-    assert_eq!(
-        more,
-        doc! { "getMore": 1i64, "collection": "c", "$db": "db" }
-    );
+    assert_eq!(more, doc! { "getMore": 1i64, "collection": "c", "$db": "db" });
 
     for (w, expected) in [
         (Acknowledgement::Number(2), doc! {"w": 2i64}),
         (Acknowledgement::Tag("east".into()), doc! {"w": "east"}),
     ] {
-        let concern = WriteConcern {
-            w: Some(w),
-            ..WriteConcern::default()
-        };
-        let options = CommandOptions {
-            write_concern: Some(concern),
-            ..options()
-        };
+        let concern = WriteConcern { w: Some(w), ..WriteConcern::default() };
+        let options = CommandOptions { write_concern: Some(concern), ..options() };
         let commands = CommandSet::new(&options).unwrap();
         let delete = encode_with(&commands, |c, out| c.delete(out, 77, b"k"));
         assert_eq!(delete.get("writeConcern"), Some(&Bson::Document(expected)));
     }
     let concern = Some(WriteConcern::default());
-    let options = CommandOptions {
-        write_concern: concern,
-        ..options()
-    };
+    let options = CommandOptions { write_concern: concern, ..options() };
     let commands = CommandSet::new(&options).unwrap();
     let delete = encode_with(&commands, |c, out| c.delete(out, 77, b"k"));
     assert_eq!(delete.get("writeConcern"), None);
@@ -408,43 +353,16 @@ fn concerns_are_sent_only_when_given_and_only_where_they_belong() {
 
 #[test]
 fn options_that_cannot_be_encoded_are_refused() {
-    let zero = CommandOptions {
-        field_names: vec!["a\0b".into()],
-        ..options()
-    };
+    let zero = CommandOptions { field_names: vec!["a\0b".into()], ..options() };
     let error = CommandSet::new(&zero).unwrap_err();
-    assert_eq!(
-        error,
-        CommandError::Name {
-            what: "field",
-            name: "a\0b".into()
-        }
-    );
+    assert_eq!(error, CommandError::Name { what: "field", name: "a\0b".into() });
     assert!(error.to_string().contains(r"`a\0b`"), "{error}");
-    let empty = CommandOptions {
-        collection: String::new(),
-        ..options()
-    };
-    assert!(matches!(
-        CommandSet::new(&empty),
-        Err(CommandError::Name {
-            what: "collection",
-            ..
-        })
-    ));
+    let empty = CommandOptions { collection: String::new(), ..options() };
+    assert!(matches!(CommandSet::new(&empty), Err(CommandError::Name { what: "collection", .. })));
     let w = Some(Acknowledgement::Number(0));
-    let concern = Some(WriteConcern {
-        w,
-        ..WriteConcern::default()
-    });
-    let fire_and_forget = CommandOptions {
-        write_concern: concern,
-        ..options()
-    };
-    assert_eq!(
-        CommandSet::new(&fire_and_forget).unwrap_err(),
-        CommandError::Unacknowledged
-    );
+    let concern = Some(WriteConcern { w, ..WriteConcern::default() });
+    let fire_and_forget = CommandOptions { write_concern: concern, ..options() };
+    assert_eq!(CommandSet::new(&fire_and_forget).unwrap_err(), CommandError::Unacknowledged);
 }
 
 #[test]

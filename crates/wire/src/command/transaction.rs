@@ -1,14 +1,14 @@
-//! Session and number of a retryable write, which are patched into its encoded command.
+//! Session and number of a retryable write, patched into its encoded command.
 
 use super::CommandSet;
 use crate::bson::ElementWriter;
 
-/// A session with a server, in which writes are numbered.
+/// A session with numbered writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// UUID of the session.
+    /// UUID.
     pub session: [u8; 16],
-    /// Number of the write; each is greater than the one before.
+    /// Number of the write; it increases with each write.
     pub number: i64,
 }
 
@@ -26,15 +26,13 @@ pub(super) fn write(writer: &mut ElementWriter<'_>) {
     writer.i64("txnNumber", empty.number);
 }
 
-/// Where the session begins in a command.
+/// Offset of the session in a command.
 pub(super) fn place(command: &[u8]) -> Option<usize> {
-    let mut windows = command.windows(SESSION_START.len());
-    windows.position(|bytes| bytes == SESSION_START)
+    command.windows(SESSION_START.len()).position(|bytes| bytes == SESSION_START)
 }
 
 impl CommandSet {
-    /// Fills in the session and the number of a write. Without
-    /// `CommandOptions::retryable_writes` nothing changes.
+    /// Sets the session and number of a write. Without `CommandOptions::retryable_writes`, nothing changes.
     #[inline]
     pub fn set_transaction(&self, message: &mut [u8], transaction: &Transaction) {
         let Some(place) = self.transaction else {

@@ -25,14 +25,14 @@ import org.bson.BsonDocument;
 import org.bson.Document;
 import org.bson.conversions.Bson;
 
-/** The driver's threads bring messages; the main one opens again what ended, and looks after the time. */
+/** The driver's threads deliver messages; the main thread reopens ended sources and watches the time. */
 final class Consumer {
     private static final long MS = 1_000_000;
     private static final long EMPTY_PAUSE_NS = 5 * MS;
     private static final long BACK_OFF_FIRST_NS = 10 * MS;
     private static final long BACK_OFF_LAST_NS = 1000 * MS;
     private static final long LOOK_MS = 20;
-    /** A source that has brought nothing for so long is silent. */
+    /** A source that returned nothing for this long is silent. */
     private static final long SILENT_NS = 100 * MS;
 
     private final Common.Options options;
@@ -42,9 +42,9 @@ final class Consumer {
     private final Common.Sight sight;
     private final MongoCollection<Document> collection;
     private final String mode;
-    /** Done when the server has answered the command that opens a source, or has not. */
+    /** Completed when the command that opens a source succeeds or fails. */
     private volatile CompletableFuture<Void> answered = new CompletableFuture<>();
-    /** How a source ended: with an error, or without. */
+    /** Ends of sources, with or without an error. */
     private final BlockingQueue<Optional<Throwable>> ends = new LinkedBlockingQueue<>();
     private Reactive.Asked<?> source;
     private volatile BsonDocument token;
@@ -53,7 +53,7 @@ final class Consumer {
     private volatile long lastSentNs;
     private volatile long catchUpNs;
     private volatile long backOffNs = BACK_OFF_FIRST_NS;
-    /** Whether the source that is open has brought any. */
+    /** Whether the open source has returned messages. */
     private volatile boolean hasMessages;
     private boolean isOver;
     private volatile long openedNs;
@@ -66,7 +66,7 @@ final class Consumer {
         this.control = control;
         this.stamps = stamps;
         mode = options.text("mode");
-        // This driver hides empty answers: by then one to a later question is there.
+        // This driver hides empty answers; after this time, a later request has been answered.
         sight = new Common.Sight(2 * options.number("await-ms") * MS);
         MongoClientSettings settings = MongoClientSettings.builder(options.clientSettings())
                 .addCommandListener(new CommandListener() {
@@ -87,11 +87,11 @@ final class Consumer {
         }
     }
 
-    /** Done when the source is open and that is noted. */
+    /** Completed when the source is open and recorded. */
     private CompletableFuture<Void> open(Common.Lost lost) {
         int batchSize = (int) options.number("batch-size");
         long awaitMs = options.number("await-ms");
-        // What a lost position left behind is read from the oldest message on.
+        // After a lost position, read from the oldest message on.
         boolean everything = lost != null && lost.reason().equals("position-lost");
         answered = new CompletableFuture<>();
         CompletableFuture<Void> isOpened = answered.thenRun(() -> isOpen(lost));
@@ -133,7 +133,7 @@ final class Consumer {
 
     private void end(Throwable error) {
         catchUpNs = 0;
-        // Before the end is told: after it `answered` is that of the next source.
+        // Before reporting the end, after which `answered` belongs to the next source.
         if (error != null) {
             answered.completeExceptionally(error);
         }
@@ -198,9 +198,9 @@ final class Consumer {
 
     private void receive(Document message, boolean byQuery) {
         try {
-            // A source may have messages before the start; each driver takes them after it.
+            // A source may have messages before the start; every driver receives them afterwards.
             control.awaitStart();
-            // The query runs beside the cursor, and has no say in this.
+            // Only for the cursor, not for the concurrent query.
             if (!byQuery) {
                 isWorking = true;
             }
@@ -240,7 +240,7 @@ final class Consumer {
         return isNew;
     }
 
-    /** A tailable cursor that is open is looked after. */
+    /** Whether an open tailable cursor must be monitored. */
     private boolean isTailing() {
         return mode.equals("tailable") && answered.isDone() && ends.isEmpty();
     }
@@ -249,21 +249,21 @@ final class Consumer {
         return isTailing() && sight.asks(nowNs);
     }
 
-    /** Why the source is given up: it brings nothing of what queries find. */
+    /** Reason for abandoning the source: it does not return messages that queries find. */
     private synchronized Common.Lost blind(long nowNs) {
         return isTailing() && sight.isBlind(nowNs) ? sight.lost(nowNs) : null;
     }
 
     /**
-     * Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent; by another
-     * command than the one whose answer opens a source. Of an error the source finds out itself, or the next query.
+     * Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent. Uses a
+     * separate command from the one that opens a source. Errors surface in the source, or in the next query.
      */
     private void catchUp(boolean newer) {
         List<Bson> missing = List.of(Aggregates.match(filter(newer)));
         Reactive.subscribe(collection.aggregate(missing), message -> receive(message, true), error -> {});
     }
 
-    /** The source is dead without an error: all was read, or a tailable cursor found nothing at all. */
+    /** The source is dead without an error: everything was read, or a tailable cursor found no message. */
     private Common.Lost ended(Common.Lost lost) throws InterruptedException {
         if (mode.equals("poll")) {
             control.sleep(options.number("poll-ms") * MS);
@@ -272,7 +272,7 @@ final class Consumer {
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
         boolean told = lost != null && lost.reason().equals("empty");
-        return new Common.Lost("empty", null, "the cursor found nothing and died", told);
+        return new Common.Lost("empty", null, "the cursor died without finding a message", told);
     }
 
     private Common.Lost broken(Throwable error) throws InterruptedException {
@@ -284,7 +284,7 @@ final class Consumer {
         control.sleep(backOffNs);
         backOffNs = Math.min(2 * backOffNs, BACK_OFF_LAST_NS);
         boolean isNetwork = error instanceof MongoSocketException || error instanceof MongoTimeoutException;
-        // In poll mode a new query is nothing to tell.
+        // In poll mode, a new query is not an event.
         return new Common.Lost(isNetwork ? "connection" : "other", code, error.getMessage(), mode.equals("poll"));
     }
 }

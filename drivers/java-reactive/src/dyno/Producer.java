@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 import org.bson.Document;
 import org.bson.types.Binary;
 
-/** One thread subscribes, the driver's threads answer. */
+/** One thread subscribes; the driver's threads handle answers. */
 final class Producer {
     private final Common.Options options;
     private final Common.Control control;
@@ -15,7 +15,7 @@ final class Producer {
     private final LongBuffer schedule;
     private final Binary pad;
     private final MongoCollection<Document> collection;
-    /** Permits for inserts in flight; as many as there can be messages where that is not bounded. */
+    /** Permits for inserts in flight; without a bound, one for each possible message. */
     private final Semaphore slots;
     private final int most;
 

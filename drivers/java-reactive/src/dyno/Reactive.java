@@ -21,7 +21,7 @@ public final class Reactive {
         MongoClient client = MongoClients.create(settings);
         for (int ping = 0; ping < Common.PINGS; ping++) {
             CompletableFuture<Throwable> answer = new CompletableFuture<>();
-            // An end without an error is null.
+            // Null means an end without an error.
             subscribe(client.getDatabase("admin").runCommand(new Document("ping", 1)), pong -> {}, answer::complete);
             if (answer.join() instanceof RuntimeException error) {
                 throw error;
@@ -30,7 +30,7 @@ public final class Reactive {
         return client.getDatabase(options.text("database")).getCollection(options.text("collection"));
     }
 
-    /** Asks for everything; {@code end} gets the error, or null. */
+    /** Requests all results; {@code end} gets the error, or null. */
     static <T> Asked<T> subscribe(
             Publisher<T> publisher,
             java.util.function.Consumer<T> each,
@@ -40,7 +40,7 @@ public final class Reactive {
         return asked;
     }
 
-    /** A subscription that can be given up. */
+    /** A subscription that can be abandoned. */
     static final class Asked<T> implements Subscriber<T> {
         private final java.util.function.Consumer<T> each;
         private final java.util.function.Consumer<Throwable> end;
@@ -52,7 +52,7 @@ public final class Reactive {
             this.end = end;
         }
 
-        /** Neither results nor the end are told from here on. */
+        /** From here on, neither results nor the end are reported. */
         void giveUp() {
             isGivenUp = true;
             subscription.cancel();

@@ -34,37 +34,37 @@ import java.util.logging.Logger;
 import org.bson.Document;
 import org.bson.conversions.Bson;
 
-/** What both Java drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen. */
+/** Shared code of both Java drivers: options, clock, barrier, pacing, stamps, and received messages. */
 final class Common {
     static final int NO_BATCH = -1;
     static final int PRODUCER_SHIFT = 40;
     static final int POSITION_LOST = 136;
     static final long SPIN_NS = 50_000;
-    /** After a request to stop, inserts in flight have this long to be answered. */
+    /** Time for answers to inserts in flight after a stop request. */
     static final long GRACE_MS = 2000;
-    /** Pings before {@code ready}, one after the other: each driver starts as warm as the others. */
+    /** Pings before {@code ready}, one after the other, so that all drivers start equally warm. */
     static final int PINGS = 100;
-    /** Failed inserts that are told one by one. */
+    /** Largest number of failed inserts with an event each. */
     private static final int TOLD = 20;
-    /** Missing numbers that a filter names one by one; what is missing below them is asked for as a range. */
+    /** Largest number of missing messages that a filter lists one by one; lower ones are requested as a range. */
     private static final int NAMED = 4096;
-    /** Numbers in one word of the record of what came. */
+    /** Numbers in one word of the record of received messages. */
     private static final int WORD = 64;
     private static final long MOST_MESSAGES = (1L << PRODUCER_SHIFT) - 1;
     private static final int RECORD_BYTES = 32;
     /**
-     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
-     * long after the opening what is missing is asked for.
+     * A tailable cursor opened during inserts may skip some of them (seen with the embedded server). Missing messages
+     * are requested this long after the opening.
      */
     static final long CATCH_UP_NS = 100_000_000;
-    /** While a cursor is silent, what is missing is asked for so often. */
+    /** Interval of queries for missing messages while a cursor is silent. */
     private static final long ASK_EVERY_NS = 1_000_000_000;
-    /** So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind. */
+    /** A cursor is blind if it still returns nothing this long after a query found messages that it missed. */
     private static final long BLIND_AFTER_NS = 100_000_000;
 
     private Common() {}
 
-    /** An option that is unknown or malformed. */
+    /** An unknown or malformed option. */
     static final class Usage extends Exception {
         Usage(String message) {
             super(message);
@@ -165,11 +165,11 @@ final class Common {
         }
 
         MongoClientSettings clientSettings() {
-            // Standard error is for the one line that says why a program ends.
+            // Standard error is reserved for the one line with the reason for the end.
             Logger.getLogger("org.mongodb.driver").setLevel(Level.OFF);
             MongoClientSettings.Builder builder = MongoClientSettings.builder();
             builder.applyConnectionString(new ConnectionString(uri)).applicationName("dyno");
-            // What waits for a connection waits for as long as it takes: that is the producer's own queue.
+            // Waits for a connection have no limit: they are the producer's own queue.
             builder.applyToConnectionPoolSettings(
                     pool -> pool.maxSize((int) number("pool")).maxWaitTime(-1, TimeUnit.MILLISECONDS));
             if (!uri.toLowerCase().contains("serverselectiontimeoutms")) {
@@ -226,7 +226,7 @@ final class Common {
         return now.getEpochSecond() * 1_000_000_000L + now.getNano();
     }
 
-    /** The same bytes in every driver. */
+    /** Padding; the same bytes in every driver. */
     static byte[] padding(long size) {
         byte[] pad = new byte[(int) size];
         int state = 42;
@@ -262,7 +262,7 @@ final class Common {
                 .append("pool", true));
     }
 
-    /** The server's code of an error, null where there is none. */
+    /** The server's code of an error, or null. */
     static Integer code(Throwable error) {
         int code = error instanceof MongoException ? ((MongoException) error).getCode() : -1;
         return code > 0 ? code : null;
@@ -275,7 +275,7 @@ final class Common {
                 .append("message", error.getMessage());
     }
 
-    /** The barrier on standard input, and every reason to stop. */
+    /** The barrier on standard input, and all stop requests. */
     static final class Control {
         volatile long startNs;
         volatile int exitCode;
@@ -284,7 +284,7 @@ final class Common {
         private final CountDownLatch ended = new CountDownLatch(1);
 
         Control() {
-            // A signal starts this hook; the exit code is ours as long as it halts the machine itself.
+            // A signal starts this hook; it must halt the JVM itself to control the exit code.
             Runtime.getRuntime().addShutdownHook(new Thread(() -> {
                 stop(130);
                 try {
@@ -308,7 +308,7 @@ final class Common {
             return stopped.getCount() == 0;
         }
 
-        /** Says that all is open, and waits for the start. */
+        /** Reports readiness, and waits for the start. */
         void ready() throws InterruptedException {
             System.out.println("ready");
             System.out.flush();
@@ -334,20 +334,20 @@ final class Common {
                     }
                 }
             } catch (IOException error) {
-                // As the end of the input.
+                // Treated as the end of the input.
             }
-            // Without a start nothing is sent.
+            // Without a start, nothing is sent.
             if (startNs == 0) {
                 Runtime.getRuntime().halt(0);
             }
         }
 
-        /** False if the pause was ended by a request to stop. */
+        /** False if a stop request ended the pause. */
         boolean sleep(long pauseNs) throws InterruptedException {
             return !stopped.await(pauseNs, TimeUnit.NANOSECONDS);
         }
 
-        /** False if the wait was ended by a request to stop. */
+        /** False if a stop request ended the wait. */
         boolean waitUntil(LongSupplier clock, long atNs) throws InterruptedException {
             for (long left = atNs - clock.getAsLong(); left > 0; left = atNs - clock.getAsLong()) {
                 if (left > 100_000_000) {
@@ -368,7 +368,7 @@ final class Common {
         }
     }
 
-    /** Records of 32 bytes; on disk at the latest after a second. */
+    /** Stamps: records of 32 bytes, on disk after at most a second. */
     static final class Stamps {
         private final FileOutputStream file;
         private final ByteBuffer buffer = ByteBuffer.allocate(2048 * RECORD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
@@ -401,7 +401,7 @@ final class Common {
             }
         }
 
-        /** Whether the error is one of those to tell. */
+        /** Whether to report this error as an event. */
         synchronized boolean produced(long n, long intendedNs, long sendNs, long endedNs, Throwable error) {
             if (closed) {
                 return false;
@@ -415,7 +415,7 @@ final class Common {
             return error != null && failed <= TOLD;
         }
 
-        /** The last event of a producer. Inserts that are answered later have no stamp and are not counted. */
+        /** The last event of a producer. Later answers have no stamp and are not counted. */
         synchronized Document close() {
             closed = true;
             return new Document("event", "done").append("messages", sent).append("failed", failed);
@@ -429,20 +429,20 @@ final class Common {
         }
     }
 
-    /** Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md. */
+    /** Detects blind tailable cursors; see "Blind cursors" in drivers/README.md. */
     static final class Sight {
         private final long blindAfterNs;
         private long askedNs;
         private long heardNs;
-        /** What was sent later cannot have been skipped. */
+        /** Messages sent later cannot have been skipped. */
         private long afterNs;
-        /** Messages that queries found since the cursor's last one, and the start of the oldest. */
+        /** Messages that queries found since the cursor's last one, and the send time of the oldest. */
         private long missed;
         private long missedNs;
-        /** When one was found that proves something; 0 if none was. */
+        /** When a conclusive message was found; 0 if none was. */
         private long suspectNs;
 
-        /** {@code extraNs}: what it takes to know that the cursor was asked again, where the driver hides empty answers. */
+        /** {@code extraNs}: time after which the cursor was certainly asked again, for drivers that hide empty answers. */
         Sight(long extraNs) {
             blindAfterNs = BLIND_AFTER_NS + extraNs;
         }
@@ -452,7 +452,7 @@ final class Common {
             heard(0, nowNs);
         }
 
-        /** The cursor has brought a message. */
+        /** Records that the cursor returned a message. */
         void heard(long sentNs, long nowNs) {
             heardNs = nowNs;
             afterNs = Math.max(afterNs, sentNs);
@@ -461,14 +461,14 @@ final class Common {
             suspectNs = 0;
         }
 
-        /** Whether it is time for a query; the cursor is silent. */
+        /** Whether it is time for a query while the cursor is silent. */
         boolean asks(long nowNs) {
             boolean isTime = nowNs - askedNs >= ASK_EVERY_NS;
             askedNs = isTime ? nowNs : askedNs;
             return isTime;
         }
 
-        /** A query found a message that the cursor has not brought. */
+        /** Records that a query found a message that the cursor did not return. */
         void found(long sentNs, long nowNs) {
             missed++;
             missedNs = Math.min(missedNs, Math.max(sentNs, heardNs));
@@ -477,25 +477,26 @@ final class Common {
             }
         }
 
-        /** The cursor, asked after the last query, has brought nothing. */
+        /** Whether the cursor, which returned nothing since the last query, is blind. */
         boolean isBlind(long nowNs) {
             return suspectNs != 0 && nowNs - suspectNs >= blindAfterNs;
         }
 
-        /** Why the cursor is opened again. */
+        /** Reason for opening the cursor again. */
         Lost lost(long nowNs) {
-            String message = "the cursor did not bring what queries found";
+            String message = "the cursor did not return messages that queries found";
             return new Lost("blind", null, message, false, nowNs - missedNs, missed);
         }
     }
 
-    /** Why a source had to be opened again; of a blind cursor, for how long it was, and what queries found meanwhile. */
+    /** Reason for opening a source again; for a blind cursor, how long it was blind, and how many messages queries
+     * found in that time. */
     record Lost(String reason, Integer code, String message, boolean told, long blindNs, long found) {
         Lost(String reason, Integer code, String message, boolean told) {
             this(reason, code, message, told, 0, 0);
         }
 
-        /** Itself, told. */
+        /** This reason, after its event was reported. */
         Lost tell(long atNs) {
             Document event = new Document("event", "reopened")
                     .append("reason", reason)
@@ -510,12 +511,12 @@ final class Common {
         }
     }
 
-    /** What came of one producer: one bit for each number, in words; a word of which nothing came is not there. */
+    /** Received messages of one producer: one bit for each number, in words; empty words are omitted. */
     private static final class Progress {
         private long newest = -1;
         private final Map<Long, Long> came = new HashMap<>();
 
-        /** False if it came before. */
+        /** False if it was received before. */
         boolean mark(long n) {
             long bit = 1L << (n % WORD);
             long word = came.getOrDefault(n / WORD, 0L);
@@ -524,7 +525,7 @@ final class Common {
             return (word & bit) == 0;
         }
 
-        /** Adds the newest of those that were overtaken; the number below which there may be more. */
+        /** Adds the newest overtaken messages; returns the number below which there may be more. */
         long overtaken(long first, List<Long> ids) {
             int left = NAMED;
             for (long upper = newest; upper >= 0; upper -= upper % WORD + 1) {
@@ -543,17 +544,17 @@ final class Common {
         }
     }
 
-    /** Which messages came, and the filter for those that did not: inserts in flight overtake each other. */
+    /** Received messages, and the filter for missing ones: inserts in flight overtake each other. */
     static final class Seen {
         long count;
         long duplicates;
         private final TreeMap<Integer, Progress> producers = new TreeMap<>();
-        /** The {@code _id} of what a query found before the cursor brought it. */
+        /** The {@code _id} of messages that a query found before the cursor returned them. */
         private final Set<Long> queried = new HashSet<>();
 
         /**
-         * Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query
-         * finds again is none either.
+         * Whether the message is new. A message that the cursor returns after a query found it, or that a query finds
+         * again, does not count as a duplicate.
          */
         boolean accept(int producer, long n, boolean byQuery) {
             long id = ((long) producer << PRODUCER_SHIFT) + n;
@@ -570,12 +571,12 @@ final class Common {
             return false;
         }
 
-        /** What queries found and no cursor brought. */
+        /** Messages that queries found and no cursor returned. */
         int caughtUp() {
             return queried.size();
         }
 
-        /** Everything but what came; without {@code newer} only what was overtaken. */
+        /** Filter for all missing messages; without {@code newer}, only for overtaken ones. */
         Bson filter(boolean newer) {
             if (producers.isEmpty()) {
                 return new Document();

@@ -33,7 +33,7 @@ final class Consumer {
     private final Common.Seen seen = new Common.Seen();
     private final Common.Sight sight = new Common.Sight(0);
     private final MongoCollection<Document> collection;
-    /** One of the two is open, or none. */
+    /** At most one of the two is open. */
     private MongoCursor<Document> cursor;
     private MongoChangeStreamCursor<ChangeStreamDocument<Document>> stream;
     private BsonDocument token;
@@ -61,7 +61,7 @@ final class Consumer {
     private void open(Common.Lost lost) {
         int batchSize = (int) options.number("batch-size");
         long awaitMs = options.number("await-ms");
-        // What a lost position left behind is read from the oldest message on.
+        // After a lost position, read from the oldest message on.
         boolean everything = lost != null && lost.reason().equals("position-lost");
         Bson filter = everything ? new Document() : seen.filter(true);
         FindIterable<Document> found = collection.find(filter).batchSize(batchSize);
@@ -143,7 +143,7 @@ final class Consumer {
             return event == null ? null : event.getFullDocument();
         }
         boolean isNewBatch = cursor.available() == 0;
-        // Only cursors that wait know `tryNext`.
+        // Only waiting cursors support `tryNext`.
         boolean polls = options.text("mode").equals("poll");
         Document document = polls ? (cursor.hasNext() ? cursor.next() : null) : cursor.tryNext();
         batch += document != null && isNewBatch ? 1 : 0;
@@ -177,7 +177,7 @@ final class Consumer {
         }
     }
 
-    /** Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
+    /** Queries for missing messages: overtaken ones once, early for each cursor, and all while it is silent. */
     private void catchUp(boolean newer) throws InterruptedException {
         try (MongoCursor<Document> missing = collection.find(seen.filter(newer)).cursor()) {
             while (missing.hasNext()) {
@@ -186,7 +186,7 @@ final class Consumer {
         }
     }
 
-    /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */
+    /** The cursor is dead without an error: everything was read, or a tailable cursor found no message. */
     private Common.Lost ended(Common.Lost lost) throws InterruptedException {
         close();
         if (options.text("mode").equals("poll")) {
@@ -196,7 +196,7 @@ final class Consumer {
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
         boolean told = lost != null && lost.reason().equals("empty");
-        return new Common.Lost("empty", null, "the cursor found nothing and died", told);
+        return new Common.Lost("empty", null, "the cursor died without finding a message", told);
     }
 
     private Common.Lost broken(MongoException error) throws InterruptedException {
@@ -221,7 +221,7 @@ final class Consumer {
                 stream.close();
             }
         } catch (MongoException error) {
-            // What is lost is already known.
+            // The loss is already known.
         }
         cursor = null;
         stream = null;

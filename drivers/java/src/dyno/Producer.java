@@ -37,8 +37,8 @@ final class Producer {
 
     Document run() throws InterruptedException {
         control.ready();
-        // A blocking driver has as many inserts in flight as the program has threads. Unbounded means that what
-        // is due waits for one of them here, in front of the pool.
+        // A blocking driver has one insert in flight per thread. If unbounded, due messages wait for a thread here,
+        // in front of the pool.
         long wanted = options.isUnbounded() ? options.number("pool") : options.number("in-flight");
         List<Thread> lanes = new ArrayList<>();
         for (long lane = 0; lane < Math.min(wanted, options.number("messages")); lane++) {

@@ -1,4 +1,4 @@
-//! Costs of index builds and of messages by numbers that are known.
+//! Costs of index builds and of messages with known numbers.
 
 use super::super::work::{
     delivering_s, of_build, of_builds, of_cells, of_combinations, of_messages,
@@ -8,7 +8,8 @@ use crate::messages::across::tests as messages_of;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::tail::{CellStatus, TailDocument};
 
-/// Builds on 1,000 documents that took 10 s, and on 4,000 of two servers that took 20 s, at 0.36 an hour.
+/// Builds on 1,000 documents that took 10 s, and on 4,000 documents of two servers that took 20 s, at 0.36 an
+/// hour.
 fn builds(used: &Consumption) -> IndexBuildDocument {
     let build = |name: &str, configuration: &str, duration_s: f64| {
         json!({
@@ -34,7 +35,7 @@ fn builds(used: &Consumption) -> IndexBuildDocument {
     serde_json::from_value(document).unwrap()
 }
 
-/// Read at the start of the work, and so long after its end.
+/// Readings at the start of the work, and this long after its end.
 fn around(duration_s: f64, late_s: f64) -> Consumption {
     let end = duration_s + late_s;
     Consumption {
@@ -58,10 +59,7 @@ fn assert_near(figure: Option<Figure>, expected: f64) {
 fn index_build_costs_are_per_document_of_its_configuration() {
     let document = builds(&around(10.0, 0.0));
     let costs = of_build(&document, &document.builds[0]).unwrap();
-    assert_eq!(
-        (costs.basis, costs.basis_count),
-        (CostBasis::Document, 1_000)
-    );
+    assert_eq!((costs.basis, costs.basis_count), (CostBasis::Document, 1_000));
     assert_near(costs.of(CostKind::ServerCpu), 5_000.0);
     assert_near(costs.of(CostKind::WrittenBytes), 117_000.0);
     assert_near(costs.of(CostKind::Flushes), 0.4);
@@ -71,10 +69,7 @@ fn index_build_costs_are_per_document_of_its_configuration() {
     assert_eq!(costs.currency.as_deref(), Some("USD"));
     assert_eq!(costs.of(CostKind::ClientCpu), None);
     let all = of_builds(&document);
-    assert_eq!(
-        (all[1].name.as_str(), all[1].costs.basis_count),
-        ("two", 4_000)
-    );
+    assert_eq!((all[1].name.as_str(), all[1].costs.basis_count), ("two", 4_000));
     assert_near(all[1].costs.of(CostKind::Price), 0.5);
 }
 
@@ -92,7 +87,7 @@ fn build_without_counters_has_only_a_price_or_no_costs() {
     assert_eq!(of_build(&document, &document.builds[1]), None);
 }
 
-/// Two consumers that got 600 and 400 messages in 2 s.
+/// Two consumers that received 600 and 400 messages in 2 s.
 fn messages(used: Option<Consumption>) -> TailDocument {
     let cell = || messages_of::cell("wire", Some(1), 10, 100.0, false);
     let mut document = messages_of::document(vec![cell(), cell()]);
@@ -120,10 +115,7 @@ fn message_costs_are_divided_by_received_messages() {
     let measured = document.cells[0].measured.as_ref().unwrap();
     assert_eq!(delivering_s(measured), Some(2.0));
     let costs = of_messages(&document, measured).unwrap();
-    assert_eq!(
-        (costs.basis, costs.basis_count),
-        (CostBasis::Message, 1_000)
-    );
+    assert_eq!((costs.basis, costs.basis_count), (CostBasis::Message, 1_000));
     assert_near(costs.of(CostKind::ServerCpu), 5_000.0);
     assert_near(costs.of(CostKind::ClientCpu), 500.0);
     assert_near(costs.of(CostKind::SentBytes), 80_000.0);
@@ -138,7 +130,7 @@ fn use_after_the_last_message_makes_an_interval() {
     let costs = of_messages(&document, measured).unwrap();
     let sent = costs.of(CostKind::SentBytes).unwrap();
     assert_eq!((sent.value, sent.high), (80_000.0, Some(80_000.0)));
-    // In a quarter of the time that the messages took, none of it need have been theirs.
+    // In a quarter of the messages' time, none of the use need have been theirs.
     assert_eq!(sent.low, Some(60_000.0));
 }
 
@@ -169,11 +161,8 @@ fn repetitions_of_a_combination_are_one_with_an_interval() {
     let cpu = costs.iter().find(|cost| cost.kind == CostKind::ServerCpu);
     let cpu = cpu.unwrap().value;
     assert_near(Some(cpu), 6_000.0);
-    assert!(
-        cpu.low.unwrap() < 5_000.0 && cpu.high.unwrap() > 7_000.0,
-        "{cpu:?}"
-    );
-    // One that failed is none of them.
+    assert!(cpu.low.unwrap() < 5_000.0 && cpu.high.unwrap() > 7_000.0, "{cpu:?}");
+    // A failed repetition is excluded.
     document.cells[1].status = CellStatus::Failed;
     assert_near(Some(of_combinations(&document)[0].1[0].value), 5_000.0);
 }

@@ -8,10 +8,10 @@ use dyno_record::experiment::{Figure, Resource};
 use dyno_testkit::simulate::{autoregressive, normal};
 use std::collections::BTreeMap;
 
-/// What an operation needs of the CPU of these tests.
+/// CPU demand of an operation in these tests.
 const TRUE_DEMAND_S: f64 = 100e-6;
 
-/// CPUs of these tests, all of them always busy: their bound is 20,000/s.
+/// Number of CPUs in these tests, all always busy: the bound is 20,000/s.
 const CPUS: u32 = 2;
 
 fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
@@ -39,9 +39,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         duration_s: 10.0,
         warm_up_s: 0.0,
         steady: None,
-        demands: demand(&cpu, Quantity::exact(rate_per_s.value))
-            .into_iter()
-            .collect(),
+        demands: demand(&cpu, Quantity::exact(rate_per_s.value)).into_iter().collect(),
         resources: vec![cpu],
         disks: Vec::new(),
         shares_cpus: false,
@@ -53,7 +51,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
     }
 }
 
-/// A saturated run: in each of its windows operations need `level` times the demand, but for noise with a memory.
+/// A saturated run: in each of its windows operations need `level` times the demand, plus autocorrelated noise.
 fn saturated(seed: u64, level: f64, noise: f64) -> Figures {
     let window = |error: f64| {
         let demand_s = TRUE_DEMAND_S * level * (noise * error).exp();
@@ -63,21 +61,15 @@ fn saturated(seed: u64, level: f64, noise: f64) -> Figures {
             times: SparseHistogram::from_counts([(400_000, 1)]),
         }
     };
-    let windows: Vec<IntervalSample> = autoregressive(seed, 40, 0.5)
-        .into_iter()
-        .map(window)
-        .collect();
-    let resampling = Resampling {
-        draws: 300,
-        ..Resampling::seeded(seed)
-    };
-    let rate = OperationFigures::of(&windows, resampling)
-        .unwrap()
-        .rate_per_s;
+    let windows: Vec<IntervalSample> =
+        autoregressive(seed, 40, 0.5).into_iter().map(window).collect();
+    let resampling = Resampling { draws: 300, ..Resampling::seeded(seed) };
+    let rate = OperationFigures::of(&windows, resampling).unwrap().rate_per_s;
     run(rate, f64::from(CPUS) / rate.value)
 }
 
-/// Of 400 experiments, in how many the interval of the demand and that of the bound hold the truth.
+/// Number of experiments, of 400, in which the intervals of the demand and of the bound contain the true
+/// values.
 fn coverage(count: usize, between: f64, within: f64) -> [usize; 2] {
     let mut hits = [0; 2];
     for seed in 0..400 {
@@ -101,11 +93,8 @@ fn demands_of_repeated_runs_have_their_stated_coverage() {
     for count in [2, 3, 5, 10] {
         for between in [0.0, 0.03] {
             let hits = coverage(count, between, 0.02);
-            // 95 % are 380; the least of what the runs leave open by themselves makes it more where they are alike.
-            assert!(
-                hits.iter().all(|hits| *hits >= 364),
-                "{count} {between}: {hits:?} of 400"
-            );
+            // 95 % are 380; the lower limit by the runs' own uncertainty adds some if the runs are alike.
+            assert!(hits.iter().all(|hits| *hits >= 364), "{count} {between}: {hits:?} of 400");
         }
     }
 }
@@ -117,20 +106,16 @@ fn intervals_of_repeated_runs_are_not_wider_than_needed() {
 }
 
 #[test]
-fn a_saturated_run_alone_knows_its_demand_as_well_as_its_rate() {
+fn saturated_run_knows_its_demand_as_well_as_its_rate() {
     let hits = coverage(1, 0.0, 0.02);
     assert!(hits.iter().all(|hits| *hits >= 352), "{hits:?} of 400");
-    // What differs from run to run it cannot know.
+    // A single run cannot show the variation from run to run.
     let hits = coverage(1, 0.05, 0.02);
     assert!(hits.iter().all(|hits| *hits < 240), "{hits:?} of 400");
 }
 
 fn known(value: f64, ratio: f64) -> Figure {
-    Figure {
-        value,
-        low: Some(value * (1.0 - ratio)),
-        high: Some(value * (1.0 + ratio)),
-    }
+    Figure { value, low: Some(value * (1.0 - ratio)), high: Some(value * (1.0 + ratio)) }
 }
 
 fn error(runs: &[&Figures]) -> f64 {
@@ -146,7 +131,7 @@ fn repetitions_give_the_interval_of_the_textbook() {
 }
 
 #[test]
-fn runs_that_agree_by_chance_know_no_more_than_each_by_itself() {
+fn runs_agreeing_by_chance_know_no_more_than_one_run() {
     let one = run(known(10_000.0, 0.03), 100e-6);
     let found = error(&[&one, &one]);
     let expected = combined(&[0.03, 0.002]) / 2f64.sqrt();
@@ -161,7 +146,7 @@ fn unknown_error_gives_no_interval() {
     let bound = Figure::bound_by(&found[0]);
     assert_eq!((bound.low, bound.high), (None, None));
     assert!((bound.value - 20_000.0).abs() < 1e-6);
-    // The runs together tell it all the same.
+    // The runs together still show it.
     assert!(error(&[&one, &one]) < 0.01);
     assert_eq!(of_runs(&[]), []);
 }
@@ -173,11 +158,11 @@ fn offered_rate_does_not_bound_the_error_of_a_demand() {
         response_mean_us: response,
         ..run(known(rate, 0.001), 100e-6)
     };
-    // 8 µs of 400 µs may all be time of the CPU, of which an operation needs 100 µs.
+    // 8 µs of 400 µs may all be CPU time; an operation needs 100 µs of CPU time.
     let kept = error(&[&offered(10_000.0, known(400.0, 0.02))]);
     assert!((kept - combined(&[0.08, 0.002])).abs() < 1e-9, "{kept}");
     assert!(error(&[&offered(10_000.0, Figure::bare(400.0))]) >= 1.0);
-    // What was not kept is the rate that the demand allows.
+    // A missed rate is the rate that the demand allows.
     let missed = error(&[&offered(8_000.0, Figure::bare(400.0))]);
     assert!((missed - combined(&[0.001, 0.002])).abs() < 1e-9);
 }
@@ -194,7 +179,7 @@ fn idle_resource_has_a_finite_error() {
     }
 }
 
-/// Pairs of runs of a machine that drifts; the second of each needs 1.1 times as much.
+/// Pairs of runs on a drifting machine; the second run of each needs 1.1 times as much.
 fn drifting_pairs(seed: u64, count: usize) -> Vec<[Figures; 2]> {
     let drift = |pair: usize| 1.0 + 0.2 * pair as f64;
     let noise = normal(seed * 7919 + 3, 2 * count);
@@ -222,7 +207,7 @@ fn demand_ratio_interval_holds_the_truth_and_excludes_drift() {
         widths += (high / low).ln() / 2.0 / 300.0;
     }
     assert!(hits >= 279, "{hits} of 300");
-    // Student's 2.78 times 2 % of each of ten runs, and not the 80 % of the drift.
+    // Student's 2.78 times 2 % of each of ten runs, without the 80 % of the drift.
     assert!((0.02..0.05).contains(&widths), "{widths}");
 }
 
@@ -230,16 +215,13 @@ fn demand_ratio_interval_holds_the_truth_and_excludes_drift() {
 fn single_pair_has_an_interval_only_when_its_runs_have_one() {
     let pairs = drifting_pairs(1, 1);
     let found = ratio_of(&pairs);
-    assert!(
-        found.ratio.low.is_some() && found.servers == CPUS,
-        "{found:?}"
-    );
+    assert!(found.ratio.low.is_some() && found.servers == CPUS, "{found:?}");
     let [mut one, other] = pairs[0].clone();
     one.rate_per_s = Figure::bare(one.rate_per_s.value);
     let unknown = ratio_of(&[[one.clone(), other.clone()]]);
     assert_eq!((unknown.ratio.low, unknown.is_certain()), (None, false));
     assert_eq!(unknown.ratio.value, found.ratio.value);
-    // What one of both does not need has no ratio.
+    // A demand of 0 on one side has no ratio.
     one.demands[0].demand_s = 0.0;
     assert_eq!(ratios(&[[&one, &other]]), Vec::new());
 }

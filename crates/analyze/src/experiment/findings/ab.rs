@@ -1,4 +1,4 @@
-//! What a comparison of two plans means.
+//! Findings of a comparison of two plans.
 
 use super::difference::{self, explained, only_in_demands};
 use super::disks;
@@ -14,7 +14,7 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// An effect of the order from which on it is told, as a share.
+/// Smallest reported effect of the order, as a share.
 const ORDER_RATIO: f64 = 0.02;
 
 /// All rules.
@@ -58,7 +58,7 @@ fn set_aside(answer: &AbAnswer) -> Option<Finding> {
     ))
 }
 
-/// The figure that decides.
+/// The deciding figure.
 fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
         let others = answer.comparisons.len();
@@ -92,17 +92,14 @@ fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     })
 }
 
-/// The demand that explains the difference, or one that differs although the runs do not show it in what decides.
+/// The demand that explains the difference, or one that differs although the deciding figure does not show it.
 fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let first = answer.decision()?;
     let [_, b] = labels(experiment);
     let rows = &answer.demands;
     let said = match &answer.explanation {
         Some(explanation) => {
-            statement!(
-                "explanation",
-                explanation = explained(&b, explanation, rows)?
-            )
+            statement!("explanation", explanation = explained(&b, explanation, rows)?)
         }
         None => statement!(
             "only-demands-differ",
@@ -117,7 +114,7 @@ fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     Some(Finding::found(said, support))
 }
 
-/// The other figures, where they say something for certain.
+/// The other figures, if they are certain.
 fn others(answer: &AbAnswer) -> Option<Finding> {
     let is_certain = |row: &&Comparison| {
         let certain = [ComparisonVerdict::Faster, ComparisonVerdict::Slower];
@@ -135,8 +132,8 @@ fn changed(row: &Comparison, ratio: Number) -> Statement {
     statement!("changed", statistic = name(row.statistic), ratio = ratio)
 }
 
-/// A disk that may be the limit of a side, and of which nobody knows what it can take: both sides have one load, which shows no
-/// limit. One of both sides is told once.
+/// A disk that may limit a side and whose capacity is unknown: both sides have one load, which shows no limit.
+/// A disk of both sides is reported once.
 fn disks_without_bound(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     let pairs = figures_of_pairs(experiment, &answer.set_aside);
     let mut found: Vec<Finding> = Vec::new();
@@ -165,16 +162,12 @@ fn order_effect(answer: &AbAnswer) -> Option<Finding> {
         let change = changed(first, number(effect));
         Finding::warning(
             statement!("second-run-differs", change = change),
-            vec![statement!(
-                "order-effect",
-                pairs = first.pairs,
-                effect = number(effect)
-            )],
+            vec![statement!("order-effect", pairs = first.pairs, effect = number(effect))],
         )
     })
 }
 
-/// One pair says nothing about what differs from run to run.
+/// A single pair does not show the variation from run to run.
 fn single_pair(answer: &AbAnswer) -> Option<Finding> {
     let first = answer.comparisons.first()?;
     (first.basis == Basis::WithinRun).then(|| {
@@ -185,7 +178,7 @@ fn single_pair(answer: &AbAnswer) -> Option<Finding> {
     })
 }
 
-/// How many pairs would be enough for the figure that decides.
+/// Number of pairs that would be enough for the deciding figure.
 fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let first = answer.decision()?;
     if first.verdict != ComparisonVerdict::NotEnoughData {
@@ -196,13 +189,10 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         deviation = percent(first.pair_deviation_ratio),
         pairs = first.pairs
     );
-    let limit = experiment
-        .options
-        .get("max_pairs")
-        .and_then(|most| most.as_u64());
+    let limit = experiment.options.get("max_pairs").and_then(|most| most.as_u64());
     let limit = limit.map(|most| statement!("pairs-allowed", most = most));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
-    // What runs already is not placed by us.
+    // We do not place a server that already runs.
     let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");
     let apart = (is_started && figures.any(|figures| figures.shares_cpus))
         .then(|| statement!("place-apart"));
@@ -212,10 +202,7 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         None => statement!("no-number-of-pairs-would-tell", margin = margin),
     };
     let evidence = [Some(deviation), limit, apart];
-    Some(Finding::opportunity(
-        said,
-        evidence.into_iter().flatten().collect(),
-    ))
+    Some(Finding::opportunity(said, evidence.into_iter().flatten().collect()))
 }
 
 #[cfg(test)]

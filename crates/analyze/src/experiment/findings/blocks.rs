@@ -1,4 +1,4 @@
-//! A closed loop over numbers of clients and an open loop over offered rates, told together.
+//! Combined findings of a closed loop over numbers of clients and an open loop over offered rates.
 
 use super::limits;
 use super::stages::STAGES;
@@ -11,15 +11,13 @@ use dyno_record::experiment::{Block, BlocksAnswer, Experiment, Finding, SweepAns
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// All rules of both blocks, stage by stage, and what follows from both.
+/// All rules of both blocks, stage by stage, and combined findings.
 pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding> {
     let view = |answer| View { experiment, answer };
     let closed = answer.closed.as_ref().map(view);
     let open = answer.open.as_ref().map(view);
-    let x_max = closed
-        .as_ref()
-        .and_then(|closed| x_max(answer, closed, open.as_ref()));
-    // What X_max says already.
+    let x_max = closed.as_ref().and_then(|closed| x_max(answer, closed, open.as_ref()));
+    // X_max already covers this.
     let said = closed.as_ref().filter(|_| x_max.is_some());
     let said = said.and_then(limits::highest_rate);
     let views: Vec<View<'_>> = closed.into_iter().chain(open).collect();
@@ -29,12 +27,8 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
         if number == 1 {
             found.extend(x_max.by_ref());
         }
-        // What could be changed is the same for both, and the closed loop drove the bench to its limit.
-        let number_of_views = if number + 1 == STAGES.len() {
-            1
-        } else {
-            views.len()
-        };
+        // Possible changes are the same for both, and the closed loop drove the bench to its limit.
+        let number_of_views = if number + 1 == STAGES.len() { 1 } else { views.len() };
         let of_blocks = views.iter().take(number_of_views).map(|view| {
             let mut of_block = stage(view);
             let is_said = |one: &Finding| {
@@ -48,7 +42,7 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
     found
 }
 
-/// What holds for one block says which; what both say is said once.
+/// Findings of one block name it; findings of both appear once.
 fn together(of_blocks: &[(&SweepAnswer, Vec<Finding>)]) -> Vec<Finding> {
     let mut reported: Vec<Finding> = Vec::new();
     for (answer, found) in of_blocks {
@@ -56,10 +50,8 @@ fn together(of_blocks: &[(&SweepAnswer, Vec<Finding>)]) -> Vec<Finding> {
             let has_it = |(_, other): &(&SweepAnswer, Vec<Finding>)| other.contains(one);
             let is_common = of_blocks.len() > 1 && of_blocks.iter().all(has_it);
             if !is_common {
-                reported.push(Finding {
-                    statement: of_block(answer, &one.statement),
-                    ..one.clone()
-                });
+                reported
+                    .push(Finding { statement: of_block(answer, &one.statement), ..one.clone() });
             } else if !reported.contains(one) {
                 reported.push(one.clone());
             }
@@ -77,7 +69,7 @@ fn of_block(answer: &SweepAnswer, said: &Statement) -> Statement {
     }
 }
 
-/// How much the bench can take, and which of the offered rates it kept up with.
+/// The highest rate of the bench, and which offered rates it achieved.
 fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> Option<Finding> {
     let x_max = answer.x_max_per_s?;
     let best = closed.best();
@@ -97,7 +89,7 @@ fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> O
     Some(Finding::found(said, evidence))
 }
 
-/// Why X_max is what it is, or at least that.
+/// Why X_max has this value or at least this value.
 fn limit_of_the_loop(
     answer: &BlocksAnswer,
     closed: &View<'_>,
@@ -105,31 +97,22 @@ fn limit_of_the_loop(
 ) -> Statement {
     let best = closed.best();
     let clients = best.clients;
-    let mut levels = closed.answer.levels.iter();
-    let is_last = levels.all(|level| level.clients <= clients);
+    let is_last = closed.answer.levels.iter().all(|level| level.clients <= clients);
     let fewer = blocks::as_fast_with_fewer(closed.answer);
     match (answer.is_x_max_reached, fewer, kept_per_s) {
         (true, Some(fewer), _) if is_last => {
             let brought = rate(fewer.rate_per_s.value);
-            statement!(
-                "fewer-clients-brought-it",
-                clients = fewer.clients,
-                rate = brought
-            )
+            statement!("fewer-clients-brought-it", clients = fewer.clients, rate = brought)
         }
         (true, ..) => statement!("more-clients-bring-nothing", clients = clients),
         (false, _, Some(kept)) if kept > best.rate_per_s.value => {
-            statement!(
-                "kept-more-than-closed-loop",
-                kept = rate(kept),
-                clients = clients
-            )
+            statement!("kept-more-than-closed-loop", kept = rate(kept), clients = clients)
         }
         (false, ..) => statement!("rose-up-to-most-clients", clients = clients),
     }
 }
 
-/// Whether higher rates were offered than those that were kept.
+/// Whether rates above the achieved ones were offered.
 fn offered(open: &View<'_>) -> Statement {
     let missed = open.levels_where(is_missed);
     match missed.as_slice() {

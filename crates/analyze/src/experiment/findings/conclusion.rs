@@ -1,5 +1,5 @@
-//! One conclusion on what held a run up. The verdict looks at everything that was watched, the findings at busy times
-//! alone; where the two differ the verdict counts, and what the busy times say stands below it as a figure.
+//! A single conclusion about a run's limit. The verdict uses all watched figures, the findings only busy times;
+//! if they differ, the verdict counts, and the busy times are listed below it as a figure.
 
 use super::view::used_up;
 use crate::experiment::figures::resource_name;
@@ -12,7 +12,7 @@ use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Statement, Value};
 
-/// The findings of a run beside its verdict: none names another cause, and none advises against it.
+/// The findings of a run, adapted to its verdict: none names another cause or contradicts its advice.
 pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -> Vec<Finding> {
     if !verdict.is_reached() {
         return findings;
@@ -25,21 +25,19 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
         match finding.statement.code.as_str() {
             "bottleneck" => {
                 let found = station(&finding.statement);
-                agrees = found
-                    .zip(short)
-                    .is_some_and(|(found, short)| is_short(found, short));
+                agrees = found.zip(short).is_some_and(|(found, short)| is_short(found, short));
                 let is_near = finding.statement.values.get("is_near") == Some(&Value::Flag(true));
-                // Near saturation or not is then said by the verdict.
+                // The verdict then says whether the run was near saturation.
                 if !(is_near && agrees) && (is_near || is_exhausted(cause)) {
                     finding.statement = finding.statement.with("is_beside_verdict", true);
                 }
             }
-            // The verdict knows what the busy times of the record do not.
+            // The verdict knows the use that the record's busy times lack.
             "server-not-watched" if !verdict.not_watched.contains(&Cause::ServerCpu) => continue,
-            // It has a list of its own.
+            // The verdict has its own list.
             "not-watched" => continue,
             "disk-is-idle" if short == Some(resource_name(ResourceKind::Disk)) => continue,
-            // More of a resource helps if the verdict has it short as well.
+            // More of a resource helps only if the verdict also finds it short.
             "more-cpus" | "faster-disk" if !agrees => continue,
             "two-machines" if !matches!(cause, Some(Cause::ServerCpu | Cause::SharedCpu)) => {
                 continue;
@@ -52,12 +50,13 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
     reported
 }
 
-/// Whether a cause is that something was used up or in the way.
+/// Whether a cause is an exhausted resource or an obstacle.
 fn is_exhausted(cause: Option<Cause>) -> bool {
     !matches!(cause, None | Some(Cause::TooFewClients | Cause::RoundTrip))
 }
 
-/// The verdict with the resources that busy times show as used up: it then does not say that nothing was exhausted.
+/// The verdict with the resources that busy times show as used up, so that it does not claim that nothing was
+/// exhausted.
 pub(in crate::experiment) fn with_used_up(verdict: Verdict, used: &[UsedUp]) -> Verdict {
     let is_said = verdict.headline.code == "nothing-watched" || !verdict.is_reached();
     let mut causes = verdict.causes;
@@ -71,14 +70,10 @@ pub(in crate::experiment) fn with_used_up(verdict: Verdict, used: &[UsedUp]) -> 
         (Some(first), _) => first.statement.clone(),
         _ => verdict.headline,
     };
-    Verdict {
-        headline,
-        causes,
-        ..verdict
-    }
+    Verdict { headline, causes, ..verdict }
 }
 
-/// The resource that a bottleneck is.
+/// The resource of a bottleneck.
 fn station(statement: &Statement) -> Option<&str> {
     match statement.values.get("resource")? {
         Value::Statement(resource) => resource.text("name"),
@@ -86,15 +81,15 @@ fn station(statement: &Statement) -> Option<&str> {
     }
 }
 
-/// Whether a station is the resource that is short. The CPUs of a server elsewhere are its own, those of its machine, or those
-/// of one machine of several.
+/// Whether a station is the short resource. A remote server's CPUs can appear as its own, its machine's, or one
+/// machine's of several.
 fn is_short(station: &str, short: &str) -> bool {
     let cpus = [ResourceKind::ServerCpu, ResourceKind::ServerHostCpu];
     let is_server = |name: &str| cpus.iter().any(|kind| is_of_kind(name, *kind));
     station == short || is_server(station) && is_server(short)
 }
 
-/// The resource that is short by a cause, by the name that findings have for it.
+/// The resource that a cause makes short, by its name in findings.
 fn short_by(cause: Option<Cause>) -> Option<&'static str> {
     Some(match cause? {
         Cause::Client => resource_name(ResourceKind::ClientCpu),
@@ -126,11 +121,7 @@ mod tests {
             evidence: Vec::new(),
             advice: Vec::new(),
         };
-        let code = if causes.is_empty() {
-            "nothing-exhausted"
-        } else {
-            "cause.any"
-        };
+        let code = if causes.is_empty() { "nothing-exhausted" } else { "cause.any" };
         Verdict {
             headline: Statement::new(code),
             causes: causes.iter().map(finding).collect(),

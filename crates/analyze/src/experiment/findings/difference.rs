@@ -1,4 +1,4 @@
-//! Which demand explains that one plan is faster than another.
+//! The demand that explains why one plan is faster than another.
 
 use crate::values::{percent, time};
 use dyno_record::experiment::{AbAnswer, CostKind, CostRatio, DemandRatio, Explanation, Statistic};
@@ -22,7 +22,7 @@ fn compared(code: &str, demand: &DemandRatio) -> Statement {
     )
 }
 
-/// What explains a difference that is certain. Without a subject it is the one that the sentence is about.
+/// The explanation of a certain difference. Without a subject it refers to the subject of the sentence.
 pub(super) fn explained(
     subject: &str,
     explanation: &Explanation,
@@ -38,9 +38,9 @@ pub(super) fn explained(
     }
 }
 
-/// What operations certainly wait for less although no CPU and no disk need be less busy. A server syncs its journal at fixed
-/// intervals as well, so that each operation has less of it where there are more: the time per second has to fall, too. What none of
-/// several runs has any more needs no interval.
+/// Waits that certainly became shorter although no CPU or disk is less busy. A server also syncs its journal at
+/// fixed intervals, so a higher rate means fewer syncs per operation: the time per second must fall as well. A
+/// wait that fell to 0 in all of several runs needs no interval.
 pub(super) fn shorter_waits(answer: &AbAnswer) -> Vec<Statement> {
     let mut rate = answer.comparisons.iter();
     let rate = rate.find(|one| one.statistic == Statistic::Rate);
@@ -48,12 +48,9 @@ pub(super) fn shorter_waits(answer: &AbAnswer) -> Vec<Statement> {
     let said = |one: &CostRatio| {
         let (less, none, unit, more) = match one.kind {
             CostKind::CacheMisses => ("fewer-cache-misses", "no-cache-misses", Unit::Plain, 1.0),
-            CostKind::JournalSyncs => (
-                "shorter-journal-syncs",
-                "no-journal-syncs",
-                Unit::Microseconds,
-                more_operations,
-            ),
+            CostKind::JournalSyncs => {
+                ("shorter-journal-syncs", "no-journal-syncs", Unit::Microseconds, more_operations)
+            }
             _ => return None,
         };
         let baseline = Number::new(one.baseline, unit);
@@ -72,7 +69,7 @@ pub(super) fn shorter_waits(answer: &AbAnswer) -> Vec<Statement> {
     answer.costs.iter().filter_map(said).collect()
 }
 
-/// Demands that differ for certain although what decides does not.
+/// Demands that certainly differ although the deciding figure does not.
 pub(super) fn only_in_demands(subject: &str, demands: &[DemandRatio]) -> Option<Vec<Statement>> {
     let certain = demands.iter().filter(|demand| demand.is_certain());
     let parts: Vec<Statement> = certain.map(|demand| needs(subject, demand)).collect();
@@ -81,8 +78,5 @@ pub(super) fn only_in_demands(subject: &str, demands: &[DemandRatio]) -> Option<
 
 /// The demands as evidence, one by one.
 pub(super) fn evidence(demands: &[DemandRatio]) -> Vec<Statement> {
-    let demands = demands.iter();
-    demands
-        .map(|one| compared("demand-compared", one))
-        .collect()
+    demands.iter().map(|one| compared("demand-compared", one)).collect()
 }

@@ -1,4 +1,4 @@
-//! What is known of the limit of a disk, and what is not.
+//! Known and unknown limits of disks.
 
 use crate::experiment::disks::{busiest, flushed_ratio};
 use crate::values::{bytes_per_s, number, percent, rate, rate_of, time};
@@ -9,22 +9,22 @@ use dyno_record::experiment::{
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Up to this share of the time a disk does not matter.
+/// Busy share up to which a disk does not matter.
 pub(super) const IDLE_RATIO: f64 = 0.05;
-/// From this many times the mean over all devices on, the busiest one is used more than the others.
+/// Multiple of the mean over all devices from which the busiest one is used unevenly.
 const UNEVEN_FACTOR: f64 = 1.5;
 
-/// Whether a disk of unknown limit may be the one that limits.
+/// Whether a disk with an unknown limit may be the bottleneck.
 pub(super) fn may_limit(limits: Option<&DiskLimits>) -> bool {
     let unknown = limits.and_then(|limits| limits.unknown.as_ref());
-    // What waits for a limit does not keep the device busy.
+    // Throttled requests do not keep the device busy.
     let matters = |one: &DiskWithoutLimit| {
         one.reason == NoLimit::WritesLimited || one.disk.busy_ratio > IDLE_RATIO
     };
     unknown.is_some_and(|one| one.may_be_first && matters(one))
 }
 
-/// A disk that may be the limit, and of which nobody knows what it can take.
+/// A disk that may be the bottleneck and whose capacity is unknown.
 pub(super) fn without_bound(limits: Option<&DiskLimits>, at: &Statement) -> Option<Finding> {
     let unknown = limits?.unknown.as_ref().filter(|_| may_limit(limits))?;
     let disk = named(&unknown.disk);
@@ -78,7 +78,7 @@ pub(super) fn uneven(disks: &[DiskFigures], at: &Statement) -> Option<Finding> {
     })
 }
 
-/// How the limit of a disk is known.
+/// Source of a disk's limit.
 pub(super) fn basis(limit: &DiskLimit) -> Statement {
     let disk = named(&limit.disk);
     match limit.basis {
@@ -124,7 +124,7 @@ fn requests(disk: &DiskFigures, at: &Statement) -> Statement {
     )
 }
 
-/// A device by its name, and its host where there are several; `the disk` where devices were not told apart.
+/// A device by its name, and its host if there are several; `the disk` if devices were not distinguished.
 fn named(disk: &DiskFigures) -> Statement {
     let device = Some(&disk.device).filter(|device| !device.is_empty());
     statement!("disk-device", device = device, host = disk.host.as_ref())

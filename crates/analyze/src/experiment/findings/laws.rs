@@ -1,4 +1,4 @@
-//! Whether the measurements obey the laws that every queueing system must obey.
+//! Whether the measurements obey the laws of every queueing system.
 
 use super::view::{View, subject};
 use crate::laws::tolerance_ratio;
@@ -8,7 +8,7 @@ use dyno_record::experiment::{CLIENTS, Finding, Law, LawCheck, LawVerdict, Level
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// All laws, in the order in which they are told.
+/// All laws, in reporting order.
 pub(super) const LAWS: [Law; 6] = [
     Law::Little,
     Law::ResponseTime,
@@ -23,29 +23,29 @@ pub(super) fn name(law: Law) -> Statement {
     Statement::new(format!("law.{}", variant_name(&law)))
 }
 
-/// What it says about the measurement that a law is broken.
+/// Consequence of a broken law for the measurement.
 pub(super) fn meaning(law: Law) -> Statement {
     Statement::new(format!("law-broken.{}", variant_name(&law)))
 }
 
-/// Whether the law is a bound, of which only one side can be wrong.
+/// Whether the law is a bound, which can be violated on one side only.
 pub(super) fn is_bound(law: Law) -> bool {
     matches!(law, Law::RateBound | Law::ResponseBound)
 }
 
-/// Checks of a law with the levels that they are from.
+/// Checks of a law with their levels.
 fn checks<'a>(view: &View<'a>, law: Law) -> Vec<(&'a Level, &'a LawCheck)> {
-    let levels = view.levels().iter();
-    levels
+    view.levels()
+        .iter()
         .flat_map(|level| level.laws.iter().map(move |check| (level, check)))
         .filter(|(_, check)| check.law == law)
         .collect()
 }
 
-/// One warning for each law that is broken, with what that says about the measurement.
+/// One warning for each broken law, with its consequence for the measurement.
 pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
-        // A demand that depends on the load is no error of measurement.
+        // A demand that depends on the load is not a measurement error.
         .filter(|law| **law != Law::Utilization)
         .filter_map(|law| {
             let mut broken = checks(view, *law);
@@ -58,25 +58,20 @@ pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
                 at = view.at_all(&levels),
                 meaning = meaning(*law)
             );
-            let evidence: Vec<Statement> = broken
-                .iter()
-                .map(|(level, check)| evidence(view, level, check))
-                .collect();
+            let evidence: Vec<Statement> =
+                broken.iter().map(|(level, check)| evidence(view, level, check)).collect();
             (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
         })
         .collect()
 }
 
-/// A demand that is not the same at all levels.
+/// A demand that differs between levels.
 pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
     let best = view.best();
     let mut broken = checks(view, Law::Utilization);
     broken.retain(|(_, check)| check.verdict == LawVerdict::Broken);
     let demand = |level: &Level, name: &str| {
-        let mut demands = level.demands.iter();
-        demands
-            .find(|demand| demand.name == name)
-            .map(|demand| demand.demand_s)
+        level.demands.iter().find(|demand| demand.name == name).map(|demand| demand.demand_s)
     };
     let evidence: Vec<Statement> = broken
         .iter()
@@ -97,12 +92,9 @@ pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }
 
-/// What the levels differ in, as the cause of another demand.
+/// The varied setting, as the cause of a changed demand.
 fn what_varies(view: &View<'_>) -> &'static str {
-    let swept = view
-        .experiment
-        .axes_of(view.answer.block)
-        .filter(|axis| axis.values.len() > 1);
+    let swept = view.experiment.axes_of(view.answer.block).filter(|axis| axis.values.len() > 1);
     let (loads, settings): (Vec<_>, Vec<_>) =
         swept.partition(|axis| [CLIENTS, RATE].contains(&axis.key.as_str()));
     match (loads.is_empty(), settings.is_empty()) {
@@ -122,7 +114,7 @@ fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> Statement {
     )
 }
 
-/// The laws that hold, with the worst difference of each.
+/// The laws that hold, with the largest difference of each.
 pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
     let mut names = Vec::new();
     let mut evidence = Vec::new();
@@ -149,24 +141,21 @@ pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
     }
     (!names.is_empty()).then(|| {
         let laws = names.len();
-        Finding::found(
-            statement!("laws-hold", laws = names, number = laws),
-            evidence,
-        )
+        Finding::found(statement!("laws-hold", laws = names, number = laws), evidence)
     })
 }
 
-/// What a bound cannot tell.
+/// Limitation of a bound's check.
 fn by_construction(view: &View<'_>, law: Law) -> Option<Statement> {
     let clients = number(view.answer.saturation_clients?.value);
     (law == Law::RateBound).then(|| statement!("bound-is-the-demand", clients = clients))
 }
 
-/// The check with the largest difference among those that say something.
+/// The check with the largest difference among the meaningful ones.
 fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Statement> {
     let certain = all.iter().filter(|(_, c)| c.verdict == LawVerdict::Holds);
     let number = certain.clone().count();
-    // The most dangerous side of a bound is the one that it may not cross.
+    // For a bound only the forbidden side counts.
     let size = |check: &LawCheck| match law {
         Law::RateBound => check.difference_ratio,
         Law::ResponseBound => -check.difference_ratio,

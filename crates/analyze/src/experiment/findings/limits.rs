@@ -1,4 +1,4 @@
-//! How much the bench can take, and what stops it.
+//! Limits of the bench and their causes.
 
 use super::disks;
 use super::saturation;
@@ -11,17 +11,13 @@ use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Up to this many times the response time at the lowest rate, the rise is not worth a word.
+/// Multiple of the response time at the lowest rate up to which a rise is not reported.
 const BEND_RATIO: f64 = 2.0;
 
-/// The highest rate, where, and whether the next best can be told from it.
+/// The highest rate, its level, and whether the next best can be distinguished.
 pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
     let best = view.best();
-    let said = statement!(
-        "highest-rate",
-        rate = rate_of(&best.rate_per_s),
-        at = view.at(best)
-    );
+    let said = statement!("highest-rate", rate = rate_of(&best.rate_per_s), at = view.at(best));
     let p99 = best.response_us.get("p99").map(|p99| us(p99.value));
     let mut evidence = vec![statement!(
         "response-times-at-highest-rate",
@@ -34,10 +30,7 @@ pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
 }
 
 fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
-    let others = view
-        .levels()
-        .iter()
-        .filter(|level| !std::ptr::eq(*level, best));
+    let others = view.levels().iter().filter(|level| !std::ptr::eq(*level, best));
     let second = others.max_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))?;
     let ends = second.rate_per_s.high.zip(best.rate_per_s.low);
     Some(statement!(
@@ -48,7 +41,7 @@ fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
     ))
 }
 
-/// The resource that saturates first, and how near the bench came to that.
+/// The resource that saturates first, and how close the bench came to it.
 pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
     view.at_best().as_ref().map(saturation::bottleneck)
 }
@@ -65,7 +58,7 @@ pub(super) fn disks_used_unevenly(view: &View<'_>) -> Option<Finding> {
     disks::uneven(&view.best().disks, &view.at(view.best()))
 }
 
-/// Offered rates that the bench did not keep up with.
+/// Offered rates that the bench did not achieve.
 pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
     let missed = view.levels_where(is_missed);
@@ -87,7 +80,7 @@ pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     Some(Finding::found(said, evidence.collect()))
 }
 
-/// Up to which offered rate the response time stays near that of the lowest one.
+/// Highest offered rate with a response time near the response time at the lowest rate.
 pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
     let levels = view.levels();
     if !view.is_over_rates() || levels.len() < 2 {

@@ -1,5 +1,5 @@
-//! What follows from an answer, with the measurements behind each. One rule per function; a rule
-//! that has nothing to say gives nothing, and none speaks without a measurement: what is missing is said by `watched`.
+//! Findings from an answer, each with its measurements. One rule per function; a rule without its measurement
+//! is silent, and `watched` reports missing measurements.
 
 mod ab;
 mod blocks;
@@ -30,8 +30,8 @@ use dyno_record::statement;
 use stages::STAGES;
 use view::View;
 
-/// The findings of an experiment in the order in which they are read: what makes the answer worthless, what was
-/// found, what limits its reach, and what could be changed.
+/// The findings of an experiment in reading order: invalidating problems, results, limits of their validity,
+/// and possible changes.
 pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     let mut found: Vec<Finding> = unfinished(experiment).into_iter().collect();
     let Some(answer) = &experiment.answer else {
@@ -60,21 +60,15 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
 /// Not all points were measured.
 fn unfinished(experiment: &Experiment) -> Option<Finding> {
     let points = &experiment.points;
-    let done = points
-        .iter()
-        .filter(|point| point.figures.is_some())
-        .count();
-    // A search that has ended has what it needs: a run in which nothing succeeded is a load that was too much.
+    let done = points.iter().filter(|point| point.figures.is_some()).count();
+    // A finished search has what it needs: a run without success is a load that was too high.
     if done == points.len() || matches!(experiment.status, RunStatus::Running | RunStatus::Complete)
     {
         return None;
     }
     Some(Finding::warning(
         statement!("experiment-not-complete", done = done, all = points.len()),
-        vec![statement!(
-            "experiment-ended-early",
-            reason = experiment.status_reason.as_ref()
-        )],
+        vec![statement!("experiment-ended-early", reason = experiment.status_reason.as_ref())],
     ))
 }
 

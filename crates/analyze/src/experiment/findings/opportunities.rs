@@ -1,4 +1,4 @@
-//! What could be changed, each with the measurement that says so.
+//! Suggested changes, each with the measurement that supports it.
 
 use super::disks::IDLE_RATIO;
 use super::saturation;
@@ -11,12 +11,12 @@ use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// A response time that grows by this factor for nothing is worth saving.
+/// Factor of useless growth in response time from which it is worth saving.
 const GROWTH_RATIO: f64 = 1.5;
 
-/// What the levels of a sweep suggest, those that promise most first.
+/// Suggestions from the levels of a sweep, the most promising first.
 pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
-    // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
+    // At an achieved offered rate the schedule is the limit, and nothing would raise the rate.
     let at_best = view
         .at_best()
         .filter(|_| view.best().offered_rate_per_s.is_none() || is_missed(view.best()));
@@ -29,7 +29,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
     rules.into_iter().flatten().collect()
 }
 
-/// What the doubts of the runs suggest, whatever was asked.
+/// Suggestions from the runs' caveats, independent of the question.
 pub(super) fn of_caveats(caveats: &[Caveat]) -> Vec<Finding> {
     let mut found = conditions(caveats);
     found.extend(machine_settings(caveats));
@@ -66,12 +66,10 @@ fn fewer_clients(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-/// Money for a faster disk would buy nothing here.
+/// A faster disk would not help.
 fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
-    let busy = view
-        .levels()
-        .iter()
-        .filter_map(|level| Some((level, busy_of(level, ResourceKind::Disk)?)));
+    let busy =
+        view.levels().iter().filter_map(|level| Some((level, busy_of(level, ResourceKind::Disk)?)));
     let (level, most) = busy.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     idle_disk(
         servers_of(level, ResourceKind::Disk).unwrap_or(1),
@@ -81,8 +79,8 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
     )
 }
 
-/// The same of any disk with the share of the time that it was busy: of several devices that of the busiest. In records that do
-/// not tell them apart the share of several is a mean, behind which one can be full: of them nothing is said.
+/// An idle disk with the share of time that it was busy; of several devices, the busiest. Records without
+/// separate devices have a mean, which can hide a full device, so they give no statement.
 pub(super) fn idle_disk(
     devices: u32,
     busy_ratio: f64,
@@ -94,16 +92,12 @@ pub(super) fn idle_disk(
     (devices == 1 && busy_ratio <= IDLE_RATIO && !is_bottleneck).then(|| {
         Finding::opportunity(
             statement!("disk-is-idle"),
-            vec![statement!(
-                "disk-busy",
-                share = percent(busy_ratio),
-                when = when
-            )],
+            vec![statement!("disk-busy", share = percent(busy_ratio), when = when)],
         )
     })
 }
 
-/// What the figures hold for, and how to measure the other case.
+/// Conditions of the figures, and how to measure the other case.
 fn conditions(caveats: &[Caveat]) -> Vec<Finding> {
     let suggested = [
         (CaveatKind::Durability, "compare-with-durable-writes"),
@@ -112,13 +106,14 @@ fn conditions(caveats: &[Caveat]) -> Vec<Finding> {
     suggested
         .iter()
         .flat_map(|(kind, code)| {
-            let caveats = statements_of(caveats, *kind).into_iter();
-            caveats.map(|caveat| Finding::opportunity(statement!(*code), vec![caveat]))
+            statements_of(caveats, *kind)
+                .into_iter()
+                .map(|caveat| Finding::opportunity(statement!(*code), vec![caveat]))
         })
         .collect()
 }
 
-/// Settings that were found to differ from what is advised.
+/// Settings that differ from the recommended ones.
 fn machine_settings(caveats: &[Caveat]) -> Vec<Finding> {
     [CaveatKind::MachineSetting, CaveatKind::CpuFrequency]
         .into_iter()

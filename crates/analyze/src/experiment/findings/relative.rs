@@ -1,4 +1,4 @@
-//! What a sweep says of its levels relative to their base.
+//! Findings of a sweep about its levels relative to their base.
 
 use super::difference::{evidence, explained, only_in_demands};
 use super::view::View;
@@ -10,7 +10,7 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Most levels that get a finding; the others stand in the table.
+/// Most levels with a finding; the table has the others.
 const MOST_TOLD: usize = 8;
 
 /// A finding for each level.
@@ -67,12 +67,12 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     }
 }
 
-/// Whether each side is one run, so that the interval lacks what differs from run to run, and another run may say otherwise.
+/// Whether each side is one run, so that the interval does not include the variation from run to run.
 pub(super) fn is_of_one_run(decision: &Comparison) -> bool {
     decision.basis == Basis::WithinRun
 }
 
-/// What the interval of a decision rests on.
+/// Basis of the interval of a decision.
 pub(super) fn basis(decision: &Comparison) -> Statement {
     match decision.basis {
         Basis::BetweenRuns => statement!("from-pairs", pairs = decision.pairs),

@@ -1,4 +1,4 @@
-//! Doubts of single runs, for experiments whose runs are not levels of a sweep.
+//! Caveats of single runs, for experiments whose runs are not levels of a sweep.
 
 use super::view::statements_of;
 use super::watched::{self, Asked};
@@ -8,7 +8,7 @@ use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// All rules. Whether the client was the limit is judged by the searches themselves.
+/// All rules. The searches themselves judge whether the client was the limit.
 pub(super) fn all(experiment: &Experiment, answer: &Answer) -> Vec<Finding> {
     let is_compared = matches!(answer, Answer::Ab(_) | Answer::Suite(_));
     let generator = |run: &Figures| (is_compared && run.is_generator_bound()).then_some(None);
@@ -24,7 +24,8 @@ pub(super) fn all(experiment: &Experiment, answer: &Answer) -> Vec<Finding> {
     rules.into_iter().flatten().collect()
 }
 
-/// A warning about the runs of which something holds, with a share where there is one, and with their doubts of that kind.
+/// A warning about the runs that satisfy a condition, with a share if there is one, and with their caveats of
+/// this kind.
 fn reported(
     experiment: &Experiment,
     code: &str,
@@ -33,8 +34,7 @@ fn reported(
 ) -> Option<Finding> {
     let measured = |point: &&Point| point.figures.is_some();
     let all = experiment.points.iter().filter(measured).count();
-    let points = experiment.points.iter();
-    let those = points.filter_map(|point| {
+    let those = experiment.points.iter().filter_map(|point| {
         let share = holds(point.figures.as_ref()?)?.map(percent);
         Some(statement!("run", run = &point.directory, share = share))
     });
@@ -47,7 +47,7 @@ fn reported(
     })
 }
 
-/// What the rules of an answer ask of its runs and do not find.
+/// Figures that the rules of an answer need and its runs do not have.
 fn not_watched(experiment: &Experiment, answer: &Answer) -> Option<Finding> {
     let mut asked = vec![Asked::SteadyState];
     if !matches!(answer, Answer::Slo(_)) {

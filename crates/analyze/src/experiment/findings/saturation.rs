@@ -1,4 +1,4 @@
-//! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
+//! The resource that saturates first, at the best level of a sweep or in a single run.
 
 use super::disks;
 use super::view::{subject, units, used_up};
@@ -12,26 +12,25 @@ use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Share of the CPU time of an operation from which on the client is worth moving.
+/// Share of an operation's CPU time from which moving the client is worthwhile.
 const CLIENT_RATIO: f64 = 0.05;
 
-/// What was measured at one rate.
+/// Measurements at one rate.
 pub(super) struct AtRate<'a> {
-    /// What an operation needs of the resource that saturates first.
+    /// Demand for the resource that saturates first.
     pub(super) bottleneck: &'a Demand,
-    /// The same of all resources that operations wait for.
+    /// Demands for all resources that operations wait for.
     pub(super) stations: &'a [Demand],
-    /// The same of all that were watched.
+    /// Demands for all watched resources.
     pub(super) demands: &'a [Demand],
-    /// What the disks allow.
+    /// Limits by the disks.
     pub(super) disk: Option<&'a DiskLimits>,
-    /// The rate.
     pub(super) rate_per_s: Figure,
-    /// Whether it is the highest of a sweep.
+    /// Whether it is the highest rate of a sweep.
     pub(super) is_of_sweep: bool,
-    /// Where: `with 8 clients`.
+    /// The load: `with 8 clients`.
     pub(super) at: Statement,
-    /// How busy everything was.
+    /// Utilization of all resources.
     pub(super) busy: Statement,
     /// Resources close to saturation, including use by other processes.
     pub(super) used_up: Vec<UsedUp>,
@@ -52,10 +51,10 @@ impl AtRate<'_> {
         self.rate_per_s.value / bound_of(self.bottleneck)
     }
 
-    /// The station that comes second.
+    /// The station with the second largest demand.
     fn second(&self) -> Option<&Demand> {
-        let others = self.stations.iter();
-        others
+        self.stations
+            .iter()
             .filter(|demand| demand.name != self.bottleneck.name && demand.demand_s > 0.0)
             .max_by(|a, b| a.per_server_s().total_cmp(&b.per_server_s()))
     }
@@ -70,20 +69,17 @@ fn bound_of(demand: &Demand) -> f64 {
     demand.saturation_rate_per_s().value
 }
 
-/// The demand of a resource, with its error where that is less than all of it.
+/// The error of a demand, if it is less than the demand itself.
 pub(super) fn error_of(demand: &Demand) -> Option<Number> {
     (demand.uncertainty_ratio < 1.0).then(|| percent(demand.uncertainty_ratio))
 }
 
-/// Whether a rate above the bound by a demand is within what both are known to; `None` for one that is not above it.
+/// Whether a rate above a demand's bound is within the errors of both; `None` if it is not above the bound.
 pub(super) fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
     let beyond_ratio = rate_per_s.value / bound_of(demand) - 1.0;
-    let errors = [
-        rate_per_s.quantity().uncertainty_ratio,
-        demand.uncertainty_ratio,
-    ];
+    let errors = [rate_per_s.quantity().uncertainty_ratio, demand.uncertainty_ratio];
     let uncertainty_ratio = combined(&errors);
-    // The error of a figure without an interval may be all of it.
+    // Without an interval the error may be the whole figure.
     let is_known = errors.iter().all(|error| *error < 1.0);
     (beyond_ratio > 0.0).then(|| {
         statement!(
@@ -94,7 +90,7 @@ pub(super) fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statem
     })
 }
 
-/// The resource that saturates first, and how near the rate came to that.
+/// The resource that saturates first, and how close the rate came to its bound.
 pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let demand = at.bottleneck;
     let said = statement!(
@@ -140,17 +136,13 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     Finding::found(said, evidence)
 }
 
-/// More of what is saturated.
+/// Advice to add more of the saturated resource.
 pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
     let demand = at.bottleneck;
     if !at.is_near() {
         return None;
     }
-    let code = if at.is_disk() {
-        "faster-disk"
-    } else {
-        "more-cpus"
-    };
+    let code = if at.is_disk() { "faster-disk" } else { "more-cpus" };
     let each = rate(bound_of(demand) / demand.usable());
     let mut evidence = vec![statement!(
         "resource-used",
@@ -164,13 +156,10 @@ pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
         let bound = rate(bound_of(next));
         statement!("next-limit", bound = bound, resource = subject(&next.name))
     }));
-    Some(Finding::opportunity(
-        statement!(code, each = each),
-        evidence,
-    ))
+    Some(Finding::opportunity(statement!(code, each = each), evidence))
 }
 
-/// Client and server take CPU time from each other.
+/// Client and server compete for CPU time.
 pub(super) fn two_machines(at: &AtRate<'_>) -> Option<Finding> {
     let shared = Some(at.bottleneck).filter(|demand| demand.name == SHARED_CPUS)?;
     let server = at.demand(ResourceKind::ServerCpu)?;

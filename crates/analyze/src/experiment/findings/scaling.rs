@@ -1,4 +1,4 @@
-//! What more clients bring: where they begin to wait for each other, and what the scalability law says.
+//! Effect of more clients: where they begin to wait for each other, and the scalability law.
 
 use super::view::{View, demand, subject};
 use crate::closed_network::curve;
@@ -11,8 +11,8 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// A difference from the network of the demands that is told: the network assumes service times that vary as
-/// exponential ones do, and real ones differ from it by some percent for that alone.
+/// Smallest reported difference from the network of the demands: the network assumes exponential service times,
+/// and real ones alone cause differences of some percent.
 const RELEVANT_EXCESS_RATIO: f64 = 0.15;
 
 /// N*: beyond it operations certainly wait for each other.
@@ -37,10 +37,7 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
         each = time(demand.per_server_s()),
         clients = number(saturation.value)
     )];
-    let beyond = view
-        .levels()
-        .iter()
-        .find(|level| f64::from(level.clients) > saturation.value);
+    let beyond = view.levels().iter().find(|level| f64::from(level.clients) > saturation.value);
     evidence.push(match beyond {
         Some(level) => statement!(
             "response-times-beyond",
@@ -53,13 +50,13 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
     Some(Finding::found(said, evidence))
 }
 
-/// What a response time has beyond the waiting that the measured demands explain.
+/// Response time beyond the waiting that the measured demands explain.
 pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
     let last = view.levels().last().filter(|_| view.is_over_clients())?;
     if view.answer.network.is_empty() {
         return None;
     }
-    // The demands of this very level, so that an operation that costs more there is not called waiting.
+    // The demands at exactly this level, so that more expensive operations do not count as waiting.
     let disk = disk_limits(last, view.levels());
     let system = ClosedSystem {
         demands: stations(&last.demands, last.into(), disk.as_ref()),
@@ -90,7 +87,7 @@ pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
     Some(Finding::found(said, evidence))
 }
 
-/// What the queue says that fits the response times at offered rates.
+/// The queue that fits the response times at offered rates.
 pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
     let model = view.answer.queue.as_ref()?;
     let fit = &model.fit;
@@ -131,7 +128,7 @@ pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
     Some(Finding::found(said, vec![range, parameters]))
 }
 
-/// The load from which on more of it costs more than it brings.
+/// The load from which more load costs more than it brings.
 pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
     let is_rate = view.is_over_rates();
     let at_end = |code, load, level: &Level| {
@@ -141,22 +138,11 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
     };
     let (said, evidence) = match view.answer.knee? {
         Knee::TooFewLoads => return None,
-        Knee::Found {
-            load,
-            low,
-            high,
-            rate_per_s,
-            response_s,
-        } => (
+        Knee::Found { load, low, high, rate_per_s, response_s } => (
             statement!("knee", load = number(load), is_rate = is_rate),
             vec![
                 highest_power(rate_per_s, response_s),
-                statement!(
-                    "knee-between",
-                    low = exact(low),
-                    high = exact(high),
-                    is_rate = is_rate
-                ),
+                statement!("knee-between", low = exact(low), high = exact(high), is_rate = is_rate),
             ],
         ),
         Knee::AboveMeasured { highest_load } => {
@@ -170,14 +156,10 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
 }
 
 fn highest_power(rate_per_s: f64, response_s: f64) -> Statement {
-    statement!(
-        "knee-is-highest-power",
-        rate = rate(rate_per_s),
-        response = time(response_s)
-    )
+    statement!("knee-is-highest-power", rate = rate(rate_per_s), response = time(response_s))
 }
 
-/// The rate falls beyond its best level, by more than chance.
+/// The rate falls significantly beyond its best level.
 pub(super) fn decline(view: &View<'_>) -> Option<Finding> {
     if !view.is_over_clients() && !view.is_over_rates() {
         return None;
@@ -211,11 +193,7 @@ pub(super) fn scalability_law(view: &View<'_>) -> Option<Finding> {
         let levels = view.levels().len();
         return Some(Finding::warning(
             statement!("no-scalability-law"),
-            vec![statement!(
-                "no-scalability-law-because",
-                problem = problem,
-                levels = levels
-            )],
+            vec![statement!("no-scalability-law-because", problem = problem, levels = levels)],
         ));
     };
     let peak = fit.peak.as_ref();

@@ -1,5 +1,5 @@
-//! What one run says by itself. It has one load, so that nothing here is about growth: how the rate depends on the
-//! clients, where response time bends and which plan is faster are questions for experiments.
+//! Findings of a single run. It has one load, so nothing here is about growth: how the rate depends on the
+//! clients, where response times bend and which plan is faster are questions for experiments.
 
 use super::disks;
 use super::laws::{LAWS, is_bound, meaning, name};
@@ -21,28 +21,24 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
 
-/// From this share of the mean response time on, the wait before the send is worth a word.
+/// Share of the mean response time from which the wait before the send is reported.
 const WAIT_RATIO: f64 = 0.1;
 
-/// A run as the rules look at it.
+/// A run as the rules see it.
 struct View<'a> {
     document: &'a RunDocument,
     analysis: &'a RunAnalysis,
     figures: &'a Figures,
 }
 
-/// The findings in the order in which they are read: what makes the result worthless, what was found, what limits
-/// its reach, and what could be changed. What the caveats advise stands with them in every report of a run.
+/// The findings in reading order: invalidating problems, results, limits of their validity, and possible
+/// changes. Advice from the caveats is part of every report of a run.
 pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis) -> Vec<Finding> {
-    let view = &View {
-        document,
-        analysis,
-        figures: &analysis.figures,
-    };
+    let view = &View { document, analysis, figures: &analysis.figures };
     let at = view.at_rate();
-    // Far from saturation nothing says that the resource would matter.
+    // Far from saturation there is no evidence that the resource matters.
     let near = at.as_ref().filter(|at| at.is_near());
-    // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
+    // At an achieved offered rate the schedule is the limit, and nothing would raise the rate.
     let limited = near.filter(|_| !view.is_offered_and_achieved());
     let here = Some(statement!("in-measure-phase")).filter(|_| analysis.knows_server());
     let here = here.as_ref();
@@ -67,7 +63,7 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         more_clients(view),
         disk_is_idle(view),
     ];
-    // A broken law makes the rest worthless.
+    // A broken law makes the rest invalid.
     let mut found = laws_broken(view);
     found.extend(rules.into_iter().flatten());
     found
@@ -83,21 +79,22 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the rate is what the schedule asked for.
+    /// Whether the rate is the offered rate.
     fn is_offered_and_achieved(&self) -> bool {
         self.figures.offered_rate_per_s.is_some() && rate_not_achieved(self).is_none()
     }
 
     fn resource(&self, kind: ResourceKind) -> Option<&'a Resource> {
         let name = resource_name(kind);
-        let mut resources = self.figures.resources.iter();
-        resources.find(|resource| resource.name == name)
+        self.figures.resources.iter().find(|resource| resource.name == name)
     }
 
-    /// How busy everything was.
+    /// Utilization of all resources.
     fn busy(&self) -> Statement {
-        let resources = self.figures.resources.iter();
-        let ratios: BTreeMap<String, f64> = resources
+        let ratios: BTreeMap<String, f64> = self
+            .figures
+            .resources
+            .iter()
             .map(|resource| (resource.name.clone(), resource.busy_ratio))
             .collect();
         busy(statement!("in-measure-phase"), &ratios)
@@ -124,7 +121,7 @@ fn share_of(figure: &Figure) -> Option<f64> {
     Some((high - low) / 2.0 / figure.value)
 }
 
-/// The rate and the response time that it was measured with.
+/// The rate with its response time.
 fn result(view: &View<'_>) -> Finding {
     let figures = view.figures;
     let said = statement!(
@@ -164,15 +161,12 @@ fn failed_operations(view: &View<'_>) -> Option<Finding> {
 }
 
 fn dropped_arrivals(view: &View<'_>) -> Option<Finding> {
-    let share = statement!(
-        "dropped-in-run",
-        share = percent(view.figures.dropped_ratio)
-    );
+    let share = statement!("dropped-in-run", share = percent(view.figures.dropped_ratio));
     (view.figures.dropped_ratio > 0.0)
         .then(|| Finding::warning(statement!("arrivals-dropped-in-run"), vec![share]))
 }
 
-/// The bench did not keep up with what was offered.
+/// The bench did not achieve the offered rate.
 fn rate_not_achieved(view: &View<'_>) -> Option<Finding> {
     let offered = view.figures.offered_rate_per_s?;
     let value = view.figures.rate_per_s.value;
@@ -190,24 +184,20 @@ fn rate_not_achieved(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// Without the use of the server its limits are not known.
+/// The server's limits are unknown without its resource use.
 fn not_watched(view: &View<'_>) -> Option<Finding> {
     let knows_server = view.analysis.knows_server();
     watched::not_watched(&[view.figures], &OF_LEVELS, !knows_server)
 }
 
-/// Response time that passes before the send, in the whole phase: the response time of the part that counts may be another one, and
-/// the service time of that part is not known.
+/// Response time before the send, in the whole phase: the stationary part may have another response time, and
+/// its service time is unknown.
 fn wait_before_send(view: &View<'_>) -> Option<Finding> {
     let (response, service) = means_of_whole_phase_us(view.document)?;
     let wait = response - service;
     (wait > response * WAIT_RATIO).then(|| {
         Finding::found(
-            statement!(
-                "wait-before-send",
-                share = percent(wait / response),
-                wait = us(wait)
-            ),
+            statement!("wait-before-send", share = percent(wait / response), wait = us(wait)),
             vec![statement!(
                 "response-and-service-time",
                 response = us(response),
@@ -218,14 +208,15 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// How much of the time between send and answer is work of what was watched.
+/// Share of the service time that watched resources worked.
 fn share_of_work(view: &View<'_>) -> Option<Finding> {
     let of_process = view.resource(ResourceKind::ServerCpu);
-    // Of a server elsewhere all that its machine did.
+    // For a remote server, the whole machine's work.
     let cpu = of_process.map_or(ResourceKind::ServerHostCpu, |_| ResourceKind::ServerCpu);
     let cpu = resource_name(cpu);
     let cpu = view.figures.demands.iter().find(|one| one.name == cpu);
-    // The time in which a disk has requests is its work only if it serves one at a time, and a share of a capacity is no time.
+    // The time with requests is work only for a disk that serves one at a time, and a share of a capacity is
+    // not a time.
     let disk = view.analysis.disk.as_ref();
     let disk = disk.and_then(|disk| disk.known.as_ref());
     let disk = disk.filter(|limit| limit.basis == LimitBasis::OneAtATime);
@@ -236,7 +227,7 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
         .collect();
     let work_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
     let service_s = view.figures.service_mean_us * 1e-6;
-    // More work than time is done by several at once, of which nothing follows for the rest.
+    // More work than time means parallel work, which says nothing about the rest.
     if !view.analysis.knows_server() || demands.is_empty() || work_s >= service_s {
         return None;
     }
@@ -250,15 +241,11 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
             service = time(service_s),
             resources = resources
         ),
-        vec![statement!(
-            "operation-needs",
-            demands = needs,
-            service = time(service_s)
-        )],
+        vec![statement!("operation-needs", demands = needs, service = time(service_s))],
     ))
 }
 
-/// One warning for each law that is broken, with what that says about the measurement.
+/// One warning for each broken law, with its consequence for the measurement.
 fn laws_broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
         .filter_map(|law| {
@@ -270,7 +257,7 @@ fn laws_broken(view: &View<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The laws that hold, each with what was measured and what it predicts.
+/// The laws that hold, each with the measured and the predicted value.
 fn laws_hold(view: &View<'_>) -> Option<Finding> {
     let mut names = Vec::new();
     let mut evidence = Vec::new();
@@ -288,9 +275,7 @@ fn laws_hold(view: &View<'_>) -> Option<Finding> {
 }
 
 fn checks<'a>(view: &View<'a>, law: Law, verdict: LawVerdict) -> Vec<&'a LawCheck> {
-    let laws = view.figures.laws.iter();
-    laws.filter(|check| check.law == law && check.verdict == verdict)
-        .collect()
+    view.figures.laws.iter().filter(|check| check.law == law && check.verdict == verdict).collect()
 }
 
 fn compared(check: &LawCheck) -> Statement {
@@ -312,13 +297,9 @@ fn compared(check: &LawCheck) -> Statement {
     )
 }
 
-/// Other processes used the machine of the server.
+/// Other processes used the server's machine.
 fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let kinds = [
-        ResourceKind::HostCpu,
-        ResourceKind::ServerCpu,
-        ResourceKind::ClientCpu,
-    ];
+    let kinds = [ResourceKind::HostCpu, ResourceKind::ServerCpu, ResourceKind::ClientCpu];
     let [all, server, client] = kinds.map(|kind| view.resource(kind));
     let (all, server, client) = (all?, server?, client?);
     let busy = |resource: &Resource| resource.busy_servers().value;
@@ -350,17 +331,14 @@ fn unsteady(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// Intervals that are wide or missing.
+/// Figures with a wide interval or none.
 fn poorly_known(view: &View<'_>) -> Option<Finding> {
     let figures = view.figures;
     let rate_share = share_of(&figures.rate_per_s);
     if rate_share.is_some_and(|share| share > WIDE_RATIO) {
         return Some(Finding::warning(
             statement!("rate-poorly-known", limit = percent(WIDE_RATIO)),
-            vec![statement!(
-                "interval-is-wide",
-                share = percent(rate_share.unwrap_or(0.0))
-            )],
+            vec![statement!("interval-is-wide", share = percent(rate_share.unwrap_or(0.0)))],
         ));
     }
     let missing = view.analysis.without_interval.iter();
@@ -394,7 +372,7 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
     (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// Nothing was near its limit, so that the clients may be too few.
+/// Nothing was near its limit, so there may be too few clients.
 fn more_clients(view: &View<'_>) -> Option<Finding> {
     let bottleneck = view.analysis.bottleneck.as_ref()?;
     let is_open = view.figures.offered_rate_per_s.is_some();
@@ -421,10 +399,5 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
     let disk = view.resource(ResourceKind::Disk)?;
     let bottleneck = view.analysis.bottleneck.as_ref();
     let demand = bottleneck.map(|bottleneck| &bottleneck.demand);
-    opportunities::idle_disk(
-        disk.servers,
-        disk.busy_ratio,
-        demand,
-        statement!("in-measure-phase"),
-    )
+    opportunities::idle_disk(disk.servers, disk.busy_ratio, demand, statement!("in-measure-phase"))
 }

@@ -1,4 +1,4 @@
-//! What a search for an objective means.
+//! Findings of a search for an objective.
 
 use crate::values::{percent, rate, rate_of, us};
 use dyno_record::experiment::{
@@ -8,7 +8,7 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Share of the closed-loop rate from which on there is little to gain.
+/// Share of the closed-loop rate from which there is little to gain.
 const NEAR_RATIO: f64 = 0.9;
 
 /// All rules.
@@ -33,19 +33,15 @@ fn objective(answer: &SloAnswer) -> Statement {
     let limits: Vec<Statement> = responses.collect();
     let failed = answer.objectives.failed_ratio;
     let is_reported = limits.is_empty() || failed > 0.0;
-    statement!(
-        "objective",
-        responses = limits,
-        failed = is_reported.then(|| percent(failed))
-    )
+    statement!("objective", responses = limits, failed = is_reported.then(|| percent(failed)))
 }
 
 fn attempt(answer: &SloAnswer, attempt: &Attempt) -> Statement {
-    let objectives = answer.objectives.responses.iter();
-    let values = objectives.zip(&attempt.values_us).map(|(one, value_us)| {
-        let time = us(*value_us);
-        statement!("statistic", statistic = &one.statistic, time = time)
-    });
+    let values =
+        answer.objectives.responses.iter().zip(&attempt.values_us).map(|(one, value_us)| {
+            let time = us(*value_us);
+            statement!("statistic", statistic = &one.statistic, time = time)
+        });
     let share = |ratio: f64| (ratio > 0.0).then(|| percent(ratio));
     statement!(
         "attempt",
@@ -68,10 +64,7 @@ fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
         .collect();
     let (runs, all) = (bound.len(), answer.attempts.len());
     (!bound.is_empty()).then(|| {
-        Finding::warning(
-            statement!("client-too-busy-in-runs", runs = runs, all = all),
-            bound,
-        )
+        Finding::warning(statement!("client-too-busy-in-runs", runs = runs, all = all), bound)
     })
 }
 
@@ -90,7 +83,7 @@ fn set_aside(answer: &SloAnswer) -> Option<Finding> {
         .then(|| Finding::warning(statement!("runs-set-aside", runs = runs, all = all), lost))
 }
 
-/// The highest rate that keeps the objective.
+/// The highest rate that meets the objective.
 fn boundary(answer: &SloAnswer) -> Option<Finding> {
     let Some(found) = answer.search.rate_per_s else {
         let evidence = answer.attempts.iter().map(|one| attempt(answer, one));
@@ -104,14 +97,11 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
         "objective-kept-up-to",
         is_boundary_known = boundary.is_some(),
         objective = objective(answer),
-        rate = Number {
-            value: rate(found).value,
-            ..half.unwrap_or(rate(found))
-        },
+        rate = Number { value: rate(found).value, ..half.unwrap_or(rate(found)) },
         share = percent(found / answer.closed_rate_per_s.value),
         closed = rate_of(&answer.closed_rate_per_s)
     );
-    // The runs on either side of the boundary decide.
+    // The runs on both sides of the boundary decide.
     let evidence: Vec<Statement> = nearest_kept(answer, found)
         .into_iter()
         .chain(nearest_missed(answer, found))
@@ -120,26 +110,23 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }
 
-/// A run that was kept, at the highest rate up to `found` at which most were.
+/// A run that met the objective, at the highest rate up to `found` at which most did.
 fn nearest_kept(answer: &SloAnswer, found: f64) -> Option<&Attempt> {
-    let below = answer.search.tried.iter().rev();
-    let mut kept = below.filter(|one| one.kept_count > one.missed_count);
+    let mut kept = answer.search.tried.iter().rev().filter(|one| one.kept_count > one.missed_count);
     run_at(answer, kept.find(|one| one.rate_per_s <= found)?, true)
 }
 
-/// A run that was missed, at the lowest rate above `found` at which most were.
+/// A run that missed the objective, at the lowest rate above `found` at which most did.
 fn nearest_missed(answer: &SloAnswer, found: f64) -> Option<&Attempt> {
-    let above = answer.search.tried.iter();
-    let mut missed = above.filter(|one| one.missed_count > one.kept_count);
+    let mut missed = answer.search.tried.iter().filter(|one| one.missed_count > one.kept_count);
     run_at(answer, missed.find(|one| one.rate_per_s > found)?, false)
 }
 
 fn run_at<'a>(answer: &'a SloAnswer, rate: &TriedRate, kept: bool) -> Option<&'a Attempt> {
-    let mut runs = answer.attempts.iter();
-    runs.find(|one| one.rate_per_s == rate.rate_per_s && one.kept == kept)
+    answer.attempts.iter().find(|one| one.rate_per_s == rate.rate_per_s && one.kept == kept)
 }
 
-/// Between which rates the objective is kept at one time and missed at another.
+/// The range of rates at which the objective is sometimes met and sometimes missed.
 fn spread(answer: &SloAnswer) -> Option<Finding> {
     let boundary = answer.search.boundary.as_ref();
     match boundary.filter(|_| is_contradictory(&answer.search.tried)) {
@@ -148,13 +135,13 @@ fn spread(answer: &SloAnswer) -> Option<Finding> {
     }
 }
 
-/// Whether a run missed the objective at a rate at which, or above which, another kept it.
+/// Whether a run missed the objective at a rate at which, or above which, another met it.
 fn is_contradictory(tried: &[TriedRate]) -> bool {
     let mut missed = tried.iter().skip_while(|one| one.missed_count == 0);
     missed.any(|one| one.kept_count > 0)
 }
 
-/// Over which rates chance decides, by the curve.
+/// The range of rates in which chance decides, by the curve.
 fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
     let (most, few) = (&boundary.most_per_s, &boundary.few_per_s);
     let between = answer.search.tried.iter();
@@ -186,14 +173,14 @@ fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
     })
 }
 
-/// Whether an end of these intervals lies beyond the rates that were tried.
+/// Whether an end of these intervals lies beyond the tried rates.
 fn is_cut(boundary: &Boundary) -> bool {
     let rates = [&boundary.most_per_s, &boundary.few_per_s];
     let mut ends = rates.iter().flat_map(|rate| [rate.low, rate.high]);
     ends.any(|end| boundary.not_measured(end).is_some())
 }
 
-/// That no run contradicts another, and between which rates that leaves the boundary.
+/// The range of the boundary if no run contradicts another.
 fn without_contradiction(answer: &SloAnswer) -> Option<Finding> {
     let low = answer.search.always_kept_up_to_per_s?;
     let high = answer.search.always_missed_from_per_s?;
@@ -233,7 +220,7 @@ fn unfinished(answer: &SloAnswer) -> Option<Finding> {
     Some(Finding::warning(statement!(code), vec![evidence]))
 }
 
-/// The objective costs much of what the server could do, and it is a time that costs it.
+/// The objective costs much of the server's possible rate, because of a time limit.
 fn headroom(answer: &SloAnswer) -> Option<Finding> {
     let found = answer.search.rate_per_s?;
     nearest_missed(answer, found).filter(|one| one.is_too_slow(&answer.objectives))?;

@@ -4,11 +4,11 @@ use super::view::View;
 use super::{laws, limits, opportunities, relative, scaling, trust};
 use dyno_record::experiment::Finding;
 
-/// The rules of a sweep in the order in which they are told.
+/// The rules of a sweep in reporting order.
 pub(super) const STAGES: [fn(&View<'_>) -> Vec<Finding>; 4] =
     [alarms, facts, caveats, opportunities::all];
 
-/// What makes a sweep worthless.
+/// Findings that make a sweep invalid.
 fn alarms(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(trust::generator_bound(view));
@@ -17,7 +17,7 @@ fn alarms(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// What a sweep has found.
+/// Results of a sweep.
 fn facts(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         limits::highest_rate(view),
@@ -35,12 +35,11 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
         scaling::scalability_law(view),
         laws::hold(view),
     ];
-    // What the levels are relative to each other is what was asked, where there is a base.
-    let relative = relative::all(view).into_iter();
-    relative.chain(rules.into_iter().flatten()).collect()
+    // With a base, the question is how the levels compare with each other.
+    relative::all(view).into_iter().chain(rules.into_iter().flatten()).collect()
 }
 
-/// What limits its reach.
+/// Limits of the results' validity.
 fn caveats(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         trust::dropped_arrivals(view),

@@ -1,5 +1,5 @@
-//! What a suite says of its workloads: what the settings change, which one is the fastest and which the slowest, and which
-//! operations took longest.
+//! Findings of a suite: effects of the settings, the fastest and the slowest workload, and the slowest
+//! operations.
 
 use super::difference::explained;
 use super::relative::{basis, is_of_one_run};
@@ -16,7 +16,7 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Most shares that are told beside the smallest one; the others stand in the table.
+/// Most shares that are reported with the smallest one; the table has the others.
 const MOST_SHARES: usize = 6;
 
 /// All rules.
@@ -32,10 +32,10 @@ pub(super) fn all(experiment: &Experiment, answer: &SuiteAnswer) -> Vec<Finding>
     changes.chain(others.into_iter().flatten()).collect()
 }
 
-/// A row with what it is relative to its base.
+/// A row with its comparison to its base.
 type Compared<'a> = (&'a Level, &'a AgainstBase, &'a Comparison);
 
-/// What each value does that is not the base: the row that it changes most, and the rows of which it cannot be told.
+/// Effect of each value that is not the base: the most changed row, and the undecided rows.
 fn changes(rows: &Rows<'_>, relative: &Relative) -> Vec<Finding> {
     let (base, key) = (&relative.base, &relative.base.key);
     let values = rows.experiment.axes.iter().find(|axis| axis.key == *key);
@@ -61,7 +61,7 @@ fn changes(rows: &Rows<'_>, relative: &Relative) -> Vec<Finding> {
     others.flat_map(of_value).collect()
 }
 
-/// Rows, each followed by its base, that are not relative to it.
+/// Rows, each followed by its base, that are not compared with it.
 fn uncompared(rows: &Rows<'_>, unknown: &[&Level], than: &Statement) -> Option<Finding> {
     let own: Vec<&Level> = unknown.iter().step_by(2).copied().collect();
     let rates = unknown.iter().map(|level| {
@@ -120,8 +120,8 @@ fn change(
     })
 }
 
-/// The workloads with the highest and the lowest rate, with the first setting; nothing where rates were offered, or where
-/// either may be the faster one.
+/// The workloads with the highest and lowest rate with the first setting; `None` if rates were offered, or if
+/// their order is uncertain.
 fn fastest_and_slowest(rows: &Rows<'_>) -> Option<Finding> {
     let first = rows.levels().next()?;
     let alike = || rows.levels().filter(|row| row.settings == first.settings);
@@ -151,12 +151,13 @@ fn fastest_and_slowest(rows: &Rows<'_>) -> Option<Finding> {
     Some(Finding::found(said, evidence.into()))
 }
 
-/// The kind of operation of which the smallest share took less than the time that was named.
+/// The operation with the smallest share within the requested time.
 fn smallest_share(rows: &Rows<'_>) -> Option<Finding> {
     let limit_us = rows.answer.below_us?;
     let of_rows = rows.answer.rows.iter().flat_map(|row| {
-        let operations = row.operations.iter();
-        operations.filter_map(move |(name, one)| Some((&row.level, name, one, one.below_ratio?)))
+        row.operations
+            .iter()
+            .filter_map(move |(name, one)| Some((&row.level, name, one, one.below_ratio?)))
     });
     let mut shares: Vec<(&Level, &String, &SuiteOperation, Figure)> = of_rows.collect();
     shares.sort_by(|one, other| one.3.value.total_cmp(&other.3.value));
@@ -187,7 +188,7 @@ fn smallest_share(rows: &Rows<'_>) -> Option<Finding> {
     Some(Finding::found(said, evidence))
 }
 
-/// A suite, and how its rows are named.
+/// A suite with the names of its rows.
 struct Rows<'a> {
     experiment: &'a Experiment,
     answer: &'a SuiteAnswer,
@@ -211,26 +212,26 @@ impl<'a> Rows<'a> {
         statement!("for-rows", rows = rows)
     }
 
-    /// All rows with a value of a key.
+    /// All rows with this value of a key.
     fn with(&self, key: &str, value: &str) -> Statement {
         let has_value = |level: &&Level| level.settings.get(key).is_some_and(|own| own == value);
         let level = self.levels().find(has_value);
         let settings = level.map(|level| self.setting(level, key, value));
-        statement!(
-            "with-settings",
-            settings = settings.into_iter().collect::<Vec<String>>()
-        )
+        statement!("with-settings", settings = settings.into_iter().collect::<Vec<String>>())
     }
 
-    /// A workload, with the settings that tell its rows apart.
+    /// A workload, with the settings that distinguish its rows.
     fn named(&self, level: &Level) -> Statement {
         self.named_without(level, None)
     }
 
-    /// The same without one of them.
+    /// The workload's name without one of these settings.
     fn named_without(&self, level: &Level, key: Option<&str>) -> Statement {
-        let axes = self.experiment.axes.iter();
-        let varied = axes.filter(|axis| axis.values.len() > 1 && Some(axis.key.as_str()) != key);
+        let varied = self
+            .experiment
+            .axes
+            .iter()
+            .filter(|axis| axis.values.len() > 1 && Some(axis.key.as_str()) != key);
         let settings = varied.filter_map(|axis| {
             let value = level.settings.get(&axis.key)?;
             Some(self.setting(level, &axis.key, value))
@@ -243,7 +244,8 @@ impl<'a> Rows<'a> {
         )
     }
 
-    /// A setting of a level; a server's own name and version stand for its program, if they tell all programs apart.
+    /// A setting of a level; a server's own name and version replace its program, if they distinguish all
+    /// programs.
     fn setting(&self, level: &Level, key: &str, value: &str) -> String {
         match (key, version(self.levels(), level)) {
             (PROGRAM, Some(version)) => version.to_owned(),

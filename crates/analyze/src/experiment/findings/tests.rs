@@ -27,7 +27,7 @@ mod intervals;
 mod relative;
 mod think_time;
 
-/// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
+/// Server CPU demand of an operation on the bench of these tests: 80 µs, and 20 µs for the client's CPU.
 const SERVER_S: f64 = 80e-6;
 const CLIENT_S: f64 = 20e-6;
 const DISK_S: f64 = 1e-6;
@@ -155,15 +155,15 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
 
 fn answered(mut experiment: Experiment) -> Experiment {
     let resampling = Resampling::seeded(1);
-    let answer = analyze(&experiment, &BTreeMap::new(), resampling).expect("there are points");
+    let answer = analyze(&experiment, &BTreeMap::new(), resampling).expect("points");
     experiment.answer = Some(Answer::Sweep(Box::new(answer)));
     experiment
 }
 
 fn answer(experiment: &mut Experiment) -> &mut SweepAnswer {
-    match experiment.answer.as_mut().expect("it is answered") {
+    match experiment.answer.as_mut().expect("an answer") {
         Answer::Sweep(answer) => answer,
-        other => panic!("it is no sweep: {other:?}"),
+        other => panic!("not a sweep: {other:?}"),
     }
 }
 
@@ -177,13 +177,10 @@ fn clients() -> Experiment {
         (16, 17_000.0, 941.0),
     ];
     let runs = rows.map(|(clients, rate, mean_us)| figures(clients, None, rate, mean_us));
-    answered(experiment(
-        (CLIENTS, &["1", "2", "4", "8", "16"]),
-        runs.to_vec(),
-    ))
+    answered(experiment((CLIENTS, &["1", "2", "4", "8", "16"]), runs.to_vec()))
 }
 
-/// Random arrivals, as a queue with Poisson arrivals has them.
+/// Random arrivals, as in a queue with Poisson arrivals.
 fn rates() -> Experiment {
     rates_of("poisson")
 }
@@ -204,17 +201,13 @@ fn rates_of(schedule: &str) -> Experiment {
 fn texts(experiment: &Experiment) -> Vec<String> {
     let all = findings(experiment);
     assert!(all.iter().all(|finding| !finding.evidence.is_empty()));
-    all.into_iter()
-        .map(|finding| finding.statement.to_string())
-        .collect()
+    all.into_iter().map(|finding| finding.statement.to_string()).collect()
 }
 
 fn the(experiment: &Experiment, word: &str) -> Finding {
     let all = findings(experiment);
-    let found: Vec<&Finding> = all
-        .iter()
-        .filter(|f| f.statement.to_string().contains(word))
-        .collect();
+    let found: Vec<&Finding> =
+        all.iter().filter(|f| f.statement.to_string().contains(word)).collect();
     assert_eq!(found.len(), 1, "{word}: {all:#?}");
     found[0].clone()
 }
@@ -246,11 +239,7 @@ fn waiting_that_measured_queues_do_not_explain_is_reported() {
     let mut experiment = clients();
     answer(&mut experiment).levels[4].response_mean_us = figure(850.0, 0.02);
     let explained = the(&experiment, "waiting-explained");
-    assert!(
-        explained.evidence[0]
-            .to_string()
-            .contains("(clients: [16]), measured: 850 µs")
-    );
+    assert!(explained.evidence[0].to_string().contains("(clients: [16]), measured: 850 µs"));
     let last = answer(&mut experiment).levels.last_mut().unwrap();
     last.response_mean_us = figure(1_600.0, 0.02);
     let found = the(&experiment, "waiting-unexplained");
@@ -265,20 +254,14 @@ fn a_queue_is_fitted_to_rates_that_were_kept_only() {
     none_says(&rates_of("constant"), "queue");
     let found = the(&rates(), "queue-contradicted");
     assert!(
-        found.evidence[0]
-            .to_string()
-            .contains("highest: 16,000/s, lowest: 1,000/s"),
+        found.evidence[0].to_string().contains("highest: 16,000/s, lowest: 1,000/s"),
         "{found:?}"
     );
     let mut experiment = rates();
     let queue = answer(&mut experiment).queue.as_mut().unwrap();
     (queue.contradicted_by_per_s, queue.applies) = (None, true);
     let found = the(&experiment, "queue-fits");
-    assert!(
-        found.evidence[1]
-            .to_string()
-            .contains("is_extrapolated: true")
-    );
+    assert!(found.evidence[1].to_string().contains("is_extrapolated: true"));
     answer(&mut experiment).queue.as_mut().unwrap().applies = false;
     the(&experiment, "no-simple-queue");
 }
@@ -297,12 +280,7 @@ fn unwatched_server_has_no_bottleneck_and_no_bounds() {
         the(&experiment, "server-not-watched").evidence[0].to_string(),
         "runs-without-figure (all: 3, figure: use-of (resource: resource (name: server CPU)), runs: 3)"
     );
-    for word in [
-        "bottleneck",
-        "operations-wait-beyond",
-        "waiting-unexplained",
-        "more-cpus",
-    ] {
+    for word in ["bottleneck", "operations-wait-beyond", "waiting-unexplained", "more-cpus"] {
         none_says(&experiment, word);
     }
     let answer = answer(&mut experiment);
@@ -310,16 +288,11 @@ fn unwatched_server_has_no_bottleneck_and_no_bounds() {
 }
 
 #[test]
-fn without_a_lone_client_there_is_the_bound_of_the_demand_only() {
+fn without_a_lone_client_only_the_demand_bounds() {
     let runs = [(2, 14_000.0), (4, 18_000.0), (8, 18_800.0)]
         .map(|(clients, rate)| figures(clients, None, rate, f64::from(clients) / rate * 1e6));
     let mut experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
-    assert!(
-        the(&experiment, "is_near: true")
-            .statement
-            .to_string()
-            .contains("20,000/s")
-    );
+    assert!(the(&experiment, "is_near: true").statement.to_string().contains("20,000/s"));
     none_says(&experiment, "operations-wait-beyond");
     none_says(&experiment, "law.response_bound");
     let answer = answer(&mut experiment);
@@ -334,10 +307,7 @@ fn load_dependent_demand_is_reported_and_breaks_no_law() {
         figures(4, None, 18_000.0, 222.0),
         figures(8, None, 18_800.0, 425.0),
     ];
-    none_says(
-        &answered(experiment((CLIENTS, &["1", "4", "8"]), runs.clone())),
-        "demand-varies",
-    );
+    none_says(&answered(experiment((CLIENTS, &["1", "4", "8"]), runs.clone())), "demand-varies");
     let server = resource(ResourceKind::ServerCpu, 2, 8_000.0 * 2.0 * SERVER_S);
     runs[0].demands[0] = demand(&server, Quantity::exact(8_000.0)).unwrap();
     runs[0].resources[0] = server;
@@ -370,12 +340,12 @@ fn single_point_is_named_by_its_settings() {
 }
 
 #[test]
-fn connections_at_an_offered_rate_are_no_load() {
+fn connections_at_an_offered_rate_are_not_load() {
     let runs = [2, 4, 8].map(|clients| figures(clients, Some(5_000.0), 5_000.0, 150.0));
     let experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
     none_says(&experiment, "knee");
     none_says(&experiment, "more-load");
-    // The schedule is the limit there.
+    // The schedule is the limit here.
     none_says(&experiment, "more-cpus");
 }
 
@@ -383,21 +353,11 @@ fn connections_at_an_offered_rate_are_no_load() {
 fn no_bottleneck_is_named_far_from_its_bound() {
     let mut runs = Vec::new();
     for clients in [1, 2] {
-        runs.push(figures(
-            clients,
-            None,
-            1_000.0 * f64::from(clients),
-            1_000.0,
-        ));
+        runs.push(figures(clients, None, 1_000.0 * f64::from(clients), 1_000.0));
     }
     let experiment = answered(experiment((CLIENTS, &["1", "2"]), runs));
     none_says(&experiment, "is_near: true");
-    assert!(
-        the(&experiment, "is_near: false")
-            .statement
-            .to_string()
-            .contains("10 %")
-    );
+    assert!(the(&experiment, "is_near: false").statement.to_string().contains("10 %"));
     none_says(&experiment, "more-cpus");
 }
 
@@ -444,13 +404,8 @@ fn knee_is_placed_or_reported_as_outside() {
         answer(&mut experiment).knee = Some(knee);
         the(&experiment, "knee").statement.to_string()
     };
-    let found = Knee::Found {
-        load: 3.21,
-        low: 2.0,
-        high: 4.0,
-        rate_per_s: 16_500.0,
-        response_s: 190e-6,
-    };
+    let found =
+        Knee::Found { load: 3.21, low: 2.0, high: 4.0, rate_per_s: 16_500.0, response_s: 190e-6 };
     assert!(reported(found).starts_with("knee (is_rate: false, load: 3.21)"));
     let above = Knee::AboveMeasured { highest_load: 16.0 };
     assert_eq!(reported(above), "knee-above (is_rate: false, load: 16)");
@@ -469,14 +424,9 @@ fn decline_is_reported_with_its_size() {
 #[test]
 fn scalability_law_states_where_it_extrapolates() {
     let mut experiment = clients();
-    assert!(
-        !the(&experiment, "scalability-law")
-            .statement
-            .to_string()
-            .contains("beyond:")
-    );
-    let fit = answer(&mut experiment).usl.as_mut().expect("it was fitted");
-    fit.peak.as_mut().expect("it has one").extrapolated = true;
+    assert!(!the(&experiment, "scalability-law").statement.to_string().contains("beyond:"));
+    let fit = answer(&mut experiment).usl.as_mut().expect("a fit");
+    fit.peak.as_mut().expect("a peak").extrapolated = true;
     fit.sigma_ratio.low = 0.0;
     fit.sigma_ratio.high = 0.25;
     let text = the(&experiment, "scalability-law").statement.to_string();
@@ -502,15 +452,10 @@ fn laws_that_hold_are_reported_with_their_worst_difference() {
         "laws-hold (laws: [law.little, law.utilization, law.rate_bound, law.response_bound], number: 4)"
     );
     assert!(
-        found.evidence[0]
-            .to_string()
-            .contains("difference: 0.1 %, is_bound: false"),
+        found.evidence[0].to_string().contains("difference: 0.1 %, is_bound: false"),
         "{found:?}"
     );
-    assert!(
-        found.evidence[0].to_string().contains("checks: 5"),
-        "{found:?}"
-    );
+    assert!(found.evidence[0].to_string().contains("checks: 5"), "{found:?}");
 }
 
 #[test]
@@ -526,16 +471,8 @@ fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
             "law-broken-at-levels (at: with-clients (clients: [16]), law: law.little,"
         )
     );
-    assert!(
-        found.evidence[0].to_string().contains("difference: -20 %"),
-        "{found:?}"
-    );
-    assert!(
-        !the(&experiment, "laws-hold")
-            .statement
-            .to_string()
-            .contains("law.little")
-    );
+    assert!(found.evidence[0].to_string().contains("difference: -20 %"), "{found:?}");
+    assert!(!the(&experiment, "laws-hold").statement.to_string().contains("law.little"));
 }
 
 #[test]
@@ -545,10 +482,7 @@ fn unachieved_rates_are_reported_with_the_highest_achieved() {
         found.statement.to_string(),
         "rates-not-achieved (achieved: 19,000/s, at: at-offered-rates (rates: [30,000/s]), kept: 16,000/s)"
     );
-    assert!(
-        found.evidence[0].to_string().ends_with("share: 63 %)"),
-        "{found:?}"
-    );
+    assert!(found.evidence[0].to_string().ends_with("share: 63 %)"), "{found:?}");
 }
 
 #[test]
@@ -561,7 +495,7 @@ fn the_bend_of_the_response_time_is_placed_between_two_rates() {
 }
 
 #[test]
-fn a_generator_that_was_the_limit_comes_first() {
+fn limiting_generator_comes_first() {
     let mut experiment = clients();
     answer(&mut experiment).levels[3].generator_bound = true;
     let first = &findings(&experiment)[0];
@@ -573,26 +507,16 @@ fn a_generator_that_was_the_limit_comes_first() {
 #[test]
 fn errors_drops_and_drifts_are_reported_with_their_levels() {
     let mut experiment = rates();
-    experiment.points[3]
-        .figures
-        .as_mut()
-        .expect("it ran")
-        .steady = Some(false);
+    experiment.points[3].figures.as_mut().expect("a run").steady = Some(false);
     let level = &mut answer(&mut experiment).levels[3];
     (level.failed_ratio, level.dropped_ratio, level.unsteady) = (0.02, 0.3, true);
     assert_eq!(
         reported(&the(&experiment, "failed-at-levels").evidence),
         ["failed-share (at: at-offered-rates (rates: [30,000/s]), share: 2.0 %)"]
     );
+    assert!(the(&experiment, "dropped-at-levels").evidence[0].to_string().contains("share: 30 %"));
     assert!(
-        the(&experiment, "dropped-at-levels").evidence[0]
-            .to_string()
-            .contains("share: 30 %")
-    );
-    assert!(
-        the(&experiment, "unsteady-at-levels").evidence[0]
-            .to_string()
-            .contains("runs: [runs/3]")
+        the(&experiment, "unsteady-at-levels").evidence[0].to_string().contains("runs: [runs/3]")
     );
 }
 
@@ -602,10 +526,7 @@ fn rate_with_a_wide_or_missing_interval_is_reported() {
     answer(&mut experiment).levels[0].rate_per_s = figure(8_000.0, 0.3);
     answer(&mut experiment).levels[1].rate_per_s = Figure::bare(14_000.0);
     let found = the(&experiment, "rate-poorly-known");
-    assert!(
-        found.statement.to_string().contains("(clients: [1, 2])"),
-        "{found:?}"
-    );
+    assert!(found.statement.to_string().contains("(clients: [1, 2])"), "{found:?}");
     assert_eq!(
         reported(&found.evidence),
         [
@@ -622,13 +543,7 @@ fn other_processes_on_the_machine_are_reported() {
     busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), 0.95);
     let found = the(&experiment, "others-use-machine");
     // Server and client are busy for 32 % and 8 % at 8,000/s.
-    assert!(
-        found
-            .statement
-            .to_string()
-            .contains("(clients: [1]), most: 55 %"),
-        "{found:?}"
-    );
+    assert!(found.statement.to_string().contains("(clients: [1]), most: 55 %"), "{found:?}");
     let busy = "cpus-busy-for-others (all: 1.90, at: with-clients (clients: [1]), client: 0.160, cpus: 2, others: 1.10, server: 0.640)";
     assert_eq!(reported(&found.evidence), [busy]);
 }
@@ -650,22 +565,15 @@ fn saturated_one_thread_client_is_not_another_process() {
         (ResourceKind::ClientCpu, 1.0),
     ];
     for (kind, ratio) in uses {
-        level
-            .busy_ratio
-            .insert(resource_name(kind).to_owned(), ratio);
+        level.busy_ratio.insert(resource_name(kind).to_owned(), ratio);
     }
     // 1.7 of 2 CPUs less 0.5 and 1.
-    assert!(
-        the(&experiment, "others-use-machine")
-            .statement
-            .to_string()
-            .contains("most: 10 %")
-    );
+    assert!(the(&experiment, "others-use-machine").statement.to_string().contains("most: 10 %"));
     level_uses(&mut experiment, 0.75);
     none_says(&experiment, "others-use-machine");
 }
 
-/// Sets how busy all CPUs were with one client.
+/// Sets the utilization of all CPUs with one client.
 fn level_uses(experiment: &mut Experiment, all_ratio: f64) {
     let busy = &mut answer(experiment).levels[0].busy_ratio;
     busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), all_ratio);
@@ -678,10 +586,7 @@ fn interrupted_experiment_states_how_much_was_done() {
     experiment.status_reason = Some("interrupted by a signal".into());
     experiment.points[4].figures = None;
     let first = &findings(&experiment)[0];
-    assert_eq!(
-        first.statement.to_string(),
-        "experiment-not-complete (all: 5, done: 4)"
-    );
+    assert_eq!(first.statement.to_string(), "experiment-not-complete (all: 5, done: 4)");
     assert_eq!(
         reported(&first.evidence),
         ["experiment-ended-early (reason: interrupted by a signal)"]
@@ -693,38 +598,20 @@ fn opportunities_rest_on_measured_values() {
     let experiment = clients();
     let cpus = the(&experiment, "more-cpus");
     assert_eq!(cpus.kind, FindingKind::Opportunity);
-    assert!(
-        cpus.statement.to_string().ends_with("(each: 10,000/s)"),
-        "{cpus:?}"
-    );
+    assert!(cpus.statement.to_string().ends_with("(each: 10,000/s)"), "{cpus:?}");
     let machines = the(&experiment, "two-machines");
+    assert!(machines.statement.to_string().contains("alone: 25,000/s"), "{machines:?}");
     assert!(
-        machines.statement.to_string().contains("alone: 25,000/s"),
-        "{machines:?}"
-    );
-    assert!(
-        machines
-            .statement
-            .to_string()
-            .contains("share: 20 %, together: 20,000/s"),
+        machines.statement.to_string().contains("share: 20 %, together: 20,000/s"),
         "{machines:?}"
     );
     let clients = the(&experiment, "fewer-clients-are-enough");
-    assert!(
-        clients
-            .statement
-            .to_string()
-            .contains("clients: 8, growth: 2.2")
-    );
-    assert!(
-        the(&experiment, "disk-is-idle").evidence[0]
-            .to_string()
-            .contains("share: 1.9 %")
-    );
+    assert!(clients.statement.to_string().contains("clients: 8, growth: 2.2"));
+    assert!(the(&experiment, "disk-is-idle").evidence[0].to_string().contains("share: 1.9 %"));
 }
 
 #[test]
-fn doubts_of_the_runs_become_opportunities_with_their_words() {
+fn caveats_of_the_runs_become_opportunities() {
     let mut experiment = clients();
     let caveat = |kind, message: &str| Caveat {
         kind,
@@ -752,19 +639,10 @@ fn doubts_of_the_runs_become_opportunities_with_their_words() {
 
 #[test]
 fn values_of_another_key_are_named_by_their_settings() {
-    let runs = vec![
-        figures(8, None, 10_000.0, 800.0),
-        figures(8, None, 15_000.0, 533.0),
-    ];
+    let runs = vec![figures(8, None, 10_000.0, 800.0), figures(8, None, 15_000.0, 533.0)];
     let experiment = answered(experiment(("server.cache", &["1GiB", "2GiB"]), runs));
     let found = the(&experiment, "highest-rate (");
-    assert!(
-        found
-            .statement
-            .to_string()
-            .contains("settings: [`server.cache=2GiB`]"),
-        "{found:?}"
-    );
+    assert!(found.statement.to_string().contains("settings: [`server.cache=2GiB`]"), "{found:?}");
     none_says(&experiment, "operations-wait-beyond");
     none_says(&experiment, "fewer-clients-are-enough");
     none_says(&experiment, "more-load-is-slower");
@@ -786,7 +664,7 @@ fn percentile_without_an_interval_is_pooled_over_all_runs() {
         times: SparseHistogram::from_counts([(time_ns, 20)]),
     };
     let windows = BTreeMap::from([(0, vec![window(1_000_000)]), (1, vec![window(3_000_000)])]);
-    let answer = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
+    let answer = analyze(&experiment, &windows, Resampling::seeded(1)).expect("points");
     let p99 = &answer.levels[0].response_us["p99"];
     assert_eq!((p99.low, p99.high), (None, None));
     assert!((p99.value - 3_000.0).abs() < 10.0, "{p99:?}");
@@ -809,13 +687,10 @@ fn client_threads_saturated_before_shared_cpus_are_bottleneck() {
         let stations = stations(&demands, Sharing::SAME, None);
         let total_s: f64 = stations.iter().map(|one| one.demand_s).sum();
         assert!((total_s - 20e-6 - client_s).abs() < 1e-12);
-        let found = bottleneck(&stations).cloned().expect("there are demands");
-        (
-            found.name.clone(),
-            found.saturation_rate_per_s().value.round(),
-        )
+        let found = bottleneck(&stations).cloned().expect("demands");
+        (found.name.clone(), found.saturation_rate_per_s().value.round())
     };
-    // One thread of 30 µs ends before two CPUs of 50 µs.
+    // One thread with 30 µs saturates before two CPUs with 50 µs.
     let client = resource_name(ResourceKind::ClientCpu).to_owned();
     assert_eq!(of(1, 30e-6), (client, 33_333.0));
     assert_eq!(of(1, 15e-6), (SHARED_CPUS.to_owned(), 57_143.0));
@@ -823,23 +698,14 @@ fn client_threads_saturated_before_shared_cpus_are_bottleneck() {
 }
 
 #[test]
-fn the_highest_rate_is_held_against_the_lone_client() {
+fn highest_rate_is_checked_against_the_lone_client() {
     let checked = |lone_us: f64| {
-        let runs = vec![
-            figures(1, None, 8_000.0, lone_us),
-            figures(2, None, 18_000.0, 111.0),
-        ];
+        let runs = vec![figures(1, None, 8_000.0, lone_us), figures(2, None, 18_000.0, 111.0)];
         answered(experiment((CLIENTS, &["1", "2"]), runs))
     };
     // Two clients are not more than twice as fast as one that takes 125 µs.
     let broken = the(&checked(125.0), "law.rate_bound");
-    assert!(
-        broken.statement.to_string().contains("(clients: [2])"),
-        "{broken:?}"
-    );
+    assert!(broken.statement.to_string().contains("(clients: [2])"), "{broken:?}");
     let sound = texts(&checked(110.0));
-    assert!(
-        !sound.iter().any(|text| text.contains("law-broken")),
-        "{sound:#?}"
-    );
+    assert!(!sound.iter().any(|text| text.contains("law-broken")), "{sound:#?}");
 }

@@ -1,4 +1,4 @@
-//! How far the answer can be trusted.
+//! Reliability of the answer.
 
 use super::view::{View, busy_of, servers_of, statements_of};
 use super::watched::{self, OF_LEVELS};
@@ -9,10 +9,10 @@ use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Use of the CPUs by others from which on it is told.
+/// CPU use by others from which it is reported.
 pub(super) const OTHERS_RATIO: f64 = 0.05;
 
-/// Half-width of the interval of a rate, as a share of it, from which on the rate is poorly known.
+/// Half-width of a rate's interval, as a share, from which the rate is poorly known.
 pub(super) const WIDE_RATIO: f64 = 0.1;
 
 /// The client was the limit: such rates say nothing about the server.
@@ -39,7 +39,7 @@ pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
     Some(Finding::warning(said, evidence))
 }
 
-/// Operations failed; they are part of no rate and of no response time.
+/// Failed operations, which are excluded from rates and response times.
 pub(super) fn failed_operations(view: &View<'_>) -> Option<Finding> {
     let of = |level: &Level| level.failed_ratio;
     share(view, of, ["failed-at-levels", "failed-share"])
@@ -61,8 +61,8 @@ fn share(view: &View<'_>, of: fn(&Level) -> f64, codes: [&str; 2]) -> Option<Fin
     (!levels.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// How many CPUs the machine has, and how many of them were busy in all, for the server and for the client at a level.
-/// The use of a whole machine is known only if the client runs on it too.
+/// CPUs of the machine, and busy CPUs in total, for the server and for the client at a level. The use of a
+/// whole machine is known only if the client also runs on it.
 struct Uses {
     cpus: u32,
     all: f64,
@@ -72,7 +72,7 @@ struct Uses {
 
 impl Uses {
     fn of(level: &Level) -> Option<Uses> {
-        // The client can use as many CPUs as it has threads: shares of different wholes cannot be subtracted.
+        // The client can use as many CPUs as it has threads: shares of different totals cannot be subtracted.
         let busy = |kind| Some(busy_of(level, kind)? * f64::from(servers_of(level, kind)?));
         Some(Uses {
             cpus: servers_of(level, ResourceKind::HostCpu)?,
@@ -102,11 +102,8 @@ pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
     let shares = uses.iter().map(|(_, uses)| uses.others_ratio());
     let most = shares.reduce(f64::max)?;
     let levels: Vec<&Level> = uses.iter().map(|(level, _)| *level).collect();
-    let said = statement!(
-        "others-use-machine-at-levels",
-        most = percent(most),
-        at = view.at_all(&levels)
-    );
+    let said =
+        statement!("others-use-machine-at-levels", most = percent(most), at = view.at_all(&levels));
     let evidence = uses.iter().map(|(level, uses)| {
         statement!(
             "cpus-busy-for-others",
@@ -128,26 +125,20 @@ pub(super) fn unsteady(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let runs = |level: &Level| -> Vec<String> {
-        let points = level.runs.iter();
-        points
+        level
+            .runs
+            .iter()
             .filter_map(|place| view.experiment.points.get(*place as usize))
-            .filter(|point| {
-                point
-                    .figures
-                    .as_ref()
-                    .is_some_and(|f| f.steady == Some(false))
-            })
+            .filter(|point| point.figures.as_ref().is_some_and(|f| f.steady == Some(false)))
             .map(|point| point.directory.clone())
             .collect()
     };
     let mut evidence = statements_of(&view.experiment.caveats, CaveatKind::NotSteady);
-    evidence.extend(levels.iter().map(|level| {
-        statement!(
-            "rate-drifted-in-runs",
-            at = view.at(level),
-            runs = runs(level)
-        )
-    }));
+    evidence.extend(
+        levels.iter().map(|level| {
+            statement!("rate-drifted-in-runs", at = view.at(level), runs = runs(level))
+        }),
+    );
     let said = statement!("unsteady-at-levels", at = view.at_all(&levels));
     Some(Finding::warning(said, evidence))
 }
@@ -157,7 +148,7 @@ pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
     poorly_known(view.levels().iter(), |levels| view.at_all(levels))
 }
 
-/// The same for any levels; `at` says which some of them are.
+/// Poorly known rates of any levels; `at` names the levels.
 pub(super) fn poorly_known<'a>(
     levels: impl Iterator<Item = &'a Level>,
     at: impl Fn(&[&Level]) -> Statement,
@@ -184,16 +175,12 @@ pub(super) fn poorly_known<'a>(
     });
     let intervals: Vec<Statement> = intervals.chain(none).collect();
     Some(Finding::warning(
-        statement!(
-            "rate-poorly-known-at-levels",
-            limit = percent(WIDE_RATIO),
-            at = at(&levels)
-        ),
+        statement!("rate-poorly-known-at-levels", limit = percent(WIDE_RATIO), at = at(&levels)),
         vec![statement!("intervals-of-rates", intervals = intervals)],
     ))
 }
 
-/// What was not watched, and that nothing can be said about the limits of a server of which that is so.
+/// Unwatched figures, and the unknown limits of an unwatched server.
 pub(super) fn not_watched(view: &View<'_>) -> Option<Finding> {
     let knows_server = knows_server(&view.best().demands);
     watched::not_watched(&watched::runs(view.experiment), &OF_LEVELS, !knows_server)

@@ -1,4 +1,4 @@
-//! What a search for better settings means.
+//! Findings of a search for better settings.
 
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
@@ -10,7 +10,7 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most settings that did harm that are told one by one.
+/// Most harmful settings that are listed individually.
 const MOST_HARMFUL: usize = 4;
 
 /// All rules.
@@ -18,11 +18,10 @@ pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> 
     let Some(options) = TuneOptions::among(&experiment.options) else {
         return Vec::new();
     };
-    let of_search = of_search(&options, answer).into_iter();
-    of_search.chain(left_out(&options)).collect()
+    of_search(&options, answer).into_iter().chain(left_out(&options)).collect()
 }
 
-/// What a search says.
+/// Findings of a search.
 pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Finding> {
     let rules = [
         result(options, answer),
@@ -35,14 +34,11 @@ pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Findi
     rules.into_iter().flatten().collect()
 }
 
-/// Whether there is something to gain.
+/// Whether there is a gain.
 fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
     let goal = options.goal.as_str();
-    let noise = statement!(
-        "tune-noise",
-        noise = percent(answer.noise_ratio),
-        trials = answer.trials.len()
-    );
+    let noise =
+        statement!("tune-noise", noise = percent(answer.noise_ratio), trials = answer.trials.len());
     let compared = || {
         let confirmed = answer.confirmations();
         Some(statement!(
@@ -59,17 +55,13 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
             return Some(Finding::warning(said, vec![noise]));
         }
         let evidence = compared().into_iter().chain([noise]);
-        // Less than what is of no interest would have been seen, or more may have been missed.
+        // Whether irrelevant gains would have been seen, or more may have been missed.
         let is_sharp = answer.shows(options.margin_ratio);
         let code = match is_sharp {
             true => "tune-nothing-to-gain",
             false => "tune-not-proven",
         };
-        let said = statement!(
-            code,
-            visible = percent(answer.visible_ratio),
-            candidate = candidate
-        );
+        let said = statement!(code, visible = percent(answer.visible_ratio), candidate = candidate);
         let evidence = evidence.collect();
         return Some(match is_sharp {
             true => Finding::found(said, evidence),
@@ -85,14 +77,15 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
     Some(Finding::found(said, vec![compared()?, noise]))
 }
 
-/// Knobs and their values, one by one.
+/// Knobs with their values, one by one.
 pub(super) fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
-    let all = settings.iter();
-    all.map(|(knob, value)| statement!("knob-at-value", knob = knob, value = value))
+    settings
+        .iter()
+        .map(|(knob, value)| statement!("knob-at-value", knob = knob, value = value))
         .collect()
 }
 
-/// What the settings that were found cost in safety.
+/// Lost safety of the settings.
 fn less_durable(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
     let knobs = options.knobs.iter().flatten();
     let mut weaker = BTreeMap::new();
@@ -104,24 +97,17 @@ fn less_durable(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
         };
         let own = BTreeMap::from([(knob.name.clone(), value.clone())]);
         let reason = knob.risk.as_deref();
-        let reason = reason.unwrap_or("its key decides whether acknowledged writes last");
-        evidence.push(statement!(
-            "tune-harm",
-            settings = named(&own),
-            reason = reason
-        ));
+        let reason = reason.unwrap_or("its key decides whether acknowledged writes are durable");
+        evidence.push(statement!("tune-harm", settings = named(&own), reason = reason));
         weaker.extend(own);
     }
     let said = statement!("tune-less-durable", settings = named(&weaker));
     (!weaker.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// The demand that fell, or what operations wait for less where none explains the gain.
+/// The demand that fell, or the reduced wait if no demand explains the gain.
 fn cause(answer: &TuneAnswer) -> Option<Finding> {
-    let compared = answer
-        .comparison
-        .as_ref()
-        .filter(|_| !answer.settings.is_empty())?;
+    let compared = answer.comparison.as_ref().filter(|_| !answer.settings.is_empty())?;
     let waits = difference::shorter_waits(compared);
     let explanation = match compared.explanation.as_ref()? {
         Explanation::NoDemand if !waits.is_empty() => statement!("waits-shorter", waits = waits),
@@ -151,7 +137,7 @@ fn set_aside(answer: &TuneAnswer) -> Option<Finding> {
     ))
 }
 
-/// Settings that did harm and were given up.
+/// Settings that did harm and were dropped.
 fn harmful(answer: &TuneAnswer) -> Option<Finding> {
     let harmful: Vec<Statement> = answer
         .trials
@@ -160,27 +146,20 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
         .filter_map(|trial| {
             let reason = trial.problem.as_ref()?;
             let settings = named(trial.subject());
-            Some(statement!(
-                "tune-harm",
-                settings = settings,
-                reason = reason
-            ))
+            Some(statement!("tune-harm", settings = settings, reason = reason))
         })
         .collect();
     (!harmful.is_empty()).then(|| {
         let said = statement!("tune-harmful-settings", trials = harmful.len());
-        let reported = harmful.into_iter().take(MOST_HARMFUL);
-        Finding::warning(said, reported.collect())
+        Finding::warning(said, harmful.into_iter().take(MOST_HARMFUL).collect())
     })
 }
 
-/// Settings that the server refused to make.
+/// Settings that the server refused.
 fn refused(answer: &TuneAnswer) -> Option<Finding> {
     let refused = answer.trials.iter().filter(|trial| trial.is_refused);
-    let reasons: BTreeSet<&str> = refused
-        .clone()
-        .filter_map(|trial| trial.problem.as_deref())
-        .collect();
+    let reasons: BTreeSet<&str> =
+        refused.clone().filter_map(|trial| trial.problem.as_deref()).collect();
     (!reasons.is_empty()).then(|| {
         let said = statement!("tune-refused-settings", trials = refused.count());
         let reported = reasons.into_iter().take(MOST_HARMFUL);
@@ -192,19 +171,13 @@ fn refused(answer: &TuneAnswer) -> Option<Finding> {
 /// Knobs that the server or its machine does not have, that have no effect there, or that are not allowed.
 pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
     let all = options.left_out.iter();
-    let names: Vec<String> = all
-        .clone()
-        .map(|knob| knob.with_values(&knob.name))
-        .collect();
+    let names: Vec<String> = all.clone().map(|knob| knob.with_values(&knob.name)).collect();
     let reason = |knob: &LeftOutKnob| knob.reason.unwrap_or(LeftOutReason::NotThere);
     let tried = options.knobs.as_ref().map_or(0, Vec::len);
-    // Each reason once, with those that it holds for.
+    // Each reason once, with its knobs.
     let evidence = LeftOutReason::ALL.into_iter().filter_map(|which| {
         let of_it = all.clone().filter(|knob| reason(knob) == which);
-        let near: Vec<&String> = of_it
-            .clone()
-            .filter_map(|knob| knob.near.as_ref())
-            .collect();
+        let near: Vec<&String> = of_it.clone().filter_map(|knob| knob.near.as_ref()).collect();
         let near = (!near.is_empty()).then_some(near);
         let keys: Vec<String> = of_it.map(|knob| knob.with_values(&knob.key)).collect();
         let code = match which {

@@ -1,5 +1,5 @@
-//! What the searches for several workloads mean together: whether the best settings depend on the workload, which are good for
-//! all, and what each search says itself.
+//! Findings of the searches for several workloads: whether the best settings depend on the workload, which
+//! settings are good for all, and the findings of each search.
 
 use super::tune::{left_out, named, of_search};
 use crate::values::{percent, times_of};
@@ -19,13 +19,12 @@ pub(super) fn all(answer: &TuneAcrossAnswer) -> Vec<Finding> {
     let together = [dependence(options, answer), for_all(options, answer)];
     let mut found: Vec<Finding> = together.into_iter().flatten().collect();
     for search in &answer.searches {
-        let own = of_search(&search.options, &search.answer).into_iter();
-        found.extend(own.map(|one| Finding {
+        found.extend(of_search(&search.options, &search.answer).into_iter().map(|one| Finding {
             statement: of_workload(&search.workload, &one.statement),
             ..one
         }));
     }
-    // They have the same knobs.
+    // All workloads have the same knobs.
     found.extend(left_out(options));
     found
 }
@@ -55,7 +54,7 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
             }
         });
     }
-    // Of each of the settings that were found the workload that it serves worst.
+    // For each of the settings found, the workload with the worst result.
     let worst = answer.winners.iter().filter_map(|found| {
         let worst = worst(options, &found.on, |on| on.beside_own.as_ref())?;
         Some(beside_own(options, found, worst))
@@ -91,7 +90,7 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
     }
 }
 
-/// Which settings are good for all workloads.
+/// Settings that are good for all workloads.
 fn for_all(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> {
     let margin = percent(options.margin_ratio);
     if answer.is_empty() {
@@ -124,7 +123,7 @@ fn for_all(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> 
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }
 
-/// The workload on which a ratio is worst.
+/// The workload with the worst ratio.
 fn worst<'a>(
     options: &TuneOptions,
     on: &'a [OnWorkload],
@@ -139,7 +138,7 @@ fn worst<'a>(
     worst.map(|(_, on)| on)
 }
 
-/// What was found for one workload, beside what was found for another.
+/// One workload's settings compared with another workload's own settings.
 fn beside_own(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) -> Statement {
     statement!(
         "tune-beside-own",
@@ -150,7 +149,7 @@ fn beside_own(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) ->
     )
 }
 
-/// What was found for one workload, on another.
+/// One workload's settings on another workload.
 fn found_on(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) -> Statement {
     statement!(
         "tune-found-on",
@@ -161,17 +160,17 @@ fn found_on(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) -> S
     )
 }
 
-/// Settings one by one; absent if nothing is changed.
+/// Settings one by one; `None` without changes.
 fn settings(settings: &BTreeMap<String, String>) -> Option<Vec<Statement>> {
     (!settings.is_empty()).then(|| named(settings))
 }
 
-/// What settings that are named before do to all workloads.
+/// Effects of settings on all workloads.
 fn on_each(options: &TuneOptions, on: &[OnWorkload]) -> Vec<Statement> {
     on.iter().map(|on| on_workload(options, on)).collect()
 }
 
-/// What they do to one of them.
+/// Effect of settings on one workload.
 fn on_workload(options: &TuneOptions, on: &OnWorkload) -> Statement {
     match (&on.ratio, &on.problem) {
         (Some(ratio), _) => statement!(
@@ -179,18 +178,16 @@ fn on_workload(options: &TuneOptions, on: &OnWorkload) -> Statement {
             workload = &on.workload,
             goal = options.goal.as_str(),
             ratio = times_of(ratio),
-            // Without any they change nothing there.
+            // Without pairs they change nothing there.
             pairs = (on.pairs > 0).then_some(on.pairs)
         ),
-        (None, problem) => statement!(
-            "tune-harm-on-workload",
-            workload = &on.workload,
-            reason = problem.as_ref()
-        ),
+        (None, problem) => {
+            statement!("tune-harm-on-workload", workload = &on.workload, reason = problem.as_ref())
+        }
     }
 }
 
-/// What was found for one workload and did harm to another.
+/// Settings of one workload that harmed another.
 fn harm(found: &[AcrossSettings]) -> impl Iterator<Item = Statement> {
     found.iter().flat_map(|found| {
         let harmful = found.on.iter().filter(|on| on.problem.is_some());

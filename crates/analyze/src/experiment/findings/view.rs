@@ -1,4 +1,4 @@
-//! A sweep as the rules look at it, and how its levels are named.
+//! A sweep as the rules see it, and the names of its levels.
 
 use super::saturation::AtRate;
 use crate::experiment::figures::resource_name;
@@ -11,7 +11,7 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 use std::collections::BTreeMap;
 
-/// See the module.
+/// A sweep with its names.
 pub(super) struct View<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) answer: &'a SweepAnswer,
@@ -38,11 +38,10 @@ impl<'a> View<'a> {
     }
 
     fn is_closed(&self) -> bool {
-        let mut levels = self.levels().iter();
-        levels.all(|level| level.offered_rate_per_s.is_none())
+        self.levels().iter().all(|level| level.offered_rate_per_s.is_none())
     }
 
-    /// Levels for which something holds.
+    /// Levels that satisfy a condition.
     pub(super) fn levels_where(&self, holds: impl Fn(&Level) -> bool) -> Vec<&'a Level> {
         self.levels().iter().filter(|level| holds(level)).collect()
     }
@@ -52,7 +51,7 @@ impl<'a> View<'a> {
         self.at_all(&[level])
     }
 
-    /// The same for several: `with 4, 8 and 16 clients`.
+    /// The same for several levels: `with 4, 8 and 16 clients`.
     pub(super) fn at_all(&self, levels: &[&Level]) -> Statement {
         if levels.len() > 2 && levels.len() == self.levels().len() {
             return statement!("at-all-levels", levels = levels.len());
@@ -69,47 +68,42 @@ impl<'a> View<'a> {
             }
             None => {
                 let settings = levels.map(|level| self.settings(level));
-                statement!(
-                    "with-settings",
-                    settings = settings.collect::<Vec<String>>()
-                )
+                statement!("with-settings", settings = settings.collect::<Vec<String>>())
             }
         }
     }
 
-    /// A level by its settings, also where these are numbers of clients or rates: ``with `server.cache=1GiB` ``, `with mongod
-    /// 6.0.27`.
+    /// A level by its settings, even if they are numbers of clients or rates: ``with `server.cache=1GiB` ``,
+    /// `with mongod 6.0.27`.
     pub(super) fn with_settings(&self, level: &Level) -> Statement {
         statement!("with-settings", settings = vec![self.settings(level)])
     }
 
-    /// The settings that tell a level from the others. Where programs are swept, a server's own name and version stand for
-    /// the program, if they tell all of them apart.
+    /// The settings that distinguish a level from the others. If programs are swept, a server's own name and
+    /// version replace the program, if they distinguish all of them.
     fn settings(&self, level: &Level) -> String {
         let axes = || self.experiment.axes_of(self.answer.block);
-        // Where nothing was varied, what was set is all there is to say.
+        // Without any variation, the set values are all there is to say.
         let has_several = axes().any(|axis| axis.values.len() > 1);
         let settings: Vec<String> = axes()
             .filter(|axis| axis.values.len() > 1 || !has_several)
             .filter_map(|axis| {
                 let value = level.settings.get(&axis.key)?;
-                Some(
-                    match (axis.key.as_str(), version(self.levels().iter(), level)) {
-                        (PROGRAM, Some(version)) => version.to_owned(),
-                        (key, _) => format!("`{key}={value}`"),
-                    },
-                )
+                Some(match (axis.key.as_str(), version(self.levels().iter(), level)) {
+                    (PROGRAM, Some(version)) => version.to_owned(),
+                    (key, _) => format!("`{key}={value}`"),
+                })
             })
             .collect();
         settings.join(" ")
     }
 
-    /// How busy everything was at a level.
+    /// Utilization of all resources at a level.
     pub(super) fn busy(&self, level: &Level) -> Statement {
         busy(self.at(level), &level.busy_ratio)
     }
 
-    /// What was measured at the best level, if the resource is known that saturates first.
+    /// Measurements at the best level, if the resource that saturates first is known.
     pub(super) fn at_best(&self) -> Option<AtRate<'a>> {
         let best = self.best();
         Some(AtRate {
@@ -126,7 +120,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How busy everything was, by the names of the resources.
+/// Utilization of all resources, by their names.
 pub(super) fn busy(at: Statement, busy_ratio: &BTreeMap<String, f64>) -> Statement {
     let kinds = [
         ResourceKind::ServerCpu,
@@ -156,15 +150,14 @@ pub(super) fn statements_of(caveats: &[Caveat], kind: CaveatKind) -> Vec<Stateme
     of_kind.map(|caveat| caveat.statement.clone()).collect()
 }
 
-/// How busy a resource was at a level, 0 to 1.
+/// Utilization of a resource at a level, 0 to 1.
 pub(super) fn busy_of(level: &Level, kind: ResourceKind) -> Option<f64> {
     level.busy_ratio.get(resource_name(kind)).copied()
 }
 
-/// How many servers a resource has at a level, such as CPUs.
+/// Number of servers of a resource at a level, such as CPUs.
 pub(super) fn servers_of(level: &Level, kind: ResourceKind) -> Option<u32> {
-    let mut demands = level.demands.iter();
-    let found = demands.find(|demand| demand.name == resource_name(kind));
+    let found = level.demands.iter().find(|demand| demand.name == resource_name(kind));
     found.map(|demand| demand.servers)
 }
 
@@ -173,24 +166,20 @@ pub(super) fn subject(name: &str) -> Statement {
     statement!("resource", name = name)
 }
 
-/// What an operation needs of a resource.
+/// Demand of an operation for a resource.
 pub(super) fn demand(demand: &Demand) -> Statement {
     let needed = time(demand.demand_s);
     statement!("demand", resource = subject(&demand.name), demand = needed)
 }
 
-/// What a resource has several of.
+/// The units of a resource that has several.
 pub(super) fn units(demand: &Demand) -> Statement {
     let is_disk = demand.name == resource_name(ResourceKind::Disk);
     let code = if is_disk { "devices" } else { "cpus" };
-    statement!(
-        code,
-        number = demand.servers,
-        quota = demand.quota.map(number)
-    )
+    statement!(code, number = demand.servers, quota = demand.quota.map(number))
 }
 
-/// The resources that were close to saturation; `None` without any.
+/// The resources close to saturation; `None` without any.
 pub(super) fn used_up(all: &[UsedUp]) -> Option<Vec<Statement>> {
     let used = all.iter().map(|used| {
         statement!(

@@ -1,4 +1,5 @@
-//! What rules ask for and a record does not have. A rule that lacks a figure is silent, and what is said here is that it was.
+//! Figures that rules need and a record does not have. Rules without their figures are silent; this module
+//! reports them.
 
 use super::view::subject;
 use crate::experiment::figures::resource_name;
@@ -8,10 +9,10 @@ use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// A figure of a run that rules ask for.
+/// A figure of a run that rules need.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
-    /// How busy a resource was.
+    /// Utilization of a resource.
     Use(ResourceKind),
     /// CPU time that the hypervisor took.
     StolenTime,
@@ -19,7 +20,7 @@ pub(super) enum Asked {
     SteadyState,
 }
 
-/// What the rules of single runs and of sweeps ask for.
+/// Figures that the rules of single runs and of sweeps need.
 pub(super) const OF_LEVELS: [Asked; 4] = [
     Asked::Use(ResourceKind::ServerCpu),
     Asked::Use(ResourceKind::Disk),
@@ -31,10 +32,9 @@ impl Asked {
     fn is_known(self, run: &Figures) -> bool {
         match self {
             Asked::Use(kind) => {
-                // Of a machine elsewhere, all that ran there stands for its servers.
+                // For a remote machine, the whole machine stands for its servers.
                 let whole = [ResourceKind::ServerCpu, ResourceKind::HostCpu].contains(&kind);
-                let mut demands = run.demands.iter();
-                demands.any(|demand| {
+                run.demands.iter().any(|demand| {
                     demand.name == resource_name(kind)
                         || whole && is_of_kind(&demand.name, ResourceKind::ServerHostCpu)
                 })
@@ -53,13 +53,12 @@ impl Asked {
     }
 }
 
-/// The runs of an experiment that measured something.
+/// The measured runs of an experiment.
 pub(super) fn runs(experiment: &Experiment) -> Vec<&Figures> {
-    let points = experiment.points.iter();
-    points.filter_map(|point| point.figures.as_ref()).collect()
+    experiment.points.iter().filter_map(|point| point.figures.as_ref()).collect()
 }
 
-/// The list of what was not watched. `is_limit_asked` says that it leaves open what limits the server.
+/// The list of unwatched figures. `is_limit_asked` says that the server's limit remains open without them.
 pub(super) fn not_watched(
     runs: &[&Figures],
     asked: &[Asked],

@@ -1,4 +1,4 @@
-//! What a search for the highest rate means.
+//! Findings of a search for the highest rate.
 
 use super::disks;
 use super::saturation::{above_bound, error_of};
@@ -24,7 +24,7 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
     rules.into_iter().flatten().collect()
 }
 
-/// A disk that may limit before the resource that is said to saturate first.
+/// A disk that may limit before the reported bottleneck.
 fn disk_without_bound(answer: &XmaxAnswer) -> Option<Finding> {
     let is_reported = answer.bottleneck.is_some() && answer.generator_bound.is_empty();
     let clients = exact(f64::from(answer.search.clients));
@@ -32,27 +32,21 @@ fn disk_without_bound(answer: &XmaxAnswer) -> Option<Finding> {
     disks::without_bound(answer.disk.as_ref().filter(|_| is_reported), &at)
 }
 
-/// The client was the limit: there is no X_max then.
+/// The client was the limit, so there is no X_max.
 fn generator_bound(answer: &XmaxAnswer) -> Option<Finding> {
     (!answer.generator_bound.is_empty()).then(|| {
         let measured = rate(answer.search.rate_per_s);
         let maximum = answer.client_maximum_per_s;
-        let rate = maximum.map_or(measured, |maximum| Number {
-            value: measured.value,
-            ..rate_of(&maximum)
-        });
+        let rate = maximum
+            .map_or(measured, |maximum| Number { value: measured.value, ..rate_of(&maximum) });
         Finding::warning(
-            statement!(
-                "client-maximum",
-                rate = rate,
-                is_estimated = maximum.is_some()
-            ),
+            statement!("client-maximum", rate = rate, is_estimated = maximum.is_some()),
             answer.generator_bound.clone(),
         )
     })
 }
 
-/// X_max, and where it was found.
+/// X_max with its level.
 fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
     let x_max = answer.x_max_per_s?;
     let tried = answer.search.tried.iter().map(|tried| {
@@ -61,11 +55,7 @@ fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
     });
     let tried: Vec<Statement> = tried.collect();
     Some(Finding::found(
-        statement!(
-            "x-max",
-            x_max = rate_of(&x_max),
-            clients = answer.search.clients
-        ),
+        statement!("x-max", x_max = rate_of(&x_max), clients = answer.search.clients),
         vec![statement!("rates-by-clients", rates = tried)],
     ))
 }
@@ -74,7 +64,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The offered rate that was kept just below it.
+/// The achieved offered rate just below X_max.
 fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
     if answer.confirmations.is_empty() {
         return None;
@@ -110,7 +100,7 @@ fn confirmation(one: &Confirmation) -> Statement {
     )
 }
 
-/// The resource that saturates first; where the client was the limit, nothing saturated that could be told.
+/// The resource that saturates first; `None` if the client was the limit.
 fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
     let of_server = answer.bottleneck.as_ref();
     let first = of_server.filter(|_| answer.generator_bound.is_empty())?;
@@ -130,17 +120,10 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
     ];
     let value = answer.search.rate_per_s;
     let known = answer.search.estimate_per_s.map(Figure::from);
-    let reached = Figure {
-        value,
-        ..known.unwrap_or(Figure::bare(value))
-    };
+    let reached = Figure { value, ..known.unwrap_or(Figure::bare(value)) };
     evidence.extend(above_bound(&reached, first));
     let limit = answer.disk.as_ref().and_then(|disk| disk.known.as_ref());
-    evidence.extend(
-        limit
-            .filter(|limit| limit.demand.name == first.name)
-            .map(disks::basis),
-    );
+    evidence.extend(limit.filter(|limit| limit.demand.name == first.name).map(disks::basis));
     Some(Finding::found(
         statement!(
             "saturates-first",
@@ -156,7 +139,7 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
     ))
 }
 
-/// The search did not see the end of the growth.
+/// The search did not reach the end of the growth.
 fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
     let tried = &answer.search.tried;
     let evidence = statement!(
@@ -176,10 +159,7 @@ fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
 /// More clients than needed only wait.
 fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
     let search = &answer.search;
-    let enough = search
-        .tried
-        .iter()
-        .find(|tried| tried.clients == search.enough_clients)?;
+    let enough = search.tried.iter().find(|tried| tried.clients == search.enough_clients)?;
     (search.enough_clients < search.clients).then(|| {
         let reached = mean(&enough.rates_per_s);
         Finding::opportunity(

@@ -5,7 +5,7 @@ use dyno_testkit::findings::{Reported, case};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Ten seconds with so many successes in each, 1 ms of response time.
+/// Ten seconds with these successes in each, at 1 ms of response time.
 fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
     let window = |(place, succeeded): (usize, u64)| IntervalTotals {
         phase: PhaseKind::Measure,
@@ -23,20 +23,17 @@ fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
 fn document(events: &[(f64, Event)]) -> RunDocument {
     let events: Vec<EventRecord> = events
         .iter()
-        .map(|(at_s, event)| EventRecord {
-            at_s: *at_s,
-            event: event.clone(),
-        })
+        .map(|(at_s, event)| EventRecord { at_s: *at_s, event: event.clone() })
         .collect();
     serde_json::from_value(json!({
         "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
         "status": "complete", "plan": {}, "environment": Environment::default(),
         "server": ServerRecord::default(), "phases": [], "caveats": [], "events": events,
     }))
-    .expect("it is a document")
+    .expect("a document")
 }
 
-/// The finding of an outage is for times without success, and has what was measured.
+/// Checks the outage finding, which needs times without success.
 pub(in crate::experiment) fn check(reported: &mut Reported) {
     let rule = |(document, windows): &(RunDocument, Vec<IntervalTotals>)| {
         let all = outages(document, windows, &[]);
@@ -52,9 +49,7 @@ pub(in crate::experiment) fn check(reported: &mut Reported) {
     );
     reported.check(rule, vec![failed]);
     let found = outages(&document(&[]), &windows(GAP), &[]);
-    found
-        .iter()
-        .for_each(|one| reported.hear(&one.statement("outage-verdict")));
+    found.iter().for_each(|one| reported.hear(&one.statement("outage-verdict")));
 }
 
 const GAP: [u64; 10] = [500, 500, 500, 0, 0, 0, 900, 500, 500, 500];
@@ -84,9 +79,7 @@ fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
     };
     let sub_second: Vec<SubSecondPoint> = (0..1_000).map(point).collect();
     let found = outages(&document(&[]), &windows(GAP), &sub_second);
-    let [one] = found.as_slice() else {
-        panic!("{found:?}")
-    };
+    let [one] = found.as_slice() else { panic!("{found:?}") };
     assert!((one.start_s - 22.41).abs() < 1e-6, "{one:?}");
     assert!((one.end_s - 26.55).abs() < 1e-6, "{one:?}");
 }
@@ -96,13 +89,13 @@ fn slow_and_rare_operations_are_not_an_outage() {
     let none = |windows: &[IntervalTotals]| {
         assert_eq!(outages(&document(&[]), windows, &[]), []);
     };
-    // One client whose operations take two seconds.
+    // One client with operations of two seconds.
     let mut slow = windows([0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
     slow.iter_mut()
         .filter(|window| window.succeeded > 0)
         .for_each(|window| window.response_mean_us = Some(2e6));
     none(&slow);
-    // The same by many clients at once.
+    // The same with many clients at once.
     slow.iter_mut().for_each(|window| window.succeeded *= 100);
     none(&slow);
     // Three operations in ten seconds.
@@ -111,41 +104,26 @@ fn slow_and_rare_operations_are_not_an_outage() {
 }
 
 #[test]
-fn the_cause_of_an_outage_is_the_event_that_explains_most() {
-    let unreachable = |refused| Event::Unreachable {
-        reason: "refused".to_owned(),
-        refused,
-    };
-    let primary = Event::PrimaryChanged {
-        from: "a:1".to_owned(),
-        to: "b:2".to_owned(),
-    };
+fn outage_cause_is_the_event_that_explains_most() {
+    let unreachable = |refused| Event::Unreachable { reason: "refused".to_owned(), refused };
+    let primary = Event::PrimaryChanged { from: "a:1".to_owned(), to: "b:2".to_owned() };
     let stopped = |length_s| Event::ClientStopped { length_s };
-    let ended = Event::ServerEnded {
-        server: "server".to_owned(),
-        status: "signal: 9".to_owned(),
-    };
+    let ended = Event::ServerEnded { server: "server".to_owned(), status: "signal: 9".to_owned() };
     assert_eq!(codes(&[]), ["outage-cause.unknown"]);
     let within = [(23.0, unreachable(true)), (25.9, primary.clone())];
     assert_eq!(codes(&within), ["outage-cause.primary-changed"]);
     let refused = [(23.0, unreachable(true))];
     assert_eq!(codes(&refused), ["outage-cause.unreachable"]);
     assert_eq!(codes(&[(23.0, ended)]), ["outage-cause.server-ended"]);
-    assert_eq!(
-        codes(&[(23.1, stopped(2.8))]),
-        ["outage-cause.client-stopped"]
-    );
+    assert_eq!(codes(&[(23.1, stopped(2.8))]), ["outage-cause.client-stopped"]);
     // Too short, or at another time.
     assert_eq!(codes(&[(23.1, stopped(0.3))]), ["outage-cause.unknown"]);
     assert_eq!(codes(&[(28.0, primary)]), ["outage-cause.unknown"]);
 }
 
 #[test]
-fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
-    let ended = Event::ServerEnded {
-        server: "server".to_owned(),
-        status: "signal: 9".to_owned(),
-    };
+fn verdict_names_the_outage_and_no_more_clients() {
+    let ended = Event::ServerEnded { server: "server".to_owned(), status: "signal: 9".to_owned() };
     let document = document(&[(23.0, ended)]);
     let all = outages(&document, &windows(GAP), &[]);
     let few = CauseFinding {
@@ -158,37 +136,28 @@ fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
         evidence: Vec::new(),
         advice: Vec::new(),
     };
-    let verdict = Verdict {
-        headline: few.statement.clone(),
-        causes: vec![few],
-        not_watched: Vec::new(),
-    };
+    let verdict =
+        Verdict { headline: few.statement.clone(), causes: vec![few], not_watched: Vec::new() };
     let evidence = vec![statement!("busy")];
     let more = Finding::opportunity(statement!("more-clients-could-raise"), evidence);
     let (findings, with) = with_outages(&document, &all, vec![more.clone()], Some(verdict.clone()));
-    let codes: Vec<&str> = findings
-        .iter()
-        .map(|one| one.statement.code.as_str())
-        .collect();
+    let codes: Vec<&str> = findings.iter().map(|one| one.statement.code.as_str()).collect();
     assert_eq!(codes, ["outage"]);
     assert_eq!(findings[0].statement.number("length"), Some(3.0));
-    let with = with.expect("there was one");
-    assert_eq!(
-        (with.headline.code.as_str(), with.causes.len()),
-        ("outage-verdict", 0)
-    );
+    let with = with.expect("an outage");
+    assert_eq!((with.headline.code.as_str(), with.causes.len()), ("outage-verdict", 0));
     let (findings, without) = with_outages(&document, &[], vec![more], Some(verdict.clone()));
     assert_eq!((findings.len(), without), (1, Some(verdict)));
 }
 
 #[test]
 fn wait_after_the_planned_end_is_not_an_outage() {
-    // Eight seconds were planned; one operation ended two seconds later than all others.
+    // Eight seconds were planned; one operation ended two seconds after all others.
     let mut document = document(&[]);
     document.plan = json!({"phases": {"duration": "8s"}});
     let late = windows([500, 500, 500, 500, 500, 500, 500, 500, 0, 0]);
     assert_eq!(outages(&document, &late, &[]), []);
-    // One that began before has its whole length.
+    // An outage that began before has its whole length.
     let broken = windows([500, 500, 500, 500, 500, 0, 0, 0, 0, 1]);
     let found = outages(&document, &broken, &[]);
     assert_eq!((found[0].start_s, found[0].end_s), (25.0, 29.0));
@@ -201,7 +170,7 @@ fn gap_in_a_point_of_several_windows_is_found() {
         window.start_s = 20.0 + (window.start_s - 20.0) * 7.0;
         window.duration_s = 7.0;
     }
-    // It goes on in the point that follows.
+    // It continues in the next point.
     windows[3].gap_s = Some((46.0, 48.0));
     windows[4].gap_s = Some((48.0, 49.0));
     let found = outages(&document(&[]), &windows, &[]);
@@ -223,7 +192,7 @@ fn sub_second_points_that_end_in_a_window_are_not_an_outage() {
 }
 
 #[test]
-fn a_client_that_stood_still_before_an_outage_is_not_its_cause() {
+fn client_stop_before_an_outage_is_not_its_cause() {
     let stopped = Event::ClientStopped { length_s: 1.9 };
     assert_eq!(codes(&[(20.5, stopped.clone())]), ["outage-cause.unknown"]);
     assert_eq!(codes(&[(23.5, stopped)]), ["outage-cause.client-stopped"]);

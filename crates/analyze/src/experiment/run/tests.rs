@@ -19,18 +19,19 @@ const RATE: u64 = 38_900;
 /// Length of the measure phase.
 const WINDOWS: u64 = 30;
 
-/// With the sum of its times.
+/// The window with the sum of its times.
 fn timed(window: WindowResponses) -> WindowResponses {
-    let times = window.response_ns.iter();
     WindowResponses {
-        response_sum_ns: times
+        response_sum_ns: window
+            .response_ns
+            .iter()
             .map(|(time_ns, count)| u128::from(time_ns * count))
             .sum(),
         ..window
     }
 }
 
-/// Windows of one second with about this many operations each, one in a thousand of them slow.
+/// Windows of one second with about this many operations each, of which one in a thousand is slow.
 fn windows(count: u64, per_window: u64) -> Vec<WindowResponses> {
     (0..count)
         .map(|place| {
@@ -61,7 +62,7 @@ fn resource(resource: ResourceKind, units: u64, busy_s: f64) -> ResourceUse {
         duration_s: WINDOWS as f64,
         reported: None,
         disks: match resource {
-            // One that serves one request at a time.
+            // A device that serves one request at a time.
             ResourceKind::Disk if units == 1 => vec![DiskUse {
                 device: "sda".into(),
                 serves_several: Some(false),
@@ -77,10 +78,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
     let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
     let duration_s = windows.len() as f64;
     let rate = succeeded as f64 / duration_s;
-    let latency = LatencySummary {
-        mean: response_us,
-        ..LatencySummary::default()
-    };
+    let latency = LatencySummary { mean: response_us, ..LatencySummary::default() };
     let operation = OperationRecord {
         count: succeeded,
         errors: 0,
@@ -117,7 +115,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
     }
 }
 
-/// A closed loop of eight clients against a server on two CPUs of its own, each operation of which needs 48 µs.
+/// A closed loop of eight clients against a server on two CPUs of its own, with 48 µs per operation.
 fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
     let phase = measure_phase(&windows, 8.0 / (RATE as f64 + 50.0) * 1e6);
     let busy_s = 48e-6 * phase.succeeded as f64;
@@ -133,10 +131,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
             "operations": {"read": 1.0},
             "schedule": {"kind": "closed"},
         }),
-        environment: Environment {
-            cpus: Some(4),
-            ..Environment::default()
-        },
+        environment: Environment { cpus: Some(4), ..Environment::default() },
         server: ServerRecord::default(),
         phases: vec![phase],
         instances: Vec::new(),
@@ -174,8 +169,9 @@ fn analysis((document, responses): &(RunDocument, PhaseResponses)) -> RunAnalysi
 }
 
 fn texts(analysis: &RunAnalysis, kind: FindingKind) -> Vec<String> {
-    let findings = analysis.findings.iter();
-    findings
+    analysis
+        .findings
+        .iter()
         .filter(|finding| finding.kind == kind)
         .map(|finding| finding.statement.to_string())
         .collect()
@@ -221,7 +217,7 @@ fn bottleneck_bounds_the_rate_and_gets_matching_advice() {
 #[test]
 fn disks_that_a_record_adds_up_bound_nothing() {
     let mut run = usual();
-    // Three devices, idle in the mean: one of them may be full all the same.
+    // Three devices that are idle on average: one of them may still be full.
     run.0.resources[1] = resource(ResourceKind::Disk, 3, 0.3);
     let found = analysis(&run);
     let could = texts(&found, FindingKind::Opportunity);
@@ -272,8 +268,10 @@ fn run_too_short_for_intervals_is_reported_without_claims() {
     let found = analysis(&run);
     assert_eq!(found.figures.rate_per_s.low, None);
     let reason = |figure: &str| {
-        let all = found.without_interval.iter();
-        let mut of = all.filter(|one| one.operation.is_none() && one.figure == figure);
+        let mut of = found
+            .without_interval
+            .iter()
+            .filter(|one| one.operation.is_none() && one.figure == figure);
         of.next().map(|one| one.reason)
     };
     assert_eq!(reason("rate"), Some(NoInterval::TooFewWindows));
@@ -299,7 +297,7 @@ fn a_percentile_with_nothing_beyond_has_no_interval() {
 }
 
 #[test]
-fn operations_that_end_after_the_planned_end_are_in_all_figures() {
+fn operations_ending_after_the_planned_end_count() {
     let mut late = windows(30, RATE);
     // An outage held these operations back; they end within 0.3 s.
     late.push(timed(WindowResponses {
@@ -313,20 +311,14 @@ fn operations_that_end_after_the_planned_end_are_in_all_figures() {
     let found = analysis(&run_of(late)).figures;
     let percent = |percent| Statistic::Percentile { percent };
     let expected_us = whole.value(percent(99.0)).unwrap() / 1e3;
-    assert_eq!(
-        found.percentile("p99").map(|p99| p99.value),
-        Some(expected_us)
-    );
-    assert!(
-        (expected_us / 9_970_000.0 - 1.0).abs() < 0.01,
-        "{expected_us}"
-    );
+    assert_eq!(found.percentile("p99").map(|p99| p99.value), Some(expected_us));
+    assert!((expected_us / 9_970_000.0 - 1.0).abs() < 0.01, "{expected_us}");
     let mean_us = whole.value(Statistic::MeanTime).unwrap() / 1e3;
     assert!((found.response_mean_us.value / mean_us - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn without_the_servers_use_no_bottleneck_is_named() {
+fn unwatched_server_has_no_bottleneck() {
     let (mut document, responses) = usual();
     document.resources.clear();
     let found = analysis(&(document, responses));
@@ -342,14 +334,9 @@ fn unwatched_resource_is_not_reported_as_busy() {
     let (mut document, responses) = usual();
     document.resources.truncate(1);
     let found = analysis(&(document, responses)).findings;
-    let work = found
-        .iter()
-        .find(|one| one.statement.code == "share-of-work");
+    let work = found.iter().find(|one| one.statement.code == "share-of-work");
     let said = work.unwrap().statement.to_string();
-    assert!(
-        said.contains("resources: [resource (name: server CPU)]"),
-        "{said}"
-    );
+    assert!(said.contains("resources: [resource (name: server CPU)]"), "{said}");
 }
 
 #[test]
@@ -411,11 +398,10 @@ fn a_run_that_measured_nothing_has_no_analysis() {
 }
 
 fn law(analysis: &RunAnalysis, wanted: Law) -> Option<&LawCheck> {
-    let mut checks = analysis.figures.laws.iter();
-    checks.find(|check| check.law == wanted)
+    analysis.figures.laws.iter().find(|check| check.law == wanted)
 }
 
-/// The usual run with clients that think for half of their time: their operations take the other half.
+/// The usual run with clients that think half of the time; operations take the other half.
 fn thinking() -> (RunDocument, PhaseResponses) {
     let (mut document, responses) = usual();
     let phase = &mut document.phases[0];
@@ -435,7 +421,7 @@ fn closed_loop_without_waits_reports_littles_law_once() {
 }
 
 #[test]
-fn the_response_time_law_takes_the_think_time_that_was_measured() {
+fn response_time_law_uses_the_measured_think_time() {
     let (mut document, responses) = thinking();
     let found = analysis(&(document.clone(), responses.clone()));
     let check = law(&found, Law::ResponseTime).unwrap();
@@ -443,7 +429,7 @@ fn the_response_time_law_takes_the_think_time_that_was_measured() {
     assert!(check.difference_ratio.abs() < 0.01, "{check:?}");
     assert!(check.uncertainty_ratio < 0.001, "{check:?}");
     let cycle_us = 2.0 * check.measured * 1e6;
-    // A tenth of the cycle that is neither thought nor waited is time that clients have lost.
+    // A tenth of the cycle that is neither think time nor wait is time that clients have lost.
     document.phases[0].mean_think_time_us = Some(0.4 * cycle_us);
     let found = analysis(&(document, responses));
     let check = law(&found, Law::ResponseTime).unwrap();
@@ -456,7 +442,7 @@ fn long_operation_at_a_phase_end_breaks_no_response_time_law() {
     let phase = &mut document.phases[0];
     let finished = phase.succeeded as f64;
     let one = phase.operations.values_mut().next().unwrap();
-    // One that took as long as a twentieth of all others together, of which the phase has seen a part.
+    // An operation that took a twentieth of all others together, partly outside the phase.
     one.service_time_us.max =
         0.05 * finished * one.service_time_us.mean / (1.0 + phase.mean_in_flight);
     phase.mean_think_time_us = phase.mean_think_time_us.map(|think_us| 0.96 * think_us);
@@ -466,8 +452,10 @@ fn long_operation_at_a_phase_end_breaks_no_response_time_law() {
     assert!(check.difference_ratio.abs() > 0.03, "{check:?}");
     assert_eq!(check.verdict, LawVerdict::Holds, "{check:?}");
     // Without it the same difference is time that clients have lost.
-    let operations = document.phases[0].operations.values_mut();
-    operations.for_each(|one| one.service_time_us.max = one.service_time_us.mean);
+    document.phases[0]
+        .operations
+        .values_mut()
+        .for_each(|one| one.service_time_us.max = one.service_time_us.mean);
     let found = analysis(&(document, responses));
     let check = law(&found, Law::ResponseTime).unwrap();
     assert_eq!(check.verdict, LawVerdict::Broken, "{check:?}");
@@ -487,7 +475,7 @@ fn response_time_law_is_not_judged_for_few_operations() {
 
 #[test]
 fn read_and_update_of_a_pair_each_obey_the_response_time_law() {
-    // Each window has as many pairs as half of the operations of the database.
+    // Each window has half as many pairs as database operations.
     let mut windows = windows(WINDOWS, RATE);
     for window in &mut windows {
         window.succeeded /= 2;
@@ -511,7 +499,7 @@ fn read_and_update_of_a_pair_each_obey_the_response_time_law() {
 }
 
 #[test]
-fn where_operations_failed_their_unknown_times_break_no_law() {
+fn unknown_times_of_failed_operations_break_no_law() {
     let (mut document, responses) = thinking();
     document.phases[0].failed = 1000;
     let found = analysis(&(document, responses));
@@ -540,11 +528,13 @@ fn shares_of_operations_may_vary_as_chance_does() {
 }
 
 #[test]
-fn the_threads_of_the_client_are_all_that_it_can_use() {
+fn client_capacity_is_limited_by_its_threads() {
     let found = analysis(&usual());
     let client = |found: &RunAnalysis| {
-        let mut resources = found.figures.resources.iter();
-        resources
+        found
+            .figures
+            .resources
+            .iter()
             .find(|resource| resource.name == "client CPU")
             .map(|resource| resource.servers)
     };
@@ -557,7 +547,7 @@ fn the_threads_of_the_client_are_all_that_it_can_use() {
 #[test]
 fn fleet_figures_cover_the_common_window_and_all_clients() {
     let (mut document, mut responses) = usual();
-    // One agent alone, at the end: three windows at a tenth of the rate.
+    // A single agent at the end: three windows at a tenth of the rate.
     for mut window in windows(3, RATE / 10) {
         window.is_outside = true;
         responses.all.push(window);
@@ -570,12 +560,8 @@ fn fleet_figures_cover_the_common_window_and_all_clients() {
     assert_eq!(found.rate_per_s, expected.rate_per_s);
     assert_eq!(found.response_us, expected.response_us);
     assert_eq!((found.clients, found.threads), (8, 1));
-    let agent = FleetAgentRecord {
-        host: "a".into(),
-        cpus: 4,
-        threads: 3,
-        ..FleetAgentRecord::default()
-    };
+    let agent =
+        FleetAgentRecord { host: "a".into(), cpus: 4, threads: 3, ..FleetAgentRecord::default() };
     document.fleet = Some(FleetRecord {
         clients: 24,
         agents: vec![agent.clone(), agent],
@@ -583,19 +569,16 @@ fn fleet_figures_cover_the_common_window_and_all_clients() {
     });
     let found = with(&responses, &document);
     assert_eq!((found.clients, found.threads), (24, 6));
-    let mut resources = found.resources.iter();
-    let client = resources.find(|resource| resource.name == "client CPU");
+    let client = found.resources.iter().find(|resource| resource.name == "client CPU");
     assert_eq!(client.map(|client| client.servers), Some(4), "one host");
 }
 
 #[test]
-fn only_a_place_of_its_own_separates_the_client_from_the_server() {
+fn only_separate_placement_separates_client_and_server() {
     let shares = |server: &str, client: &str| {
         let (mut document, responses) = usual();
         document.environment.cpus = Some(2);
-        document
-            .resources
-            .push(resource(ResourceKind::HostCpu, 2, 59.0));
+        document.resources.push(resource(ResourceKind::HostCpu, 2, 59.0));
         document.placement = Some(PlacementRecord {
             request: "as in the test".to_owned(),
             instances: vec![server.to_owned()],

@@ -12,14 +12,10 @@ const MS: u64 = 1_000_000;
 /// Windows of one second, each with these times in nanoseconds.
 fn windows(count: usize, times: &[(u64, u64)]) -> Vec<IntervalSample> {
     let window = |number: usize| {
-        // A constant rate has no interval to speak of; a few operations more or less make it one.
+        // A constant rate has no proper interval; a few operations more or less give it one.
         let more = [(times[0].0, number as u64 % 3)];
         let times = SparseHistogram::from_counts(times.iter().copied().chain(more));
-        IntervalSample {
-            duration_s: 1.0,
-            operations: times.total(),
-            times,
-        }
+        IntervalSample { duration_s: 1.0, operations: times.total(), times }
     };
     (0..count).map(window).collect()
 }
@@ -33,7 +29,7 @@ fn operation(windows: Vec<IntervalSample>, errors: u64, max_us: f64) -> Operatio
     }
 }
 
-/// A run of reads alone.
+/// A run with only reads.
 fn reads(of_windows: Vec<IntervalSample>) -> SuiteRun {
     let all = operation(of_windows.clone(), 0, 1.0);
     SuiteRun {
@@ -45,14 +41,8 @@ fn reads(of_windows: Vec<IntervalSample>) -> SuiteRun {
 
 fn loading(run: SuiteRun, commands_per_window: u64, documents_per_command: u64) -> SuiteRun {
     let commands = operation(windows(4, &[(5 * MS, commands_per_window)]), 0, 9_000.0);
-    let load = LoadRun {
-        documents: commands.count * documents_per_command,
-        commands,
-    };
-    SuiteRun {
-        load: Some(load),
-        ..run
-    }
+    let load = LoadRun { documents: commands.count * documents_per_command, commands };
+    SuiteRun { load: Some(load), ..run }
 }
 
 fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
@@ -70,7 +60,7 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
         block: None,
         repeat,
         directory: format!("runs/{workload}"),
-        figures: Some(serde_json::from_value(figures).expect("it has all fields")),
+        figures: Some(serde_json::from_value(figures).expect("all fields")),
         problem: None,
         refused: None,
         stolen_ratio: None,
@@ -82,18 +72,12 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
 
 fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experiment {
     let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
-    let axis = |key: &str, texts: &[&str]| Axis {
-        key: key.to_owned(),
-        values: values(texts),
-    };
+    let axis = |key: &str, texts: &[&str]| Axis { key: key.to_owned(), values: values(texts) };
     let mut axes = vec![axis(WORKLOAD, workloads)];
     let mut options = BTreeMap::from([(BELOW_US.to_owned(), json!(1_000.0))]);
     if let Some(first) = settings.first() {
         axes.push(axis("server.topology", settings));
-        options.insert(
-            BASE.to_owned(),
-            json!({"key": "server.topology", "value": first}),
-        );
+        options.insert(BASE.to_owned(), json!({"key": "server.topology", "value": first}));
     }
     Experiment {
         schema_version: SCHEMA_VERSION,
@@ -118,16 +102,16 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
     }
 }
 
-/// The answer, with the rates of the runs in the points as a campaign puts them there.
+/// The answer, with the rates of the runs in the points, as in an experiment.
 fn found(experiment: &Experiment, runs: Vec<SuiteRun>) -> SuiteAnswer {
     let mut experiment = experiment.clone();
     for (point, run) in experiment.points.iter_mut().zip(&runs) {
         let measured = OperationFigures::of(&run.windows, Resampling::seeded(1));
-        let figures = point.figures.as_mut().expect("it was run");
-        figures.rate_per_s = measured.expect("something was done").rate_per_s;
+        let figures = point.figures.as_mut().expect("a run");
+        figures.rate_per_s = measured.expect("a rate").rate_per_s;
     }
     let runs = runs.into_iter().enumerate().collect();
-    analyze(&experiment, &runs, Resampling::seeded(1)).expect("there are points")
+    analyze(&experiment, &runs, Resampling::seeded(1)).expect("points")
 }
 
 fn texts(experiment: &Experiment) -> Vec<String> {
@@ -137,7 +121,7 @@ fn texts(experiment: &Experiment) -> Vec<String> {
 
 #[test]
 fn shares_are_counted_over_all_runs_and_never_averaged() {
-    // 50 of 100 below a millisecond in one run, 300 of 300 in the other: 350 of 400, and not three quarters.
+    // 50 of 100 below a millisecond in one run, 300 of 300 in the other: 350 of 400, not three quarters.
     let half = windows(1, &[(MS / 2, 50), (2 * MS, 50)]);
     let all = windows(1, &[(MS / 2, 300)]);
     let experiment = suite(&["c"], &[], vec![point("c", None, 0), point("c", None, 1)]);
@@ -202,11 +186,7 @@ fn rows_follow_axis_order_with_sums_and_maxima_over_runs() {
     let rows = answer.rows.iter().map(|row| {
         let level = &row.level;
         let setting = &level.settings["server.topology"];
-        (
-            level.workload.as_deref().unwrap(),
-            setting.as_str(),
-            level.runs.clone(),
-        )
+        (level.workload.as_deref().unwrap(), setting.as_str(), level.runs.clone())
     });
     assert_eq!(
         rows.collect::<Vec<_>>(),
@@ -225,8 +205,8 @@ fn rows_follow_axis_order_with_sums_and_maxima_over_runs() {
     assert_eq!(last.response_us["p50"].value, 3_000.0);
 }
 
-/// The workloads `a` and `c` with two topologies, one run of each: what is done per second by `a` and `c` with the first, and
-/// with the second.
+/// The workloads `a` and `c` with two topologies, one run of each, at these rates of `a` and `c` with the first
+/// topology, then with the second.
 pub(in crate::experiment) fn on_two_topologies(rates: [u64; 4]) -> Experiment {
     let settings = ["standalone", "replica-set=3"];
     let order = [("a", 0), ("c", 0), ("a", 1), ("c", 1)];
@@ -242,47 +222,34 @@ pub(in crate::experiment) fn on_two_topologies(rates: [u64; 4]) -> Experiment {
 fn of(experiment: &mut Experiment) -> &mut SuiteAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Suite(answer)) => answer,
-        other => panic!("it is no suite: {other:?}"),
+        other => panic!("not a suite: {other:?}"),
     }
 }
 
 #[test]
 fn workload_is_relative_to_its_base_and_largest_change_is_named() {
-    // a does half of what it did, c nearly the same.
+    // a has half its rate, c nearly the same.
     let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
     let relative = of(&mut experiment).relative.as_ref().unwrap();
-    let pairs: Vec<(u32, u32)> = relative
-        .levels
-        .iter()
-        .map(|row| (row.level, row.base))
-        .collect();
+    let pairs: Vec<(u32, u32)> = relative.levels.iter().map(|row| (row.level, row.base)).collect();
     assert_eq!(pairs, [(1, 0), (3, 2)]);
     let ratio = relative.levels[0].comparisons[0].ratio.value;
     assert!((ratio - 0.5).abs() < 0.001, "{ratio}");
     let reported = texts(&experiment);
-    assert!(
-        reported[0].starts_with("suite-changed (all: 2"),
-        "{reported:?}"
-    );
+    assert!(reported[0].starts_with("suite-changed (all: 2"), "{reported:?}");
     let most =
         "most: row-changed-most (ratio: 0.500 in 0.500 to 0.501, row: workload-row (workload: a)";
     assert!(reported[0].contains(most), "{reported:?}");
-    assert!(
-        reported[0].contains("slower: 2, than: with-settings"),
-        "{reported:?}"
-    );
+    assert!(reported[0].contains("slower: 2, than: with-settings"), "{reported:?}");
     assert!(reported[0].contains("is_of_one_run: true"), "{reported:?}");
-    // With the first setting c is the faster one.
+    // With the first setting c is faster.
     assert!(
         reported[1].contains(
             "fastest: workload-row (settings: [`server.topology=standalone`], workload: c)"
         ),
         "{reported:?}"
     );
-    assert!(
-        reported[2].starts_with("smallest-share-below"),
-        "{reported:?}"
-    );
+    assert!(reported[2].starts_with("smallest-share-below"), "{reported:?}");
 }
 
 #[test]
@@ -291,10 +258,7 @@ fn incomparable_rows_are_named_and_the_others_are_reported() {
     let relative = of(&mut experiment).relative.as_mut().unwrap();
     relative.levels[1].comparisons.clear();
     let reported = texts(&experiment);
-    assert!(
-        reported[0].starts_with("suite-changed (all: 1"),
-        "{reported:?}"
-    );
+    assert!(reported[0].starts_with("suite-changed (all: 1"), "{reported:?}");
     assert!(
         reported[1].starts_with(
             "level-not-compared (at: for-rows (rows: [workload-row (settings: \
@@ -322,10 +286,7 @@ fn indistinguishable_workloads_are_not_ordered() {
     let answer = found(&experiment, vec![noisy(1), noisy(2)]);
     experiment.answer = Some(Answer::Suite(Box::new(answer)));
     let reported = texts(&experiment);
-    assert!(
-        reported.iter().all(|one| !one.starts_with("fastest")),
-        "{reported:?}"
-    );
+    assert!(reported.iter().all(|one| !one.starts_with("fastest")), "{reported:?}");
 }
 
 #[test]
@@ -347,21 +308,13 @@ fn settings_without_a_certain_effect_are_a_warning() {
 
 #[test]
 fn first_load_of_each_round_counts_with_a_document_rate() {
-    let points = vec![
-        point("a", None, 0),
-        point("e", None, 0),
-        point("a", None, 1),
-        point("e", None, 1),
-    ];
+    let points =
+        vec![point("a", None, 0), point("e", None, 0), point("a", None, 1), point("e", None, 1)];
     let experiment = suite(&["a", "e"], &[], points);
     let run = || reads(windows(4, &[(MS / 2, 100)]));
     // The loads of e would make it slower.
-    let runs = vec![
-        loading(run(), 600, 100),
-        loading(run(), 10, 100),
-        run(),
-        loading(run(), 400, 50),
-    ];
+    let runs =
+        vec![loading(run(), 600, 100), loading(run(), 10, 100), run(), loading(run(), 400, 50)];
     let answer = found(&experiment, runs);
     assert_eq!(answer.loads.len(), 1);
     let load = &answer.loads[0];
@@ -373,8 +326,5 @@ fn first_load_of_each_round_counts_with_a_document_rate() {
     assert!((load.documents_per_s.value - documents / 8.0).abs() < 1e-6);
     let per_command = documents / load.commands.count as f64;
     assert!((load.documents_per_command - per_command).abs() < 1e-9);
-    assert_eq!(
-        (load.commands.response_mean_us.value, load.commands.max_us),
-        (5_000.0, 9_000.0)
-    );
+    assert_eq!((load.commands.response_mean_us.value, load.commands.max_us), (5_000.0, 9_000.0));
 }

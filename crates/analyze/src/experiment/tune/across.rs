@@ -1,9 +1,10 @@
-//! A search for settings for each of several workloads, one after the other; then what the settings of each do to the others,
-//! and which are good for all of them. What comes next follows from the comparisons that are done, and from nothing else.
+//! A search for settings for each of several workloads in turn; then the effect of each workload's settings on
+//! the others, and settings that are good for all. The next action follows only from the finished comparisons.
 //!
-//! What was found for one workload is compared with the defaults of another in pairs, as in a confirmation, so that two
-//! settings on one workload are compared by the difference of two such comparisons (Welch's t test, *Biometrika* 34, 1947).
-//! What is to be good for all is chosen by these figures, and so it is confirmed by pairs of its own.
+//! The settings found for one workload are compared with the defaults of another in pairs, as in a
+//! confirmation, so two settings on one workload are compared by the difference of two such comparisons
+//! (Welch's t test, *Biometrika* 34, 1947). Settings that may be good for all are chosen by these figures, so
+//! they are confirmed by separate pairs.
 
 use super::under_way::UnderWay;
 use super::{
@@ -18,33 +19,33 @@ use dyno_record::experiment::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Settings that are compared as good for all, at most.
+/// Most settings that are compared as good for all.
 const MOST_CANDIDATES: usize = 2;
-/// Comparisons that tell what the settings of a search do to its own workload and to others.
+/// Purposes of comparisons that show the effect of a search's settings on its own workload and on others.
 const FOUND: &[TunePurpose] = &[TunePurpose::Confirm, TunePurpose::Across];
-/// Comparisons for what is good for all.
+/// Purposes of comparisons for settings that may be good for all.
 const FOR_ALL: &[TunePurpose] = &[TunePurpose::ForAll];
 
-/// Knobs and their values, without those at their defaults.
+/// Knobs with their values, without knobs at their defaults.
 type Named = BTreeMap<String, String>;
 
-/// Settings, and the comparisons that tell what they do.
+/// Settings, and the purposes of the comparisons that show their effect.
 type Row<'a> = (&'a Named, &'static [TunePurpose]);
 
-/// See the module.
+/// Progress of a search across workloads; see the module.
 #[derive(Clone, Debug)]
 pub struct AcrossProgress {
     searches: Vec<(String, TuneProgress)>,
-    /// Place of the next run in the experiment.
+    /// Number of the next run in the experiment.
     place: usize,
 }
 
-/// What settings do to a workload.
+/// Effect of settings on a workload.
 #[derive(Clone, Debug, PartialEq)]
 enum Effect {
     /// Compared with the defaults.
     Compared(Comparison),
-    /// They are its defaults.
+    /// They equal the workload's defaults.
     AsBefore,
     /// They did harm.
     Harmful(Option<String>),
@@ -60,15 +61,16 @@ impl Effect {
     }
 }
 
-/// A comparison that is still to be made.
+/// A comparison that is still missing.
 struct Missing {
     workload: usize,
     settings: Named,
     purpose: TunePurpose,
 }
 
-/// How many comparisons and pairs a time allows for each of several workloads, as [`budget`] has it for one. `round_s` is the time
-/// of a run of each. `None` if it is too short to search for all of them, and to compare what is found.
+/// Comparisons and pairs that fit into a time for each of several workloads, like [`budget`] for one. `round_s`
+/// is the time for one run of each. `None` if the time is too short to search for all of them and to compare
+/// the results.
 pub fn budget_across(budget_s: f64, round_s: f64, workloads: usize) -> Option<(u32, u32)> {
     let runs = (budget_s / round_s).floor();
     if workloads == 1 {
@@ -79,23 +81,22 @@ pub fn budget_across(budget_s: f64, round_s: f64, workloads: usize) -> Option<(u
     budget(by_share.min(by_least).floor(), 1.0)
 }
 
-/// Part of the time of each workload that is for its own search and what confirms that; the rest compares what was found for all.
+/// Share of each workload's time for its own search and confirmation; the rest compares the results across
+/// workloads.
 pub fn own_part(workloads: usize) -> f64 {
-    /// Comparisons of the length of a confirmation that [`budget`] makes room for: 15 would take all of its time.
+    /// Comparisons with the length of a confirmation that [`budget`] reserves time for: 15 would take all of
+    /// its time.
     const CONFIRMATIONS_IN_ALL: f64 = 15.0;
     CONFIRMATIONS_IN_ALL / (CONFIRMATIONS_IN_ALL + comparisons_of_others(workloads))
 }
 
-/// Comparisons on each workload after its own search: the settings of all others, and what may be good for all.
+/// Comparisons per workload after its own search: the settings of all others, and candidates for all.
 fn comparisons_of_others(workloads: usize) -> f64 {
-    if workloads > 1 {
-        (workloads - 1 + MOST_CANDIDATES) as f64
-    } else {
-        0.0
-    }
+    if workloads > 1 { (workloads - 1 + MOST_CANDIDATES) as f64 } else { 0.0 }
 }
 
-/// The sum of independent comparisons, each times its weight. Degrees of freedom: Satterthwaite, *Biometrics Bulletin* 2, 1946.
+/// The weighted sum of independent comparisons. Degrees of freedom: Satterthwaite, *Biometrics Bulletin* 2,
+/// 1946.
 fn weighted(parts: &[(f64, Comparison)]) -> Comparison {
     let variance = |(weight, part): &(f64, Comparison)| (weight * part.error).powi(2);
     let all: f64 = parts.iter().map(variance).sum();
@@ -104,20 +105,13 @@ fn weighted(parts: &[(f64, Comparison)]) -> Comparison {
         .filter(|(_, part)| part.error > 0.0)
         .map(|part| variance(part).powi(2) / part.1.degrees_of_freedom);
     Comparison {
-        log_ratio: parts
-            .iter()
-            .map(|(weight, part)| weight * part.log_ratio)
-            .sum(),
+        log_ratio: parts.iter().map(|(weight, part)| weight * part.log_ratio).sum(),
         error: all.sqrt(),
-        degrees_of_freedom: if all > 0.0 {
-            all.powi(2) / own.sum::<f64>()
-        } else {
-            f64::INFINITY
-        },
+        degrees_of_freedom: if all > 0.0 { all.powi(2) / own.sum::<f64>() } else { f64::INFINITY },
     }
 }
 
-/// Half of the width of the interval of a logarithm.
+/// Half the width of a logarithm's interval.
 fn half(found: &Comparison, confidence_ratio: f64) -> f64 {
     if found.error > 0.0 {
         two_sided(confidence_ratio, found.degrees_of_freedom) * found.error
@@ -126,12 +120,12 @@ fn half(found: &Comparison, confidence_ratio: f64) -> f64 {
     }
 }
 
-/// The confidence of each of so many statements, of which none is to be wrong (Bonferroni).
+/// Confidence for each of several statements so that all hold together (Bonferroni).
 fn each_of(statements: usize) -> f64 {
     1.0 - (1.0 - CONFIDENCE_RATIO) / statements.max(1) as f64
 }
 
-/// The settings of several searches together, without the knobs for which they have different values.
+/// The combined settings of several searches, without knobs that have different values.
 fn union(all: &[Named]) -> Named {
     let mut values: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
     for (knob, value) in all.iter().flatten() {
@@ -143,8 +137,8 @@ fn union(all: &[Named]) -> Named {
         .collect()
 }
 
-/// Whether what settings do to all workloads is good for all: certainly not worse by more than the margin on any, which needs no
-/// correction, as it must hold for each, and certainly better in the mean.
+/// Whether settings are good for all workloads, given their effects: certainly not worse by more than the
+/// margin on any, which needs no correction, as it must hold for each, and certainly better in the mean.
 fn are_good(effects: &[Effect], margin: f64) -> bool {
     let low = |found: &Comparison| found.log_ratio - half(found, CONFIDENCE_RATIO);
     let is_harmless = effects.iter().all(|effect| {
@@ -155,23 +149,20 @@ fn are_good(effects: &[Effect], margin: f64) -> bool {
 }
 
 impl AcrossProgress {
-    /// Begins after the runs of all workloads with their defaults, in the order of the searches.
+    /// Starts after the baseline runs of all workloads, in the order of the searches.
     pub fn new(searches: Vec<(String, TuneProgress)>) -> AcrossProgress {
         let ends = searches.iter().map(|(_, progress)| progress.place);
-        AcrossProgress {
-            place: ends.max().unwrap_or_default(),
-            searches,
-        }
+        AcrossProgress { place: ends.max().unwrap_or_default(), searches }
     }
 
-    /// The search that goes on, with the place of its workload; `None` once all are over.
+    /// The current search with the position of its workload; `None` once all are over.
     pub fn search(&mut self) -> Option<(usize, &mut TuneProgress)> {
-        let mut searches = self.searches.iter_mut().enumerate();
-        let (workload, (_, progress)) = searches.find(|(_, (_, progress))| !progress.is_over())?;
+        let (workload, (_, progress)) =
+            self.searches.iter_mut().enumerate().find(|(_, (_, progress))| !progress.is_over())?;
         Some((workload, progress))
     }
 
-    /// What comes next, and the place of the workload that it is of.
+    /// The next action with the position of its workload.
     pub fn next_run(&mut self) -> (usize, TuneNext) {
         let is_searching = |(_, progress): &(String, TuneProgress)| {
             progress.under_way.is_some() || !progress.is_over()
@@ -190,39 +181,31 @@ impl AcrossProgress {
         (workload, self.searches[workload].1.next_run())
     }
 
-    /// Takes the end of the run that was next, as [`TuneProgress::take`] does.
+    /// Records the end of the requested run, like [`TuneProgress::take`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`TuneProgress::take`].
     pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
         let is_one_of_several = self.searches.len() > 1;
-        let mut searches = self.searches.iter_mut();
         let Some((workload, progress)) =
-            searches.find(|(_, progress)| progress.under_way.is_some())
+            self.searches.iter_mut().find(|(_, progress)| progress.under_way.is_some())
         else {
             return Ok(None);
         };
         progress.place = self.place;
         self.place += 1;
         progress.take(outcome).map_err(|text| {
-            if is_one_of_several {
-                format!("workload `{workload}`: {text}")
-            } else {
-                text
-            }
+            if is_one_of_several { format!("workload `{workload}`: {text}") } else { text }
         })
     }
 
-    /// The answer, once the search is over; what is known until then before.
+    /// The answer, final once the search is over and provisional before.
     pub fn answer(&self) -> TuneAcrossAnswer {
-        let searches = self
-            .searches
-            .iter()
-            .map(|(workload, progress)| WorkloadSearch {
-                workload: workload.clone(),
-                options: progress.options.clone(),
-                answer: progress.answer(),
-            });
+        let searches = self.searches.iter().map(|(workload, progress)| WorkloadSearch {
+            workload: workload.clone(),
+            options: progress.options.clone(),
+            answer: progress.answer(),
+        });
         let searches: Vec<WorkloadSearch> = searches.collect();
         let winners = self.winners();
         let found = searches.iter().zip(&winners);
@@ -254,10 +237,10 @@ impl AcrossProgress {
         answer
     }
 
-    /// The comparison that comes next, once all searches are over.
+    /// The next comparison, once all searches are over.
     fn missing(&self) -> Option<Missing> {
         let winners = self.winners();
-        // Workload by workload, so that servers and documents change as seldom as can be.
+        // One workload after the other, so that servers and documents change as rarely as possible.
         for workload in 0..self.searches.len() {
             let unknown = winners.iter().find(|settings| {
                 let effect = self.effect(workload, settings, FOUND);
@@ -277,11 +260,7 @@ impl AcrossProgress {
                     Some(effect) if self.is_bad(&effect) => break,
                     Some(_) => {}
                     None => {
-                        return Some(Missing {
-                            workload,
-                            settings,
-                            purpose: TunePurpose::ForAll,
-                        });
+                        return Some(Missing { workload, settings, purpose: TunePurpose::ForAll });
                     }
                 }
             }
@@ -292,14 +271,13 @@ impl AcrossProgress {
         None
     }
 
-    /// What was found for each workload.
+    /// The settings found for each workload.
     fn winners(&self) -> Vec<Named> {
-        let searches = self.searches.iter();
-        searches.map(|(_, progress)| progress.found()).collect()
+        self.searches.iter().map(|(_, progress)| progress.found()).collect()
     }
 
-    /// What may be good for all workloads, the most promising first: what was found for one of them and does no other harm, and
-    /// what was found for all of them together.
+    /// Candidates for all workloads, the most promising first: the settings found for one workload that harm no
+    /// other, and the combined settings.
     fn candidates(&self) -> Vec<Named> {
         let winners = self.winners();
         let changing = winners.iter().filter(|settings| !settings.is_empty());
@@ -324,20 +302,16 @@ impl AcrossProgress {
         let mut candidates: Vec<(f64, Named)> = of_one.chain(of_all).collect();
         candidates.retain(|(gain, _)| *gain > 0.0);
         candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let candidates = candidates.into_iter().take(MOST_CANDIDATES);
-        candidates.map(|(_, settings)| settings).collect()
+        candidates.into_iter().take(MOST_CANDIDATES).map(|(_, settings)| settings).collect()
     }
 
-    /// Which comparisons prove that settings are good for all. What every search has confirmed needs no others.
+    /// Comparisons that prove that settings are good for all. Settings that every search has confirmed need no
+    /// others.
     fn proof(&self, settings: &Named) -> &'static [TunePurpose] {
-        if self.winners().iter().all(|found| found == settings) {
-            FOUND
-        } else {
-            FOR_ALL
-        }
+        if self.winners().iter().all(|found| found == settings) { FOUND } else { FOR_ALL }
     }
 
-    /// What settings do to a workload, if that was compared for one of these purposes.
+    /// Effect of settings on a workload, if it was compared for one of these purposes.
     fn effect(
         &self,
         workload: usize,
@@ -352,29 +326,26 @@ impl AcrossProgress {
         let (trial, outcome) = progress.last(&own, purposes)?;
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
-            // What a server refuses is of no use to its workload either; the problem says which it was.
+            // A setting that a server refuses is useless for its workload as well; the problem says which
+            // setting it was.
             Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
                 Effect::Harmful(trial.problem.clone())
             }
         })
     }
 
-    /// The same for all workloads; `None` if it is not known of one.
+    /// The effects on all workloads; `None` if one is unknown.
     fn effects(&self, settings: &Named, purposes: &[TunePurpose]) -> Option<Vec<Effect>> {
         let workloads = 0..self.searches.len();
-        workloads
-            .map(|workload| self.effect(workload, settings, purposes))
-            .collect()
+        workloads.map(|workload| self.effect(workload, settings, purposes)).collect()
     }
 
     fn margin(&self) -> f64 {
-        let mut margins = self.searches.iter();
-        margins
-            .next()
-            .map_or(0.0, |(_, progress)| progress.options.margin_ratio.ln_1p())
+        self.searches.first().map_or(0.0, |(_, progress)| progress.options.margin_ratio.ln_1p())
     }
 
-    /// Whether settings did harm to a workload, or are certainly worse than its defaults by more than the margin.
+    /// Whether settings did harm to a workload, or are certainly worse than its defaults by more than the
+    /// margin.
     fn is_bad(&self, effect: &Effect) -> bool {
         effect
             .comparison()
@@ -387,26 +358,21 @@ impl AcrossProgress {
         effects.is_some_and(|effects| are_good(&effects, self.margin()))
     }
 
-    /// The workloads for which settings were found, or whose settings they hold.
+    /// The workloads for which these settings were found, or whose settings they include.
     fn found_for(&self, settings: &Named) -> Vec<String> {
         let of = |is_it: &dyn Fn(&Named) -> bool| -> Vec<String> {
-            let searches = self.searches.iter().zip(self.winners());
-            let found = searches.filter(|(_, found)| is_it(found));
+            let found = self.searches.iter().zip(self.winners()).filter(|(_, found)| is_it(found));
             found.map(|((workload, _), _)| workload.clone()).collect()
         };
         let own = of(&|found| found == settings);
         if own.is_empty() {
-            of(&|found| {
-                found
-                    .iter()
-                    .any(|(knob, value)| settings.get(knob) == Some(value))
-            })
+            of(&|found| found.iter().any(|(knob, value)| settings.get(knob) == Some(value)))
         } else {
             own
         }
     }
 
-    /// What settings do to all workloads.
+    /// Effects of settings on all workloads.
     fn across(
         &self,
         found_for: Vec<String>,
@@ -451,7 +417,7 @@ impl AcrossProgress {
         }
     }
 
-    /// How much better settings are for a workload than what was found for it; `None` of these themselves.
+    /// Improvement over the settings found for the workload; `None` for these settings themselves.
     fn beside_own(&self, workload: usize, settings: &Named, effect: &Effect) -> Option<Comparison> {
         let (_, progress) = &self.searches[workload];
         let own = progress.found();
@@ -462,18 +428,23 @@ impl AcrossProgress {
         Some(weighted(&[(1.0, effect.comparison()?), (-1.0, own)]))
     }
 
-    /// Whether there are settings that are for each workload as good as its own.
+    /// Whether some settings are as good for each workload as its own.
     fn dependence(&self, answer: &TuneAcrossAnswer) -> (Dependence, Option<Named>) {
         if answer.is_empty() {
-            let mut searches = answer.searches.iter();
-            let is_sharp = searches.all(|search| search.answer.shows(search.options.margin_ratio));
+            let is_sharp = answer
+                .searches
+                .iter()
+                .all(|search| search.answer.shows(search.options.margin_ratio));
             return match is_sharp {
                 true => (Dependence::Same, Some(Named::new())),
                 false => (Dependence::Undecided, None),
             };
         }
-        let for_all = answer.for_all.iter().chain(&answer.not_for_all);
-        let confirmed = for_all.map(|tried| (&tried.settings, self.proof(&tried.settings)));
+        let confirmed = answer
+            .for_all
+            .iter()
+            .chain(&answer.not_for_all)
+            .map(|tried| (&tried.settings, self.proof(&tried.settings)));
         let found = answer.winners.iter().map(|found| (&found.settings, FOUND));
         let mut rows: Vec<Row<'_>> = Vec::new();
         for row in confirmed.chain(found) {
@@ -490,21 +461,21 @@ impl AcrossProgress {
         }
     }
 
-    /// Whether settings are for every workload certainly as good as its own, within the margin. One of so many would do.
+    /// Whether settings are certainly as good for every workload as its own, within the margin. One of `of`
+    /// candidates is enough.
     fn is_as_good(&self, (settings, purposes): &Row<'_>, of: usize) -> bool {
         let confidence = each_of(of);
         let is_close =
             |found: Comparison| found.log_ratio - half(&found, confidence) >= -self.margin();
         let effects = self.effects(settings, purposes).unwrap_or_default();
-        let of_each = effects.iter().enumerate();
-        let mut is_close = of_each.map(|(workload, effect)| {
+        let mut is_close = effects.iter().enumerate().map(|(workload, effect)| {
             let beside = self.beside_own(workload, settings, effect);
             effect.comparison().is_some() && beside.is_none_or(is_close)
         });
         !effects.is_empty() && is_close.all(|is_close| is_close)
     }
 
-    /// Whether settings are for some workload certainly worse than its own. Any of them would do.
+    /// Whether settings are certainly worse for some workload than its own. Any of them is enough.
     fn is_worse_somewhere(&self, (settings, purposes): &Row<'_>) -> bool {
         let confidence = each_of(self.searches.len());
         let mut workloads = 0..self.searches.len();
@@ -529,10 +500,7 @@ impl AcrossProgress {
         });
         let own = searches.iter().map(|search| search.answer.visible_ratio);
         let largest = |one: f64, other: f64| one.max(other);
-        beside
-            .reduce(largest)
-            .or_else(|| own.reduce(largest))
-            .unwrap_or_default()
+        beside.reduce(largest).or_else(|| own.reduce(largest)).unwrap_or_default()
     }
 }
 
@@ -544,13 +512,9 @@ fn mean(effects: &[Effect]) -> Option<Comparison> {
     Some(weighted(&parts.collect::<Option<Vec<_>>>()?))
 }
 
-/// One setting divided by another; without an interval where both are the same.
+/// The ratio of two settings; without an interval if they are equal.
 fn figure(progress: &TuneProgress, found: &Comparison) -> Figure {
-    if *found == weighted(&[]) {
-        Figure::bare(1.0)
-    } else {
-        progress.ratio(found)
-    }
+    if *found == weighted(&[]) { Figure::bare(1.0) } else { progress.ratio(found) }
 }
 
 impl TuneProgress {
@@ -558,7 +522,7 @@ impl TuneProgress {
         matches!(self.search.step(), TuningStep::Done(_))
     }
 
-    /// Knobs of the answer and their values; empty if nothing is to be gained.
+    /// Knobs of the answer with their values; empty without a gain.
     fn found(&self) -> Named {
         match self.search.step() {
             TuningStep::Done(TuningResult::Better { setting, .. }) => self.named(&setting),
@@ -566,25 +530,25 @@ impl TuneProgress {
         }
     }
 
-    /// The last comparison of these knobs and values for one of these purposes, and how it went.
+    /// The last comparison of these values for one of these purposes, with its outcome.
     fn last(&self, named: &Named, purposes: &[TunePurpose]) -> Option<(&TuneTrial, &Outcome)> {
-        let mut done = self.trials.iter().zip(&self.outcomes).rev();
-        done.find(|(trial, _)| purposes.contains(&trial.purpose) && trial.settings == *named)
+        self.trials
+            .iter()
+            .zip(&self.outcomes)
+            .rev()
+            .find(|(trial, _)| purposes.contains(&trial.purpose) && trial.settings == *named)
     }
 
-    /// These values, and the defaults of all other knobs.
+    /// A setting with these values and the defaults of all other knobs.
     fn setting(&self, named: &Named) -> Setting {
         let of_knob = |knob: &super::Knob| {
             let value = named.get(&knob.name)?;
             knob.values.iter().position(|own| own == value)
         };
-        let knobs = self.knobs.iter();
-        knobs
-            .map(|knob| of_knob(knob).unwrap_or(knob.default))
-            .collect()
+        self.knobs.iter().map(|knob| of_knob(knob).unwrap_or(knob.default)).collect()
     }
 
-    /// Begins a comparison with the defaults, after the search.
+    /// Starts a comparison with the defaults after the search.
     fn compare(&mut self, named: &Named, purpose: TunePurpose) {
         let setting = self.setting(named);
         self.under_way = Some(UnderWay::new(purpose, setting, self.setting(&Named::new())));

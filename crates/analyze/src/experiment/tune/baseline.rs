@@ -1,12 +1,12 @@
-//! The runs of a search before any change. Those from which the hypervisor took CPU time do not count, by the rule of `dyno ab`.
+//! The baseline runs of a search. Runs with too much stolen CPU time do not count, by the rule of `dyno ab`.
 
 use crate::experiment::ab::{is_disturbed, most_set_aside};
 use dyno_record::experiment::{Figures, RunsSetAside, TuneOptions};
 
-/// Runs with the defaults at the beginning, from which the noise is known.
+/// Number of initial runs with the defaults, which give the noise.
 pub const BASELINE_RUNS: usize = 4;
 
-/// The runs with the defaults at the beginning of a search.
+/// The initial runs with the defaults of a search.
 #[derive(Clone, Debug)]
 pub struct Baseline {
     max_steal_ratio: Option<f64>,
@@ -16,7 +16,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Before the first of them, which has this place in the experiment.
+    /// A baseline without runs; the first one has the number `first` in the experiment.
     pub fn new(options: &TuneOptions, first: usize) -> Baseline {
         Baseline {
             max_steal_ratio: options.max_steal_ratio,
@@ -26,12 +26,12 @@ impl Baseline {
         }
     }
 
-    /// Whether enough of them count.
+    /// Whether enough runs count.
     pub fn is_complete(&self) -> bool {
         self.counted.len() >= BASELINE_RUNS
     }
 
-    /// Takes the run that was made; the share of the CPU time that the hypervisor took, if that is why it does not count.
+    /// Adds a run. Returns the stolen share of CPU time if the run does not count because of it.
     pub fn take(&mut self, figures: Figures) -> Option<f64> {
         let is_left = self.set_aside.len() < most_set_aside(BASELINE_RUNS);
         let is_one = |stolen: &f64| is_left && is_disturbed(*stolen, self.max_steal_ratio);
@@ -46,12 +46,12 @@ impl Baseline {
         stolen_ratio
     }
 
-    /// The runs that count.
+    /// The counted runs.
     pub fn counted(&self) -> &[Figures] {
         &self.counted
     }
 
-    /// Places of the runs that count in the experiment.
+    /// Numbers of the counted runs in the experiment.
     pub fn places(&self) -> impl Iterator<Item = usize> {
         let set_aside = self.set_aside.iter();
         let set_aside: Vec<usize> = set_aside.flat_map(|one| one.runs.clone()).collect();
@@ -59,12 +59,12 @@ impl Baseline {
         all.filter(move |place| !set_aside.contains(place))
     }
 
-    /// Place of the first run in the experiment.
+    /// Number of the first run in the experiment.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// Place of the run that follows.
+    /// Number of the next run in the experiment.
     pub fn end(&self) -> usize {
         self.first + self.counted.len() + self.set_aside.len()
     }

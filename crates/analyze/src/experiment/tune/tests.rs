@@ -1,4 +1,4 @@
-//! Searches on simulated benches: figures of runs that never took place.
+//! Searches on simulated benches with artificial run figures.
 
 use super::*;
 use dyno_record::experiment::{Cost, CostBasis, Costs, Objective};
@@ -10,7 +10,7 @@ mod agreement;
 mod claims;
 mod known;
 
-/// Standard deviation of the logarithm of a run.
+/// Standard deviation of a run's logarithm.
 pub(super) const NOISE: f64 = 0.02;
 
 fn knob(name: &str, key: &str, text: Option<&str>) -> Knob {
@@ -66,15 +66,12 @@ pub(super) fn figures(rate_per_s: f64) -> Figures {
         "service_mean_us": 10.0, "mean_in_flight": 1.0, "succeeded": 100_000, "failed_ratio": 0.0,
         "dropped_ratio": 0.0, "duration_s": 10.0, "resources": [], "demands": [], "laws": [], "caveats": [],
     });
-    serde_json::from_value(text).expect("it has all fields")
+    serde_json::from_value(text).expect("all fields")
 }
 
-/// Those of a run that is better by this logarithm in what a goal is about, and as usual in all else.
+/// Figures of a run whose goal is better by this logarithm, with usual values otherwise.
 pub(super) fn figures_of(goal: TuneGoal, better: f64) -> Figures {
-    let at_a_rate = Figures {
-        offered_rate_per_s: Some(10_000.0),
-        ..figures(10_000.0)
-    };
+    let at_a_rate = Figures { offered_rate_per_s: Some(10_000.0), ..figures(10_000.0) };
     match goal {
         TuneGoal::Rate => figures(10_000.0 * better.exp()),
         TuneGoal::P99 => Figures {
@@ -99,37 +96,27 @@ pub(super) fn figures_of(goal: TuneGoal, better: f64) -> Figures {
     }
 }
 
-/// Those of a run from which the hypervisor took a good part of the CPU time.
+/// Figures of a run that lost much CPU time to the hypervisor.
 pub(super) fn disturbed(goal: TuneGoal, better: f64) -> Figures {
-    Figures {
-        stolen_ratio: Some(0.3),
-        ..figures_of(goal, better - 1.0)
-    }
+    Figures { stolen_ratio: Some(0.3), ..figures_of(goal, better - 1.0) }
 }
 
-/// A few runs of a search, whose numbers they are.
+/// Numbers of the occasionally affected runs.
 pub(super) fn now_and_then(run: usize) -> bool {
     run % 7 == 1
 }
 
-/// The end of a run that did harm on a quiet machine.
+/// A run that did harm on a quiet machine.
 pub(super) fn harmful(reason: &str) -> RunOutcome<'_> {
-    RunOutcome::Harmful {
-        reason,
-        stolen_ratio: None,
-        server_ended: false,
-    }
+    RunOutcome::Harmful { reason, stolen_ratio: None, server_ended: false }
 }
 
-/// The rule of `dyno ab`.
+/// Sets runs aside by the rule of `dyno ab`.
 pub(super) fn setting_aside(options: TuneOptions) -> TuneOptions {
-    TuneOptions {
-        max_steal_ratio: Some(0.01),
-        ..options
-    }
+    TuneOptions { max_steal_ratio: Some(0.01), ..options }
 }
 
-/// The value of a knob that keys set, 4 unless they do.
+/// The value of a knob in the keys, by default 4.
 pub(super) fn value(keys: &Keys, key: &str, option: &str) -> f64 {
     let text = keys.get(key).map_or("4", String::as_str);
     let rest = text.split_once(option).map_or("4", |(_, rest)| rest);
@@ -137,14 +124,14 @@ pub(super) fn value(keys: &Keys, key: &str, option: &str) -> f64 {
     digits.parse().expect("a number")
 }
 
-/// A bench on which more threads and a shorter delay help, and what it was asked for.
+/// A bench on which more threads and a shorter delay help, with its requests.
 struct Bench {
     random: Xoshiro256PlusPlus,
     goal: TuneGoal,
     noise: f64,
     fails_from_threads: f64,
     is_flat: bool,
-    /// The runs that are disturbed, by their numbers.
+    /// Whether the run with this number is disturbed.
     is_disturbed: fn(usize) -> bool,
     runs: Vec<Keys>,
     done: Vec<Figures>,
@@ -165,10 +152,7 @@ impl Bench {
     }
 
     fn of(goal: TuneGoal, seed: u64) -> Bench {
-        Bench {
-            goal,
-            ..Bench::new(seed)
-        }
+        Bench { goal, ..Bench::new(seed) }
     }
 
     fn run(&mut self, keys: &Keys) -> Result<Figures, String> {
@@ -192,7 +176,7 @@ impl Bench {
         Ok(figures)
     }
 
-    /// The runs without any change.
+    /// Runs the baseline.
     fn baseline(&mut self, options: &TuneOptions) -> Baseline {
         let mut baseline = Baseline::new(options, 0);
         while !baseline.is_complete() {
@@ -201,7 +185,7 @@ impl Bench {
         baseline
     }
 
-    /// A search after those.
+    /// A search after the baseline.
     fn begin(&mut self, options: &TuneOptions) -> TuneProgress {
         let baseline = self.baseline(options);
         TuneProgress::new(options, &baseline).unwrap()
@@ -211,7 +195,7 @@ impl Bench {
         self.search_until(options, u32::MAX)
     }
 
-    /// The search, whose time is over after so many comparisons.
+    /// A search that ends after this number of comparisons.
     fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneProgress {
         let mut progress = self.begin(options);
         loop {
@@ -237,7 +221,7 @@ fn expected() -> BTreeMap<String, String> {
     [("threads".to_owned(), "16".to_owned())].into()
 }
 
-/// What the best settings multiply the goal by.
+/// Factor of the best settings on the goal.
 fn truth(goal: TuneGoal) -> f64 {
     let log: f64 = if goal.larger_is_better() { 0.3 } else { -0.3 };
     log.exp()
@@ -253,21 +237,13 @@ fn answer_is_the_smallest_change_with_its_true_gain() {
     for goal in TuneGoal::ALL {
         let answer = Bench::of(goal, 7).search(&options(goal)).answer();
         assert_eq!(answer.settings, expected(), "{goal:?}");
-        assert_eq!(
-            answer.keys["server.runtime_parameters.engine"],
-            "eviction=(threads_max=16)"
-        );
+        assert_eq!(answer.keys["server.runtime_parameters.engine"], "eviction=(threads_max=16)");
         let truth = truth(goal);
         assert!(holds(answer.ratio, truth), "{:?}", answer.ratio);
-        assert!(
-            (answer.noise_ratio - NOISE).abs() < 0.01,
-            "{}",
-            answer.noise_ratio
-        );
-        // What the model says of the knob that counts, and of one that does not.
+        assert!((answer.noise_ratio - NOISE).abs() < 0.01, "{}", answer.noise_ratio);
+        // The model's values for a relevant and an irrelevant knob.
         let at = |knob: &str, value: usize| {
-            let mut effects = answer.effects.iter();
-            effects.find(|effect| effect.knob == knob).unwrap().ratios[value].value
+            answer.effects.iter().find(|effect| effect.knob == knob).unwrap().ratios[value].value
         };
         assert!((at("threads", 4) / truth).ln().abs() < 0.1);
         assert!((at("target", 0) / at("target", 4)).ln().abs() < 0.1);
@@ -295,13 +271,11 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAnswer) {
     assert_eq!(runs, all);
     for trial in &answer.trials {
         for (number, pair) in trial.runs.iter().enumerate() {
-            let [tried, beside] = pair[..] else {
-                panic!("{trial:?}")
-            };
+            let [tried, beside] = pair[..] else { panic!("{trial:?}") };
             assert_eq!(tried < beside, number % 2 == 1, "{trial:?}");
         }
     }
-    // Both sides of the confirmation ran what they should.
+    // Both sides of the confirmation used the right settings.
     for [tried, beside] in answer.confirmations().next().unwrap().pairs() {
         assert!(bench.runs[beside].is_empty());
         assert_eq!(bench.runs[tried], answer.keys);
@@ -309,7 +283,7 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAnswer) {
 }
 
 #[test]
-fn runs_that_are_all_alike_prove_a_gain_too() {
+fn identical_runs_also_prove_a_gain() {
     let mut bench = Bench::new(7);
     bench.noise = 0.0;
     let answer = bench.search(&options(TuneGoal::Rate)).answer();
@@ -318,17 +292,13 @@ fn runs_that_are_all_alike_prove_a_gain_too() {
 }
 
 #[test]
-fn a_region_that_fails_is_left_and_named() {
+fn failing_region_is_left_and_reported() {
     let mut bench = Bench::new(5);
     bench.fails_from_threads = 16.0;
     let answer = bench.search(&options(TuneGoal::Rate)).answer();
     assert_eq!(answer.settings["threads"], "8");
     let failed = answer.trials.iter().filter(|trial| trial.problem.is_some());
-    assert!(
-        (1..=3).contains(&failed.clone().count()),
-        "{}",
-        failed.count()
-    );
+    assert!((1..=3).contains(&failed.clone().count()), "{}", failed.count());
 }
 
 #[test]
@@ -344,7 +314,7 @@ fn certainly_worse_setting_is_given_up_after_a_pair() {
     }
     options.trials = Some(3);
     assert!(Bench::new(9).search(&options).answer().trials.len() >= 3);
-    // What begins on new servers beside warm ones has both orders.
+    // A comparison of fresh with warm servers uses both orders.
     options.trials = Some(30);
     for knob in options.knobs.iter_mut().flatten() {
         knob.reach = KnobReach::Restart;
@@ -371,13 +341,15 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
         };
         let progress = bench.search(&options);
         let answer = progress.answer();
-        // What is told holds for all settings that were compared, not for the one alone that was confirmed.
+        // The reported limit holds for all compared settings, not only for the confirmed one.
         let possible = progress.search.possible_gain().unwrap().exp_m1();
         assert!(!answer.settings.is_empty() || answer.visible_ratio >= possible);
-        // What would have been seen is what the last confirmation could prove, after those before it.
+        // The visible gain is what the last confirmation could prove, after those before it.
         let count = |purpose| {
-            let trials = answer.trials.iter();
-            let measured = trials.filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
+            let measured = answer
+                .trials
+                .iter()
+                .filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
             measured.count() as i32
         };
         if let Some(last) = &progress.confirmed
@@ -421,17 +393,14 @@ fn confirmation_forgives_one_bad_run_but_not_a_crash() {
             (server_ended, server_ended)
         );
         for place in harmed {
-            assert_eq!(
-                answer.trials[place].set_aside.len(),
-                usize::from(!server_ended)
-            );
+            assert_eq!(answer.trials[place].set_aside.len(), usize::from(!server_ended));
         }
     }
 }
 
 #[test]
 fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
-    // All that there are, and one, after which no time is left.
+    // All candidates, and one, after which no time is left.
     for most in [usize::MAX, 1] {
         let mut bench = Bench::new(7);
         let options = options(TuneGoal::Rate);
@@ -455,11 +424,10 @@ fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
         let answer = progress.answer();
         assert!(answer.settings.is_empty() && answer.candidate.is_some());
         assert!(!answer.shows(1.0), "{answer:?}");
-        // Each of them is told before it begins, and none without time begins.
+        // Each one is announced before it begins, and none without time begins.
         assert_eq!(begun, (0..begun.len()).collect::<Vec<_>>());
-        assert!(begun.len() > 1, "another one may gain as well");
-        let trials = answer.trials.iter();
-        let confirmed = trials.filter(|trial| trial.purpose == TunePurpose::Confirm);
+        assert!(begun.len() > 1, "another candidate may gain as well");
+        let confirmed = answer.trials.iter().filter(|trial| trial.purpose == TunePurpose::Confirm);
         assert_eq!(confirmed.count(), begun.len().min(most));
     }
 }
@@ -471,7 +439,7 @@ fn best_settings_stop_being_the_best_once_they_fail() {
     let mut progress = bench.begin(&options);
     let (mut best, mut failures) = (None, 0);
     while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
-        // The first settings that others are compared with, from some time on.
+        // The first reference settings, from some time on.
         let is_late = bench.runs.len() > 30;
         if is_late && !is_tried && !keys.is_empty() && best.is_none() {
             best = Some(keys.clone());
@@ -490,10 +458,10 @@ fn best_settings_stop_being_the_best_once_they_fail() {
     assert_ne!(answer.keys, best);
     assert!(!answer.settings.is_empty());
     let failed = answer.trials.iter().position(|trial| trial.is_beside);
-    let (before, after) = answer.trials.split_at(failed.expect("it is told"));
+    let (before, after) = answer.trials.split_at(failed.expect("reported"));
     assert_eq!(after[0].problem.as_deref(), Some("p99 was 25.000 ms"));
     assert!(before.iter().all(|trial| trial.problem.is_none()));
-    // The search goes on.
+    // The search continues.
     assert_eq!(after[1].purpose, TunePurpose::Search);
 }
 
@@ -503,20 +471,14 @@ fn candidates_are_confirmed_in_the_time_left_after_search() {
     let mut bench = Bench::new(7);
     let progress = bench.search_until(&options, 6);
     let answer = progress.answer();
-    let count = |purpose| {
-        let trials = answer.trials.iter();
-        trials.filter(|trial| trial.purpose == purpose).count()
-    };
+    let count = |purpose| answer.trials.iter().filter(|trial| trial.purpose == purpose).count();
     assert_eq!(count(TunePurpose::Search), 6);
     assert!(count(TunePurpose::Confirm) >= 1);
-    let rests = answer
-        .trials
-        .iter()
-        .filter(|trial| trial.purpose != TunePurpose::Search);
+    let rests = answer.trials.iter().filter(|trial| trial.purpose != TunePurpose::Search);
     for trial in rests {
         assert!(trial.runs.len() <= 6, "{trial:?}");
     }
-    // The same figures and the same end give the same course.
+    // The same figures and the same end give the same sequence.
     let again = Bench::new(7).search_until(&options, 6).answer();
     assert_eq!(again, answer);
 }
@@ -524,10 +486,7 @@ fn candidates_are_confirmed_in_the_time_left_after_search() {
 #[test]
 fn limits_hold_for_every_run() {
     let mut limited = options(TuneGoal::Rate);
-    let mean = Objective {
-        statistic: "mean".into(),
-        limit_us: 12.0,
-    };
+    let mean = Objective { statistic: "mean".into(), limit_us: 12.0 };
     limited.responses = vec![mean, Objective::of_percentile(99.0, 20_000.0)];
     let slow = figures(4_000.0);
     let has = |reason: &str, parts: [&str; 2]| {
@@ -536,21 +495,12 @@ fn limits_hold_for_every_run() {
     };
     let too_slow = harm(&limited, &slow).unwrap();
     has(&too_slow, ["p99", "25.000 ms"]);
-    let slow_on_average = Figures {
-        response_mean_us: Figure::bare(13.0),
-        ..figures(10_000.0)
-    };
+    let slow_on_average = Figures { response_mean_us: Figure::bare(13.0), ..figures(10_000.0) };
     let reason = harm(&limited, &slow_on_average);
     has(&reason.unwrap(), ["mean", "0.013 ms"]);
-    let unreported = Figures {
-        response_us: BTreeMap::new(),
-        ..figures(10_000.0)
-    };
+    let unreported = Figures { response_us: BTreeMap::new(), ..figures(10_000.0) };
     let reason = harm(&limited, &unreported).unwrap();
-    assert!(
-        reason.contains("p99") && !reason.contains(" ms"),
-        "{reason}"
-    );
+    assert!(reason.contains("p99") && !reason.contains(" ms"), "{reason}");
     let begin = |options: &TuneOptions| {
         let mut baseline = Baseline::new(options, 0);
         while !baseline.is_complete() {
@@ -560,18 +510,12 @@ fn limits_hold_for_every_run() {
     };
     let error = begin(&limited);
     assert!(error.contains(&too_slow), "{error}");
-    let failing = Figures {
-        failed_ratio: 0.01,
-        ..figures(10_000.0)
-    };
+    let failing = Figures { failed_ratio: 0.01, ..figures(10_000.0) };
     has(&harm(&limited, &failing).unwrap(), ["1.000 %", "failed"]);
-    let behind = Figures {
-        offered_rate_per_s: Some(12_000.0),
-        ..figures(10_000.0)
-    };
+    let behind = Figures { offered_rate_per_s: Some(12_000.0), ..figures(10_000.0) };
     has(&harm(&limited, &behind).unwrap(), ["10000", "12000"]);
     assert_eq!(harm(&limited, &figures(10_000.0)), None);
-    // Without the CPU time of the server there is nothing to search for.
+    // Without the server's CPU time there is no goal to search for.
     assert_eq!(begin(&options(TuneGoal::Cpu)), NOT_TOLD);
 }
 
@@ -584,11 +528,8 @@ fn time_budget_covers_search_and_confirmation() {
     assert_eq!(pairs_in(300.0, 20.0, 3), 4);
     assert_eq!(pairs_in(1300.0, 20.0, 3), 20);
     assert_eq!((pairs_in(-5.0, 20.0, 3), pairs_in(1e6, 20.0, 1)), (4, 24));
-    // What is left after the first candidate is for the next one, if it is enough for that.
-    let next = |before, comparisons| ToConfirm {
-        before,
-        comparisons,
-    };
+    // The remaining time after the first candidate goes to the next one, if it is enough.
+    let next = |before, comparisons| ToConfirm { before, comparisons };
     assert_eq!(next(0, 8).pairs_in(10.0, 20.0), 4);
     assert_eq!(next(1, 8).pairs_in(1300.0, 20.0), 8);
     assert_eq!(next(1, 8).pairs_in(80.0, 20.0), 4);
@@ -621,10 +562,7 @@ fn refused_value_is_not_harm_and_is_known_by_its_key() {
     refused.sort();
     let count = refused.len();
     refused.dedup();
-    assert!(
-        (1..=4).contains(&count) && refused.len() == count,
-        "{refused:?}"
-    );
+    assert!((1..=4).contains(&count) && refused.len() == count, "{refused:?}");
     let trials = answer.trials.iter().filter(|trial| trial.problem.is_some());
     assert!(trials.clone().count() == count && trials.clone().all(|trial| trial.is_refused));
     assert_eq!(answer.settings["threads"], "16");
@@ -647,7 +585,7 @@ fn disturbed_runs_change_neither_the_noise_nor_the_answer() {
         let baseline = answer.baseline.value;
         let usual = goal_of(goal, &figures_of(goal, 0.0)).unwrap();
         assert!((baseline / usual).ln().abs() < 2.0 * NOISE, "{baseline}");
-        // Those that were disturbed are set aside, and none without one of them.
+        // Disturbed runs are set aside, and every run set aside has one.
         assert_eq!(answer.first_set_aside.len(), 1);
         let mut last: Vec<usize> = Vec::new();
         for one in answer.set_aside() {
@@ -657,7 +595,7 @@ fn disturbed_runs_change_neither_the_noise_nor_the_answer() {
         last.sort_unstable();
         let disturbed = (0..bench.runs.len()).filter(|run| now_and_then(*run));
         assert_eq!(last, disturbed.collect::<Vec<_>>());
-        // All runs count without a limit, and one of four makes the bench noisy for good.
+        // Without a limit all runs count, and one of four makes the bench permanently noisy.
         let (_, answer) = search(&options(goal));
         assert_eq!(answer.set_aside().count(), 0);
         assert!(answer.noise_ratio > 5.0 * NOISE, "{}", answer.noise_ratio);
@@ -702,7 +640,7 @@ fn limit_broken_by_a_disturbed_run_does_not_blame_settings() {
 }
 
 #[test]
-fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
+fn run_ended_during_a_disturbance_is_tried_once_more() {
     let options = setting_aside(options(TuneGoal::Rate));
     for most in [1, 2] {
         let mut bench = Bench::new(7);
@@ -733,7 +671,7 @@ fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
 }
 
 #[test]
-fn a_search_that_goes_on_takes_the_same_course_by_its_records() {
+fn resumed_search_takes_the_same_course() {
     let options = setting_aside(options(TuneGoal::P99));
     let mut bench = Bench::of(TuneGoal::P99, 5);
     bench.is_disturbed = now_and_then;
@@ -754,8 +692,8 @@ fn a_search_that_goes_on_takes_the_same_course_by_its_records() {
     assert_eq!(progress.answer(), answer);
 }
 
-/// A search with a limit that all settings keep, but for some runs of the first candidate, by their numbers in its confirmations
-/// and ablations.
+/// A search with a limit that all settings keep, except some runs of the first candidate, by run number in its
+/// confirmations and ablations.
 fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
     let limited = TuneOptions {
         responses: vec![Objective::of_percentile(99.0, 18_000.0)],
@@ -785,17 +723,16 @@ fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
 #[test]
 fn confirmation_fails_a_limit_only_when_most_runs_break_it() {
     let first = |answer: &TuneAnswer| {
-        let mut trials = answer.trials.iter();
-        let confirmed = trials.find(|trial| trial.purpose == TunePurpose::Confirm);
+        let confirmed = answer.trials.iter().find(|trial| trial.purpose == TunePurpose::Confirm);
         confirmed.unwrap().clone()
     };
     let (_, answer) = with_late_runs(|run| run % 3 == 0);
     assert_eq!(answer.settings, expected());
-    // More than one of them did, and all are pairs of it.
+    // More than one run did, and all belong to its pairs.
     let confirmed = first(&answer);
     assert!(confirmed.runs.len() >= 6 && confirmed.set_aside.is_empty());
     assert_eq!(confirmed.problem, None);
-    // What most runs break is given up, and the next candidate is confirmed.
+    // A candidate that breaks the limit in most runs is dropped, and the next one is confirmed.
     let (given_up, answer) = with_late_runs(|run| run % 3 != 0);
     let confirmed = first(&answer);
     let all = confirmed.runs.len();
@@ -805,19 +742,13 @@ fn confirmation_fails_a_limit_only_when_most_runs_break_it() {
     for part in ["p99", "25.000 ms", votes.as_str()] {
         assert!(problem.contains(part), "{problem}");
     }
-    assert!(
-        !answer.settings.is_empty() && answer.keys != given_up,
-        "{answer:?}"
-    );
+    assert!(!answer.settings.is_empty() && answer.keys != given_up, "{answer:?}");
 }
 
 #[test]
 fn run_that_does_not_report_the_goal_is_repeated_once() {
     let options = options(TuneGoal::Cpu);
-    let unreported = || Figures {
-        costs: None,
-        ..figures_of(TuneGoal::Cpu, 0.0)
-    };
+    let unreported = || Figures { costs: None, ..figures_of(TuneGoal::Cpu, 0.0) };
     let mut bench = Bench::of(TuneGoal::Cpu, 7);
     let mut progress = bench.begin(&options);
     for number in 0.. {
@@ -831,10 +762,7 @@ fn run_that_does_not_report_the_goal_is_repeated_once() {
         progress.take(RunOutcome::Measured(&figures)).unwrap();
     }
     let answer = progress.answer();
-    assert_eq!(
-        (answer.set_aside().count(), answer.settings),
-        (1, expected())
-    );
+    assert_eq!((answer.set_aside().count(), answer.settings), (1, expected()));
     let mut progress = bench.begin(&options);
     let mut take = || {
         progress.next_run();

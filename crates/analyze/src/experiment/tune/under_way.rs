@@ -1,29 +1,29 @@
-//! A comparison that goes on: which run is next, and what its pairs have said so far.
+//! A comparison in progress: its next run and the results of its pairs so far.
 
 use super::CONFIDENCE_RATIO;
 use crate::comparison::{MeanOfPairs, mean_of_pairs};
 use crate::search::tuning::space::Setting;
 use dyno_record::experiment::{RunsSetAside, TunePurpose};
 
-/// See the module.
+/// A comparison in progress.
 #[derive(Clone, Debug)]
 pub(super) struct UnderWay {
     pub(super) purpose: TunePurpose,
-    /// Place of the knob that is taken back, if one is.
+    /// Position of the reverted knob, if any.
     pub(super) knob: Option<usize>,
     pub(super) one: Setting,
     pub(super) other: Setting,
-    /// Places of the runs: for each pair that of `one`, then that of `other`, as far as they are done.
+    /// Numbers of the finished runs: for each pair the run of `one`, then the run of `other`.
     pub(super) runs: Vec<Vec<usize>>,
-    /// Logarithms of the goals of the pair that is not complete: of `one` and of `other`.
+    /// Logarithms of the goals in the incomplete pair, of `one` and of `other`.
     pub(super) half: [Option<f64>; 2],
-    /// Logarithms of the ratios of the pairs; above 0 if `one` is better.
+    /// Logarithms of the pairs' ratios; above 0 if `one` is better.
     pub(super) ratios: Vec<f64>,
-    /// Which limit what was tried did not keep in the pair that is not complete, by the figures of that run.
+    /// The limit that the candidate broke in the incomplete pair.
     pub(super) harm: Option<String>,
-    /// The same of those of the pairs in which it did not.
+    /// The broken limits of the complete pairs.
     pub(super) harms: Vec<String>,
-    /// Pairs that were made again.
+    /// Repeated pairs.
     pub(super) set_aside: Vec<RunsSetAside>,
 }
 
@@ -43,7 +43,7 @@ impl UnderWay {
         }
     }
 
-    /// AB, BA, AB and so on: what is tried first in every second pair.
+    /// AB, BA, AB and so on: the candidate comes first in every second pair.
     pub(super) fn is_tried_next(&self) -> bool {
         match self.half {
             [None, None] => self.ratios.len() % 2 == 1,
@@ -60,7 +60,7 @@ impl UnderWay {
         }
     }
 
-    /// The pair that goes on does not count, and is made again in the same order.
+    /// Discards the current pair, which is repeated in the same order.
     pub(super) fn begin_pair_again(&mut self, stolen_ratio: Option<f64>) {
         let runs = self.runs.pop().unwrap_or_default();
         self.half = [None; 2];
@@ -68,26 +68,26 @@ impl UnderWay {
         self.set_aside.push(RunsSetAside { runs, stolen_ratio });
     }
 
-    /// How many pairs are made again because CPU time was taken.
+    /// Number of pairs that are repeated because CPU time was stolen.
     pub(super) fn disturbed(&self) -> usize {
-        let all = self.set_aside.iter();
-        all.filter(|pair| pair.stolen_ratio.is_some()).count()
+        self.set_aside.iter().filter(|pair| pair.stolen_ratio.is_some()).count()
     }
 
-    /// Whether harm may be chance of what did none before: all but what the search tries for the first time.
+    /// Whether harm may be chance because the settings were harmless before: always, except for a candidate's
+    /// first search trial.
     pub(super) fn may_be_chance(&self, is_tried: bool) -> bool {
         !is_tried || self.purpose != TunePurpose::Search
     }
 
-    /// How many are made again by what went wrong in them.
+    /// Number of pairs that are repeated because of a failure.
     pub(super) fn forgiven(&self) -> usize {
         self.set_aside.len() - self.disturbed()
     }
 
-    /// Why what was tried does not keep the limits by the figures of its runs: it broke one in more than half of them. That a few
-    /// are beyond a limit near which the settings are is chance, and the more likely the more pairs there are. As the proof of one of
-    /// so many changes, without which it is, it has to be certain (sign test, over all of them at once). That adds its own probability
-    /// of an error to the equal one of [`proven`](crate::search::tuning::proven).
+    /// Why the candidate does not keep the limits: it broke one in more than half of its runs. A few runs
+    /// beyond a limit near the settings are chance, and more likely with more pairs. An ablation, which needs a
+    /// proof for one of several changes, requires certainty (sign test, over all of them at once). This adds
+    /// its own error probability to the equal one of [`proven`](crate::search::tuning::proven).
     pub(super) fn violation(&self, changes: usize) -> Option<String> {
         let (broken, all) = (self.harms.len(), self.ratios.len());
         let is_proof = self.purpose == TunePurpose::Ablate;
@@ -97,15 +97,15 @@ impl UnderWay {
         Some(format!("{reason}; {broken} of {all} runs broke a limit"))
     }
 
-    /// The mean of the pairs so far, as `dyno ab` has it: a pair begins on new servers in a confirmation, so that its second run
-    /// may find warm what the first one did not.
+    /// The mean of the pairs so far, as in `dyno ab`: a pair begins on fresh servers in a confirmation, so its
+    /// second run may find warm caches.
     pub(super) fn mean(&self) -> Option<MeanOfPairs> {
         let other_first: Vec<bool> = (0..self.ratios.len()).map(|pair| pair % 2 == 0).collect();
         mean_of_pairs(&self.ratios, &other_first)
     }
 }
 
-/// The probability of as many heads of so many coins, or more.
+/// The probability of at least this many heads among these coins.
 fn chance_of_more(heads: usize, coins: usize) -> f64 {
     let (mut ways, mut all) = (1.0, 0.0);
     for count in (heads..=coins).rev() {
@@ -119,7 +119,7 @@ fn chance_of_more(heads: usize, coins: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Whether what broke a limit in so many runs of all does not keep it.
+    /// Whether this many broken limits among all runs count as a violation.
     fn is_violated(purpose: TunePurpose, broken: usize, all: usize) -> bool {
         let now = UnderWay {
             harms: vec!["p99 was 25.000 ms".to_owned(); broken],

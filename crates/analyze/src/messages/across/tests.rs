@@ -52,7 +52,7 @@ fn latency(p50_us: f64) -> Latency {
     }
 }
 
-/// A course whose insert time is flat, or climbs with the inserts in flight.
+/// A timeline with a flat insert time, or one that climbs with the inserts in flight.
 fn timeline(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Timeline {
     let points = (0..50).map(|place| {
         let factor = if climbs { 1.0 + f64::from(place) } else { 1.0 };
@@ -94,16 +94,10 @@ pub(crate) fn cell(
 ) -> Cell {
     let in_flight = bound.map_or(InFlight::Unbounded, InFlight::Bounded);
     let timeline = timeline(in_flight, pool, median_us, climbs);
-    let split = ProducerSplit {
-        wait: latency(1.0),
-        acknowledged: latency(median_us),
-    };
+    let split = ProducerSplit { wait: latency(1.0), acknowledged: latency(median_us) };
     let producer = ProducerRecord {
         driver: driver(name),
-        sum: ProducerSum {
-            acknowledged: 1000,
-            ..ProducerSum::default()
-        },
+        sum: ProducerSum { acknowledged: 1000, ..ProducerSum::default() },
         failure: None,
         split,
         resources: Resources::default(),
@@ -112,14 +106,8 @@ pub(crate) fn cell(
     };
     let consumer = ConsumerRecord {
         driver: driver("wire"),
-        sum: ConsumerSum {
-            received: 1000,
-            ..ConsumerSum::default()
-        },
-        deliveries: vec![DeliverySplit {
-            delivery: latency(median_us),
-            total: latency(median_us),
-        }],
+        sum: ConsumerSum { received: 1000, ..ConsumerSum::default() },
+        deliveries: vec![DeliverySplit { delivery: latency(median_us), total: latency(median_us) }],
         resources: Resources::default(),
         received_per_s: None,
         idle: false,
@@ -149,11 +137,7 @@ pub(crate) fn cell(
             write_concern: "1".into(),
             journal: false,
             mode: Mode::Tailable,
-            schedule: Some(Schedule {
-                rate_per_s: 1.0,
-                arrive: Arrive::Constant,
-                seed: 1,
-            }),
+            schedule: Some(Schedule { rate_per_s: 1.0, arrive: Arrive::Constant, seed: 1 }),
             idle_s: 1,
             delay_us: 0,
             limit_s: 1,
@@ -197,10 +181,8 @@ pub(crate) fn document(cells: Vec<Cell>) -> TailDocument {
 fn texts(cells: Vec<Cell>) -> String {
     let found = findings(&document(cells));
     assert!(found.iter().all(|finding| !finding.evidence.is_empty()));
-    let texts: Vec<String> = found
-        .into_iter()
-        .map(|finding| finding.statement.to_string())
-        .collect();
+    let texts: Vec<String> =
+        found.into_iter().map(|finding| finding.statement.to_string()).collect();
     texts.join("\n")
 }
 
@@ -224,14 +206,11 @@ fn growth_that_goes_with_the_bound_is_not_the_drivers() {
         text.contains("in-flight-unbounded") && text.contains("cell (cell: node, unbounded)"),
         "{text}"
     );
-    // One that grows though it waits does so for a reason of its own, and is named.
+    // A producer that grows although it waits has a reason of its own, and is named.
     cells[0] = cell("node", Some(1), 10, 200.0, true);
     let text = texts(cells.clone());
-    assert!(
-        text.contains("others: [cell (cell: node, 1 in flight)], others_number: 1"),
-        "{text}"
-    );
-    // With one driver nothing is known of others.
+    assert!(text.contains("others: [cell (cell: node, 1 in flight)], others_number: 1"), "{text}");
+    // A single driver cannot be compared.
     let of_node: Vec<Cell> = cells.drain(1..3).collect();
     let text = texts(of_node);
     assert!(text.contains("missing-bound"), "{text}");
@@ -239,7 +218,7 @@ fn growth_that_goes_with_the_bound_is_not_the_drivers() {
 }
 
 #[test]
-fn a_pool_makes_a_difference_or_none() {
+fn pool_size_makes_a_difference_or_not() {
     let pool = |pool, median_us| cell("go", Some(64), pool, median_us, false);
     let same = texts(vec![pool(5, 500.0), pool(100, 550.0), pool(1024, 480.0)]);
     assert!(
@@ -266,7 +245,7 @@ fn drivers_are_ranked_only_at_the_same_bound_in_flight() {
     );
 }
 
-/// Rounds of these drivers, of which each repetition has such a median.
+/// Rounds of these drivers with these medians of the repetitions.
 fn rounds(drivers: &[(&str, &[f64])]) -> Vec<Cell> {
     let each = drivers.iter().flat_map(|(name, medians_us)| {
         (1..).zip(*medians_us).map(|(repetition, median_us)| Cell {
@@ -299,14 +278,15 @@ fn differences_beyond_repetition_intervals_are_distinguished() {
         (&found[0].rate_like, &found[0].rate_differs_from),
         (&found[0].like, &found[0].differs_from)
     );
-    // All repetitions of each are flat.
+    // All repetitions are flat.
     assert!(
         text.contains("producers: [cell (cell: node), cell (cell: c), cell (cell: go)]"),
         "{text}"
     );
     assert_eq!((found[2].like.len(), found[2].differs_from.len()), (0, 2));
-    // The geometric mean, and Student's interval over the logarithms: t(2) = 4.303, but the other two drivers vary less, so
-    // that the own deviation stays and the degrees of freedom are those of all, three at most: t(3) = 3.182.
+    // The geometric mean, and Student's interval over the logarithms: t(2) = 4.303, but the other two drivers
+    // vary less, so the cell keeps its own deviation and uses the degrees of freedom of all, at most three:
+    // t(3) = 3.182.
     let median = found[0].median_us.unwrap();
     let deviation = {
         let logs = [100f64, 104.0, 102.0].map(f64::ln);
@@ -317,24 +297,15 @@ fn differences_beyond_repetition_intervals_are_distinguished() {
     let expected = median.value * (3.182 * deviation / 3f64.sqrt()).exp();
     assert!((median.high.unwrap() - expected).abs() < 0.02, "{median:?}");
     let times = found[2].times_fastest.unwrap();
-    assert!(
-        (times.value - 1.99).abs() < 0.01 && times.low.unwrap() > 1.8,
-        "{times:?}"
-    );
+    assert!((times.value - 1.99).abs() < 0.01 && times.low.unwrap() > 1.8, "{times:?}");
     assert_eq!(found[0].times_fastest.unwrap().low, None);
 }
 
 #[test]
 fn repetition_spread_is_not_a_driver_difference() {
-    let text = texts(rounds(&[
-        ("node", &[200.0, 290.0, 160.0]),
-        ("c", &[150.0, 220.0, 180.0]),
-    ]));
-    assert!(
-        text.contains("beyond: 0") && text.contains("in_rate: 0"),
-        "{text}"
-    );
-    // A single repetition each tells nothing of any difference, however large.
+    let text = texts(rounds(&[("node", &[200.0, 290.0, 160.0]), ("c", &[150.0, 220.0, 180.0])]));
+    assert!(text.contains("beyond: 0") && text.contains("in_rate: 0"), "{text}");
+    // A single repetition each proves no difference, however large.
     let found = repeated::repeated(&document(rounds(&[("node", &[900.0]), ("c", &[100.0])])));
     assert_eq!(found[0].like, ["node"]);
     assert_eq!(found[1].median_us.unwrap().low, None);
@@ -352,10 +323,7 @@ fn an_erratic_driver_does_not_blur_the_others() {
     let without = repeated::repeated(&document(rounds(&steady)));
     assert_eq!(found[0].median_us, without[0].median_us);
     assert_eq!(found[0].differs_from, ["go", "java"]);
-    assert_eq!(
-        (found[3].label.as_str(), found[3].differs_from.len()),
-        ("node", 0)
-    );
+    assert_eq!((found[3].label.as_str(), found[3].differs_from.len()), ("node", 0));
     assert_eq!(found[3].median_us.unwrap().low, None);
 }
 
@@ -380,20 +348,14 @@ fn failures_are_reported_first() {
         measured.producers[0].driver.version.build = Some("debug".into());
     }
     let mut document = document(vec![lost]);
-    document.skipped.push(SkippedDriver {
-        name: "java".into(),
-        reason: "no javac".into(),
-    });
+    document.skipped.push(SkippedDriver { name: "java".into(), reason: "no javac".into() });
     let found = findings(&document);
     assert_eq!(
         found[0].statement.to_string(),
         "cell-failed (cell: go, reason: consumer 0 (wire) lost 3 messages)"
     );
     assert_eq!(found[0].kind, FindingKind::Warning);
-    let texts: Vec<String> = found
-        .iter()
-        .map(|finding| finding.statement.to_string())
-        .collect();
+    let texts: Vec<String> = found.iter().map(|finding| finding.statement.to_string()).collect();
     for part in [
         "position-lost (cell: go, times: 2)",
         "cursor-opened-again (cell: go, times: 3)",
@@ -401,10 +363,7 @@ fn failures_are_reported_first() {
         "drivers-not-optimised (drivers: [go])",
         "driver-left-out (driver: java)",
     ] {
-        assert!(
-            texts.iter().any(|text| text.contains(part)),
-            "{part}: {texts:?}"
-        );
+        assert!(texts.iter().any(|text| text.contains(part)), "{part}: {texts:?}");
     }
 }
 
@@ -414,34 +373,17 @@ fn blind_cursors_are_a_server_finding_not_errors_or_losses() {
     if let Some(measured) = &mut cell.measured {
         let consumer = &mut measured.consumers[0];
         consumer.reopened = Some(3);
-        consumer.blind = vec![
-            BlindCursor {
-                blind_s: 1.0,
-                found: 201,
-            },
-            BlindCursor {
-                blind_s: 2.5,
-                found: 1,
-            },
-        ];
+        consumer.blind =
+            vec![BlindCursor { blind_s: 1.0, found: 201 }, BlindCursor { blind_s: 2.5, found: 1 }];
     }
     let found = findings(&document(vec![cell]));
-    let blind = found
-        .iter()
-        .find(|one| one.statement.code == "cursor-blind")
-        .unwrap();
+    let blind = found.iter().find(|one| one.statement.code == "cursor-blind").unwrap();
     assert_eq!(blind.kind, FindingKind::Finding);
-    assert_eq!(
-        blind.statement.to_string(),
-        "cursor-blind (cell: go, times: [1.00 s, 2.50 s])"
-    );
+    assert_eq!(blind.statement.to_string(), "cursor-blind (cell: go, times: [1.00 s, 2.50 s])");
     let evidence = reported(&blind.evidence).join("\n");
     assert!(evidence.contains("messages: 202"), "{evidence}");
     assert!(evidence.contains("lost: 0"), "{evidence}");
     for other in ["cursor-opened-again", "found-by-query", "cell-failed"] {
-        assert!(
-            found.iter().all(|one| one.statement.code != other),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|one| one.statement.code != other), "{found:?}");
     }
 }

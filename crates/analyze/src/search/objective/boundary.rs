@@ -1,27 +1,27 @@
-//! The boundary of an objective: the curve along which the share of runs that keep it falls with the offered rate.
+//! The boundary of an objective: the curve of the share of runs that meet it over the offered rate.
 
 use dyno_record::experiment::Boundary;
 
-/// Share of runs that keep, or miss, an objective for a reason that has nothing to do with the rate, such as a machine
-/// that was busy with something else. Without it a single such run far from the boundary would decide how wide it is;
+/// Share of runs that meet, or miss, an objective for a reason independent of the rate, such as a machine that
+/// was busy with something else. Without it a single such run far from the boundary would determine the width;
 /// see Wichmann and Hill, "The psychometric function: I", Perception & Psychophysics 63 (2001), on lapses.
 pub const LAPSE_RATIO: f64 = 0.01;
 
 /// Share of the runs that counts as most of them.
 pub const MOST_RATIO: f64 = 0.95;
 
-/// The share of runs at this rate that keep the objective, by the curve with the values in the middle.
+/// The share of runs at this rate that meet the objective, by the curve with the middle values.
 pub fn kept_at(boundary: &Boundary, rate_per_s: f64) -> f64 {
     let distance = (rate_per_s / boundary.half_per_s.value).ln();
     kept_ratio(distance / boundary.spread_ratio.value)
 }
 
-/// The share of runs that keep at so many spreads above the boundary.
+/// The share of runs that meet the objective this many spreads above the boundary.
 pub(super) fn kept_ratio(spreads: f64) -> f64 {
     LAPSE_RATIO + (1.0 - 2.0 * LAPSE_RATIO) / (1.0 + spreads.exp())
 }
 
-/// How many spreads the rate that [`MOST_RATIO`] of the runs keep lies below the boundary.
+/// Distance in spreads from the boundary down to the rate that [`MOST_RATIO`] of the runs keep.
 pub(super) fn most_spreads() -> f64 {
     let core = (MOST_RATIO - LAPSE_RATIO) / (1.0 - 2.0 * LAPSE_RATIO);
     (core / (1.0 - core)).ln()
@@ -33,12 +33,7 @@ mod tests {
     use dyno_record::estimate::Estimate;
 
     fn exact(value: f64) -> Estimate {
-        Estimate {
-            value,
-            low: value,
-            high: value,
-            confidence_ratio: 0.95,
-        }
+        Estimate { value, low: value, high: value, confidence_ratio: 0.95 }
     }
 
     #[test]

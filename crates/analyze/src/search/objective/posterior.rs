@@ -1,14 +1,15 @@
-//! What runs that kept or missed an objective say about its boundary: weights of all pairs of a boundary and a spread
-//! on a grid, by Bayes' rule, and from them where the next run tells most.
+//! Posterior of an objective's boundary: weights of all pairs of a boundary and a spread on a grid, by Bayes'
+//! rule, and the most informative place for the next run.
 //!
-//! Boundaries lie in columns of the same width in the logarithm of the rate. Before any run a bench is expected to be one
-//! of two: steady, so that a few runs that do not contradict each other are believed, or noisy, so that a few
-//! contradictions are not taken for all that will come ([`BENCHES`]). With one kind between the two a search of a noisy
-//! bench ends too early when the first runs agree by luck, or one of a steady bench takes too long. The boundary is
-//! expected where bracketing has left it, with tails (Cauchy) that let runs move it anywhere.
+//! Boundaries lie in columns of equal width in the logarithm of the rate. The prior has two kinds of benches:
+//! steady ones, for which a few consistent runs are believed, and noisy ones, for which a few contradictions
+//! are not taken as typical ([`BENCHES`]). With a single kind in between, a search on a noisy bench ends too
+//! early when the first runs agree by luck, or a search on a steady bench takes too long. The boundary is
+//! expected where bracketing left it, with tails (Cauchy) that let runs move it anywhere.
 //!
-//! The next run is where it is expected to leave the least entropy of the boundary, whatever the spread: the method of
-//! Kontsevich and Tyler (Vision Research 39, 1999) with the spread averaged out (Prins, Journal of Vision 13(7), 2013).
+//! The next run is where the expected entropy of the boundary is smallest, averaged over the spread: the method
+//! of Kontsevich and Tyler (Vision Research 39, 1999) with the spread averaged out (Prins, Journal of Vision
+//! 13(7), 2013).
 
 use super::boundary::{kept_ratio, most_spreads};
 use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
@@ -17,52 +18,52 @@ use dyno_record::experiment::Boundary;
 use std::f64::consts::LN_2;
 use std::ops::Range;
 
-/// Spreads on the grid.
+/// Number of spreads on the grid.
 const SPREADS: usize = 24;
 
-/// The smallest and the largest of them.
+/// The smallest and the largest spread.
 const SPREAD_ENDS: (f64, f64) = (0.005, 0.4);
 
-/// Kinds of benches: the share of all that each is expected to be, the median of its spreads, and the standard deviation
-/// of their logarithm. Chosen by simulation: on a bench without noise a search must stay short, and with spreads of up
-/// to 15 % the interval must hold the boundary as often as it says.
+/// Kinds of benches: their expected share, the median of their spreads, and the standard deviation of the
+/// spreads' logarithm. Chosen by simulation: a search on a bench without noise must stay short, and with
+/// spreads of up to 15 % the interval must have its stated coverage.
 const BENCHES: [(f64, f64, f64); 2] = [(0.38, 0.008, 0.4), (0.62, 0.14, 0.6)];
 
-/// Columns end this far beyond the limits of the search, as a logarithm: a boundary may lie beyond them.
+/// Columns end this far beyond the limits of the search, as a logarithm: a boundary may lie beyond the limits.
 const BEYOND: f64 = LN_2;
 
-/// Columns with less than this share of the weight of the heaviest say nothing about where to go next.
+/// Columns below this share of the heaviest column's weight are ignored in the choice of the next run.
 const NEGLIGIBLE_RATIO: f64 = 1e-4;
 
-/// Weights of the spreads at one boundary, or shares of runs that keep with each of them.
+/// Weights of the spreads at one boundary, or success shares for each of them.
 type OfSpreads = [f64; SPREADS];
 
-/// The weights. Places are logarithms of the rate, relative to that of the start rate.
+/// The posterior. Positions are logarithms of the rate, relative to the start rate.
 #[derive(Clone, Debug)]
 pub(super) struct Posterior {
     /// Width of a column.
     width: f64,
-    /// Place of the middle of the first column.
+    /// Position of the middle of the first column.
     first: f64,
-    /// For each column the weights of the spreads; together 1.
+    /// For each column the weights of the spreads; in total 1.
     columns: Vec<OfSpreads>,
-    /// For each column the sum of its weights.
+    /// The total weight of each column.
     totals: Vec<f64>,
-    /// Shares of runs that keep, by the distance from the boundary in columns; that of 0 is in the middle.
+    /// Success shares by the distance from the boundary in columns; distance 0 is in the middle.
     shares: Vec<OfSpreads>,
 }
 
-/// Where the boundary is expected before the runs are looked at.
+/// Expected position of the boundary before any run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
-    /// The likeliest place.
+    /// The most likely position.
     pub(super) middle: f64,
-    /// Half of the weight is within this distance of it.
+    /// Half of the weight is within this distance of the middle.
     pub(super) distance: f64,
 }
 
 impl Posterior {
-    /// Before any run. `ends` are the places of the lowest and the highest rate that may be tried.
+    /// The prior. `ends` are the positions of the lowest and the highest allowed rate.
     pub(super) fn new(ends: (f64, f64), width: f64, expected: Expected) -> Posterior {
         let first = ends.0 - BEYOND;
         let count = ((ends.1 + BEYOND - first) / width).ceil() as usize + 1;
@@ -87,7 +88,7 @@ impl Posterior {
         posterior
     }
 
-    /// Takes the outcome of a run at a place between the ends.
+    /// Adds the outcome of a run at a position between the ends.
     pub(super) fn observe(&mut self, place: f64, kept: bool) {
         let at = self.column(place);
         let count = self.columns.len();
@@ -100,14 +101,14 @@ impl Posterior {
         self.normalise();
     }
 
-    /// Share of the weight of boundaries above a place.
+    /// Weight of the boundaries above a position.
     pub(super) fn share_above(&self, place: f64) -> f64 {
         let above = self.totals.iter().enumerate();
         let above = above.filter(|(index, _)| self.place(*index) > place);
         above.map(|(_, weight)| weight).sum()
     }
 
-    /// The place below which this share of the weight of the boundaries lies.
+    /// The position below which the boundaries have this weight.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let weights = self.totals.iter().copied();
         self.first + self.width * quantile(weights, share)
@@ -119,13 +120,13 @@ impl Posterior {
         (self.quantile(high) - self.quantile(low)) / 2.0
     }
 
-    /// Which of the places to measure at next: the first of those that tell most.
+    /// Index of the most informative position; the first one if equal.
     pub(super) fn most_telling(&self, places: impl Iterator<Item = f64>) -> Option<usize> {
         let active = self.active();
         let entropies = places.map(|place| self.expected_entropy(place, &active));
         let mut best: Option<(usize, f64)> = None;
         for (index, entropy) in entropies.enumerate() {
-            // A difference of rounding alone must not decide: another machine may round in another way.
+            // Ignore rounding differences, which vary between machines.
             if best.is_none_or(|(_, least)| entropy < least - 1e-9) {
                 best = Some((index, entropy));
             }
@@ -146,7 +147,7 @@ impl Posterior {
         }
     }
 
-    /// The place that lies so many spreads above the boundary.
+    /// The position this many spreads above the boundary.
     fn shifted(&self, count: f64, rate: impl Fn(f64) -> f64) -> Estimate {
         let spreads = spreads();
         let active = self.active();
@@ -154,8 +155,10 @@ impl Posterior {
         let mut places: Vec<(f64, f64)> = columns
             .flat_map(|(index, weights)| {
                 let place = self.place(index);
-                let all = spreads.iter().zip(weights);
-                all.map(move |(spread, weight)| (place + count * spread, *weight))
+                spreads
+                    .iter()
+                    .zip(weights)
+                    .map(move |(spread, weight)| (place + count * spread, *weight))
             })
             .collect();
         places.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -170,7 +173,7 @@ impl Posterior {
         })
     }
 
-    /// The spread below which this share of the weight lies.
+    /// The spread below which the spreads have this weight.
     fn spread_quantile(&self, share: f64) -> f64 {
         let mut weights = [0.0; SPREADS];
         for column in &self.columns {
@@ -181,15 +184,13 @@ impl Posterior {
         spread(quantile(weights.into_iter(), share).clamp(0.0, (SPREADS - 1) as f64))
     }
 
-    /// The entropy of the boundary that is left after a run at a place, on average over its outcomes, up to a constant.
+    /// The expected entropy of the boundary after a run at a position, up to a constant.
     fn expected_entropy(&self, place: f64, active: &Range<usize>) -> f64 {
         let at = self.column(place);
         let count = self.columns.len();
         let (mut kept, mut missed) = (Sum::default(), Sum::default());
         for index in active.clone() {
-            let both = self.columns[index]
-                .iter()
-                .zip(&self.shares[at + count - index]);
+            let both = self.columns[index].iter().zip(&self.shares[at + count - index]);
             let keep: f64 = both.map(|(weight, share)| weight * share).sum();
             kept.add(keep);
             missed.add(self.totals[index] - keep);
@@ -197,7 +198,7 @@ impl Posterior {
         kept.entropy() + missed.entropy()
     }
 
-    /// The columns that carry the weight.
+    /// The columns with a relevant weight.
     fn active(&self) -> Range<usize> {
         let weights = self.totals.iter();
         let least = weights.clone().copied().fold(0.0, f64::max) * NEGLIGIBLE_RATIO;
@@ -239,17 +240,13 @@ impl Sum {
         }
     }
 
-    /// Entropy of the boundary after the outcome, times the probability of the outcome.
+    /// Entropy of the boundary after the outcome, times the outcome's probability.
     fn entropy(&self) -> f64 {
-        if self.weight > 0.0 {
-            self.weight * self.weight.ln() - self.weight_log
-        } else {
-            0.0
-        }
+        if self.weight > 0.0 { self.weight * self.weight.ln() - self.weight_log } else { 0.0 }
     }
 }
 
-/// The spread at a position on the grid, which may be between two.
+/// The spread at a grid position, which may be fractional.
 fn spread(position: f64) -> f64 {
     let (low, high) = SPREAD_ENDS;
     low * ((high / low).ln() * position / (SPREADS - 1) as f64).exp()
@@ -259,11 +256,10 @@ fn spreads() -> OfSpreads {
     std::array::from_fn(|index| spread(index as f64))
 }
 
-/// Weights of the spreads before any run.
+/// Prior weights of the spreads.
 fn prior(spreads: &OfSpreads) -> OfSpreads {
     spreads.map(|spread| {
-        let benches = BENCHES.iter();
-        let density = benches.map(|(share, median, deviation)| {
+        let density = BENCHES.iter().map(|(share, median, deviation)| {
             let deviations = (spread / median).ln() / deviation;
             share / deviation * (-0.5 * deviations * deviations).exp()
         });
@@ -271,7 +267,7 @@ fn prior(spreads: &OfSpreads) -> OfSpreads {
     })
 }
 
-/// The shares below the ends of an interval.
+/// The weights below the ends of an interval.
 fn tails() -> (f64, f64) {
     let low = (1.0 - DEFAULT_CONFIDENCE_RATIO) / 2.0;
     (low, 1.0 - low)
@@ -287,7 +283,7 @@ fn estimate(quantile: impl Fn(f64) -> f64) -> Estimate {
     }
 }
 
-/// The position below which a share of the weights lies, each spread evenly over the bin about its index.
+/// The position below which the weights have this share, each spread evenly over the bin around its index.
 fn quantile(weights: impl Iterator<Item = f64> + Clone, share: f64) -> f64 {
     let wanted = share * weights.clone().sum::<f64>();
     let (mut below, mut last) = (0.0, 0);
@@ -306,10 +302,7 @@ mod tests {
     use super::*;
 
     fn before_any_run() -> Posterior {
-        let expected = Expected {
-            middle: 0.0,
-            distance: 0.3,
-        };
+        let expected = Expected { middle: 0.0, distance: 0.3 };
         Posterior::new((-2.0, 2.0), 0.01, expected)
     }
 
@@ -326,7 +319,7 @@ mod tests {
         let posterior = before_any_run();
         assert!(posterior.quantile(0.5).abs() < 0.005);
         let within = posterior.share_above(-0.3) - posterior.share_above(0.3);
-        // Somewhat more, as the tails end.
+        // Slightly more, because the tails are cut off.
         assert!((0.5..0.57).contains(&within), "{within}");
     }
 
@@ -346,7 +339,7 @@ mod tests {
         let sharp = after(&[(-0.1, true), (0.1, false)].repeat(5));
         assert!(sharp.quantile(0.5).abs() < 0.01);
         assert!((0.05..0.13).contains(&sharp.half_width()));
-        // The same number of runs with contradictions says less.
+        // The same number of contradictory runs says less.
         let blurred = after(&[(-0.1, true), (0.1, false), (-0.1, false), (0.1, true)].repeat(3));
         assert!(blurred.half_width() > 2.0 * sharp.half_width());
         let spread = |known: &Posterior| known.boundary(1.0).spread_ratio.value;
@@ -354,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_is_between_those_that_are_known() {
+    fn next_run_is_between_the_known_runs() {
         let known = after(&[(-0.3, true), (0.1, false)].repeat(4));
         let places = [-1.0, -0.3, -0.1, 0.1, 1.0];
         assert_eq!(known.most_telling(places.into_iter()), Some(2));
@@ -364,10 +357,9 @@ mod tests {
     #[test]
     fn rates_kept_by_most_and_by_few_runs_enclose_the_boundary() {
         let boundary = after(&[(-0.1, true), (0.1, false)].repeat(5)).boundary(1000.0);
-        for (one, next) in [
-            (boundary.most_per_s, boundary.half_per_s),
-            (boundary.half_per_s, boundary.few_per_s),
-        ] {
+        for (one, next) in
+            [(boundary.most_per_s, boundary.half_per_s), (boundary.half_per_s, boundary.few_per_s)]
+        {
             assert!(one.low < one.value && one.value < one.high, "{one:?}");
             assert!(one.value < next.value && one.low < next.low && one.high < next.high);
         }

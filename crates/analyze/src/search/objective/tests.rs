@@ -7,7 +7,7 @@ fn settings() -> ObjectiveSettings {
     ObjectiveSettings::starting_at(1000.0)
 }
 
-/// Searches with a server that answers whether the objective was kept at a rate.
+/// Searches with a server that decides whether a rate meets the objective.
 fn search(
     settings: ObjectiveSettings,
     mut kept: impl FnMut(f64) -> bool,
@@ -27,16 +27,13 @@ fn a_sharp_boundary_is_found_to_within_a_step_wherever_it_lies() {
     for boundary in [1.5, 40.0, 999.0, 1001.0, 3333.0, 250_000.0, 9.9e6] {
         let (found, measurements) = search(settings(), |rate| rate <= boundary);
         let rate = found.rate_per_s.unwrap();
-        assert!(
-            rate <= boundary * 1.04 && rate * 1.04 > boundary,
-            "{boundary}: {found:?}"
-        );
+        assert!(rate <= boundary * 1.04 && rate * 1.04 > boundary, "{boundary}: {found:?}");
         assert_eq!(found.end, ObjectiveEnd::Resolved);
         let half = found.boundary.unwrap().half_per_s;
         assert_eq!(half.value, rate);
         assert!(half.contains(boundary), "{boundary}: {half:?}");
         assert!(half.high / half.low <= 1.04f64.powf(2.5), "{half:?}");
-        // No measurement was made between the neighbours of the boundary.
+        // Nothing was measured between the neighbours of the boundary.
         let kept = found.always_kept_up_to_per_s.unwrap();
         let missed = found.always_missed_from_per_s.unwrap();
         assert!(kept <= boundary && boundary < missed);
@@ -46,12 +43,9 @@ fn a_sharp_boundary_is_found_to_within_a_step_wherever_it_lies() {
 }
 
 #[test]
-fn a_sharp_boundary_near_the_rate_of_a_closed_loop_takes_few_measurements() {
-    // The search begins at half of that rate, and ends at one and a half of it.
-    let limited = ObjectiveSettings {
-        max_rate_per_s: 3000.0,
-        ..settings()
-    };
+fn sharp_boundary_near_the_closed_loop_rate_is_found_quickly() {
+    // The search starts at half of that rate, and is limited to one and a half times the rate.
+    let limited = ObjectiveSettings { max_rate_per_s: 3000.0, ..settings() };
     for percent in 30..280 {
         let boundary = f64::from(percent) * 10.0;
         let (found, measurements) = search(limited, |rate| rate <= boundary);
@@ -63,7 +57,7 @@ fn a_sharp_boundary_near_the_rate_of_a_closed_loop_takes_few_measurements() {
 }
 
 #[test]
-fn a_hiccup_far_below_the_boundary_ends_the_range_without_a_miss() {
+fn hiccup_far_below_the_boundary_ends_the_clean_range() {
     // Kept up to 5000; the second measurement, at 2000, misses once by chance.
     let mut number = 0;
     let (found, _) = search(settings(), |rate| {
@@ -72,15 +66,9 @@ fn a_hiccup_far_below_the_boundary_ends_the_range_without_a_miss() {
     });
     let hiccup = found.tried.iter().find(|one| one.missed_count > 0).unwrap();
     assert!(found.rate_per_s.unwrap() > 4800.0 && hiccup.rate_per_s < 2100.0);
-    // Others outvote it, wherever they were made.
-    let above = found
-        .tried
-        .iter()
-        .filter(|one| one.rate_per_s > hiccup.rate_per_s);
-    assert!(
-        above.map(|one| one.kept_count).sum::<u32>() > 2,
-        "{found:?}"
-    );
+    // Other measurements outvote it, wherever they were made.
+    let above = found.tried.iter().filter(|one| one.rate_per_s > hiccup.rate_per_s);
+    assert!(above.map(|one| one.kept_count).sum::<u32>() > 2, "{found:?}");
     assert!(found.always_kept_up_to_per_s.unwrap() < hiccup.rate_per_s);
 }
 
@@ -99,7 +87,7 @@ proptest! {
             let is_above = missed.is_some_and(|missed| one.rate_per_s >= missed);
             prop_assert!(!is_above || one.kept_count == 0, "{found:?}");
         }
-        // They reach as far as they can.
+        // They extend as far as possible.
         let lowest_miss = found.tried.iter().position(|one| one.missed_count > 0);
         let last_kept = lowest_miss.unwrap_or(found.tried.len()).checked_sub(1);
         prop_assert_eq!(kept, last_kept.map(|place| found.tried[place].rate_per_s));
@@ -110,12 +98,9 @@ proptest! {
 }
 
 #[test]
-fn rates_of_the_boundary_end_where_rates_were_tried() {
-    // Chance decides in a wide range below the highest rate allowed, so that the curve goes on above it.
-    let limited = ObjectiveSettings {
-        max_rate_per_s: 3000.0,
-        ..settings()
-    };
+fn boundary_rates_end_at_the_tried_rates() {
+    // Chance decides in a wide range below the highest allowed rate, so the curve extends beyond it.
+    let limited = ObjectiveSettings { max_rate_per_s: 3000.0, ..settings() };
     let mut cut = 0;
     for seed in 0..50 {
         let errors = normal(seed, 100);
@@ -156,43 +141,25 @@ fn both_sides_of_a_sharp_boundary_are_measured_again() {
 #[test]
 fn limits_end_the_search_with_their_reason() {
     let (found, _) = search(settings(), |_| true);
-    assert_eq!(
-        (found.end, found.rate_per_s),
-        (ObjectiveEnd::AlwaysKept, Some(1e7))
-    );
+    assert_eq!((found.end, found.rate_per_s), (ObjectiveEnd::AlwaysKept, Some(1e7)));
     let (found, _) = search(settings(), |_| false);
-    assert_eq!(
-        (found.end, found.rate_per_s),
-        (ObjectiveEnd::NeverKept, None)
-    );
+    assert_eq!((found.end, found.rate_per_s), (ObjectiveEnd::NeverKept, None));
     assert_eq!(found.always_missed_from_per_s, Some(1.0));
-    let few = ObjectiveSettings {
-        max_measurements: 3,
-        ..settings()
-    };
+    let few = ObjectiveSettings { max_measurements: 3, ..settings() };
     let (found, measurements) = search(few, |rate| rate < 3000.0);
-    assert_eq!(
-        (found.end, measurements),
-        (ObjectiveEnd::OutOfMeasurements, 3)
-    );
-    // The third was missed: what is known is that the boundary is between the others.
+    assert_eq!((found.end, measurements), (ObjectiveEnd::OutOfMeasurements, 3));
+    // The third was missed: the boundary is known to lie between the others.
     let half = found.boundary.unwrap().half_per_s;
     assert_eq!(found.rate_per_s, Some(half.value));
     assert!(half.low < found.tried[1].rate_per_s * 1.1 && half.contains(3000.0));
     assert!(half.high > found.tried[2].rate_per_s * 0.9, "{half:?}");
-    let few = ObjectiveSettings {
-        max_measurements: 2,
-        ..settings()
-    };
+    let few = ObjectiveSettings { max_measurements: 2, ..settings() };
     let (found, _) = search(few, |rate| rate < 3000.0);
-    assert_eq!(
-        (found.rate_per_s, found.boundary),
-        (Some(found.tried[1].rate_per_s), None)
-    );
+    assert_eq!((found.rate_per_s, found.boundary), (Some(found.tried[1].rate_per_s), None));
 }
 
 #[test]
-fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
+fn last_allowed_measurement_can_decide_the_search() {
     for (boundary, end) in [
         (3000.0, ObjectiveEnd::Resolved),
         (1e9, ObjectiveEnd::AlwaysKept),
@@ -201,10 +168,7 @@ fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
         let (found, needed) = search(settings(), |rate| rate <= boundary);
         assert_eq!(found.end, end);
         let with = |max_measurements| {
-            let limited = ObjectiveSettings {
-                max_measurements,
-                ..settings()
-            };
+            let limited = ObjectiveSettings { max_measurements, ..settings() };
             search(limited, |rate| rate <= boundary).0
         };
         assert_eq!(with(needed), found);
@@ -216,47 +180,34 @@ fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
 fn the_first_rates_differ_by_factors_of_two_four_and_sixteen() {
     for (direction, side) in [(1.0, true), (-1.0, false)] {
         let mut rates = Vec::new();
-        let few = ObjectiveSettings {
-            max_measurements: 4,
-            min_rate_per_s: 1e-3,
-            ..settings()
-        };
+        let few = ObjectiveSettings { max_measurements: 4, min_rate_per_s: 1e-3, ..settings() };
         search(few, |rate| {
             rates.push(rate);
             side
         });
         let factors = rates.windows(2).map(|pair| (pair[1] / pair[0]).log2());
-        // To within the grid.
+        // Up to the grid.
         for (factor, doublings) in factors.zip([1.0, 2.0, 4.0]) {
-            assert!(
-                (factor * direction / doublings - 1.0).abs() < 0.03,
-                "{rates:?}"
-            );
+            assert!((factor * direction / doublings - 1.0).abs() < 0.03, "{rates:?}");
         }
     }
 }
 
 #[test]
 fn a_start_outside_of_the_limits_is_moved_to_them() {
-    let limited = ObjectiveSettings {
-        min_rate_per_s: 2000.0,
-        max_rate_per_s: 5000.0,
-        ..settings()
-    };
+    let limited =
+        ObjectiveSettings { min_rate_per_s: 2000.0, max_rate_per_s: 5000.0, ..settings() };
     let mut rates = Vec::new();
     search(limited, |rate| {
         rates.push(rate);
         rate < 3000.0
     });
     assert_eq!(rates[0], 2000.0);
-    assert!(
-        rates.iter().all(|rate| (2000.0..=5000.0).contains(rate)),
-        "{rates:?}"
-    );
+    assert!(rates.iter().all(|rate| (2000.0..=5000.0).contains(rate)), "{rates:?}");
 }
 
 #[test]
-fn an_unlucky_first_measurement_is_made_good() {
+fn unlucky_first_measurement_is_corrected() {
     for unlucky in 0..6 {
         let mut number = 0;
         let (found, _) = search(settings(), |rate| {
@@ -268,7 +219,7 @@ fn an_unlucky_first_measurement_is_made_good() {
     }
 }
 
-/// Share of 100 times that three searches agree within 10 %, and their mean rate.
+/// Number of 100 triples of searches that agree within 10 %, and their mean rate.
 fn agreement(mut one: impl FnMut(u64) -> f64) -> (usize, f64) {
     let (mut agreed, mut sum) = (0, 0.0);
     for trial in 0..100 {
@@ -307,10 +258,7 @@ fn searches_on_a_simulated_server_agree_and_find_its_boundary() {
             number += 1;
             let system = System {
                 source: Source::Open { rate_per_s },
-                stations: vec![Station {
-                    servers: 1,
-                    service: Service::Exponential(0.001),
-                }],
+                stations: vec![Station { servers: 1, service: Service::Exponential(0.001) }],
                 warm_up_s: 1.0,
                 window_s: 10.0,
             };

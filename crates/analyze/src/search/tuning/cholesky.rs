@@ -8,7 +8,7 @@ pub(super) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Of a symmetric matrix, by rows; `None` unless it is positive definite.
+    /// The factor of a symmetric matrix, by rows; `None` unless it is positive definite.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Option<Cholesky> {
         for row in 0..size {
             for column in 0..=row {
@@ -25,10 +25,7 @@ impl Cholesky {
                 };
             }
         }
-        Some(Cholesky {
-            size,
-            lower: matrix,
-        })
+        Some(Cholesky { size, lower: matrix })
     }
 
     /// The solution x of L·x = b.
@@ -40,7 +37,7 @@ impl Cholesky {
         b
     }
 
-    /// Half of the logarithm of the determinant of the matrix.
+    /// Half the logarithm of the matrix's determinant.
     pub(super) fn half_log_determinant(&self) -> f64 {
         (0..self.size).map(|row| self.row(row)[row].ln()).sum()
     }

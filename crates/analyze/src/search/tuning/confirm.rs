@@ -1,18 +1,18 @@
-//! From what the search has found to the answer: candidates that are confirmed, and which of their changes count.
+//! From the search result to the answer: confirms candidates and selects the changes that count.
 
 use super::space::Setting;
 use super::{CONFIDENCE_RATIO, Comparison, Outcome, State, Tuning, TuningResult};
 
-/// Standard normal deviate of the end of a 95 % interval: a gain beyond it is ruled out.
+/// Standard normal deviate of the end of a 95 % interval: a larger gain is ruled out.
 const POSSIBLE: f64 = 1.96;
-/// Candidates that are confirmed, at most.
+/// Most candidates that are confirmed.
 const MOST_CANDIDATES: usize = 5;
-/// Those of them that may do harm.
+/// Most of these candidates that may do harm.
 const MOST_HARMFUL: usize = 3;
 
 impl Tuning {
-    /// Confirms what is worth it, or ends with nothing. In place of the changes of the first candidate, which are not taken back,
-    /// there is time for others.
+    /// Confirms the next worthwhile candidate, or ends without a result. Candidates other than the first use
+    /// the time of the first one's ablation.
     pub(super) fn next_candidate(&self) -> State {
         let first = self.given_up.first();
         let most = first.map_or(1, |(first, _)| self.changes(first).len() + 1);
@@ -28,14 +28,12 @@ impl Tuning {
     }
 
     fn nothing(&self) -> State {
-        // What was measured tells more than what did harm.
+        // A measured candidate says more than a harmful one.
         let measured = self.measured().last();
-        State::Done(TuningResult::Nothing {
-            candidate: measured.or(self.given_up.last()).cloned(),
-        })
+        State::Done(TuningResult::Nothing { candidate: measured.or(self.given_up.last()).cloned() })
     }
 
-    /// The candidate whose confirmation is next, and how many were given up before it.
+    /// The next candidate to confirm, and the number of candidates dropped before it.
     pub fn to_confirm(&self) -> Option<(usize, &Setting)> {
         match &self.state {
             State::Confirm(candidate) => Some((self.given_up.len(), candidate)),
@@ -43,30 +41,30 @@ impl Tuning {
         }
     }
 
-    /// Ends the search where no time is left for the candidate that is next.
+    /// Ends the search because no time is left for the next candidate.
     pub fn end_confirmations(&mut self) {
         if self.to_confirm().is_some() {
             self.state = self.nothing();
         }
     }
 
-    /// Candidates that were measured, and did not prove a gain.
+    /// Candidates that were measured without a proven gain.
     fn measured(&self) -> impl Iterator<Item = &(Setting, Outcome)> {
-        let given_up = self.given_up.iter();
-        given_up.filter(|(_, outcome)| outcome.compared().is_some())
+        self.given_up.iter().filter(|(_, outcome)| outcome.compared().is_some())
     }
 
-    /// Whether a candidate is certainly better. One of several would do, so that each needs half of the doubt of the one before.
+    /// Whether a candidate is certainly better. One of several would be enough, so each gets half of the
+    /// previous error probability.
     fn proves_a_gain(&self, found: &Comparison) -> bool {
         found.p_value() < self.caveat() / 2.0
     }
 
-    /// The probability of an error, on both sides, that a candidate may have.
+    /// The two-sided error probability of a candidate.
     fn caveat(&self) -> f64 {
         (1.0 - CONFIDENCE_RATIO) / 2_f64.powi(self.measured().count() as i32)
     }
 
-    /// The confidence, on both sides, with which the comparison that is next has to show a gain.
+    /// The two-sided confidence with which the next comparison must show a gain.
     pub fn confidence_ratio(&self) -> f64 {
         match &self.state {
             State::Confirm(_) => 1.0 - self.caveat(),
@@ -74,8 +72,8 @@ impl Tuning {
         }
     }
 
-    /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
-    /// a gain, all of it, or else the setting whose gain it rules out least.
+    /// The next worthwhile candidate: the best setting without unnecessary changes; or, if the search was too
+    /// noisy to rule out a gain, the complete best setting, or else the setting whose gain is least ruled out.
     fn candidate(&self) -> Option<Setting> {
         let is_open = |setting: &Setting| {
             let mut given_up = self.given_up.iter();
@@ -90,15 +88,16 @@ impl Tuning {
         if is_changed && is_open(&self.best) && is_possible(&self.best) {
             return Some(self.best.clone());
         }
-        // That there is nothing to gain is never said by the model alone, which expects that most parameters do nothing.
+        // Never conclude that there is no gain from the model alone, which expects most parameters to do
+        // nothing.
         let is_first = self.measured().next().is_none();
-        let other = self
-            .least_ruled_out(is_open)
-            .filter(|setting| is_first || is_possible(setting));
+        let other =
+            self.least_ruled_out(is_open).filter(|setting| is_first || is_possible(setting));
         other.or_else(|| self.least_certain()).cloned()
     }
 
-    /// The setting whose own pairs leave the largest gain possible, if that is more than the margin: more pairs decide.
+    /// The setting whose own pairs leave the largest gain possible, if it exceeds the margin: more pairs
+    /// decide.
     fn least_certain(&self) -> Option<&Setting> {
         let open = self.confirmations().filter(|(setting, found)| {
             found.high() >= self.settings.margin && self.risk(setting).is_some()
@@ -107,44 +106,47 @@ impl Tuning {
         most.map(|(setting, _)| setting)
     }
 
-    /// The candidates that were measured, with what all of their own pairs say.
+    /// The measured candidates, with the pooled result of their own pairs.
     fn confirmations(&self) -> impl Iterator<Item = (&Setting, Comparison)> {
         let measured = self.measured();
         measured.filter_map(|(setting, _)| Some((setting, self.pairs_of(setting)?)))
     }
 
-    /// What all pairs of a candidate say together.
+    /// The pooled result of a candidate's pairs.
     fn pairs_of(&self, candidate: &Setting) -> Option<Comparison> {
         let own = self.measured().filter(|(setting, _)| setting == candidate);
         own.last()?.1.compared().copied()
     }
 
-    /// The largest gain of a setting that is not as good as ruled out, as a logarithm.
+    /// The largest gain of a setting that is not practically ruled out, as a logarithm.
     fn possible(&self, setting: &Setting) -> f64 {
         let gain = self.gain(setting);
         gain.mean + POSSIBLE * gain.deviation
     }
 
-    /// The setting of those that were compared whose possible gain is the largest, of some.
+    /// The compared setting with the largest possible gain, among those that satisfy a condition.
     fn least_ruled_out(&self, is_open: impl Fn(&Setting) -> bool) -> Option<&Setting> {
-        let tried = self.surface.tried().iter();
-        let changed = tried.filter(|setting| is_open(setting) && !self.changes(setting).is_empty());
+        let changed = self
+            .surface
+            .tried()
+            .iter()
+            .filter(|setting| is_open(setting) && !self.changes(setting).is_empty());
         changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
     }
 
-    /// The largest gain that all comparisons together leave possible for a setting, and a confirmation by its own pairs, as a
-    /// logarithm; `None` if no setting was compared.
+    /// The largest gain that all comparisons, and a confirmation by its own pairs, leave possible for any
+    /// setting, as a logarithm; `None` if no setting was compared.
     pub fn possible_gain(&self) -> Option<f64> {
         let setting = self.least_ruled_out(|setting| self.risk(setting).is_some())?;
         let possible = self.possible(setting);
-        // Of settings that are all clearly worse: what an equally good one would have shown.
+        // If all settings are clearly worse: the gain that an equally good one would have shown.
         let of_equal = POSSIBLE * self.gain(setting).deviation;
         let of_model = if possible > 0.0 { possible } else { of_equal };
         let of_pairs = self.confirmations().map(|(_, found)| found.high());
         Some(of_pairs.fold(of_model, f64::max))
     }
 
-    /// Takes back what costs less than a part of the margin on the surface, the least effect first.
+    /// Reverts changes that cost less than a part of the margin on the surface, the smallest effect first.
     fn simplified(&self, mut setting: Setting) -> Setting {
         let mut spent = 0.0;
         loop {
@@ -168,11 +170,7 @@ impl Tuning {
             Outcome::Compared(gain) if self.proves_a_gain(&gain) => {
                 match self.changes(&candidate).len() {
                     1 => done(candidate, gain, Vec::new()),
-                    _ => State::Ablate {
-                        candidate,
-                        gain,
-                        outcomes: Vec::new(),
-                    },
+                    _ => State::Ablate { candidate, gain, outcomes: Vec::new() },
                 }
             }
             Outcome::Compared(found) => {
@@ -184,8 +182,8 @@ impl Tuning {
         }
     }
 
-    /// A candidate that was not confirmed. It speaks for itself alone: others may gain all the same, but for those that would likely
-    /// do the harm that it did, or be refused as it was.
+    /// Drops a candidate that was not confirmed. Others may still have a gain, except those that would probably
+    /// do the same harm, or be refused as well.
     pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> State {
         match outcome {
             Outcome::Violated => self.limits.went(&candidate, false),
@@ -204,55 +202,37 @@ impl Tuning {
         outcomes: Vec<(usize, Outcome)>,
     ) -> State {
         if outcomes.len() < self.changes(&candidate).len() {
-            return State::Ablate {
-                candidate,
-                gain,
-                outcomes,
-            };
+            return State::Ablate { candidate, gain, outcomes };
         }
         let proven = proven(&outcomes);
         let mut setting = candidate.clone();
-        for (parameter, _) in outcomes
-            .iter()
-            .filter(|(parameter, _)| !proven.contains(parameter))
-        {
+        for (parameter, _) in outcomes.iter().filter(|(parameter, _)| !proven.contains(parameter)) {
             setting[*parameter] = self.parameters[*parameter].default;
         }
         if setting == candidate {
             return done(candidate, gain, outcomes);
         }
         if proven.is_empty() {
-            // Its changes do the same, or have an effect only together, or the gain was chance: once more tells.
+            // Its changes are redundant, or work only together, or the gain was chance: another comparison
+            // decides.
             setting.clone_from(&candidate);
         }
-        State::Reduced {
-            setting,
-            candidate,
-            gain,
-            outcomes,
-        }
+        State::Reduced { setting, candidate, gain, outcomes }
     }
 }
 
 pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> State {
-    State::Done(TuningResult::Better {
-        setting,
-        gain,
-        ablation,
-    })
+    State::Done(TuningResult::Better { setting, gain, ablation })
 }
 
-/// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
-/// counts, and so does one without which it is refused.
+/// The parameters without whose change the candidate is certainly worse, over all of them at once. A parameter
+/// counts if the candidate fails or is refused without its change.
 pub fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
     let mut p_values: Vec<(f64, usize)> = outcomes
         .iter()
         .map(|(parameter, outcome)| match outcome {
             Outcome::Compared(found) => {
-                let worse = Comparison {
-                    log_ratio: -found.log_ratio,
-                    ..*found
-                };
+                let worse = Comparison { log_ratio: -found.log_ratio, ..*found };
                 (worse.p_value(), *parameter)
             }
             Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
@@ -263,7 +243,9 @@ pub fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
     p_values.sort_by(|one, other| one.0.total_cmp(&other.0));
     let alpha = (1.0 - CONFIDENCE_RATIO) / 2.0;
     let count = p_values.len();
-    let ranked = p_values.into_iter().enumerate();
-    let certain = ranked.take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
+    let certain = p_values
+        .into_iter()
+        .enumerate()
+        .take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
     certain.map(|(_, (_, parameter))| parameter).collect()
 }

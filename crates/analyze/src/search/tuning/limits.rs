@@ -1,22 +1,22 @@
-//! Where the search does not go any more: settings that went wrong tell of regions in which others would.
+//! Avoided regions of the search: settings that went wrong indicate regions where others would.
 //!
-//! What harms a server is mostly too much or too little of one thing, sometimes of two together (a large cache and many
-//! connections). So each setting that went wrong is explained by each parameter, and by each pair, whose values no setting
-//! that went well had as well, or further out. A parameter of which little is known beyond the settings that went well
-//! explains more than one of which nearly all is known to be well. A setting is avoided when what explains a failure likely
-//! holds for it too.
+//! A server is usually harmed by too much or too little of one thing, sometimes of two together (a large cache
+//! and many connections). So each setting that went wrong is explained by each parameter, and by each pair, at
+//! values that no good setting reached or exceeded. A parameter with little known beyond the good settings
+//! explains more than one that is nearly completely known to be good. A setting is avoided if it probably
+//! shares the explanation of a failure.
 
 use super::space::{Parameter, Setting};
 
-/// Settings that fail more likely than this are not tried: after one failure, after two, and after more. The first leaves
-/// open what it was due to, and to find that out is worth a second one.
+/// Highest failure probability of settings that are still tried: after one failure, after two, and after more.
+/// The first failure leaves its reason open, and finding it is worth a second one.
 const MOST_RISKS: [f64; 3] = [0.3, 0.15, 0.05];
-/// What a pair of parameters explains, relative to one.
+/// Weight of a parameter pair's explanation relative to a single parameter.
 const PAIR: f64 = 0.25;
-/// Weight of an explanation that explains another failure as well.
+/// Weight of an explanation that also explains another failure.
 const AGAIN: f64 = 4.0;
 
-/// Settings that went well and those that went wrong.
+/// Settings that went well and settings that went wrong.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     parameters: Vec<Parameter>,
@@ -24,22 +24,18 @@ pub(super) struct Limits {
     wrong: Vec<Setting>,
 }
 
-/// A value of a parameter and the side of it that fails.
+/// A value of a parameter and its failing side.
 #[derive(Clone, Copy)]
 struct Side {
     place: usize,
     value: usize,
-    /// Larger values fail as well; else smaller ones. Of values without an order only this one.
+    /// Whether larger values fail as well; otherwise smaller ones. Without an order only this value fails.
     is_upper: bool,
 }
 
 impl Limits {
     pub(super) fn new(parameters: &[Parameter]) -> Limits {
-        Limits {
-            parameters: parameters.to_vec(),
-            well: Vec::new(),
-            wrong: Vec::new(),
-        }
+        Limits { parameters: parameters.to_vec(), well: Vec::new(), wrong: Vec::new() }
     }
 
     pub(super) fn went(&mut self, setting: &Setting, is_well: bool) {
@@ -47,17 +43,17 @@ impl Limits {
             self.well.push(setting.clone());
             return;
         }
-        // What it did before does not count any more.
+        // Its earlier results no longer count.
         self.well.retain(|one| one != setting);
         self.wrong.push(setting.clone());
     }
 
-    /// Whether this very setting went wrong.
+    /// Whether exactly this setting went wrong.
     pub(super) fn has_failed(&self, setting: &Setting) -> bool {
         self.wrong.contains(setting)
     }
 
-    /// How likely the setting goes wrong; `None` if that is too likely to try it.
+    /// Probability that the setting goes wrong; `None` if it is too high to try the setting.
     pub(super) fn risk(&self, setting: &Setting) -> Option<f64> {
         let risks = self.wrong.iter().map(|wrong| self.risk_as(setting, wrong));
         let risk = risks.fold(0.0, f64::max);
@@ -67,14 +63,12 @@ impl Limits {
         (risk <= MOST_RISKS[last.min(MOST_RISKS.len() - 1)]).then_some(risk)
     }
 
-    /// How likely the setting fails for the reason for which `wrong` did.
+    /// Probability that the setting fails for the same reason as `wrong`.
     fn risk_as(&self, setting: &Setting, wrong: &Setting) -> f64 {
         let sides = self.sides(wrong);
         let one = sides.iter().map(|side| (vec![*side], 1.0));
         let two = sides.iter().enumerate().flat_map(|(place, side)| {
-            let others = sides[place + 1..]
-                .iter()
-                .filter(|other| other.place != side.place);
+            let others = sides[place + 1..].iter().filter(|other| other.place != side.place);
             others.map(|other| (vec![*side, *other], PAIR))
         });
         let (mut all, mut risk) = (0.0, 0.0);
@@ -85,31 +79,24 @@ impl Limits {
         }
         match all > 0.0 {
             true => risk / all,
-            // What nothing explains is true of that setting alone.
+            // An unexplained failure applies to this setting alone.
             false => f64::from(u8::from(setting == wrong)),
         }
     }
 
     fn sides(&self, wrong: &Setting) -> Vec<Side> {
         let both = wrong.iter().enumerate().flat_map(|(place, value)| {
-            let side = move |is_upper| Side {
-                place,
-                value: *value,
-                is_upper,
-            };
+            let side = move |is_upper| Side { place, value: *value, is_upper };
             let has_order = self.parameters[place].places.is_some();
             [Some(side(true)), has_order.then(|| side(false))]
         });
         both.flatten().collect()
     }
 
-    /// How much of the parameters is unknown between what went well and what failed; 0 if something went well there.
+    /// Unknown share of the parameters between good settings and the failure; 0 if a setting was good there.
     fn weight(&self, sides: &[Side]) -> f64 {
-        let explains = |setting: &Setting| {
-            sides
-                .iter()
-                .all(|side| self.is_on(side, setting[side.place]))
-        };
+        let explains =
+            |setting: &Setting| sides.iter().all(|side| self.is_on(side, setting[side.place]));
         if self.well.iter().any(explains) {
             return 0.0;
         }
@@ -127,10 +114,7 @@ impl Limits {
     }
 
     fn unknown(&self, sides: &[Side], side: &Side) -> f64 {
-        match (
-            &self.parameters[side.place].places,
-            self.nearest(sides, side),
-        ) {
+        match (&self.parameters[side.place].places, self.nearest(sides, side)) {
             (Some(places), Some(nearest)) => (places[nearest] - places[side.value]).abs(),
             (Some(places), None) if side.is_upper => places[side.value],
             (Some(places), None) => 1.0 - places[side.value],
@@ -138,43 +122,30 @@ impl Limits {
         }
     }
 
-    /// The outermost value that went well, with values of the other sides that explain nothing by themselves.
+    /// The outermost good value, with values of the other sides that explain nothing by themselves.
     fn nearest(&self, sides: &[Side], side: &Side) -> Option<usize> {
         let others = |setting: &&Setting| {
             let mut others = sides.iter().filter(|other| other.place != side.place);
             others.all(|other| self.is_on(other, setting[other.place]))
         };
-        let values = self
-            .well
-            .iter()
-            .filter(others)
-            .map(|setting| setting[side.place]);
-        if side.is_upper {
-            values.max()
-        } else {
-            values.min()
-        }
+        let values = self.well.iter().filter(others).map(|setting| setting[side.place]);
+        if side.is_upper { values.max() } else { values.min() }
     }
 
-    /// How far the setting is beyond what went well, where 1 is as far as what failed.
+    /// Distance of the setting beyond the good ones, relative to the failure's distance.
     fn share(&self, sides: &[Side], setting: &Setting) -> f64 {
         let one = |side: &Side| {
             let value = setting[side.place];
             if self.is_on(side, value) {
                 return 1.0;
             }
-            let (Some(places), Some(nearest)) = (
-                &self.parameters[side.place].places,
-                self.nearest(sides, side),
-            ) else {
+            let (Some(places), Some(nearest)) =
+                (&self.parameters[side.place].places, self.nearest(sides, side))
+            else {
                 return 0.0;
             };
             let ratio = (places[value] - places[nearest]) / (places[side.value] - places[nearest]);
-            if ratio.is_finite() {
-                ratio.clamp(0.0, 1.0)
-            } else {
-                0.0
-            }
+            if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
         };
         sides.iter().map(one).product()
     }

@@ -1,21 +1,20 @@
-//! Parameters, their values, and settings of all of them.
+//! Parameters, their values, and settings of all parameters.
 
 use rand::{Rng, RngExt};
 
-/// A parameter that may be changed. Its values are known to the caller; the search knows them by their numbers.
+/// A parameter that may be changed. The caller knows its values; the search knows only their numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// For each value its place between 0 and 1 on the scale of the parameter, ascending, or `None` where the values have
-    /// no order. At least two values.
+    /// Position of each value between 0 and 1 on the parameter's scale, ascending; `None` if the values have no
+    /// order. At least two values.
     pub places: Option<Vec<f64>>,
-    /// Number of values.
     pub values: usize,
-    /// The value that it has by default.
+    /// Number of the default value.
     pub default: usize,
 }
 
 impl Parameter {
-    /// One whose values lie at equal distances in their order.
+    /// A parameter with equidistant values in order.
     pub fn ordered(values: usize, default: usize) -> Parameter {
         let last = values.saturating_sub(1).max(1) as f64;
         Parameter {
@@ -25,16 +24,12 @@ impl Parameter {
         }
     }
 
-    /// One whose values have no order.
+    /// A parameter whose values have no order.
     pub fn choice(values: usize, default: usize) -> Parameter {
-        Parameter {
-            places: None,
-            values,
-            default,
-        }
+        Parameter { places: None, values, default }
     }
 
-    /// The squared distance of two of its values: that of their places, and 1 for different values without an order.
+    /// The squared distance of two values: by their positions, or 1 for different values without an order.
     pub(super) fn squared_distance(&self, one: usize, other: usize) -> f64 {
         match &self.places {
             Some(places) => (places[one] - places[other]).powi(2),
@@ -43,15 +38,15 @@ impl Parameter {
     }
 }
 
-/// A value of each parameter, by their numbers.
+/// The value number of each parameter.
 pub type Setting = Vec<usize>;
 
-/// All of them at their defaults.
+/// The setting with all defaults.
 pub fn defaults(parameters: &[Parameter]) -> Setting {
     parameters.iter().map(|one| one.default).collect()
 }
 
-/// Settings that are spread over the space: the values of each parameter are used equally often, in random order (Latin
+/// Settings spread over the space: the values of each parameter are used equally often, in random order (Latin
 /// hypercube: McKay, Beckman, Conover, *Technometrics* 21, 1979).
 pub(super) fn spread(
     parameters: &[Parameter],
@@ -77,7 +72,7 @@ fn shuffle(values: &mut [usize], random: &mut impl Rng) {
     }
 }
 
-/// A setting at random.
+/// A random setting.
 pub(super) fn any(parameters: &[Parameter], random: &mut impl Rng) -> Setting {
     let value = |parameter: &Parameter| random.random_range(0..parameter.values);
     parameters.iter().map(value).collect()
@@ -88,15 +83,12 @@ pub(super) fn neighbours<'a>(
     parameters: &'a [Parameter],
     setting: &'a Setting,
 ) -> impl Iterator<Item = Setting> + 'a {
-    parameters
-        .iter()
-        .enumerate()
-        .flat_map(move |(place, parameter)| {
-            let others = (0..parameter.values).filter(move |value| *value != setting[place]);
-            others.map(move |value| {
-                let mut other = setting.clone();
-                other[place] = value;
-                other
-            })
+    parameters.iter().enumerate().flat_map(move |(place, parameter)| {
+        let others = (0..parameter.values).filter(move |value| *value != setting[place]);
+        others.map(move |value| {
+            let mut other = setting.clone();
+            other[place] = value;
+            other
         })
+    })
 }

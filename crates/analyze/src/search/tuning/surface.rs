@@ -1,34 +1,34 @@
-//! What comparisons of settings say about all settings: a Gaussian process over the logarithm of the objective
-//! (Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5).
+//! Estimates all settings from comparisons: a Gaussian process over the logarithm of the objective (Rasmussen,
+//! Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5).
 //!
-//! An observation is the difference between two settings that were measured one beside the other, so that a drift of the
-//! machine is in none of them, with the error of so many pairs. Differences are linear in the surface: their
-//! covariances follow from those of the settings, and neither a mean nor a baseline must be known.
+//! An observation is the difference between two settings that were measured side by side, so it contains no
+//! drift of the machine, with the error of its pairs. Differences are linear in the surface: their covariances
+//! follow from the settings' covariances, and neither a mean nor a baseline must be known.
 //!
-//! The covariance of two settings is Matérn's with ν = 5/2, each parameter with a length of its own: the longer it is the
-//! less the parameter matters. Lengths, the height of the surface and what comparisons vary beyond their own errors are
-//! drawn from their posterior by slice sampling (Neal, *Annals of Statistics* 31, 2003), since with a dozen observations no
-//! single choice of them is right, and what is uncertain must stay so.
+//! The covariance of two settings is Matérn's with ν = 5/2, with a separate length for each parameter: the
+//! longer the length, the less the parameter matters. Lengths, the height of the surface and the variation of
+//! comparisons beyond their own errors are drawn from their posterior by slice sampling (Neal, *Annals of
+//! Statistics* 31, 2003): with a dozen observations no single choice is right, and uncertainty must be kept.
 
 use super::cholesky::{Cholesky, dot};
 use super::space::{Parameter, Setting};
 use crate::robust::normal_tail;
 use rand::{Rng, RngExt};
 
-/// What is drawn at random of the model.
+/// Number of random draws of the model.
 const DRAWS: usize = 5;
-/// Sweeps of slice sampling over all of its numbers between two draws.
+/// Sweeps of slice sampling over all model parameters between two draws.
 const SWEEPS: usize = 2;
-/// Expected height of the surface, as a logarithm of the objective: gains of a fifth are ordinary.
+/// Expected height of the surface, as a logarithm of the objective: gains of a fifth are common.
 const HEIGHT: Expected = Expected(0.2, 0.8);
-/// Expected lengths, where 1 is the whole range of a parameter. Most parameters matter little.
+/// Expected lengths; 1 is the whole range of a parameter. Most parameters matter little.
 const LENGTH: Expected = Expected(1.5, 1.2);
-/// Expected standard deviation of comparisons beyond what their own errors say.
+/// Expected standard deviation of comparisons beyond their own errors.
 const EXCESS: Expected = Expected(0.01, 1.0);
 /// Widest step of a slice, as a logarithm.
 const SLICE: f64 = 1.0;
 
-/// Median and standard deviation of the logarithm of a number that is expected to have a lognormal distribution.
+/// A lognormal prior: its median and the standard deviation of the logarithm.
 struct Expected(f64, f64);
 
 impl Expected {
@@ -38,45 +38,43 @@ impl Expected {
     }
 }
 
-/// A comparison of two settings: how much the logarithm of the objective of `one` is above that of `other`.
+/// A comparison of two settings: the logarithm of `one`'s objective minus the logarithm of `other`'s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The setting that was tried.
     pub one: Setting,
-    /// The one that was measured beside it.
+    /// The reference setting.
     pub other: Setting,
     /// Logarithm of the ratio of their objectives; above 0 if `one` is better.
     pub log_ratio: f64,
-    /// Its standard error.
+    /// Standard error of the logarithm.
     pub error: f64,
 }
 
 /// A normal distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normal {
-    /// Mean.
     pub mean: f64,
-    /// Standard deviation.
     pub deviation: f64,
 }
 
-/// Logarithms of height and excess, then of the length of each parameter.
+/// Logarithms of height and excess, then of each parameter's length.
 type Logs = Vec<f64>;
 
-/// The surface, as far as it is known.
+/// The estimated surface.
 #[derive(Clone, Debug)]
 pub struct Surface {
     parameters: Vec<Parameter>,
-    /// Settings that were compared, each once.
+    /// Compared settings, each once.
     settings: Vec<Setting>,
-    /// For each comparison the places of its settings, the logarithm of the ratio, and its error.
+    /// For each comparison the positions of its settings, the logarithm of the ratio, and its error.
     differences: Vec<(usize, usize, f64, f64)>,
     draws: Vec<Draw>,
-    /// Where the next draws start.
+    /// Start of the next draws.
     logs: Logs,
 }
 
-/// One model out of the posterior, with what it needs for predictions.
+/// One model of the posterior, prepared for predictions.
 #[derive(Clone, Debug)]
 struct Draw {
     variance: f64,
@@ -88,7 +86,7 @@ struct Draw {
 }
 
 impl Surface {
-    /// Before any comparison.
+    /// A surface without comparisons.
     pub fn new(parameters: &[Parameter]) -> Surface {
         let mut logs = vec![HEIGHT.0.ln(), EXCESS.0.ln()];
         logs.extend(parameters.iter().map(|_| LENGTH.0.ln()));
@@ -101,7 +99,7 @@ impl Surface {
         }
     }
 
-    /// Learns from one more comparison.
+    /// Adds a comparison.
     pub fn learn(&mut self, difference: &Difference, random: &mut impl Rng) {
         let one = self.place(&difference.one);
         let other = self.place(&difference.other);
@@ -126,14 +124,11 @@ impl Surface {
         self.logs = logs;
     }
 
-    /// How much better `one` is than `other`, as a logarithm of the ratio: a mixture over the draws, by its mean and
-    /// standard deviation.
+    /// Improvement of `one` over `other`, as a logarithm of the ratio: mean and standard deviation of a mixture
+    /// over the draws.
     pub fn gain(&self, one: &Setting, other: &Setting) -> Normal {
-        let each: Vec<Normal> = self
-            .draws
-            .iter()
-            .map(|draw| self.gain_of(draw, one, other))
-            .collect();
+        let each: Vec<Normal> =
+            self.draws.iter().map(|draw| self.gain_of(draw, one, other)).collect();
         mixture(&each)
     }
 
@@ -177,11 +172,13 @@ impl Surface {
         other: &'a Setting,
     ) -> impl Iterator<Item = f64> + 'a {
         let values = one.iter().zip(other);
-        let pairs = self.parameters.iter().zip(values);
-        pairs.map(|(parameter, (one, other))| parameter.squared_distance(*one, *other))
+        self.parameters
+            .iter()
+            .zip(values)
+            .map(|(parameter, (one, other))| parameter.squared_distance(*one, *other))
     }
 
-    /// The factor of the covariances of the comparisons, and L⁻¹·y.
+    /// The factor of the comparisons' covariances, and L⁻¹·y.
     fn draw(&self, logs: &Logs, squares: &[f64]) -> Option<Draw> {
         let (variance, excess) = ((2.0 * logs[0]).exp(), (2.0 * logs[1]).exp());
         let weights: Vec<f64> = logs[2..].iter().map(|log| (-2.0 * log).exp()).collect();
@@ -203,15 +200,10 @@ impl Surface {
         let factor = Cholesky::of(covariances, size)?;
         let ratios = self.differences.iter().map(|(.., ratio, _)| *ratio);
         let whitened = factor.forward(ratios.collect());
-        Some(Draw {
-            variance,
-            weights,
-            factor,
-            whitened,
-        })
+        Some(Draw { variance, weights, factor, whitened })
     }
 
-    /// Of the numbers of the model, but for a constant.
+    /// Log density of the model parameters, up to a constant.
     fn log_density(&self, logs: &Logs, squares: &[f64]) -> f64 {
         let Some(draw) = self.draw(logs, squares) else {
             return f64::NEG_INFINITY;
@@ -222,7 +214,7 @@ impl Surface {
             - draw.factor.half_log_determinant()
     }
 
-    /// Draws the number at this place anew, given the others; the density there.
+    /// Redraws the parameter at this position, given the others; returns the density there.
     fn slice(
         &self,
         logs: &mut Logs,
@@ -253,12 +245,7 @@ impl Surface {
     fn gain_of(&self, draw: &Draw, one: &Setting, other: &Setting) -> Normal {
         let share = |a: &Setting, b: &Setting| {
             let mut distances = self.distances(a, b).zip(&draw.weights);
-            matern(
-                distances
-                    .by_ref()
-                    .map(|(square, weight)| square * weight)
-                    .sum(),
-            )
+            matern(distances.by_ref().map(|(square, weight)| square * weight).sum())
         };
         let to_settings: Vec<f64> = self
             .settings
@@ -277,7 +264,7 @@ impl Surface {
     }
 }
 
-/// The covariance of Matérn with ν = 5/2 as a share of the variance, by the square of the distance over the length.
+/// Matérn's covariance with ν = 5/2 as a share of the variance, by the square of the distance over the length.
 fn matern(square: f64) -> f64 {
     let distance = (5.0 * square).sqrt();
     (1.0 + distance + 5.0 / 3.0 * square) * (-distance).exp()
@@ -286,16 +273,11 @@ fn matern(square: f64) -> f64 {
 fn mixture(each: &[Normal]) -> Normal {
     let count = each.len().max(1) as f64;
     let mean = each.iter().map(|one| one.mean).sum::<f64>() / count;
-    let squares = each
-        .iter()
-        .map(|one| one.deviation.powi(2) + one.mean.powi(2));
-    Normal {
-        mean,
-        deviation: (squares.sum::<f64>() / count - mean * mean).max(0.0).sqrt(),
-    }
+    let squares = each.iter().map(|one| one.deviation.powi(2) + one.mean.powi(2));
+    Normal { mean, deviation: (squares.sum::<f64>() / count - mean * mean).max(0.0).sqrt() }
 }
 
-/// What is gained on average if only gains count.
+/// The mean gain if only gains count.
 fn improvement(gain: Normal) -> f64 {
     if gain.deviation <= 0.0 {
         return gain.mean.max(0.0);
@@ -316,12 +298,9 @@ mod tests {
     #[test]
     fn covariance_falls_with_distance_by_materns_formula() {
         // (1 + √5·d + 5/3·d²)·e^(−√5·d), by the square of d.
-        for (square, expected) in [
-            (0.0, 1.0),
-            (0.25, 0.828_649),
-            (1.0, 0.523_994),
-            (4.0, 0.138_660),
-        ] {
+        for (square, expected) in
+            [(0.0, 1.0), (0.25, 0.828_649), (1.0, 0.523_994), (4.0, 0.138_660)]
+        {
             let found = matern(square);
             assert!(is_near(found, expected), "{square}: {found}");
         }

@@ -1,17 +1,17 @@
-//! Searches on simulated benches whose best setting is known.
+//! Searches on simulated benches with a known best setting.
 
 use super::*;
 use dyno_testkit::simulate::{
     EFFECTIVE, SURFACE, SurfaceSetting, noisy_pairs, service_time, shortest_service_time,
 };
 
-/// Standard deviation of the logarithm of a measurement.
+/// Standard deviation of a measurement's logarithm.
 const NOISE: f64 = 0.05;
-/// Pairs of a comparison of the search, and of one that an answer rests on.
+/// Pairs of a search comparison, and of a final comparison.
 const PAIRS: (usize, usize) = (2, 24);
 const MARGIN: f64 = 0.04;
 
-/// Those of the simulated server.
+/// Parameters of the simulated server.
 fn parameters() -> Vec<Parameter> {
     let one = |setting: &SurfaceSetting| match setting.is_ordered {
         true => Parameter::ordered(setting.values, setting.default),
@@ -20,25 +20,21 @@ fn parameters() -> Vec<Parameter> {
     SURFACE.iter().map(one).collect()
 }
 
-/// The logarithm of the objective; `None` for a setting that fails.
+/// The logarithm of the objective; `None` for a failing setting.
 type Truth = fn(&Setting) -> Option<f64>;
 
 fn slope(setting: &Setting) -> Option<f64> {
     Some(-service_time(setting).ln())
 }
 
-/// The same with a region that fails, of a fifth of all settings.
+/// The objective with a failing region of a fifth of all settings.
 fn cliff(setting: &Setting) -> Option<f64> {
     (setting[1] < 7).then(|| -service_time(setting).ln())
 }
 
-/// A search of so many comparisons at most.
+/// A search with at most this many comparisons.
 fn tuning(seed: u64, trials: usize) -> Tuning {
-    let settings = TuningSettings {
-        seed,
-        trials,
-        margin: MARGIN,
-    };
+    let settings = TuningSettings { seed, trials, margin: MARGIN };
     Tuning::new(parameters(), settings)
 }
 
@@ -46,7 +42,7 @@ fn flat(_: &Setting) -> Option<f64> {
     Some(0.0)
 }
 
-/// A bench, and what a search did on it.
+/// A bench with the record of a search.
 struct Bench {
     truth: Truth,
     random: Xoshiro256PlusPlus,
@@ -75,7 +71,7 @@ impl Bench {
             self.failed += 1;
             return Outcome::Violated;
         };
-        let beside = (self.truth)(other).expect("it went well before");
+        let beside = (self.truth)(other).expect("the reference succeeded before");
         let found = noisy_pairs(&mut self.random, found - beside, NOISE, pairs);
         Outcome::Compared(Comparison {
             log_ratio: found.log_ratio,
@@ -88,11 +84,7 @@ impl Bench {
         let mut tuning = tuning(seed, 40);
         loop {
             match tuning.step() {
-                TuningStep::Compare {
-                    purpose,
-                    one,
-                    other,
-                } => {
+                TuningStep::Compare { purpose, one, other } => {
                     let outcome = self.compare(purpose, &one, &other);
                     tuning.record(outcome);
                 }
@@ -104,9 +96,7 @@ impl Bench {
 
 fn changed(setting: &Setting) -> Vec<usize> {
     let base = defaults(&parameters());
-    (0..setting.len())
-        .filter(|place| setting[*place] != base[*place])
-        .collect()
+    (0..setting.len()).filter(|place| setting[*place] != base[*place]).collect()
 }
 
 /// The largest value of the objective.
@@ -129,27 +119,16 @@ fn best_setting_is_found_and_its_effective_changes_are_named() {
 }
 
 #[test]
-fn the_gain_that_is_stated_is_the_true_one() {
+fn stated_gain_is_the_true_one() {
     let mut bench = Bench::new(slope, 3);
-    let TuningResult::Better {
-        setting,
-        gain,
-        ablation,
-    } = bench.search(3)
-    else {
-        panic!("there is a better one");
+    let TuningResult::Better { setting, gain, ablation } = bench.search(3) else {
+        panic!("a better setting");
     };
     let truth = slope(&setting).unwrap() - slope(&defaults(&parameters())).unwrap();
-    assert!(
-        (gain.log_ratio - truth).abs() < 3.0 * gain.error,
-        "{gain:?}, {truth}"
-    );
-    // Whatever the candidate changed was taken back alone; what counts made it worse.
+    assert!((gain.log_ratio - truth).abs() < 3.0 * gain.error, "{gain:?}, {truth}");
+    // Each change was reverted alone; those that count made it worse.
     for parameter in changed(&setting) {
-        let (_, outcome) = ablation
-            .iter()
-            .find(|(place, _)| *place == parameter)
-            .unwrap();
+        let (_, outcome) = ablation.iter().find(|(place, _)| *place == parameter).unwrap();
         assert!(matches!(outcome, Outcome::Compared(found) if found.log_ratio < 0.0));
     }
 }
@@ -164,7 +143,7 @@ fn no_gain_is_claimed_on_a_flat_surface() {
 }
 
 #[test]
-fn a_region_that_fails_is_visited_three_times_at_most() {
+fn failing_region_is_visited_at_most_three_times() {
     let mut found = 0;
     for seed in 0..10 {
         let mut bench = Bench::new(cliff, seed);
@@ -197,11 +176,8 @@ fn search_looks_elsewhere_when_its_start_fails() {
 
 #[test]
 fn search_has_no_result_when_everything_fails() {
-    let result = Bench::new(
-        |setting| (*setting == defaults(&parameters())).then_some(0.0),
-        1,
-    )
-    .search(1);
+    let result =
+        Bench::new(|setting| (*setting == defaults(&parameters())).then_some(0.0), 1).search(1);
     assert_eq!(result, TuningResult::Nothing { candidate: None });
 }
 
@@ -211,12 +187,7 @@ fn refused_setting_is_not_retried_and_costs_no_comparison() {
         let mut tuning = tuning(3, 20);
         let mut bench = Bench::new(slope, 3);
         let mut refused = Vec::new();
-        while let TuningStep::Compare {
-            purpose,
-            one,
-            other,
-        } = tuning.step()
-        {
+        while let TuningStep::Compare { purpose, one, other } = tuning.step() {
             let outcome = if one[1] > 6 {
                 refused.push(one.clone());
                 Outcome::Refused { parameter }
@@ -238,36 +209,22 @@ fn refused_setting_is_not_retried_and_costs_no_comparison() {
 }
 
 #[test]
-fn a_gain_that_is_not_confirmed_is_not_stated() {
+fn unconfirmed_gain_is_not_stated() {
     let mut tuning = tuning(1, 9);
     let outcome = |log_ratio| {
-        Outcome::Compared(Comparison {
-            log_ratio,
-            error: 0.02,
-            degrees_of_freedom: 5.0,
-        })
+        Outcome::Compared(Comparison { log_ratio, error: 0.02, degrees_of_freedom: 5.0 })
     };
     let candidate = loop {
         match tuning.step() {
-            TuningStep::Compare {
-                purpose: Purpose::Search,
-                ..
-            } => tuning.record(outcome(0.2)),
-            TuningStep::Compare {
-                purpose,
-                one,
-                other,
-            } => {
-                assert_eq!(
-                    (purpose, other),
-                    (Purpose::Confirm, defaults(&parameters()))
-                );
+            TuningStep::Compare { purpose: Purpose::Search, .. } => tuning.record(outcome(0.2)),
+            TuningStep::Compare { purpose, one, other } => {
+                assert_eq!((purpose, other), (Purpose::Confirm, defaults(&parameters())));
                 break one;
             }
             TuningStep::Done(result) => panic!("{result:?}"),
         }
     };
-    // Nor is that of any other one that is confirmed in its place.
+    // This also holds for other candidates that are confirmed instead.
     let mut confirmed = vec![candidate];
     tuning.record(outcome(0.03));
     while let TuningStep::Compare { purpose, one, .. } = tuning.step() {
@@ -277,9 +234,8 @@ fn a_gain_that_is_not_confirmed_is_not_stated() {
         tuning.record(outcome(0.03));
     }
     assert!(confirmed.len() <= 5, "{confirmed:?}");
-    let result = TuningResult::Nothing {
-        candidate: confirmed.pop().map(|one| (one, outcome(0.03))),
-    };
+    let result =
+        TuningResult::Nothing { candidate: confirmed.pop().map(|one| (one, outcome(0.03))) };
     assert_eq!(tuning.step(), TuningStep::Done(result));
 }
 
@@ -292,22 +248,18 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
     };
     let mut confirmed = 0;
     while let TuningStep::Compare { purpose, one, .. } = tuning.step() {
-        // All promise much, and none keeps it.
+        // All seem promising, but none has a gain.
         let (log_ratio, error) = match purpose {
             Purpose::Search => (0.1, 0.1),
             _ => (0.0, 0.01),
         };
         if purpose == Purpose::Confirm {
-            // Each needs half of the doubt of the one before.
+            // Each needs half of the previous error probability.
             let caveat = 0.05 / 2_f64.powi(confirmed);
             assert!((tuning.confidence_ratio() - (1.0 - caveat)).abs() < 1e-12);
         }
         let before = possible(&tuning, &one);
-        tuning.record(Outcome::Compared(Comparison {
-            log_ratio,
-            error,
-            degrees_of_freedom: 23.0,
-        }));
+        tuning.record(Outcome::Compared(Comparison { log_ratio, error, degrees_of_freedom: 23.0 }));
         if purpose == Purpose::Confirm {
             // The model has learned from it.
             assert!(possible(&tuning, &one) < before, "{one:?}");
@@ -322,24 +274,17 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
 }
 
 #[test]
-fn a_candidate_that_does_harm_makes_room_for_the_next_one() {
+fn harmful_candidate_makes_room_for_the_next_one() {
     let mut tuning = tuning(3, 40);
     let mut bench = Bench::new(slope, 3);
     let mut harmful: Option<Setting> = None;
     let result = loop {
         match tuning.step() {
-            TuningStep::Compare {
-                purpose,
-                one,
-                other,
-            } => {
+            TuningStep::Compare { purpose, one, other } => {
                 let is_first = purpose == Purpose::Confirm && harmful.is_none();
                 let outcome = match is_first || harmful.as_ref() == Some(&one) {
                     true => {
-                        assert!(
-                            is_first || purpose != Purpose::Confirm,
-                            "it is confirmed again"
-                        );
+                        assert!(is_first || purpose != Purpose::Confirm, "it is confirmed again");
                         harmful = Some(one);
                         Outcome::Violated
                     }
@@ -355,15 +300,10 @@ fn a_candidate_that_does_harm_makes_room_for_the_next_one() {
     };
     assert_ne!(Some(&setting), harmful.as_ref());
     assert!(slope(&setting) > slope(&defaults(&parameters())));
-    // If all of them do harm, there is an end.
+    // If all of them do harm, the search ends.
     let mut tuning = self::tuning(3, 9);
     let mut confirmed = Vec::new();
-    while let TuningStep::Compare {
-        purpose,
-        one,
-        other,
-    } = tuning.step()
-    {
+    while let TuningStep::Compare { purpose, one, other } = tuning.step() {
         let outcome = match purpose {
             Purpose::Search => bench.compare(purpose, &one, &other),
             _ => {
@@ -385,18 +325,13 @@ fn refused_candidate_is_harmless_and_its_value_is_not_retried() {
     let mut bench = Bench::new(slope, 3);
     let mut refused = None;
     let mut confirmed = 0;
-    while let TuningStep::Compare {
-        purpose,
-        one,
-        other,
-    } = tuning.step()
-    {
+    while let TuningStep::Compare { purpose, one, other } = tuning.step() {
         if let Some((place, value)) = refused {
             assert_ne!(one[place], value, "{one:?}");
         }
         confirmed += usize::from(purpose == Purpose::Confirm);
         let outcome = if purpose == Purpose::Confirm && refused.is_none() {
-            // Of candidates that did harm three are enough, of others not.
+            // Three harmful candidates are enough; others are not limited.
             let parameters = parameters();
             let all_changed = parameters.iter().map(|one| usize::from(one.default == 0));
             let all_changed: Setting = all_changed.collect();
@@ -427,36 +362,20 @@ fn changes_unproven_alone_must_be_proven_together_twice() {
         let mut confirmed = 0;
         loop {
             let log_ratio = match tuning.step() {
-                TuningStep::Compare {
-                    purpose: Purpose::Search,
-                    ..
-                } => 0.3,
-                TuningStep::Compare {
-                    purpose: Purpose::Ablate { .. },
-                    ..
-                } => 0.0,
-                TuningStep::Compare {
-                    purpose: Purpose::Confirm,
-                    ..
-                } => {
+                TuningStep::Compare { purpose: Purpose::Search, .. } => 0.3,
+                TuningStep::Compare { purpose: Purpose::Ablate { .. }, .. } => 0.0,
+                TuningStep::Compare { purpose: Purpose::Confirm, .. } => {
                     confirmed += 1;
                     if confirmed == 1 { 0.3 } else { again }
                 }
                 TuningStep::Done(result) => return result,
             };
-            let found = Comparison {
-                log_ratio,
-                error: 0.02,
-                degrees_of_freedom: 9.0,
-            };
+            let found = Comparison { log_ratio, error: 0.02, degrees_of_freedom: 9.0 };
             tuning.record(Outcome::Compared(found));
         }
     };
     assert!(matches!(run(0.3), TuningResult::Better { .. }));
-    assert!(matches!(
-        run(0.0),
-        TuningResult::Nothing { candidate: Some(_) }
-    ));
+    assert!(matches!(run(0.0), TuningResult::Nothing { candidate: Some(_) }));
 }
 
 #[test]
@@ -465,26 +384,19 @@ fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
     let mut candidate = None;
     let result = loop {
         let log_ratio = match tuning.step() {
-            TuningStep::Compare {
-                purpose: Purpose::Search,
-                ..
-            } => 0.3,
-            TuningStep::Compare {
-                purpose: Purpose::Ablate { parameter },
-                other,
-                ..
-            } => match changed(&other)[0] == parameter {
-                true => -0.3,
-                false => 0.0,
-            },
-            TuningStep::Compare {
-                purpose: Purpose::Confirm,
-                one,
-                ..
-            } => match *candidate.get_or_insert_with(|| one.clone()) == one {
-                true => 0.3,
-                false => 0.0,
-            },
+            TuningStep::Compare { purpose: Purpose::Search, .. } => 0.3,
+            TuningStep::Compare { purpose: Purpose::Ablate { parameter }, other, .. } => {
+                match changed(&other)[0] == parameter {
+                    true => -0.3,
+                    false => 0.0,
+                }
+            }
+            TuningStep::Compare { purpose: Purpose::Confirm, one, .. } => {
+                match *candidate.get_or_insert_with(|| one.clone()) == one {
+                    true => 0.3,
+                    false => 0.0,
+                }
+            }
             TuningStep::Done(result) => break result,
         };
         tuning.record(Outcome::Compared(Comparison {
@@ -493,12 +405,7 @@ fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
             degrees_of_freedom: 9.0,
         }));
     };
-    let TuningResult::Better {
-        setting,
-        gain,
-        ablation,
-    } = result
-    else {
+    let TuningResult::Better { setting, gain, ablation } = result else {
         panic!("{result:?}");
     };
     assert_eq!((Some(&setting), gain.log_ratio), (candidate.as_ref(), 0.3));
@@ -509,18 +416,15 @@ fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
 
 #[test]
 fn failure_is_explained_by_values_of_no_good_setting() {
-    let parameters = vec![
-        Parameter::ordered(11, 5),
-        Parameter::ordered(11, 5),
-        Parameter::choice(3, 0),
-    ];
+    let parameters =
+        vec![Parameter::ordered(11, 5), Parameter::ordered(11, 5), Parameter::choice(3, 0)];
     let mut limits = Limits::new(&parameters);
     for setting in [[5, 5, 0], [6, 10, 1], [0, 0, 2]] {
         limits.went(&setting.to_vec(), true);
     }
     assert_eq!(limits.risk(&vec![10, 10, 2]), Some(0.0));
     limits.went(&vec![9, 9, 1], false);
-    // Only the first parameter was never as large.
+    // Only the first parameter was never this large.
     assert_eq!(limits.risk(&vec![9, 0, 0]), None);
     assert_eq!(limits.risk(&vec![10, 5, 2]), None);
     assert!(limits.risk(&vec![6, 10, 1]).unwrap() < 0.05);
@@ -528,32 +432,27 @@ fn failure_is_explained_by_values_of_no_good_setting() {
 }
 
 #[test]
-fn a_surface_without_other_knowledge_is_a_regression_by_hand() {
+fn surface_without_priors_is_a_regression_by_hand() {
     let parameters = vec![Parameter::ordered(3, 0)];
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut surface = Surface::new(&parameters);
-    let difference = Difference {
-        one: vec![2],
-        other: vec![0],
-        log_ratio: 0.3,
-        error: 1e-4,
-    };
+    let difference = Difference { one: vec![2], other: vec![0], log_ratio: 0.3, error: 1e-4 };
     surface.learn(&difference, &mut random);
     let gain = |one: usize, other: usize| surface.gain(&vec![one], &vec![other]);
-    // What was measured nearly exactly is known, its opposite as well, and nothing is better than itself.
+    // A nearly exact measurement is known, and its opposite as well; nothing is better than itself.
     assert!((gain(2, 0).mean - 0.3).abs() < 0.02 && gain(2, 0).deviation < 0.05);
     assert!((gain(0, 2).mean + gain(2, 0).mean).abs() < 1e-12);
     assert_eq!((gain(1, 1).mean, gain(1, 1).deviation), (0.0, 0.0));
-    // By symmetry the middle lies in the middle, and is less sure than the ends.
+    // By symmetry the middle lies halfway, and is less certain than the ends.
     assert!((gain(1, 0).mean - gain(2, 0).mean / 2.0).abs() < 1e-9);
     assert!(gain(1, 0).deviation > gain(2, 0).deviation);
-    // The middle may be better than the end, but is not expected to.
+    // The middle may be better than the end, but is not expected to be.
     let improvement = surface.expected_improvement(&vec![1], &vec![2]);
     assert!(improvement > 0.0 && improvement < 0.1, "{improvement}");
 }
 
 #[test]
-fn intervals_of_the_surface_hold_the_truth() {
+fn surface_intervals_contain_the_true_value() {
     let parameters = parameters();
     let (mut all, mut held) = (0, 0);
     for seed in 0..10 {
@@ -590,7 +489,8 @@ mod factors {
     use proptest::prelude::*;
 
     proptest! {
-        /// Solving L·x = b and then measuring x: bᵀ·A⁻¹·b, which for A = B·Bᵀ + I is found another way for one column.
+        /// Solving L·x = b and then measuring x: bᵀ·A⁻¹·b, which for A = B·Bᵀ + I has another formula for one
+        /// column.
         #[test]
         fn a_factor_solves(column in prop::collection::vec(-2.0..2.0_f64, 1..8), scale in 0.1..3.0_f64) {
             let size = column.len();

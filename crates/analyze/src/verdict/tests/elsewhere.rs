@@ -1,8 +1,8 @@
-//! What exporters tell, of the server beside what it tells itself, or of its machine, which is another one.
+//! Exporter data: about a server in addition to its own data, or about its machine elsewhere.
 
 use super::*;
 
-/// What a `mongodb_exporter` tells of the same server.
+/// `mongodb_exporter` metrics of the same server.
 fn with_exporter(mut scene: Scene) -> Scene {
     let rename = |name: &str| -> &'static str { name.replace("server", "mongodb").leak() };
     let reported = scene.server.iter();
@@ -13,15 +13,14 @@ fn with_exporter(mut scene: Scene) -> Scene {
 
 #[test]
 fn server_that_is_reported_twice_counts_once() {
-    // Each tells 300 bytes an operation; both together were above the bound.
-    let mut small = well()
-        .with("cache.server.hit_ratio", 0.8)
-        .with("cache.server.read_bytes_per_s", 600e3);
+    // Each source reports 300 bytes an operation; the sum would exceed the bound.
+    let mut small =
+        well().with("cache.server.hit_ratio", 0.8).with("cache.server.read_bytes_per_s", 600e3);
     small.cache_bytes = 64 << 20;
     with_exporter(small.clone()).expect(&[]);
     let small = small.with("cache.server.read_bytes_per_s", 40e6);
     with_exporter(small.clone()).expect(&[Cause::CacheTooSmall]);
-    // Without the connection of its own the exporter decides.
+    // Without a direct connection the exporter's values decide.
     let mut by_exporter = with_exporter(small);
     by_exporter.server.clear();
     by_exporter.expect(&[Cause::CacheTooSmall]);
@@ -36,25 +35,21 @@ fn server_exporter_does_not_count_as_a_machine() {
     with_exporter(beside).expect(&[Cause::NoisyNeighbour]);
 }
 
-/// The server on another machine: a `node_exporter` there tells of the machine, and nothing of processes, nor which disk
-/// holds the data. The first file system by name is that of `/boot`.
+/// The server on another machine, where a `node_exporter` reports neither processes nor which disk holds the
+/// data. The first file system by name is `/boot`.
 fn elsewhere(mut scene: Scene) -> Scene {
     let of_client = ["process.client.", "cpu.", "network.", "memory."];
     let is_reported = |name: &str| {
-        ["process.", "cgroup.", "storage."]
-            .iter()
-            .all(|group| !name.starts_with(group))
+        ["process.", "cgroup.", "storage."].iter().all(|group| !name.starts_with(group))
     };
     let mut node: Metrics = scene.host.clone();
     node.retain(|(name, _, _)| is_reported(name));
     for name in ["storage.sda1.free_bytes", "storage.sda15.free_bytes"] {
         node.push((name, 1e9, 1e9));
     }
-    // A disk that is busy at times and not that of the data.
+    // A disk with occasional use that does not hold the data.
     node.push(("disk.nvme0n1.utilization_ratio", 0.01, 0.02));
-    scene
-        .host
-        .retain(|(name, _, _)| of_client.iter().any(|group| name.starts_with(group)));
+    scene.host.retain(|(name, _, _)| of_client.iter().any(|group| name.starts_with(group)));
     scene.exporters.push(("node", node));
     scene.is_elsewhere = true;
     scene
@@ -63,35 +58,24 @@ fn elsewhere(mut scene: Scene) -> Scene {
 #[test]
 fn disk_of_a_remote_server_is_judged_without_a_marker() {
     let verdict = elsewhere(held_back()).judge();
-    assert_eq!(
-        verdict.causes[0].cause,
-        Cause::DiskOperations,
-        "{verdict:#?}"
-    );
+    assert_eq!(verdict.causes[0].cause, Cause::DiskOperations, "{verdict:#?}");
     let series = &verdict.causes[0].evidence[0].series;
-    assert!(
-        series.contains(&"node/disk.sda.write_per_s".to_owned()),
-        "{series:?}"
-    );
+    assert!(series.contains(&"node/disk.sda.write_per_s".to_owned()), "{series:?}");
 }
 
 #[test]
 fn data_on_an_uncounted_partition_are_attributed_to_its_disk() {
     let mut scene = held_back();
-    let parts = [
-        ("storage.sda1.free_bytes", 1e11, 1e11),
-        ("storage.sda1.holds_data_count", 1.0, 1.0),
-    ];
-    scene
-        .host
-        .retain(|(name, _, _)| *name != "storage.sda.free_bytes");
+    let parts =
+        [("storage.sda1.free_bytes", 1e11, 1e11), ("storage.sda1.holds_data_count", 1.0, 1.0)];
+    scene.host.retain(|(name, _, _)| *name != "storage.sda.free_bytes");
     scene.host.extend(parts);
     scene.expect(&[Cause::DiskOperations]);
 }
 
 #[test]
 fn all_parts_of_a_run_are_about_the_same_disk() {
-    // The other disk is the busier one after the collapse of that of the data.
+    // The other disk is the busier one after the data disk's collapse.
     let mut scene = elsewhere(collapsed());
     let (_, node) = &mut scene.exporters[0];
     node.retain(|(name, _, _)| !name.starts_with("disk.nvme0n1"));
@@ -139,30 +123,21 @@ fn remote_server_is_full_or_idle_by_its_reported_process_cpu() {
     alone(1.7).expect(&[Cause::ServerCpu]);
     let verdict = alone(1.7).judge();
     let series = &verdict.causes[0].evidence[0].series;
-    assert!(
-        series.contains(&"server/server_cpu.server.user_ratio".to_owned()),
-        "{series:?}"
-    );
-    // Of the disk nothing is known, so that nothing else follows.
+    assert!(series.contains(&"server/server_cpu.server.user_ratio".to_owned()), "{series:?}");
+    // Nothing is known about the disk, so nothing else follows.
     alone(0.3).expect(&[]);
-    // A machine that is full of others' work is not full of the server's.
+    // A machine that is full of other work is not full of the server's work.
     let crowded = |user: f64| {
         let mut scene = elsewhere(well().closed()).with("cpu.all.busy_ratio", 0.99);
-        scene
-            .server
-            .extend(alone(user).server.split_off(scene.server.len()));
+        scene.server.extend(alone(user).server.split_off(scene.server.len()));
         scene
     };
     crowded(0.9).expect(&[Cause::ServerCpu]);
     let verdict = crowded(0.3).judge();
-    assert_ne!(
-        verdict.causes.first().map(|one| one.cause),
-        Some(Cause::ServerCpu)
-    );
-    // Two CPUs that are nearly full are none of eight.
+    assert_ne!(verdict.causes.first().map(|one| one.cause), Some(Cause::ServerCpu));
+    // Two CPUs that are nearly full, of eight.
     let mut wide = alone(1.7);
-    wide.server
-        .retain(|(name, _, _)| !name.ends_with("cpus_count"));
+    wide.server.retain(|(name, _, _)| !name.ends_with("cpus_count"));
     wide.server.push(("server_cpu.server.cpus_count", 8.0, 8.0));
     wide.expect(&[]);
 }

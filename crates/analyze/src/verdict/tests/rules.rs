@@ -1,11 +1,11 @@
-//! Each rule on a bench that has its fault, and on the same without one of the figures that it needs.
+//! Each rule on a bench with its fault, and on the same bench without one of the required figures.
 
 use super::super::measures::Seen;
 use super::super::rules::RULES;
 use super::*;
 use dyno_record::statement::Value;
 
-/// What a bench gives to the verdict.
+/// Input of the verdict.
 #[derive(Clone)]
 struct Watched {
     document: RunDocument,
@@ -24,13 +24,13 @@ impl Watched {
         }
     }
 
-    /// The same without the series that tell a figure; `None` if it does not come from series.
+    /// The bench without the series of a figure; `None` if it does not come from series.
     fn without(&self, measure: Measure) -> Option<Watched> {
         let mut rest = self.clone();
         loop {
             let bench = rest.bench();
             let read = Seen::new(&bench, bench.measured()?).read(measure);
-            // Where one series is missing another may tell the same.
+            // If one series is missing, another may provide the figure.
             let Some(read) = read else {
                 return Some(rest);
             };
@@ -62,13 +62,10 @@ fn faults() -> Vec<(&'static str, Watched)> {
     let cpu = "process.server.cpu_ratio";
     let all = "cpu.all.busy_ratio";
     let queue = well().with("queue.server.total_count", 40.0);
-    let mut late = well()
-        .closed()
-        .with("process.client.workers_cpu_ratio", 0.6);
+    let mut late = well().closed().with("process.client.workers_cpu_ratio", 0.6);
     late.start_delay_us = 400.0;
-    let mut small = well()
-        .with("cache.server.hit_ratio", 0.8)
-        .with("cache.server.read_bytes_per_s", 40e6);
+    let mut small =
+        well().with("cache.server.hit_ratio", 0.8).with("cache.server.read_bytes_per_s", 40e6);
     small.cache_bytes = 64 << 20;
     let mut far = well().closed();
     far.round_trip_us = Some(220.0);
@@ -76,15 +73,9 @@ fn faults() -> Vec<(&'static str, Watched)> {
         .with("disk.sda.write_per_s", 200.0)
         .with("disk.sda.write_bytes_per_s", 52_428_800.0);
     let mut faults: Vec<(&'static str, Watched)> = [
-        (
-            "cpu-throttled",
-            well().with("cgroup.server.cpu_throttled_periods_ratio", 0.8),
-        ),
+        ("cpu-throttled", well().with("cgroup.server.cpu_throttled_periods_ratio", 0.8)),
         ("cpu-stolen", well().with("cpu.all.steal_ratio", 0.12)),
-        (
-            "client",
-            late.with("process.client.workers_wait_ratio", 0.38),
-        ),
+        ("client", late.with("process.client.workers_wait_ratio", 0.38)),
         (
             "noisy-neighbour",
             well()
@@ -93,37 +84,19 @@ fn faults() -> Vec<(&'static str, Watched)> {
                 .with("process.server.cpu_wait_ratio", 0.8),
         ),
         ("swapping", well().with("paging.swap_in_bytes_per_s", 8e6)),
-        (
-            "memory-pressure",
-            well().with("pressure.memory.some_ratio", 0.3),
-        ),
-        (
-            "network",
-            well().with("network.eth0.sent_bytes_per_s", 120e6),
-        ),
-        (
-            "connection-storm",
-            well().with("connections.server.created_per_s", 100.0),
-        ),
+        ("memory-pressure", well().with("pressure.memory.some_ratio", 0.3)),
+        ("network", well().with("network.eth0.sent_bytes_per_s", 120e6)),
+        ("connection-storm", well().with("connections.server.created_per_s", 100.0)),
         ("disk-operations", held_back()),
         ("disk-bandwidth", large),
         ("slow-sync", durable()),
         ("cache-too-small", small),
-        (
-            "tickets",
-            queue
-                .clone()
-                .with("tickets.server.write_in_use_count", 127.0),
-        ),
+        ("tickets", queue.clone().with("tickets.server.write_in_use_count", 127.0)),
         ("locks", queue),
         ("server-cpu", well().with(cpu, 1.9)),
         (
             "shared-cpu",
-            well()
-                .closed()
-                .with(all, 0.98)
-                .with(cpu, 1.2)
-                .with("process.client.cpu_ratio", 0.7),
+            well().closed().with(all, 0.98).with(cpu, 1.2).with("process.client.cpu_ratio", 0.7),
         ),
         (
             "interrupts-on-one-cpu",
@@ -133,10 +106,7 @@ fn faults() -> Vec<(&'static str, Watched)> {
                 .with(all, 0.6)
                 .with("cpu.all.softirq_ratio", 0.4),
         ),
-        (
-            "busy-thread",
-            well().with("process.server.busiest_thread_ratio", 0.98),
-        ),
+        ("busy-thread", well().with("process.server.busiest_thread_ratio", 0.98)),
         ("round-trip", far),
         ("too-few-clients", well().closed()),
     ]
@@ -178,10 +148,8 @@ fn every_rule_needs_all_figures_and_names_unwatched_ones() {
         assert_eq!(cause.statement.values["because"], because);
         assert!(cause.confidence > 0.0 && cause.confidence <= 1.0);
         assert!(reported(&healthy, code).is_none());
-        // Another rule may decide about the same cause.
-        let is_alone = RULES
-            .iter()
-            .all(|other| other.cause != rule.cause || other.code == code);
+        // Another rule may decide the same cause.
+        let is_alone = RULES.iter().all(|other| other.cause != rule.cause || other.code == code);
         for need in rule.needs.iter().filter(|need| !need.may_lack) {
             let Some(rest) = watched.without(need.measure) else {
                 continue;
@@ -189,10 +157,7 @@ fn every_rule_needs_all_figures_and_names_unwatched_ones() {
             let rest = judge(&rest.bench(), &[]);
             let is_said = rest.not_watched.contains(&rule.cause) || !is_alone;
             if reported(&rest, code).is_some() || !is_said {
-                problems.push(format!(
-                    "`{code}` without {}: {rest:?}",
-                    need.measure.name()
-                ));
+                problems.push(format!("`{code}` without {}: {rest:?}", need.measure.name()));
             }
         }
     }

@@ -8,43 +8,30 @@ use proptest::prelude::*;
 
 fn watched(tables: &mut [MetricTable], name: &str, from: usize, values: f64) {
     let id = MetricId::parse(name).unwrap();
-    let table = tables
-        .iter_mut()
-        .find(|table| table.columns.contains_key(&id))
-        .unwrap();
+    let table = tables.iter_mut().find(|table| table.columns.contains_key(&id)).unwrap();
     table.columns.get_mut(&id).unwrap()[from..].fill(values);
 }
 
 fn judged(scene: &Scene, tables: &[MetricTable]) -> Verdict {
     let document = scene.document();
     let (windows, operations) = (scene.windows(), scene.operations());
-    let bench = Bench {
-        document: &document,
-        tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench = Bench { document: &document, tables, windows: &windows, operations: &operations };
     judge(&bench, &[])
 }
 
 #[test]
-fn waits_of_other_threads_are_not_those_of_workers() {
-    // Other threads than the one worker waited for longer than one thread can.
+fn waits_of_other_threads_do_not_count_as_worker_waits() {
+    // Threads other than the worker waited for longer than one thread can.
     let scene = well()
         .closed()
         .with("process.client.cpu_wait_ratio", 1.04)
         .with("process.client.workers_wait_ratio", 0.02);
     let causes = scene.judge().causes;
-    assert!(
-        causes.iter().all(|one| one.cause != Cause::Client),
-        "{causes:#?}"
-    );
-    // Older records have no metrics of worker threads.
+    assert!(causes.iter().all(|one| one.cause != Cause::Client), "{causes:#?}");
+    // Older records do not have metrics of worker threads.
     let mut tables = scene.tables();
     for table in &mut tables {
-        table
-            .columns
-            .retain(|id, _| !id.to_string().contains("workers"));
+        table.columns.retain(|id, _| !id.to_string().contains("workers"));
     }
     let verdict = judged(&scene, &tables);
     assert!(verdict.not_watched.contains(&Cause::Client), "{verdict:#?}");
@@ -52,7 +39,8 @@ fn waits_of_other_threads_are_not_those_of_workers() {
 
 #[test]
 fn cause_is_reported_for_the_time_in_which_it_held() {
-    // Its mean over the run is above the bound; from 28 s on it is idle, and a neighbour takes CPU time from the server.
+    // Its mean over the run is above the bound; from 28 s on it is idle, and a neighbour takes CPU time from
+    // the server.
     let scene = well()
         .closed()
         .with("process.client.workers_cpu_ratio", 0.5)
@@ -65,17 +53,9 @@ fn cause_is_reported_for_the_time_in_which_it_held() {
     let mut tables = scene.tables();
     watched(&mut tables, "process.client.workers_wait_ratio", 30, 0.01);
     let causes = judged(&scene, &tables).causes;
-    let times: Vec<_> = causes
-        .iter()
-        .map(|one| (one.cause, one.start_s, one.end_s, one.spans.len()))
-        .collect();
-    assert_eq!(
-        times,
-        [
-            (Cause::Client, 0.0, 30.0, 0),
-            (Cause::NoisyNeighbour, 30.0, 40.0, 0)
-        ]
-    );
+    let times: Vec<_> =
+        causes.iter().map(|one| (one.cause, one.start_s, one.end_s, one.spans.len())).collect();
+    assert_eq!(times, [(Cause::Client, 0.0, 30.0, 0), (Cause::NoisyNeighbour, 30.0, 40.0, 0)]);
     let of_client = &causes[0].evidence[0];
     assert_eq!((of_client.value, of_client.end_s), (1.0, 30.0));
 }
@@ -83,27 +63,21 @@ fn cause_is_reported_for_the_time_in_which_it_held() {
 #[test]
 fn limit_of_one_server_does_not_limit_all() {
     let mut scene = well().with("process.server.cpu_ratio", 0.3);
-    for (name, value) in [
-        ("cgroup.server.cpu_limit_count", 0.4),
-        ("process.other.cpu_ratio", 1.0),
-    ] {
+    for (name, value) in [("cgroup.server.cpu_limit_count", 0.4), ("process.other.cpu_ratio", 1.0)]
+    {
         scene.host.push((name, value, value));
     }
     let (document, tables) = (scene.document(), scene.tables());
     let (windows, operations) = (scene.windows(), scene.operations());
-    let bench = Bench {
-        document: &document,
-        tables: &tables,
-        windows: &windows,
-        operations: &operations,
-    };
+    let bench =
+        Bench { document: &document, tables: &tables, windows: &windows, operations: &operations };
     let seen = Seen::new(&bench, bench.measured().unwrap());
     // 1.3 CPUs of two: the second server may use all of them.
     let share = seen.read(Measure::ServerCpuRatio).unwrap().value;
     assert!((share - 0.65).abs() < 1e-9, "{share}");
 }
 
-/// Values that counters of a machine can have, and some that none has.
+/// Possible and impossible values of a machine's counters.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         8 => 0.0..1.0f64,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// The figures that the benchmark's list of key figures has: lines that begin with `#` are comments; the text before the first
-/// colon is the key, if a space follows the colon; quotes are dropped; the last line of a key wins, and other lines are skipped.
+/// The figures in the benchmark's list of key figures: lines that begin with `#` are comments; the text before the first colon is
+/// the key, if a space follows the colon; quotes are dropped; the last line of a key wins, and other lines are skipped.
 fn listed(text: &str) -> BTreeMap<&str, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let figures = lines.filter_map(|line| {
@@ -17,9 +17,9 @@ fn listed(text: &str) -> BTreeMap<&str, String> {
     figures.collect()
 }
 
-/// The list of two servers has each label of those scripts, with the figures of the record, and their arithmetic over the
-/// servers gives the figures of all. The sum of the rates may be off by this share: phases of servers differ in length where
-/// several agents load them.
+/// Checks that the list of two servers has each label of those scripts with the figures of the record, and that the scripts'
+/// arithmetic over the servers gives the figures of all. The sum of the rates may be off by this share: phases of servers differ
+/// in length if several agents load them.
 #[track_caller]
 pub(crate) fn assert_scripts_read(text: &str, document: &Value, share: f64) {
     let mut figures = listed(text);
@@ -50,10 +50,7 @@ pub(crate) fn assert_scripts_read(text: &str, document: &Value, share: f64) {
                     let label = format!("[{label}][{number}]{comma} {what}");
                     let value = take(&label);
                     let recorded = latency[key].as_f64().unwrap();
-                    assert!(
-                        (value - recorded).abs() <= 0.5,
-                        "{label}: {value}, {recorded}"
-                    );
+                    assert!((value - recorded).abs() <= 0.5, "{label}: {value}, {recorded}");
                     if name == "RUN" && key == "p99" {
                         found.entry(*kind).or_default().push(value);
                     }
@@ -64,14 +61,10 @@ pub(crate) fn assert_scripts_read(text: &str, document: &Value, share: f64) {
             }
         }
     }
-    let sum = |of: &str| {
-        found
-            .get(of)
-            .map_or(0.0, |values| values.iter().sum::<f64>())
-    };
+    let sum = |of: &str| found.get(of).map_or(0.0, |values| values.iter().sum::<f64>());
     for kind in ["insert", "read", "update"] {
         let mean = take(&format!("Mean of [RUN PHASE] P99 {kind} latency(us)"));
-        // They have whole microseconds of each server.
+        // The scripts have whole microseconds for each server.
         assert!((mean - sum(kind) / 2.0).abs() <= 0.5, "{text}");
         take(&format!("Merged [RUN PHASE] P99 {kind} latency(us)"));
     }
@@ -81,23 +74,19 @@ pub(crate) fn assert_scripts_read(text: &str, document: &Value, share: f64) {
     ] {
         assert!((take(label) / value - 1.0).abs() < share, "{text}");
     }
-    // The last of two servers.
+    // The last line of a key wins, and is about the second server.
     for counter in ["Counter of [LOAD_PHASE]", "Counter of [RUN_PHASE]"] {
         assert_eq!(take(counter), 1.0, "{text}");
     }
     assert!(figures.is_empty(), "{figures:?}");
 }
 
-const LATENCIES: [&str; 4] = [
-    "AverageLatency(us)",
-    "MinLatency(us)",
-    "MaxLatency(us)",
-    "99thPercentileLatency(us)",
-];
+const LATENCIES: [&str; 4] =
+    ["AverageLatency(us)", "MinLatency(us)", "MaxLatency(us)", "99thPercentileLatency(us)"];
 
-/// What the benchmark's `kpi.sh` finds in the folders of its clients, by the labels that it prints. Sizes are added up. In
-/// the output of a client, markers tell load from run, and some figures of some blocks of YCSB count. What is said of all
-/// clients is the sum over their files, or the mean; a figure that a file lacks counts as 0.
+/// Reads the folders of the benchmark's clients like its `kpi.sh`, and returns the figures by their printed labels. Sizes are
+/// added up. In the output of a client, markers separate load from run, and some figures of some YCSB blocks count. A figure of
+/// all clients is the sum or the mean over their files; a figure that a file lacks counts as 0.
 fn found_by_kpi_sh(folder: &Path) -> BTreeMap<String, f64> {
     let mut found: BTreeMap<String, f64> = BTreeMap::new();
     let clients = names(folder);
@@ -112,22 +101,15 @@ fn found_by_kpi_sh(folder: &Path) -> BTreeMap<String, f64> {
         ] {
             *found.entry(label.to_owned()).or_default() += sizes[key].as_f64().unwrap_or(0.0);
         }
-        read_log(
-            &read_to_string(client.join("output.logs")).unwrap(),
-            &mut found,
-        );
+        read_log(&read_to_string(client.join("output.logs")).unwrap(), &mut found);
     }
     let count = clients.len() as f64;
     let sum = |begin: &str, end: &str| -> f64 {
-        let all = found.iter();
-        let own = all.filter(|(label, _)| label.starts_with(begin) && label.ends_with(end));
+        let own =
+            found.iter().filter(|(label, _)| label.starts_with(begin) && label.ends_with(end));
         own.map(|(_, value)| value).sum()
     };
-    let of_kinds = [
-        ("insert", "[INSERT RUN]"),
-        ("read", "[READ]"),
-        ("update", "[UPDATE]"),
-    ];
+    let of_kinds = [("insert", "[INSERT RUN]"), ("read", "[READ]"), ("update", "[UPDATE]")];
     let mut of_all: Vec<(String, f64)> = of_kinds
         .map(|(kind, block)| {
             let label = format!("Mean of [RUN PHASE] P99 {kind} latency(us)");
@@ -135,16 +117,13 @@ fn found_by_kpi_sh(folder: &Path) -> BTreeMap<String, f64> {
         })
         .into();
     let rates = sum("[OVERALL RUN]", "Throughput(ops/sec)");
-    of_all.push((
-        "Mean of [RUN PHASE] Throughput(ops/sec)".into(),
-        rates / count,
-    ));
+    of_all.push(("Mean of [RUN PHASE] Throughput(ops/sec)".into(), rates / count));
     of_all.push(("*Sum of [RUN PHASE] Throughput(ops/sec)".into(), rates));
     found.extend(of_all);
     found
 }
 
-/// The part of [`found_by_kpi_sh`] that is about the output of one client.
+/// The part of [`found_by_kpi_sh`] that reads the output of one client.
 fn read_log(log: &str, found: &mut BTreeMap<String, f64>) {
     let (mut job, mut phase) = ("-1", "LOAD");
     for line in log.lines() {
@@ -170,11 +149,7 @@ fn read_log(log: &str, found: &mut BTreeMap<String, f64>) {
             }
             "[INSERT]" if is_latency => format!("[INSERT {phase}][{job}] {figure}"),
             "[READ]" | "[UPDATE]" if is_latency => {
-                let comma = if figure.starts_with("Average") {
-                    ""
-                } else {
-                    ","
-                };
+                let comma = if figure.starts_with("Average") { "" } else { "," };
                 format!("{block}[{job}]{comma} {figure}")
             }
             _ => continue,
@@ -183,19 +158,15 @@ fn read_log(log: &str, found: &mut BTreeMap<String, f64>) {
     }
 }
 
-/// What the benchmark's own script finds in these logs of two servers are the key figures of the run and the sizes in its
-/// record, and nothing else. Times may be off by a microsecond, because YCSB drops fractions, and rates by this share,
-/// because it computes them from whole milliseconds.
+/// Checks that the benchmark's own script finds the key figures of the run and the sizes of its record in these logs of two
+/// servers, and nothing else. Times may be off by a microsecond, because YCSB drops fractions, and rates by this share, because
+/// YCSB computes them from whole milliseconds.
 #[track_caller]
 pub(crate) fn assert_kpi_sh_finds(folder: &Path, text: &str, document: &Value, share: f64) {
     let mut found = found_by_kpi_sh(folder);
-    let mut take = |label: &str| {
-        found
-            .remove(label)
-            .unwrap_or_else(|| panic!("{label}: {text}"))
-    };
+    let mut take = |label: &str| found.remove(label).unwrap_or_else(|| panic!("{label}: {text}"));
     for (label, value) in listed(text) {
-        // It has no merged histograms, and counts files in the order in which it finds them.
+        // The script does not merge histograms, and counts files in the order in which it finds them.
         if label.starts_with("Merged ") || label.starts_with("Counter ") {
             continue;
         }
@@ -208,7 +179,7 @@ pub(crate) fn assert_kpi_sh_finds(folder: &Path, text: &str, document: &Value, s
     for (phase, job) in [("LOAD", 0), ("LOAD", 1), ("RUN", 0), ("RUN", 1)] {
         take(&format!("[{phase} PHASE RC][{job}](return code)"));
     }
-    // Absent if no server told of its collection.
+    // Absent if no server reported its collection.
     let ends = document["collections"].as_array().into_iter().flatten();
     let ends: Vec<&Value> = ends.filter(|one| one["at"] == "end").collect();
     let reported = |size: &str| -> f64 {

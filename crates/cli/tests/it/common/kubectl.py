@@ -1,5 +1,5 @@
-"""Stands in for `kubectl` and a cluster in tests: the parts of a run are processes of this machine, and the names of services
-are those of a table of hosts that only the agents see. Needs root. DYNO_TEST_CLUSTER is the folder of all that it knows."""
+"""Fake `kubectl` and cluster for tests: the parts of a run are processes on this machine, and service names come from a hosts
+table that only the agents see. Needs root. DYNO_TEST_CLUSTER is the folder with its state."""
 
 import json
 import os
@@ -16,12 +16,12 @@ import yaml
 STATE = os.environ["DYNO_TEST_CLUSTER"]
 DYNO = os.environ["DYNO_TEST_PROGRAM"]
 SERVER = os.environ["DYNO_EMBEDDED_SERVER"]
-# Takes the arguments of the manifest, as a container does; the embedded server has others of the same meaning.
+# A real `mongod` for the pods, which takes the arguments of the manifest as they are; the embedded server has others.
 MONGOD = os.environ.get("DYNO_TEST_POD_MONGOD")
-# A network of this machine alone for each test.
+# A separate network on this machine for each test.
 NETWORK = "127.%d.%d" % (100 + int(os.environ["DYNO_TEST_NUMBER"]) % 100, int(os.environ["DYNO_TEST_NUMBER"]) // 100 % 250)
 REDIS, DATABASE = NETWORK + ".2", NETWORK + ".3"
-# Of the first server of a pod; the others have those that follow.
+# Port of a pod's first server; the other servers have the following ports.
 PORT = 27017
 
 
@@ -35,7 +35,7 @@ def read(name):
 
 
 def write(name, text):
-    """Whole or not at all: the test and other calls read the file at any time."""
+    """Atomic, because the test and other calls read the file at any time."""
     new = at("%s.%d.new" % (name, os.getpid()))
     with open(new, "w") as file:
         file.write(text)
@@ -64,7 +64,7 @@ def stop(prefix):
     processes = [read(name) for name in names]
     for process in filter(is_running, processes):
         os.kill(int(process), signal.SIGTERM)
-    # As the real one: who deletes, waits.
+    # Like the real `kubectl`, deleting waits.
     for _ in range(600):
         if not any(map(is_running, processes)):
             break
@@ -93,7 +93,7 @@ def copy(source, target):
 
 
 def forward(place):
-    # Whoever looks at the port sees who forwards it.
+    # The port's process is visibly a forwarder.
     with open("/proc/self/comm", "w") as name:
         name.write("kubectl")
     own = socket.create_server(("127.0.0.1", 0))
@@ -106,7 +106,7 @@ def forward(place):
 
 
 def agent(name, container, index, host):
-    """Starts what a container with `dyno` runs, with the names of the cluster and a data folder of this machine."""
+    """Starts the command of a container with `dyno`, with the cluster's names and a data folder on this machine."""
     write("hosts", "%s dyno-redis\n%s dyno-server-0.dyno-server.dyno.svc\n" % (REDIS, DATABASE))
     write("url", json.loads(read("secret.json"))["url"])
     folder = at("work-" + name)
@@ -118,7 +118,7 @@ def agent(name, container, index, host):
 
 
 def located(words):
-    """Arguments with folders of this machine in place of those of the container."""
+    """Arguments with folders on this machine instead of container folders."""
     for folder, own in (("/data/disk-0", "data"), ("/run/dyno-agents", "secrets/dyno-agents"), ("/run/dyno-servers", "secrets/dyno-servers")):
         words = [word.replace(folder, at(own)) for word in words]
     return words
@@ -147,7 +147,7 @@ def server(container):
 
 
 def keep(secret):
-    """Files as a pod has them: they cannot be written."""
+    """Files like in a pod: they are read-only."""
     name, data = secret["metadata"]["name"], secret["stringData"]
     if name == "dyno-redis":
         write("secret.json", json.dumps(data))
@@ -172,7 +172,7 @@ def apply(path):
         start("redis", ["redis-server", "-"], "bind %s\nport 6379\nrequirepass %s\nsave \"\"\ndir %s\n" % (REDIS, password, STATE))
     parts = {part["kind"]: part["spec"] for part in yaml.safe_load_all(text) if "spec" in part}
     if name == "servers.yaml":
-        # Volumes are new with each set of servers.
+        # Each set of servers gets new volumes.
         shutil.rmtree(at("data"), ignore_errors=True)
         os.makedirs(at("data"))
         for container in parts["StatefulSet"]["template"]["spec"]["containers"]:

@@ -1,11 +1,8 @@
-//! What the end-to-end tests share: the program in a folder of its own, the responder as a process,
-//! and looks at what they leave.
+//! Shared helpers of the end-to-end tests: the program in a folder of its own, the responder as a process, and checks of the
+//! files they leave.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests outside of test functions")]
 
 pub(crate) mod kpi;
 pub(crate) mod lab;
@@ -22,19 +19,17 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest time that anything may take here.
+/// The longest time that any step may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// The program with a working folder and a state folder of its own.
+/// The program with its own working folder and state folder.
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Bench {
-            folder: TempDir::new().unwrap(),
-        }
+        Bench { folder: TempDir::new().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -45,7 +40,7 @@ impl Bench {
         self.command_of(Path::new(env!("CARGO_BIN_EXE_dyno")), arguments)
     }
 
-    /// A copy of the program.
+    /// The same command with a copy of the program.
     pub(crate) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -53,7 +48,7 @@ impl Bench {
             .current_dir(self.folder.path())
             .env("DYNO_STATE_DIR", self.path("state"))
             .env("TMPDIR", self.folder.path())
-            // What this machine has installed must not decide what is tested.
+            // Servers and programs installed on this machine must not influence the tests.
             .env("DYNO_DATA_DIR", self.path("installed"))
             .env_remove("DYNO_MONGOD")
             .env_remove("DYNO_URI")
@@ -65,26 +60,26 @@ impl Bench {
         command
     }
 
-    /// Runs to the end.
+    /// Runs the program to its end.
     pub(crate) fn dyno(&self, arguments: &[&str]) -> Finished {
         Finished::from(self.command(arguments).output().unwrap())
     }
 
-    /// Starts and goes on.
+    /// Starts the program and leaves it running.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
 
-    /// Names of what is in the working folder.
+    /// Names of the entries in the working folder.
     pub(crate) fn entries(&self) -> Vec<String> {
         names(self.folder.path())
     }
 }
 
-/// A bench on a machine that can trace; `None`, with a line that says why, where it cannot. With
-/// `DYNO_REQUIRE_TRACE` that is a failure.
+/// A bench on a machine that can trace; `None` with a printed reason otherwise. With `DYNO_REQUIRE_TRACE` a machine that cannot
+/// trace is a failure.
 pub(crate) fn tracing() -> Option<Bench> {
     let bench = Bench::new();
     let doctor = bench.dyno(&["doctor", "--format", "json"]);
@@ -100,17 +95,13 @@ pub(crate) fn tracing() -> Option<Bench> {
 /// A connection to a server for set-up commands.
 pub(crate) fn control(uri: &str) -> Control {
     let (target, credentials) = dyno_plan::uri::parse(uri).unwrap();
-    Connector::new(&target, credentials)
-        .unwrap()
-        .control()
-        .unwrap()
+    Connector::new(&target, credentials).unwrap().control().unwrap()
 }
 
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -136,23 +127,13 @@ impl From<Output> for Finished {
 impl Finished {
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout:\n{}\nstderr:\n{}",
-            self.stdout,
-            self.stderr
-        );
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
-        assert!(
-            self.stderr.contains(text),
-            "`{text}` is not in:\n{}",
-            self.stderr
-        );
+        assert!(self.stderr.contains(text), "`{text}` is not in:\n{}", self.stderr);
         self
     }
 
@@ -163,7 +144,7 @@ impl Finished {
     }
 }
 
-/// The responder as a process of its own. It ends with this.
+/// The responder as a separate process, which ends when this value is dropped.
 pub(crate) struct Responder {
     child: Child,
     pub(crate) address: String,
@@ -174,7 +155,7 @@ impl Responder {
         Responder::start_from(Path::new(env!("CARGO_BIN_EXE_dyno")), arguments)
     }
 
-    /// Starts it from another path, whose last part is the name of the process then.
+    /// Starts the responder from another path, whose last part becomes the process name.
     pub(crate) fn start_from(program: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(program)
             .arg("responder")
@@ -184,14 +165,8 @@ impl Responder {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line
-            .trim_end()
-            .strip_prefix("listening on ")
-            .unwrap()
-            .to_owned();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening on ").unwrap().to_owned();
         Responder { child, address }
     }
 
@@ -224,17 +199,9 @@ impl Drop for Responder {
     }
 }
 
-/// Short reads of few documents.
-pub(crate) const READS: [&str; 8] = [
-    "run",
-    "read",
-    "--records",
-    "1000",
-    "-p",
-    "insertorder=ordered",
-    "--warmup",
-    "0s",
-];
+/// Short reads from few documents.
+pub(crate) const READS: [&str; 8] =
+    ["run", "read", "--records", "1000", "-p", "insertorder=ordered", "--warmup", "0s"];
 
 /// Arguments of a run of reads against a responder.
 pub(crate) fn reads<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -251,7 +218,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a run has recorded this many windows. A run that ends before is told with what it said.
+/// Waits until a run has recorded this many windows. Panics with the output of a run that ends earlier.
 #[track_caller]
 pub(crate) fn wait_for_windows(child: &mut Child, run: &Path, windows: usize) {
     let path = run.join("series/intervals.csv");
@@ -271,22 +238,18 @@ pub(crate) fn wait_for_windows(child: &mut Child, run: &Path, windows: usize) {
 }
 
 pub(crate) fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([&format!("-{name}"), &child.id().to_string()])
-        .status();
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(status.unwrap().success());
 }
 
-/// To the whole group of processes that the child leads, as a terminal does.
+/// Signals the whole process group that the child leads, as a terminal does.
 pub(crate) fn signal_group(child: &Child, name: &str) {
     let group = format!("-{}", child.id());
-    let status = Command::new("kill")
-        .args([&format!("-{name}"), "--", &group])
-        .status();
+    let status = Command::new("kill").args([&format!("-{name}"), "--", &group]).status();
     assert!(status.unwrap().success());
 }
 
-/// Processes whose command line holds this text.
+/// Processes with this text in their command line.
 pub(crate) fn processes_with(text: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -308,15 +271,11 @@ pub(crate) fn run_schema() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// The CPU's model and the kernel, which a record has of its machine, are on a page of it.
+/// Checks that a page shows the CPU model and the kernel of its record's machine.
 #[track_caller]
 pub(crate) fn assert_machine_is_reported(environment: &Value, page: &str) {
-    let fact = |name: &str| {
-        environment[name]
-            .as_str()
-            .unwrap_or_else(|| panic!("{environment}"))
-    };
-    // Forms have other letters for some characters, and lines end between words.
+    let fact = |name: &str| environment[name].as_str().unwrap_or_else(|| panic!("{environment}"));
+    // Formats escape some characters differently, and lines break between words.
     let words = fact("cpu_model").split(|character: char| !character.is_alphanumeric());
     let longest = words.max_by_key(|word| word.len()).unwrap();
     let release = fact("kernel").split_whitespace().last().unwrap();

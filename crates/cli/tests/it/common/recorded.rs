@@ -1,4 +1,4 @@
-//! Folders of finished experiments, made of the golden documents of the records.
+//! Folders of finished experiments, made from the golden record documents.
 
 use crate::common::{Bench, names};
 use dyno_record::messages::{self, MESSAGE_COLUMNS, RECEIPT_COLUMNS};
@@ -20,7 +20,7 @@ fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap();
 }
 
-/// An experiment whose runs have no folders.
+/// An experiment without run directories.
 pub(crate) fn experiment(bench: &Bench, name: &str, verb: &str) {
     let document = golden().join(format!("experiments/{verb}.json"));
     let folder = bench.path(name);
@@ -28,22 +28,20 @@ pub(crate) fn experiment(bench: &Bench, name: &str, verb: &str) {
     sums::write(&folder);
 }
 
-/// Two builds, the first of them with a trace.
+/// Two builds, the first one with a trace.
 pub(crate) fn index_build(bench: &Bench, name: &str) {
     let build = bench.path(name);
     let trace = golden().join("io-trace-v1");
     for name in names(&trace) {
         copy(&trace.join(&name), &build.join("before").join(name));
     }
-    copy(
-        &golden().join("index-build.json"),
-        &build.join("index-build.json"),
-    );
+    copy(&golden().join("index-build.json"), &build.join("index-build.json"));
     sums::write(&build.join("before"));
     sums::write(&build);
 }
 
-/// Messages of all cells, 600 each: number *n* was intended and sent at *n* nanoseconds, answered at *n* + 1 and received at *n* + 2.
+/// Messages of all cells, 600 each: number *n* was intended and sent at *n* nanoseconds, answered at *n* + 1 and received at *n*
+/// + 2.
 pub(crate) fn messages(bench: &Bench, name: &str) {
     let tail = bench.path(name);
     copy(&golden().join("tail.json"), &tail.join("tail.json"));

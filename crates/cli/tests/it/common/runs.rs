@@ -1,4 +1,4 @@
-//! Run directories that were never run: their figures are known, whatever the speed of the machine.
+//! Run directories of made-up runs: their figures are known, whatever the speed of the machine.
 
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
@@ -10,31 +10,29 @@ use dyno_record::writer::RunWriter;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Recording windows of a run, unless it says another number.
+/// Recording windows of a run by default.
 const WINDOWS: u64 = 12;
 
-/// What a run directory is to say.
+/// Figures and settings that a run directory contains.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeUp {
     pub(crate) name: &'static str,
-    /// Operations per second, but for a noise of 1 %.
+    /// Operations per second, with a noise of 1 %.
     pub(crate) rate_per_s: u64,
-    /// Typical response time; single ones lie between it and its double.
+    /// Typical response time; single response times lie between it and twice its value.
     pub(crate) response_us: u64,
     pub(crate) started_at: String,
     pub(crate) records: u64,
     pub(crate) status: RunStatus,
     /// `closed`, or a constant rate.
     pub(crate) offered_per_s: Option<u64>,
-    /// Start of the noise.
+    /// Seed of the noise.
     pub(crate) seed: u64,
-    /// Recording windows of a second each.
     pub(crate) windows: u64,
-    /// Whether a write waits for the disk.
+    /// Whether writes wait for the disk.
     pub(crate) durable_writes: Option<bool>,
-    /// What the server says that it is.
+    /// Product that the server reports.
     pub(crate) product: Option<&'static str>,
-    /// Settings of the machine.
     pub(crate) cpu_settings: CpuSettings,
 }
 
@@ -56,7 +54,7 @@ impl MadeUp {
         }
     }
 
-    /// A run of a series: at noon of a day of 2026, with a noise of its own.
+    /// A run of a series: at noon of a day of 2026, with its own noise.
     pub(crate) fn of_day(self, day: u64) -> Self {
         let (month, day_of_month) = (day / 28 + 1, day % 28 + 1);
         MadeUp {
@@ -171,11 +169,7 @@ impl MadeUp {
                 cpu_user_ns: 1_000_000,
                 cpu_system_ns: 1_000_000,
                 max_rss_bytes: 10_000_000,
-                arrivals: Arrivals {
-                    due: arrivals,
-                    started: arrivals,
-                    ..Arrivals::default()
-                },
+                arrivals: Arrivals { due: arrivals, started: arrivals, ..Arrivals::default() },
                 ..WindowCounts::default()
             },
             operations: vec![operation],
@@ -184,11 +178,11 @@ impl MadeUp {
     }
 }
 
-/// Small numbers that look random, the same in every test run.
+/// Small pseudorandom numbers, the same in every test run.
 struct Noise(u64);
 
 impl Noise {
-    /// Up to 1 % above or below.
+    /// A value up to 1 % above or below.
     fn around(&mut self, value: u64) -> u64 {
         // Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

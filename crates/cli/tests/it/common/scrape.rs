@@ -1,4 +1,4 @@
-//! Reading the metrics of a program that runs.
+//! Reads the metrics of a running program.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A program that tells metrics. It ends with this.
+/// A program that serves metrics, ended when this value is dropped.
 pub(crate) struct Endpoint {
     pub(crate) child: Child,
     pub(crate) port: u16,
@@ -14,7 +14,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts it, and waits until it says where it tells.
+    /// Starts the program, and waits until it prints the address of its metrics.
     pub(crate) fn spawn(command: &mut Command) -> Endpoint {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -31,7 +31,7 @@ impl Endpoint {
             }
         };
         let collected = Arc::clone(&errors);
-        // Somebody must read, or it would wait when the pipe is full.
+        // The pipe must be read, or the program would block when it is full.
         std::thread::spawn(move || {
             let mut line = String::new();
             while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
@@ -39,14 +39,10 @@ impl Endpoint {
                 line.clear();
             }
         });
-        Endpoint {
-            child,
-            port,
-            errors,
-        }
+        Endpoint { child, port, errors }
     }
 
-    /// What it has said on standard error so far.
+    /// Standard error output so far.
     pub(crate) fn errors(&self) -> String {
         self.errors.lock().unwrap().clone()
     }
@@ -64,18 +60,18 @@ impl Drop for Endpoint {
 /// An answer over HTTP.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// 0 if there was none.
+    /// 0 if there was no answer.
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// Asks a server on this machine.
+/// Sends a request to a server on this machine.
 pub(crate) fn get(port: u16, path: &str) -> Answer {
     get_with(port, path, &[])
 }
 
-/// The same with more headers. The version is one without chunks.
+/// The same with more headers. This HTTP version has no chunked encoding.
 pub(crate) fn get_with(port: u16, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n");
     for (name, value) in headers {
@@ -86,16 +82,12 @@ pub(crate) fn get_with(port: u16, path: &str, headers: &[(&str, &str)]) -> Answe
     if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
         let limit = Some(Duration::from_secs(30));
         stream.set_read_timeout(limit).unwrap();
-        // A server that refuses what is too long does not read it to its end.
+        // A server that refuses an overlong request does not read it to the end.
         let _ = stream.write_all(request.as_bytes());
         let _ = stream.read_to_end(&mut answer);
     }
     let text = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or(("", ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-    Answer {
-        status: status.unwrap_or(0),
-        head: head.to_owned(),
-        body: body.to_owned(),
-    }
+    Answer { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() }
 }

@@ -1,10 +1,10 @@
-//! Looks for secrets where nobody may find them.
+//! Searches for secrets in places that others can read.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// The words of the file of an agent that nobody else may read: passwords, keys, and a line of each private key.
+/// The secrets in an agent's private file: passwords, keys, and a line of each private key.
 pub(crate) fn words_of_bundle(text: &str) -> Vec<String> {
     let (_, json) = text.split_once('\n').unwrap();
     let bundle: Value = serde_json::from_str(json).unwrap();
@@ -13,22 +13,18 @@ pub(crate) fn words_of_bundle(text: &str) -> Vec<String> {
     let keys = pairs.into_iter().filter_map(|pair| pair[1].as_str());
     let mut words: Vec<String> = keys.map(line_of_key).collect();
     let texts = [&own["password"], &own["server"]["member_key"]];
-    words.extend(
-        texts
-            .into_iter()
-            .filter_map(|text| text.as_str().map(str::to_owned)),
-    );
+    words.extend(texts.into_iter().filter_map(|text| text.as_str().map(str::to_owned)));
     assert!(words.iter().all(|word| word.len() > 20), "{words:?}");
     words
 }
 
-/// A line of a private key, which nothing else has.
+/// A line that is unique to a private key.
 pub(crate) fn line_of_key(pem: &str) -> String {
     let (_, key) = pem.split_once("PRIVATE KEY-----\n").unwrap();
     key.lines().next().unwrap().to_owned()
 }
 
-/// Processes with one of these words among their arguments or variables.
+/// Processes with one of these words among their arguments or environment variables.
 pub(crate) fn processes_that_show(words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -44,7 +40,7 @@ pub(crate) fn processes_that_show(words: &[String]) -> Vec<String> {
     found
 }
 
-/// Files below a folder with one of these words. Some may go away meanwhile.
+/// Files below a folder with one of these words. Files may disappear during the search.
 pub(crate) fn files_that_show(folder: &Path, words: &[String]) -> Vec<String> {
     let mut grep = Command::new("grep");
     grep.arg("-rlsF").env("LC_ALL", "C");
@@ -56,7 +52,7 @@ pub(crate) fn files_that_show(folder: &Path, words: &[String]) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// No value of a Redis, which `says` something to a command, has one of these words.
+/// Checks that no value in Redis contains one of these words; `says` returns the answer to a command.
 pub(crate) fn assert_not_in_redis(says: impl Fn(&[&str]) -> String, words: &[String]) {
     for key in says(&["KEYS", "*"]).lines() {
         let all = match says(&["TYPE", key]).as_str() {

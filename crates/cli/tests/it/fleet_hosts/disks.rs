@@ -1,8 +1,8 @@
-//! Servers of one host whose data lies on different file systems.
+//! Servers of one host with data on different file systems.
 
 use super::*;
 
-/// A folder in memory, which goes away with this value.
+/// A folder in memory, removed when this value is dropped.
 struct InMemory(PathBuf);
 
 impl Drop for InMemory {
@@ -30,12 +30,12 @@ fn disks_of_all_servers_are_recorded_and_need_room() {
         &folders,
     ];
     let run = |more: &[&str]| hosts.run("run", &[&fixed[..], more].concat());
-    // A terabyte each. Nothing is started, and nothing stays.
+    // A terabyte each. Nothing is started, and nothing is left.
     let refused = run(&["--records", "1000000000"]).expect(3);
     refused.says("free disk").says("`server1`");
     hosts.assert_clean();
     assert!(!memory.0.exists());
-    // Both on one file system are added up.
+    // The needs of both servers on one file system are added up.
     let one = format!("server.data_dirs=[\"{disk}\"]");
     let more = ["--set", &one, "--records", "1000000000"];
     run(&more).expect(3).says("2 servers");
@@ -43,8 +43,12 @@ fn disks_of_all_servers_are_recorded_and_need_room() {
     run(&["--out", "disks", "--duration", "3s"]).expect(0);
     let document = document(&hosts.bench.path("disks"));
     assert!(crate::common::run_schema().is_valid(&document));
-    let servers = document["fleet"]["servers"].as_array().unwrap();
-    let storage: Vec<&Value> = servers.iter().map(|one| &one["data_storage"]).collect();
+    let storage: Vec<&Value> = document["fleet"]["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["data_storage"])
+        .collect();
     assert!(storage.iter().all(|all| all.as_array().unwrap().len() == 1));
     let path = |number: usize| storage[number][0]["path"].as_str().unwrap().to_owned();
     assert_eq!(path(0), format!("{disk}/pair-0"));
@@ -52,7 +56,7 @@ fn disks_of_all_servers_are_recorded_and_need_room() {
     let filesystem = |number: usize| &storage[number][0]["filesystem"];
     assert_eq!(filesystem(1), "tmpfs");
     assert_ne!(filesystem(0), "tmpfs");
-    // The agent reads both.
+    // The agent reads both disks.
     let (tables, _) = dyno_record::metrics::read(&hosts.bench.path("disks")).unwrap();
     let table = tables.iter().find(|table| table.source == "host-server1");
     let instances = table.unwrap().instances("storage");

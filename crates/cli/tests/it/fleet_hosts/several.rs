@@ -1,4 +1,4 @@
-//! Several servers on one host: each has CPUs, clients and a record of its own.
+//! Several servers on one host: each has its own CPUs, clients and record.
 
 use super::secured::{SECURED, listen_in, words};
 use super::*;
@@ -7,12 +7,16 @@ use crate::common::secrets::{files_that_show, processes_that_show};
 use dyno_servers::placement::{InstancePlacement, Machine, PreparedPlacement};
 use dyno_testkit::mongod_program;
 
-/// The figures of all servers make up those of the run, phase by phase.
+/// Checks that the figures of all servers add up to the run's figures, phase by phase.
 fn assert_servers_make_up_the_whole(document: &Value) {
     for name in ["load", "measure"] {
         let merged = phase(&document["phases"], name);
-        let instances = document["instances"].as_array().unwrap().iter();
-        let own: Vec<&Value> = instances.map(|one| phase(&one["phases"], name)).collect();
+        let own: Vec<&Value> = document["instances"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| phase(&one["phases"], name))
+            .collect();
         let sum = |figure: &str| -> u64 {
             let figures = own.iter().map(|one| one.pointer(figure).unwrap());
             figures.map(|figure| figure.as_u64().unwrap()).sum()
@@ -28,24 +32,23 @@ fn assert_servers_make_up_the_whole(document: &Value) {
         }
         let rate = |one: &Value| one["achieved_rate_per_s"].as_f64().unwrap();
         let rates: f64 = own.iter().map(|one| rate(one)).sum();
-        // Servers load for as long as each takes.
+        // Each server's load phase has its own length.
         if name == "measure" {
             assert!((rates / rate(merged) - 1.0).abs() < 0.01, "{rates}");
         }
     }
 }
 
-/// The value of the only line of key figures with this label.
+/// The value on the only key-figure line with this label.
 fn figure(text: &str, label: &str) -> f64 {
     let lines = text.lines().filter_map(|line| line.strip_prefix(label));
-    let values: Vec<f64> = lines
-        .map(|rest| rest.trim_start_matches(':').trim().parse().unwrap())
-        .collect();
+    let values: Vec<f64> =
+        lines.map(|rest| rest.trim_start_matches(':').trim().parse().unwrap()).collect();
     assert_eq!(values.len(), 1, "{label}: {text}");
     values[0]
 }
 
-/// What the key figures and the records of servers say is what the agents recorded: with `pairs`, server *i* has the operations of
+/// Checks that the key figures and the server records match the agents' records: with `pairs`, server *i* has the operations of
 /// agent *i*. Returns the key figures.
 fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &Value) -> String {
     for name in ["load", "measure"] {
@@ -61,25 +64,13 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
         let own = phase(&agent["phases"], "measure")["operations"].as_object();
         let of_server = &phase(&server["phases"], "measure")["operations"];
         for (operation, own) in own.unwrap() {
-            for figure in [
-                "/count",
-                "/errors",
-                "/response_time_us/p99",
-                "/service_time_us/max",
-            ] {
+            for figure in ["/count", "/errors", "/response_time_us/p99", "/service_time_us/max"] {
                 let reported = of_server[operation].pointer(figure).unwrap();
-                assert_eq!(
-                    own.pointer(figure).unwrap(),
-                    reported,
-                    "{run}, {operation} {figure}"
-                );
+                assert_eq!(own.pointer(figure).unwrap(), reported, "{run}, {operation} {figure}");
             }
         }
     }
-    let report = hosts
-        .bench
-        .command(&["report", run, "--format", "kpi"])
-        .output();
+    let report = hosts.bench.command(&["report", run, "--format", "kpi"]).output();
     let kpi = Finished::from(report.unwrap()).expect(0).stdout;
     let rate = phase(&document["phases"], "measure")["achieved_rate_per_s"].as_f64();
     let all = figure(&kpi, "*Sum of [RUN PHASE] Throughput(ops/sec)");
@@ -91,20 +82,23 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
     kpi
 }
 
-/// Whether memory policies can be set here: a kernel may be built without nodes, and a container may forbid them.
+/// Whether memory policies can be set here: a kernel may lack NUMA support, and a container may forbid them.
 fn has_memory_policies() -> bool {
     let place: InstancePlacement = "any@bind:0".parse().unwrap();
     PreparedPlacement::memory_of_client(&place).is_ok()
 }
 
-/// The memory policy is in force, as the kernel says.
+/// Checks that the kernel applies the memory policy.
 fn assert_memory(achieved: &Value, policy: &str) {
-    let found = achieved["memory"]["policies"].as_array().unwrap();
-    let is_there = found.iter().any(|one| one["policy"] == policy);
+    let is_there = achieved["memory"]["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|one| one["policy"] == policy);
     assert!(is_there, "{achieved}");
 }
 
-/// The two servers of a host are on a CPU of their own each; `placement` is that of the first one.
+/// Checks that the two servers of a host use one separate CPU each; `placement` is the first server's placement.
 fn assert_places(placement: &Value, request: &str) {
     let asked = placement["request"].as_str().unwrap();
     assert!(asked.contains(request), "{placement}");
@@ -116,42 +110,30 @@ fn assert_places(placement: &Value, request: &str) {
         assert_eq!(cpus, cpu, "{placement}");
         let groups = achieved["threads"].as_array().unwrap();
         assert!(!groups.is_empty(), "{placement}");
-        assert!(
-            groups.iter().all(|group| group["cpus"] == cpu),
-            "{placement}"
-        );
+        assert!(groups.iter().all(|group| group["cpus"] == cpu), "{placement}");
         if memory.contains(':') {
             assert_memory(achieved, memory);
         }
     }
 }
 
-/// Nothing is placed otherwise than planned, on no host.
+/// Checks that every host placed everything as planned.
 fn assert_all_as_planned(document: &Value) {
     let mut caveats = document["caveats"].as_array().unwrap().iter();
     let code = |caveat: &Value| caveat["code"].as_str().unwrap().to_owned();
-    assert!(
-        !caveats.any(|caveat| code(caveat).ends_with("placed-otherwise")),
-        "{document}"
-    );
+    assert!(!caveats.any(|caveat| code(caveat).ends_with("placed-otherwise")), "{document}");
 }
 
-/// Each server is on a CPU of its own, and the clients of each host are where they were planned.
+/// Checks that each server has its own CPU, and that the clients of each host are placed as planned.
 fn assert_placed(document: &Value, (cpus, memory): (&str, &str)) {
     let fleet = &document["fleet"];
     assert_eq!(fleet["mapping"], "pairs");
     let servers = fleet["servers"].as_array().unwrap();
-    let on: Vec<&str> = servers
-        .iter()
-        .map(|one| one["host"].as_str().unwrap())
-        .collect();
+    let on: Vec<&str> = servers.iter().map(|one| one["host"].as_str().unwrap()).collect();
     assert_eq!(on, ["server1", "server1"]);
     let cpus_of = |one: &Value| one["cpus"].as_u64().unwrap();
     let all: u64 = servers.iter().map(cpus_of).sum();
-    assert_eq!(
-        all,
-        servers[0]["environment"]["cpus"].as_u64().unwrap_or(all)
-    );
+    assert_eq!(all, servers[0]["environment"]["cpus"].as_u64().unwrap_or(all));
     assert_places(&servers[0]["placement"], "cores=0-1");
     for agent in fleet["agents"].as_array().unwrap() {
         let placement = &agent["placement"];
@@ -169,11 +151,10 @@ fn assert_placed(document: &Value, (cpus, memory): (&str, &str)) {
     assert_all_as_planned(document);
 }
 
-/// A case of the benchmark: one worker with two servers on CPUs of their own, two client hosts.
+/// A benchmark case: one worker with two servers on separate CPUs, and two client hosts.
 struct Case {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
-    /// Documents and clients of each server.
     documents: u64,
     clients: u64,
 }
@@ -190,15 +171,10 @@ const CASES: [Case; 2] = [
         documents: 1500,
         clients: 3,
     },
-    Case {
-        name: "gated",
-        variables: &[],
-        documents: 1000,
-        clients: 1,
-    },
+    Case { name: "gated", variables: &[], documents: 1000, clients: 1 },
 ];
 
-/// Options that start a real `mongod` in place of the embedded server, where there is one.
+/// Options that start a real `mongod` if available, instead of the embedded server.
 pub(super) fn real_servers() -> Vec<String> {
     match mongod_program() {
         Ok(program) => {
@@ -210,14 +186,14 @@ pub(super) fn real_servers() -> Vec<String> {
     }
 }
 
-/// Of a run of servers as those of [`real_servers`] nothing is left.
+/// Checks that nothing is left of a run with [`real_servers`].
 pub(super) fn assert_all_clean(hosts: &Hosts) {
     hosts.assert_clean();
     let left = hosts.ssh("server1", "pgrep -l mongod");
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
 }
 
-/// `dyno fleet VERB --wsf` on one worker with two servers on CPUs of their own, and on two client hosts.
+/// `dyno fleet VERB --wsf` on one worker with two servers on separate CPUs, and on two client hosts.
 fn worker(
     hosts: &Hosts,
     test_case: &str,
@@ -233,23 +209,17 @@ fn worker(
         ("CORES", "0,1"),
         ("YCSB_CORES", "1"),
     ];
-    // The inventory has two hosts of servers, and the workload one worker.
+    // The inventory has two server hosts, and the workload has one worker.
     let one = ["--set", r#"fleet.servers=["server1"]"#];
     let real = real_servers();
     let real: Vec<&str> = real.iter().map(String::as_str).collect();
-    let words = [
-        &[verb, "--wsf", "--warmup", "0s"][..],
-        &one,
-        &real[..],
-        more,
-    ]
-    .concat();
+    let words = [&[verb, "--wsf", "--warmup", "0s"][..], &one, &real[..], more].concat();
     let mut command = hosts.command(&words);
     let variables = fixed.iter().chain(variables).copied();
     Finished::from(command.envs(variables).output().unwrap()).expect(0)
 }
 
-/// The servers are those that were asked for.
+/// Checks that the servers are of the requested kind.
 fn assert_kind(document: &Value) {
     if !real_servers().is_empty() {
         assert_eq!(document["plan"]["server"]["kind"], "mongod");
@@ -257,7 +227,7 @@ fn assert_kind(document: &Value) {
 }
 
 impl Case {
-    /// Runs it with and without a password, and with and without TLS, in one session of the hosts.
+    /// Runs the case with and without a password, and with and without TLS, on the same hosts.
     fn run(&self, hosts: &Hosts) -> Vec<(String, Value)> {
         let more = [
             "--set",
@@ -293,7 +263,7 @@ impl Case {
             assert_placed(document, ("1", "default"));
             assert_servers_make_up_the_whole(document);
             assert_figures_are_those_of_the_agents(hosts, run, document);
-            // Each has a data set of its own, which one client host loaded.
+            // Each server has its own data set, which one client host loaded.
             for instance in document["instances"].as_array().unwrap() {
                 assert_eq!(instance["server"]["documents"], self.documents);
                 let own = hosts.bench.path(run);
@@ -331,20 +301,18 @@ fn each_server_of_a_host_has_its_own_placement_and_figures() {
 }
 
 #[test]
-fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
+fn benchmark_scripts_read_the_output_of_a_run_on_hosts() {
     let Some(hosts) = Hosts::up("printed") else {
         return;
     };
     let mut variables = vec![
         ("THREADS", "2"),
         ("RECORD_COUNT", "500"),
-        // Enough of them that it does not matter by how much one agent began before the other.
+        // Enough operations that a difference in the agents' start times does not matter.
         ("OPERATION_COUNT", "5000"),
     ];
     let machine = Machine::read(Path::new("/")).unwrap();
-    let of_node = machine
-        .node(0)
-        .map(|node| node.cpus.intersection(&machine.allowed_cpus));
+    let of_node = machine.node(0).map(|node| node.cpus.intersection(&machine.allowed_cpus));
     let of_node = of_node.unwrap_or_default().to_string();
     let clients = match has_memory_policies() {
         true => {
@@ -360,11 +328,8 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
     assert_kind(&document);
     assert_placed(&document, clients);
     let measure = phase(&document["phases"], "measure");
-    // The operations are those of each server.
-    assert_eq!(
-        (&measure["succeeded"], &measure["failed"]),
-        (&10_000.into(), &0.into())
-    );
+    // The operations are counted per server.
+    assert_eq!((&measure["succeeded"], &measure["failed"]), (&10_000.into(), &0.into()));
     for instance in document["instances"].as_array().unwrap() {
         assert_eq!(instance["server"]["documents"], 500);
     }
@@ -408,10 +373,14 @@ fn table_maps_clients_to_four_servers_on_two_hosts() {
     assert_eq!(document["status"], "complete", "{document}");
     let fleet = &document["fleet"];
     assert_eq!(fleet["mapping"], "table");
-    let servers = fleet["servers"].as_array().unwrap().iter();
-    let on: Vec<&str> = servers.map(|one| one["host"].as_str().unwrap()).collect();
+    let on: Vec<&str> = fleet["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["host"].as_str().unwrap())
+        .collect();
     assert_eq!(on, ["server1", "server1", "server2", "server2"]);
-    // Each host has placed its own, and tells of them with the first one.
+    // Each host placed its own servers, and reports the placements with its first server.
     for (first, second) in [(0, 1), (2, 3)] {
         assert_places(&fleet["servers"][first]["placement"], placement);
         assert_eq!(fleet["servers"][second]["placement"], Value::Null);
@@ -423,7 +392,7 @@ fn table_maps_clients_to_four_servers_on_two_hosts() {
     for instance in instances {
         assert_eq!(instance["server"]["documents"], 3001);
     }
-    // What an agent did is what its servers have.
+    // The operations of an agent are the operations of its servers.
     let agents = fleet["agents"].as_array().unwrap();
     assert_eq!(agents.len(), 2);
     for (agent, own) in agents.iter().zip(of_clients) {
@@ -447,7 +416,7 @@ fn table_maps_clients_to_four_servers_on_two_hosts() {
     hosts.assert_clean();
 }
 
-/// A client host that does not have what a placement names ends the run, and is named.
+/// Checks that a client host without the CPUs of a placement is named and ends the run.
 fn assert_refused_before_the_load(hosts: &Hosts) {
     let more = [
         "--placement",
@@ -468,33 +437,32 @@ fn assert_refused_before_the_load(hosts: &Hosts) {
     let run = hosts.bench.path("unfit");
     if run.exists() {
         let document = document(&run);
-        let mut phases = document["phases"].as_array().unwrap().iter();
-        assert!(phases.all(|one| one["succeeded"] == 0), "{document}");
+        assert!(
+            document["phases"].as_array().unwrap().iter().all(|one| one["succeeded"] == 0),
+            "{document}"
+        );
     }
 }
 
-/// What a host says of a file of the kernel.
+/// Content of a kernel file on a host.
 fn kernel(hosts: &Hosts, host: &str, file: &str) -> String {
-    text(&hosts.ssh(host, &format!("cat {file}")))
-        .trim()
-        .to_owned()
+    text(&hosts.ssh(host, &format!("cat {file}"))).trim().to_owned()
 }
 
-/// The network card of the host of the servers.
+/// The network card of the server host.
 fn card(hosts: &Hosts) -> String {
     let cards = text(&hosts.ssh("server1", "ls /sys/class/net"));
-    let mut cards = cards.split_whitespace();
-    cards.find(|name| *name != "lo").unwrap().to_owned()
+    cards.split_whitespace().find(|name| *name != "lo").unwrap().to_owned()
 }
 
-/// The CPUs that its packets go to.
+/// The CPUs that receive the card's packets.
 fn queue(card: &str) -> String {
     format!("/sys/class/net/{card}/queues/rx-0/rps_cpus")
 }
 
 const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
-/// The default of the kernel, which the doctor advises against; what was there before comes back when this is dropped.
+/// Sets the kernel's default, which the doctor advises against; dropping this value restores the previous setting.
 struct LowMapCount(String);
 
 impl LowMapCount {
@@ -511,7 +479,7 @@ impl Drop for LowMapCount {
     }
 }
 
-/// Of a run that was broken off nothing is left: no process, no folder and no secret, on no host and not here.
+/// Checks that an aborted run leaves no process, no folder and no secret, on any host or here.
 fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
     hosts.assert_clean_but_redis();
     let left = hosts.ssh("server1", "pgrep -l mongod");
@@ -531,19 +499,14 @@ fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
 
 #[test]
 fn server_host_settings_are_restored_however_a_run_ends() {
-    // Advice depends on what the server is, and there is little for the embedded one.
+    // The advice depends on the kind of server, and there is little advice for the embedded server.
     let Some((hosts, program)) = Hosts::with_mongod("settings") else {
         return;
     };
     let card = card(&hosts);
     let queue = queue(&card);
     let _low = LowMapCount::set();
-    let of_host = || {
-        (
-            kernel(&hosts, "server1", &queue),
-            kernel(&hosts, "server1", MAP_COUNT),
-        )
-    };
+    let of_host = || (kernel(&hosts, "server1", &queue), kernel(&hosts, "server1", MAP_COUNT));
     let before = of_host();
     let seen = listen_in(&hosts);
     let fixed = [
@@ -560,52 +523,48 @@ fn server_host_settings_are_restored_however_a_run_ends() {
         "--set",
         "server.receive_packet_steering=auto=0",
         "--apply",
-        // Nobody asks the servers there.
+        // No one queries the servers there.
         "max_map_count,round_trip",
     ];
     let run = |name: &str| {
         let mut child = hosts.spawn("run", &[&fixed[..], &SECURED, &["--out", name]].concat());
         hosts.wait_for_load(&hosts.bench.path(name), &mut child);
         let during = of_host();
-        assert!(
-            during.0.ends_with('1') && during.1 == "128000",
-            "{during:?}"
-        );
+        assert!(during.0.ends_with('1') && during.1 == "128000", "{during:?}");
         child
     };
-    // In order; the record has what was set.
+    // In order; the record has the settings that were made.
     let ended = Finished::from(run("whole").wait_with_output().unwrap()).expect(0);
     assert_eq!(of_host(), before, "{}", ended.stderr);
     let document = document(&hosts.bench.path("whole"));
     let server = &document["fleet"]["servers"][0];
-    assert_eq!(
-        server["packet_steering"]["interface"],
-        card.as_str(),
-        "{server}"
-    );
+    assert_eq!(server["packet_steering"]["interface"], card.as_str(), "{server}");
     let said = |check: &str, what: &str| {
-        let mut checks = server["environment"]["doctor"].as_array().unwrap().iter();
-        let verdict = checks.find(|verdict| verdict["check"] == check);
+        let verdict = server["environment"]["doctor"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|verdict| verdict["check"] == check);
         verdict.unwrap()[what].as_str().unwrap().to_owned()
     };
     let level = |check: &str| said(check, "level");
     assert_eq!(level("max_map_count"), "pass", "{server}");
-    // What depends on the servers is known: their program, caches, processes and folders.
+    // Checks that depend on the servers have their data: program, caches, processes and folders.
     for check in ["huge_pages", "cache_memory", "bind_address", "filesystem"] {
         assert_ne!(level(check), "unknown", "{check}: {server}");
     }
-    // That of the version: before 8.0.
+    // Advice for this version, before 8.0.
     let version = document["server"]["version"].as_str().unwrap();
     let (major, _) = version.split_once('.').unwrap();
     if major.parse::<u32>().unwrap() < 8 {
         assert_eq!(said("huge_pages", "advised"), "`never`", "{server}");
     }
-    // They listen on the network with a password.
+    // The servers listen on the network with a password.
     assert_eq!(level("bind_address"), "pass", "{server}");
-    // And what it found at the end, and could not change.
+    // Checks that still failed at the end and could not be applied.
     let queue = &server["packet_steering"]["queues"][0];
     assert_eq!(queue["at_end"], queue["set"], "{server}");
-    let left = "`round_trip` (unknown): there is nothing to change";
+    let left = "`round_trip` (unknown): nothing to change";
     assert_eq!(server["not_applied"], serde_json::json!([left]));
     ended.says(&format!("on `server1`, {left}"));
     let report = ["report", "whole", "--format", "markdown"];
@@ -613,20 +572,17 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     let reported = format!("Not changed on server1: {left}.");
     assert!(report.stdout.contains(&reported), "{}", report.stdout);
     hosts.assert_clean();
-    // One of two servers is killed: the run fails, and the other one goes as well.
+    // One of two servers is killed: the run fails, and the other server ends as well.
     let child = run("server");
     let kill = hosts.ssh("server1", "kill -9 $(pgrep mongod | head --lines=1)");
     assert!(kill.status.success(), "{}", text(&kill));
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
     let ended = ended.says("signal: 9").says("`server1`");
-    assert_eq!(
-        super::document(&hosts.bench.path("server"))["status"],
-        "failed"
-    );
+    assert_eq!(super::document(&hosts.bench.path("server"))["status"], "failed");
     assert_eq!(of_host(), before, "{}", ended.stderr);
     hosts.assert_clean();
     assert_nothing_left(&hosts, &seen);
-    // The agent of the server is killed: the controller takes it back.
+    // The server agent is killed: the controller reverts the settings.
     let child = run("killed");
     let own = format!("{PLACE}/dyno-*");
     let kill_agent = format!("kill -9 $(cat {own}/server-0.pid)");
@@ -637,7 +593,7 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     assert_eq!(of_host(), before, "{}", ended.stderr);
     hosts.assert_clean();
     assert_nothing_left(&hosts, &seen);
-    // The controller is killed: the agent takes it back, and its folder away.
+    // The controller is killed: the agent reverts the settings and removes its folder.
     let mut child = run("alone");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -650,7 +606,7 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
     hosts.assert_keys_expire();
-    // Both are killed: nobody takes it back until the command of the manual is typed on the host.
+    // Both are killed: the settings stay until the command of the manual is run on the host.
     let mut child = run("both");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -661,7 +617,7 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     let reverted = hosts.ssh("server1", &revert);
     assert!(reverted.status.success(), "{}", text(&reverted));
     assert_eq!(of_host(), before);
-    // The servers and the other agent end by themselves, and nothing but the folder with that state is left.
+    // The servers and the other agent end by themselves, and only the folder with that state is left.
     wait_for("the end of the servers", || {
         let client = text(&hosts.ssh("client1", &look));
         let server = hosts.ssh("server1", "pgrep 'dyno|mongod'");
@@ -674,7 +630,7 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     hosts.assert_keys_expire();
 }
 
-/// Only what each host has for itself is changed: another test changes settings of the whole machine at the same time.
+/// The test changes only per-host settings: another test changes settings of the whole machine at the same time.
 #[test]
 fn packet_steering_is_restored_however_a_run_breaks() {
     let Some((hosts, program)) = Hosts::with_mongod("broken") else {
@@ -712,7 +668,7 @@ fn packet_steering_is_restored_however_a_run_breaks() {
         assert_eq!(document["status"], status, "{}", ended.stderr);
         ended
     };
-    // One of two agents that load is killed: the other one goes on to the end.
+    // One of two loading agents is killed: the other agent continues to the end.
     let child = run("client", "12s");
     let kill = format!("kill -KILL $(cat {PLACE}/dyno-*/agent-1.pid)");
     assert!(hosts.ssh("client2", &kill).status.success());
@@ -727,12 +683,10 @@ fn packet_steering_is_restored_however_a_run_breaks() {
     assert_eq!(of_host(), before);
     hosts.assert_clean();
     assert_nothing_left(&hosts, &seen);
-    // The host of the servers is cut off: it cleans up by itself.
+    // The server host is disconnected: it cleans up by itself.
     let child = run("cut", "60s");
     assert!(script(&hosts.folder, "cut", &["server1"]).status.success());
-    ended(child, "cut", 3, "failed")
-        .says("on `server1`")
-        .says("silent");
+    ended(child, "cut", 3, "failed").says("on `server1`").says("silent");
     assert!(script(&hosts.folder, "mend", &["server1"]).status.success());
     let look = format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|mongod'");
     wait_for("the end of the servers", || {
@@ -742,12 +696,10 @@ fn packet_steering_is_restored_however_a_run_breaks() {
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
     hosts.assert_keys_expire();
-    // Redis is gone, and does not come back.
+    // Redis ends, and is not restarted.
     let child = run("redis", "60s");
     crate::common::signal(&hosts.redis, "KILL");
-    ended(child, "redis", 3, "failed")
-        .says("Redis")
-        .says("not answer");
+    ended(child, "redis", 3, "failed").says("Redis").says("not answer");
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
 }

@@ -1,10 +1,10 @@
-//! A real `mongod` that runs already on a host of its own, and an agent there that only reads.
+//! A real `mongod` that is already running on its own host, and an agent there that only reads.
 
 use super::*;
 use dyno_record::metrics::{MetricId, read};
 use std::time::{Duration, SystemTime};
 
-/// Readings of CPU time that has passed, by the clock.
+/// CPU times, with the instants at which they were read.
 type CpuTimes = Vec<(SystemTime, f64)>;
 
 /// CPU time of a process in seconds, from `/proc`.
@@ -16,34 +16,32 @@ fn cpu_time_s(process: u32) -> f64 {
     ticks as f64 / 100.0
 }
 
-/// CPU time that passed between two instants.
+/// CPU time used between two instants.
 fn between_s(times: &CpuTimes, from: SystemTime, to: SystemTime) -> f64 {
     let at = |wanted: SystemTime| {
         let next = times.iter().position(|(at, _)| *at > wanted).unwrap();
         let [(a, a_s), (b, b_s)] = [times[next - 1], times[next]];
-        let share = wanted
-            .duration_since(a)
-            .unwrap()
-            .div_duration_f64(b.duration_since(a).unwrap());
+        let share =
+            wanted.duration_since(a).unwrap().div_duration_f64(b.duration_since(a).unwrap());
         a_s + (b_s - a_s) * share
     };
     at(to) - at(from)
 }
 
-/// What a resource did in the measure phase.
+/// Use of a resource in the measure phase.
 fn measured<'a>(document: &'a Value, kind: &str) -> &'a Value {
-    let mut all = document["resources"].as_array().unwrap().iter();
-    let found = all.find(|one| one["phase"] == "measure" && one["resource"] == kind);
+    let found = document["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["phase"] == "measure" && one["resource"] == kind);
     found.unwrap_or_else(|| panic!("no {kind}: {}", document["resources"]))
 }
 
-/// CPU time that the server said itself that it has used in the measure phase.
+/// CPU time in the measure phase as the server reported it.
 fn reported_s(run: &Path, from_s: f64, to_s: f64) -> f64 {
     let (tables, _) = read(run).unwrap();
-    let table = tables
-        .iter()
-        .find(|table| table.source == "server")
-        .unwrap();
+    let table = tables.iter().find(|table| table.source == "server").unwrap();
     let columns = ["user_ratio", "system_ratio"].map(|name| {
         let id = MetricId::parse(&format!("server_cpu.server.{name}")).unwrap();
         table.column(&id).unwrap()
@@ -52,11 +50,7 @@ fn reported_s(run: &Path, from_s: f64, to_s: f64) -> f64 {
     let of_row = |(row, (at_s, duration_s)): (usize, (&f64, &f64))| {
         let within_s = at_s.min(to_s) - (at_s - duration_s).max(from_s);
         let cpus: f64 = columns.iter().map(|column| column[row]).sum();
-        if cpus.is_finite() {
-            cpus * within_s.max(0.0)
-        } else {
-            0.0
-        }
+        if cpus.is_finite() { cpus * within_s.max(0.0) } else { 0.0 }
     };
     rows.map(of_row).sum()
 }
@@ -90,10 +84,7 @@ fn running_server_is_read_by_an_agent_on_its_host() {
     let aimed = ["--uri", &uri, "--set", "fleet.mapping=deployment"];
     let clients = ["--set", "fleet.clients=[\"client1\"]"];
     let both = hosts.run("run", &[&aimed[..], &clients, &["--out", "both"]].concat());
-    both.expect(2)
-        .says("`fleet.servers`")
-        .says("`server2`")
-        .says(&format!("{address}:27017"));
+    both.expect(2).says("`fleet.servers`").says("`server2`").says(&format!("{address}:27017"));
 
     let one = ["--set", "fleet.servers=[\"server1\"]"];
     let more = ["--rate", "2000", "--observe-interval", "200ms"];
@@ -104,7 +95,7 @@ fn running_server_is_read_by_an_agent_on_its_host() {
         times.push((SystemTime::now(), cpu_time_s(process)));
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It goes on after the run, which has not started it.
+    // The server keeps running after the run, which has not started it.
     times.push((SystemTime::now(), cpu_time_s(process)));
     Finished::from(child.wait_with_output().unwrap()).expect(0);
     hosts.assert_clean();
@@ -123,45 +114,40 @@ fn running_server_is_read_by_an_agent_on_its_host() {
     assert_near(busy_s, reported_s(&run, from_s, to_s));
     assert_eq!(cpu["reported"]["machine"], "server1");
     let disk = &measured(&document, "disk")["disks"][0];
-    assert!(
-        disk["device"].is_string() && disk["host"] == "server1",
-        "{disk}"
-    );
+    assert!(disk["device"].is_string() && disk["host"] == "server1", "{disk}");
     let server = &document["fleet"]["servers"][0];
     assert_eq!(server["address"], format!("{address}:27017"));
-    assert!(
-        server["environment"]["data_storage"].is_object(),
-        "{server}"
-    );
-    // What the server is was learned from itself: checks depend on it.
+    assert!(server["environment"]["data_storage"].is_object(), "{server}");
+    // The server's version and options were read from the server itself: checks depend on them.
     for check in ["huge_pages", "bind_address"] {
-        let mut checks = server["environment"]["doctor"].as_array().unwrap().iter();
-        let verdict = checks.find(|verdict| verdict["check"] == check).unwrap();
+        let verdict = server["environment"]["doctor"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|verdict| verdict["check"] == check)
+            .unwrap();
         assert_ne!(verdict["level"], "unknown", "{verdict}");
     }
-    // Where the data lies was learned from the server, and everything was read.
-    let mut sources = document["sources"].as_array().unwrap().iter();
-    let source = sources
+    // The data folder was read from the server, and everything was measured.
+    let source = document["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
         .find(|source| source["name"] == "host-server1")
         .unwrap();
-    assert!(
-        source["of_server"] == true && source["health"] == "healthy",
-        "{source}"
-    );
+    assert!(source["of_server"] == true && source["health"] == "healthy", "{source}");
     let report = hosts.bench.dyno(&["report", "watched", "--format", "json"]);
     let analysis = &report.json()["analysis"];
     let demands = analysis["figures"]["demands"].to_string();
-    assert!(
-        demands.contains("\"server CPU\"") && demands.contains("\"disk\""),
-        "{demands}"
-    );
-    assert!(
-        analysis["bottleneck"]["demand"]["name"].is_string(),
-        "{analysis}"
-    );
-    // What an operation cost is what it needed.
-    let mut consumption = document["consumption"].as_array().unwrap().iter();
-    let used = consumption.find(|one| one["phase"] == "measure").unwrap();
+    assert!(demands.contains("\"server CPU\"") && demands.contains("\"disk\""), "{demands}");
+    assert!(analysis["bottleneck"]["demand"]["name"].is_string(), "{analysis}");
+    // An operation's costs equal its demands.
+    let used = document["consumption"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["phase"] == "measure")
+        .unwrap();
     assert_eq!(used["server_cpu_s"].as_f64(), Some(busy_s));
     assert_eq!(used["every_s"], 0.2);
     let costs = analysis["figures"]["costs"]["values"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The clients of a machine that has none of the servers, and how the places of clients reach their threads.
+//! Placement of clients on machines without servers, and of the clients' threads.
 
 use super::{failure, request, workers};
 use crate::error::Error;
@@ -12,20 +12,20 @@ use dyno_servers::placement::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// The one place of all clients on a machine of their own.
+/// The one place of all clients on a machine without servers.
 pub struct ClientsAlone {
     policy: ClientPolicy,
-    /// What it comes to on this machine.
+    /// Resolved for this machine.
     place: InstancePlacement,
     memory: Option<SetMemory>,
 }
 
 impl ClientsAlone {
-    /// Plans on this machine the place that a plan names for clients; `None` if the system decides.
+    /// Resolves the plan's client place on this machine; `None` if the system decides.
     ///
     /// # Errors
-    /// What [`check_clients_alone`] refuses, CPUs and nodes that this machine does not have, and a memory policy that its kernel
-    /// does not set.
+    /// Places that [`check_clients_alone`] refuses, CPUs and nodes that this machine does not have,
+    /// and memory policies that its kernel does not support.
     pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
         let Some(policy) = named(plan)? else {
             return Ok(None);
@@ -39,24 +39,20 @@ impl ClientsAlone {
                 format!("cannot place the clients by `client={policy}` (`server.placement`)");
             error.context(text)
         })?;
-        Ok(Some(ClientsAlone {
-            policy,
-            place,
-            memory,
-        }))
+        Ok(Some(ClientsAlone { policy, place, memory }))
     }
 
-    /// CPUs of the worker threads; `None` if they may be anywhere.
+    /// CPUs of the worker threads; `None` if they are not bound.
     pub fn cpus(&self) -> Option<Vec<usize>> {
         cpus_of(&self.place)
     }
 
-    /// What sets the memory policy of a worker thread; `None` if the system decides.
+    /// Function that sets the memory policy of a worker thread; `None` if the system decides.
     pub fn memory(&self) -> Option<SetMemory> {
         self.memory.clone()
     }
 
-    /// What was planned.
+    /// Record of the planned placement.
     pub fn record(&self) -> PlacementRecord {
         PlacementRecord {
             request: format!("client={}", self.policy),
@@ -69,14 +65,14 @@ impl ClientsAlone {
         }
     }
 
-    /// The same with what became of it: where the worker threads of this process run, and each difference. `None` if there are no
+    /// The record with the actual places of the worker threads, and each difference. `None` without
     /// workers.
     pub fn verify(&self) -> Option<(PlacementRecord, Vec<String>)> {
         let threads: Vec<u32> = workers()?.into_iter().map(|(_, thread)| thread).collect();
         Some(self.verify_threads(&threads))
     }
 
-    /// Threads that cannot be read, as they end meanwhile, are a difference: nobody knows where they were.
+    /// A thread that cannot be read because it ended counts as a difference: its place is unknown.
     fn verify_threads(&self, threads: &[u32]) -> (PlacementRecord, Vec<String>) {
         let (process, root) = (std::process::id(), Path::new("/"));
         let read = AchievedThreads::read(process, threads, &self.place, root);
@@ -97,15 +93,15 @@ impl ClientsAlone {
     }
 }
 
-/// Refuses places of clients that those on machines of their own cannot have, whichever machines these are.
+/// Refuses client places that are impossible on machines without servers, whatever the machine.
 ///
 /// # Errors
-/// A text that is no placement, places that are relative to the servers, and one for each client.
+/// The text is not a placement, the place is relative to the servers, or each client has its own.
 pub fn check_clients_alone(plan: &Plan) -> Result<(), Error> {
     named(plan).map(drop)
 }
 
-/// The place that a plan names for clients on machines of their own; `None` if the system decides.
+/// The plan's client place on machines without servers; `None` if the system decides.
 fn named(plan: &Plan) -> Result<Option<ClientPolicy>, Error> {
     let placement = plan.server.placement.as_deref();
     if !placement.is_some_and(names_clients) {
@@ -119,16 +115,16 @@ fn named(plan: &Plan) -> Result<Option<ClientPolicy>, Error> {
     Ok(policy)
 }
 
-/// The CPUs of a client as numbers; `None` if it may run anywhere.
+/// CPU numbers of a client; `None` if it is not bound.
 pub(crate) fn cpus_of(place: &InstancePlacement) -> Option<Vec<usize>> {
     let all = |cpus: &CpuSet| cpus.iter().map(|cpu| cpu as usize).collect();
     place.cpus.as_ref().map(all)
 }
 
-/// What sets the memory policy of the threads of a client; `None` if the system decides.
+/// Function that sets the memory policy of a client's threads; `None` if the system decides.
 ///
 /// # Errors
-/// The kernel does not set it.
+/// The kernel does not support the policy.
 pub(crate) fn memory_setter(place: &InstancePlacement) -> Result<Option<SetMemory>, Error> {
     let prepared = PreparedPlacement::memory_of_client(place).map_err(failure)?;
     Ok(prepared
@@ -148,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_on_hosts_of_their_own_have_one_place_or_are_refused() {
+    fn clients_on_their_own_hosts_accept_only_one_place() {
         let check = |placement: &str| check_clients_alone(&plan(placement));
         for accepted in [
             "spread",
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_have_the_place_that_this_machine_has_for_them() {
+    fn worker_threads_are_verified_against_their_place() {
         let placed = |client: &str| ClientsAlone::from_plan(&plan(&format!("none {client}")));
         assert!(placed("client=none").unwrap().is_none());
         let allowed = Machine::read(Path::new("/")).unwrap().allowed_cpus;
@@ -194,21 +190,15 @@ mod tests {
             })
         };
         let (record, deviations) = seen(&clients.place);
-        assert_eq!(
-            (record.clients_as_planned, deviations),
-            (Some(true), vec![])
-        );
+        assert_eq!((record.clients_as_planned, deviations), (Some(true), vec![]));
         let threads = &record.achieved[0]["threads"][0];
         assert_eq!(threads["cpus"], cpu.to_string());
         let (record, deviations) = seen(&InstancePlacement::default());
         let is_alone = allowed.len() == 1;
         assert_eq!(record.clients_as_planned, Some(is_alone), "{deviations:?}");
-        // More than there are threads.
+        // No thread has this id.
         let (record, deviations) = clients.verify_threads(&[u32::MAX]);
-        assert_eq!(
-            (record.clients_as_planned, record.achieved),
-            (Some(false), vec![])
-        );
+        assert_eq!((record.clients_as_planned, record.achieved), (Some(false), vec![]));
         let [deviation] = &deviations[..] else {
             panic!("{deviations:?}");
         };
@@ -218,7 +208,7 @@ mod tests {
     #[test]
     fn missing_numa_node_is_refused_with_the_nodes_that_exist() {
         let Err(error) = ClientsAlone::from_plan(&plan("none client=any@bind:4095")) else {
-            panic!("there are fewer nodes");
+            panic!("node 4095 does not exist");
         };
         let cause = error.cause.downcast_ref::<PlacementError>();
         let Some(PlacementError::UnusableNode { node, what, known }) = cause else {
@@ -226,11 +216,7 @@ mod tests {
         };
         assert_eq!((*node, *what), (4095, "memory"));
         let (reason, nodes) = (error.reason(), format!("`{known}`"));
-        for part in [
-            "`client=any@bind:4095`",
-            "`server.placement`",
-            nodes.as_str(),
-        ] {
+        for part in ["`client=any@bind:4095`", "`server.placement`", nodes.as_str()] {
             assert!(reason.contains(part), "{reason}");
         }
     }

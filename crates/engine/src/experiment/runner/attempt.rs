@@ -1,4 +1,4 @@
-//! Runs with settings that may do harm, or be refused.
+//! Runs with settings that may do harm or be refused.
 
 use super::super::points::{WhichPlan, ended_after_s};
 use super::ExperimentRunner;
@@ -14,29 +14,28 @@ use dyno_record::experiment::{Figures, Point};
 use dyno_record::reader::Run;
 use dyno_results::run::stolen_ratio;
 
-/// Why settings that were tried were not measured.
+/// Why attempted settings were not measured.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// They did harm.
+    /// The settings did harm.
     Harm {
-        /// Why.
         reason: String,
-        /// Share of the CPU time that the hypervisor took until the run was ended, if that is known.
+        /// Share of CPU time that the hypervisor took before the run ended, if known.
         stolen_ratio: Option<f64>,
-        /// Whether a server that was started for it ended, or did not start.
+        /// Whether a server started for the run ended or did not start.
         server_ended: bool,
     },
-    /// The server refused to make them.
+    /// The server refused the settings.
     Refused {
-        /// What it said.
+        /// The server's answer.
         reason: String,
-        /// The key of the plan whose value it refused.
+        /// Plan key with the refused value.
         key: String,
     },
 }
 
 impl Failure {
-    /// That of a point that was attempted; `None` of one that was not, or was measured.
+    /// Failure of an attempted point; `None` if it was not attempted or was measured.
     fn of(point: &Point) -> Option<Failure> {
         let reason = point.problem.clone()?;
         Some(match point.refused.clone() {
@@ -50,7 +49,8 @@ impl Failure {
     }
 }
 
-/// Whether a server answered with an error: it is there, and refuses with what was set what it took before.
+/// Whether a server answered with an error: it runs, but refuses commands with the attempted
+/// settings.
 fn is_of_server(failure: &Error) -> bool {
     let mut causes = failure.cause.chain();
     causes.any(|cause| {
@@ -59,8 +59,9 @@ fn is_of_server(failure: &Error) -> bool {
     })
 }
 
-/// Whether storage or settings of the machine could not be made, or machine and server are not those of earlier runs, so that no
-/// server has had what was set. A value that the machine does not offer is the fault of what was tried.
+/// Whether storage or machine settings could not be made, or the machine or the server differs from
+/// earlier runs, so that no server had the attempted settings. Values that the machine does not
+/// offer are the fault of the settings.
 fn is_of_machine(failure: &Error) -> bool {
     are_others(failure)
         || is_of_storage(failure)
@@ -68,8 +69,8 @@ fn is_of_machine(failure: &Error) -> bool {
 }
 
 impl ExperimentRunner<'_> {
-    /// As [`ExperimentRunner::measure`], for settings that may do harm, or be refused: the reason if so. With limits the run ends as
-    /// soon as one of them is not kept.
+    /// Like [`ExperimentRunner::measure`], for settings that may do harm or be refused; the inner
+    /// error says so. The run ends as soon as it breaks one of the limits.
     pub(crate) fn attempt(
         &mut self,
         settings: &[(&str, String)],
@@ -88,7 +89,7 @@ impl ExperimentRunner<'_> {
         match self.run_within(number, Some(limits)) {
             Ok(figures) => Ok(Ok(figures)),
             Err(failure) => {
-                // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
+                // The server is unaffected by a broken limit or a refused value.
                 let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput)
                     || is_of_server(&failure);
                 let says_nothing = failure.kind == Kind::Interrupted || is_of_machine(&failure);
@@ -118,7 +119,7 @@ impl ExperimentRunner<'_> {
                 point.server_ended = server_ended;
                 let failed = Failure::of(point);
                 if !is_usable {
-                    // Of a server that has died the end is no news.
+                    // The server is known to have ended.
                     drop(self.close());
                 }
                 self.save()?;
@@ -127,19 +128,19 @@ impl ExperimentRunner<'_> {
         }
     }
 
-    /// The record of a run that was ended, if it has left one.
+    /// Record of a run that was ended, if there is one.
     fn record_of(&self, number: usize) -> Option<Run> {
         let directory = &self.document.points[number].directory;
         Run::open(&self.folder.path().join(directory)).ok()
     }
 
-    /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All
-    /// else, such as a full disk, says nothing of the setting.
+    /// Whether a run failed because of its settings: nothing succeeded, or a server started for it
+    /// ended or did not start. Other failures, such as a full disk, say nothing about the settings.
     fn has_harmed(&mut self, number: usize) -> bool {
         self.document.points[number].problem.is_some() || self.has_lost_servers()
     }
 
-    /// Whether a server that was started for a run has ended, or did not start.
+    /// Whether a server started for a run has ended or did not start.
     fn has_lost_servers(&mut self) -> bool {
         let is_started = !self.is_remote() && self.context.source.is_none();
         let has_ended = match &mut self.deployment {

@@ -1,10 +1,11 @@
-//! Refuses a run under other conditions than the earlier runs of its experiment: together they would answer no question.
+//! Refuses a run under other conditions than the experiment's earlier runs: they could not be
+//! compared.
 
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::conditions::Conditions;
 use std::fmt;
 
-/// Most facts that an error names.
+/// Most facts in an error.
 const MOST_FACTS: usize = 4;
 
 /// Facts that differ from an earlier run.
@@ -19,10 +20,10 @@ impl fmt::Display for OtherConditions {
 
 impl std::error::Error for OtherConditions {}
 
-/// Compares a run that begins with earlier runs, by their names.
+/// Compares a starting run with earlier runs, by their names.
 ///
 /// # Errors
-/// A fact that an earlier run had otherwise.
+/// A fact differs from an earlier run.
 pub(super) fn check(now: &Conditions, like: &[(String, Conditions)]) -> Result<(), Error> {
     for (run, earlier) in like {
         let others = earlier.differing(now);
@@ -38,7 +39,7 @@ pub(super) fn check(now: &Conditions, like: &[(String, Conditions)]) -> Result<(
         let text = format!("other conditions than in `{run}`: {}", facts.join("; "));
         return Err(Error::from_cause(Kind::Environment, OtherConditions(text))
             .context("cannot continue the experiment")
-            .with_hint("restore the conditions of the earlier runs, or begin a new experiment"));
+            .with_hint("restore the conditions of the earlier runs, or start a new experiment"));
     }
     Ok(())
 }
@@ -58,10 +59,7 @@ mod tests {
     #[test]
     fn run_on_another_host_is_refused() {
         let plan = dyno_plan::builtin::find("a").expect("it is built in");
-        let machine = Environment {
-            hostname: Some("vm".to_owned()),
-            ..Environment::default()
-        };
+        let machine = Environment { hostname: Some("vm".to_owned()), ..Environment::default() };
         let mut document = document::initial(&plan, Timestamp::now(), machine);
         let same = Conditions::of_run(&document, None);
         let earlier = [("runs/001-a".to_owned(), same.clone())];

@@ -1,4 +1,4 @@
-//! The machines of an experiment: what all runs with each of them agree on.
+//! Machines of an experiment: the facts on which all its runs agree.
 
 use dyno_record::experiment::Experiment;
 use dyno_record::model::{Environment, FleetRecord, RunDocument};
@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The storage that was made for the servers of a run.
+/// Storage that was prepared for the servers of a run.
 pub(super) fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
     environment.data_storage.as_ref()?.prepared.as_ref()
 }
 
-/// Takes out the storage of a machine if it was made for single runs, and is another one in this.
+/// Removes a machine's storage if it was made for single runs and differs in this one.
 fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
     let setting = |storage: &PreparedStorageRecord| storage.setting.clone();
     if prepared(kept).map(setting) != prepared(of_run).map(setting) {
@@ -20,11 +20,11 @@ fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
     }
 }
 
-/// Fields that change from moment to moment: the first run's values are kept.
+/// Fields that always vary: the first run's values are kept.
 const OF_MOMENT: [&str; 4] = ["clock_read_ns", "load_average", "data_storage", "doctor"];
 
-/// Fields whose parts are facts of their own, each absent if unknown. Other fields are kept or removed as a whole: allowed
-/// CPUs without their quotas would read as CPUs that have none.
+/// Fields with independent parts, each absent if unknown. Other fields are kept or removed as a
+/// whole: allowed CPUs without their quotas would look like CPUs without quotas.
 const OF_FACTS: [&str; 1] = ["cpu_settings"];
 
 fn retain_agreed(own: &mut Map<String, Value>, other: &Map<String, Value>) {
@@ -41,7 +41,7 @@ fn retain_agreed(own: &mut Map<String, Value>, other: &Map<String, Value>) {
     });
 }
 
-/// Takes out what another run has found otherwise.
+/// Removes facts that differ in another run.
 fn forget_others<T: Serialize + DeserializeOwned>(kept: &mut T, of_run: &T) {
     let (Ok(Value::Object(mut own)), Ok(Value::Object(other))) =
         (serde_json::to_value(&*kept), serde_json::to_value(of_run))
@@ -59,13 +59,10 @@ fn keep_machine(kept: &mut Environment, of_run: &Environment) {
     forget_other_storage(kept, of_run);
 }
 
-/// Adds the machines of a run, and removes facts of known machines that the run found otherwise.
+/// Adds the machines of a run, and removes facts of known machines that differ in this run.
 pub(super) fn keep(document: &mut Experiment, run: &RunDocument) {
     let own = &mut document.environment;
-    keep_machine(
-        own.get_or_insert_with(|| run.environment.clone()),
-        &run.environment,
-    );
+    keep_machine(own.get_or_insert_with(|| run.environment.clone()), &run.environment);
     for (host, found) in run.fleet.iter().flat_map(FleetRecord::machines) {
         let kept = document.hosts.entry(host.to_owned());
         keep_machine(kept.or_insert_with(|| found.clone()), found);
@@ -88,10 +85,7 @@ mod tests {
             ..PreparedStorageRecord::default()
         });
         Environment {
-            data_storage: Some(StorageRecord {
-                prepared,
-                ..StorageRecord::default()
-            }),
+            data_storage: Some(StorageRecord { prepared, ..StorageRecord::default() }),
             ..Environment::default()
         }
     }
@@ -102,21 +96,15 @@ mod tests {
             hostname: Some(hostname.to_owned()),
             cpus: Some(2),
             load_average: Some(load_average),
-            cpu_settings: CpuSettings {
-                turbo: Some(hostname == "vm"),
-                ..CpuSettings::default()
-            },
+            cpu_settings: CpuSettings { turbo: Some(hostname == "vm"), ..CpuSettings::default() },
             ..Environment::default()
         };
         let mut kept = run("vm", 1.0);
         keep_machine(&mut kept, &run("vm", 3.0));
         assert_eq!(kept, run("vm", 1.0));
         keep_machine(&mut kept, &run("other", 2.0));
-        let agreed = Environment {
-            cpus: Some(2),
-            load_average: Some(1.0),
-            ..Environment::default()
-        };
+        let agreed =
+            Environment { cpus: Some(2), load_average: Some(1.0), ..Environment::default() };
         assert_eq!(kept, agreed);
         // A fact that differed once stays unknown.
         keep_machine(&mut kept, &run("vm", 2.0));
@@ -133,19 +121,13 @@ mod tests {
             },
             allowed_cpus: Some(AllowedCpus {
                 cpus: "0-3".to_owned(),
-                quotas: vec![CpuQuota {
-                    group: "/".to_owned(),
-                    cpus: quota,
-                }],
+                quotas: vec![CpuQuota { group: "/".to_owned(), cpus: quota }],
             }),
             ..Environment::default()
         };
         let mut kept = run(true, 1.0);
         keep_machine(&mut kept, &run(false, 2.0));
-        let expected = CpuSettings {
-            smt: Some("on".to_owned()),
-            ..CpuSettings::default()
-        };
+        let expected = CpuSettings { smt: Some("on".to_owned()), ..CpuSettings::default() };
         assert_eq!(kept.cpu_settings, expected);
         assert_eq!(kept.allowed_cpus, None);
     }

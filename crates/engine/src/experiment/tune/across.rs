@@ -1,5 +1,5 @@
-//! `dyno tune --across`: a search for each of several workloads, and what the settings of one do to the others. One workload is
-//! the same with nothing to compare afterwards.
+//! `dyno tune --across`: a search for each of several workloads, and the effect of the settings of
+//! each on the others. A single workload has nothing to compare afterwards.
 
 use super::super::points::WhichPlan;
 use super::super::request::Tasks;
@@ -12,7 +12,7 @@ use dyno_record::experiment::{
     Answer, Experiment, PLANS, TUNE, TUNE_ACROSS, TuneAcrossAnswer, TuneOptions, WorkloadOptions,
 };
 
-/// The tasks of the workload and of the others by their names.
+/// Tasks of the workload and of the other workloads, by name.
 pub(super) fn tasks(
     others: &[String],
     task_of: impl Fn(Option<&str>) -> Result<Task, Error>,
@@ -35,7 +35,7 @@ pub(super) fn question(names: &[String], goal: &str) -> String {
     }
 }
 
-/// Puts the plans of several workloads into the document, and how each is searched for.
+/// Records the plans of several workloads and the options of each search.
 pub(super) fn keep_plans(
     experiment: &mut Experiment,
     tasks: &[(String, Task)],
@@ -50,26 +50,19 @@ pub(super) fn keep_plans(
     let of_each: Vec<WorkloadOptions> = of_each.collect();
     let kept = &mut experiment.options;
     kept.insert(PLANS.into(), recorded(tasks));
-    kept.insert(
-        TUNE_ACROSS.into(),
-        serde_json::to_value(of_each).expect("it is plain data"),
-    );
+    kept.insert(TUNE_ACROSS.into(), serde_json::to_value(of_each).expect("it is plain data"));
 }
 
-/// The plans that are searched for, in their order.
+/// The plans to search for, in their order.
 pub(crate) fn plans(document: &Experiment) -> Vec<WhichPlan> {
-    let workloads = WorkloadOptions::among(&document.options).into_iter();
-    let plans: Vec<WhichPlan> = workloads
+    let plans: Vec<WhichPlan> = WorkloadOptions::among(&document.options)
+        .into_iter()
         .map(|one| WhichPlan::Workload(one.workload))
         .collect();
-    if plans.is_empty() {
-        vec![WhichPlan::Only]
-    } else {
-        plans
-    }
+    if plans.is_empty() { vec![WhichPlan::Only] } else { plans }
 }
 
-/// How each search is done.
+/// Options of each search.
 pub(super) fn options(runner: &ExperimentRunner<'_>) -> Result<Vec<TuneOptions>, Error> {
     let of_each = WorkloadOptions::among(&runner.document.options);
     if of_each.is_empty() {
@@ -78,7 +71,7 @@ pub(super) fn options(runner: &ExperimentRunner<'_>) -> Result<Vec<TuneOptions>,
     Ok(of_each.into_iter().map(|one| one.options).collect())
 }
 
-/// Writes into the document how each search is done.
+/// Records the options of each search.
 pub(super) fn keep_options(
     runner: &mut ExperimentRunner<'_>,
     options: &[TuneOptions],
@@ -97,25 +90,22 @@ pub(super) fn keep_options(
     runner.save()
 }
 
-/// What the dry run says of several workloads: before the figures of one search, and after them.
+/// Dry-run text for several workloads: before and after the figures of one search.
 pub(super) fn preview(tasks: &Tasks, pairs: u32) -> (String, String) {
     if tasks.len() == 1 {
         return Default::default();
     }
-    let names: Vec<String> = tasks
-        .iter()
-        .map(|(_, task)| task.plan.name.clone())
-        .collect();
+    let names: Vec<String> = tasks.iter().map(|(_, task)| task.plan.name.clone()).collect();
     (
         format!("for each of {}: ", quoted(&names)),
         format!(
-            "then the settings of each on the others, and on each what may be good for all: {} each\n",
+            "then the settings of each on the others, and candidates for all on each: {} each\n",
             pairs_in_words(pairs)
         ),
     )
 }
 
-/// The answer of one search, or that over all workloads.
+/// The answer of one search, or across all workloads.
 pub(super) fn answered(mut answer: TuneAcrossAnswer, plans: &[WhichPlan]) -> Option<Answer> {
     match plans {
         [WhichPlan::Only] => {

@@ -1,4 +1,4 @@
-//! The runs before any change: how long a run takes, and what ends one that does harm.
+//! Runs before any change: their duration, and the limits that end harmful runs.
 
 use super::across;
 use crate::error::Error;
@@ -11,26 +11,29 @@ use dyno_plan::model::PhasePlan;
 use dyno_record::experiment::{CLIENTS, Figures, Objective, TuneGoal, TuneOptions};
 use std::time::Instant;
 
-/// How many times the 99th percentile before any change an operation may take, where no limit tells.
+/// Response times up to this multiple of the p99 before any change are allowed, without a limit of
+/// the user.
 const LONGER: f64 = 20.0;
 
-/// How many times its limit operations may take in a window, ...
+/// In a window, operations may exceed their limit by this factor, ...
 const BEYOND_LIMIT: f64 = 2.0;
 
-/// ... and how many times as many of them may take longer as the percentile allows, as a window is short, ...
+/// ... and a larger share may take longer than the percentile allows, by this factor, because a
+/// window is short, ...
 const MORE_BEYOND: f64 = 5.0;
 
-/// ... but this share of them in any case: of a high percentile it takes few operations, such as those of a checkpoint.
+/// ... but at least this share: a high percentile allows few operations, such as those during a
+/// checkpoint.
 const LEAST_LONGER_RATIO: f64 = 0.05;
 
-/// Those of one workload.
+/// First runs of one workload.
 pub(super) struct FirstRuns {
     pub(super) baseline: Baseline,
-    /// Time of each of them that was made now.
+    /// Duration of each run made by this process.
     pub(super) run_s: Vec<f64>,
 }
 
-/// Makes those of all workloads, or takes them from an experiment that goes on.
+/// Makes the first runs of all workloads, or takes them from a resumed experiment.
 pub(super) fn measure(
     runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
@@ -38,10 +41,7 @@ pub(super) fn measure(
     let of_each = across::options(runner)?;
     let (mut all, mut number) = (Vec::new(), 0);
     for (which, options) in plans.iter().zip(&of_each) {
-        let mut first = FirstRuns {
-            baseline: Baseline::new(options, number),
-            run_s: Vec::new(),
-        };
+        let mut first = FirstRuns { baseline: Baseline::new(options, number), run_s: Vec::new() };
         while !first.baseline.is_complete() {
             let point = runner.document.points.get(number);
             let is_new = point.is_none_or(|point| point.figures.is_none());
@@ -61,16 +61,15 @@ pub(super) fn measure(
     Ok(all)
 }
 
-/// Share of the clients of a plan that a run with these keys has, 1 at most.
+/// Share of the planned clients in a run with these keys, at most 1.
 pub(super) fn client_ratio(keys: &[(&str, String)], planned: u32) -> f64 {
     let own = keys.iter().find(|(key, _)| *key == CLIENTS);
     let clients = own.and_then(|(_, value)| value.parse::<f64>().ok());
-    clients.map_or(1.0, |clients| {
-        (clients / f64::from(planned.max(1))).min(1.0)
-    })
+    clients.map_or(1.0, |clients| (clients / f64::from(planned.max(1))).min(1.0))
 }
 
-/// Whether a run before any change does what would end others: that is not due to what is set then.
+/// Whether a run before any change already breaks the limits, which is then not the fault of the
+/// settings.
 pub(super) fn stalls(
     runner: &ExperimentRunner<'_>,
     baseline: &Baseline,
@@ -84,7 +83,7 @@ pub(super) fn stalls(
     Ok(false)
 }
 
-/// What ends a run that does harm, and what ends one of the search besides.
+/// Limits that end harmful runs, and stricter ones for runs of the search.
 pub(super) fn limits(
     options: &TuneOptions,
     baseline: &[Figures],
@@ -94,9 +93,7 @@ pub(super) fn limits(
 ) -> WindowLimits {
     let count = baseline.len().max(1) as f64;
     let rates = baseline.iter().map(|figures| figures.rate_per_s.value);
-    let p99 = baseline
-        .iter()
-        .filter_map(|figures| figures.percentile("p99"));
+    let p99 = baseline.iter().filter_map(|figures| figures.percentile("p99"));
     let p99_us = p99.map(|p99| p99.value).fold(0.0, f64::max);
     WindowLimits {
         failed_ratio: options.failed_ratio.max(0.01),
@@ -114,8 +111,8 @@ pub(super) fn limits(
     }
 }
 
-/// The times that operations of a window may take. A window is short: what the whole run is judged by is the limit itself, before
-/// its end if that is certain.
+/// Limits of response times in a window. Windows are short: the actual limit applies to the whole
+/// run, or to its part if the result is certain.
 fn of_window(responses: &[Objective], p99_us: f64) -> Vec<LongerLimit> {
     let limit = |time_us: f64, longer_ratio: f64| LongerLimit {
         response_ns: (time_us * 1e3) as u64,
@@ -123,14 +120,14 @@ fn of_window(responses: &[Objective], p99_us: f64) -> Vec<LongerLimit> {
     };
     let of_percentile = |one: &Objective| {
         let longer_ratio = (one.longer_ratio()? * MORE_BEYOND).max(LEAST_LONGER_RATIO);
-        // In a window all operations may take longer than a median allows, or a mean.
+        // In a window all operations may exceed the limit of a median or a mean.
         (longer_ratio < 1.0).then(|| limit(one.limit_us * BEYOND_LIMIT, longer_ratio))
     };
     let limits: Vec<LongerLimit> = responses.iter().filter_map(of_percentile).collect();
     if !limits.is_empty() {
         return limits;
     }
-    // What is far beyond the times before any change does harm, unless a limit allows it.
+    // Times far above those before any change are harmful, unless a limit allows them.
     let allowed_us = responses.iter().map(|one| one.limit_us * BEYOND_LIMIT);
     let longest_us = allowed_us.fold(p99_us * LONGER, f64::max);
     vec![limit(longest_us, LEAST_LONGER_RATIO)]
@@ -148,17 +145,14 @@ mod tests {
             limits.collect::<Vec<_>>()
         };
         let percentile = |percent| Objective::of_percentile(percent, 5_000.0);
-        let mean = |limit_us| Objective {
-            statistic: "mean".into(),
-            limit_us,
-        };
+        let mean = |limit_us| Objective { statistic: "mean".into(), limit_us };
         assert_eq!(of(&[percentile(99.0)]), [(10_000_000, 0.05)]);
         assert_eq!(of(&[percentile(95.0)]), [(10_000_000, 0.25)]);
-        // One of 20 operations is more than five times what a p99.9 allows.
+        // One of 20 operations is more than five times the share that a p99.9 allows.
         assert_eq!(of(&[percentile(99.9)]), [(10_000_000, 0.05)]);
         let several = [50.0, 90.0, 99.0].map(percentile);
         assert_eq!(of(&several), [(10_000_000, 0.5), (10_000_000, 0.05)]);
-        // 20 times the p99 before, or what a limit allows if that is more.
+        // 20 times the earlier p99, or the value that a limit allows if it is larger.
         let before = [(20_000_000, 0.05)];
         assert_eq!(of(&[]), before);
         assert_eq!(of(&[percentile(80.0), mean(2_000.0)]), before);
@@ -166,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_clients_are_a_share_of_those_before() {
+    fn client_ratio_is_a_share_of_the_planned_clients() {
         let of = |key, value: &str| {
             let keys = [("server.cache", "1GiB".to_owned()), (key, value.to_owned())];
             client_ratio(&keys, 32)

@@ -1,4 +1,4 @@
-//! Time that a search takes by its plans, and whether it fits into what is given.
+//! Estimates the time of a search from its plans, and checks it against the budget.
 
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::tune::LEAST_PAIRS;
@@ -6,20 +6,20 @@ use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_plan::task::Task;
 use dyno_record::quantity::Quantity;
 
-/// Runs of each workload in a time that is recommended where one is too short, at least.
+/// Fewest runs of each workload in a recommended budget.
 const LEAST_RUNS: u32 = 30;
 
-/// Time of a run besides its phases, before one was made.
+/// Time of a run outside its phases, before a run was made.
 pub(super) const OVERHEAD_S: f64 = 0.5;
 
-/// Time of a run by its plan.
+/// Planned time of a run.
 pub(super) fn planned_run_s(task: &Task) -> f64 {
     let phases = &task.plan.phases;
     let duration = phases.duration.map_or(0.0, |length| length.0.as_secs_f64());
     phases.warmup.0.as_secs_f64() + duration + OVERHEAD_S
 }
 
-/// Refuses a time that is too short for a search of each workload.
+/// Refuses a budget that is too short for a search of each workload.
 pub(super) fn check(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
     let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
     let fits = |budget_s: f64| budget_across(budget_s, round_s, tasks.len()).is_some();
@@ -38,13 +38,13 @@ pub(super) fn check(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error
     );
     let least = (LEAST_RUNS..).find(|runs| fits(f64::from(*runs) * round_s));
     let hint = format!(
-        "give {} at least, or make the runs shorter with `--duration` and `--warmup`",
+        "give at least {}, or make the runs shorter with `--duration` and `--warmup`",
         Quantity::seconds((round_s * f64::from(least.unwrap_or(LEAST_RUNS))).ceil())
     );
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// How many pairs a comparison has that an answer rests on, when it has so many at most.
+/// Number of pairs of a confirmation, given the most.
 pub(super) fn pairs_in_words(most: u32) -> String {
     if most as usize > LEAST_PAIRS {
         format!("{LEAST_PAIRS} to {most} pairs")

@@ -1,5 +1,6 @@
-//! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
-//! the plans of all that will be tried are known before anything is placed on a host.
+//! Plans of a search for the agents of a fleet. Agents accept only tasks that they were started
+//! for, and each needs something to do, so all plans must be known before anything is placed on a
+//! host.
 
 use super::knobs::WANTED;
 use super::values::{of_plan, with_each};
@@ -8,11 +9,11 @@ use dyno_plan::knobs::{Knob, PARAMETERS};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Verb};
 
-/// What a search beside these tasks tries on a fleet: the tasks with each value of its knobs that agents are told of. None of another
-/// experiment.
+/// Additional tasks of a search on a fleet: these tasks with each value of the knobs that agents
+/// set. Empty for other experiments.
 ///
 /// # Errors
-/// A value that makes no valid plan, and knobs that set a parameter together.
+/// A value makes a plan invalid, or two knobs set a parameter together.
 pub(in crate::experiment) fn of_search(
     document: &Experiment,
     tasks: &[Task],
@@ -21,15 +22,13 @@ pub(in crate::experiment) fn of_search(
     let Some(wanted) = wanted.filter(|_| document.verb == Verb::Tune) else {
         return Ok(Vec::new());
     };
-    let knobs: Vec<Knob> = serde_json::from_value(wanted.clone()).or_fault(
-        Kind::BadInput,
-        || "the experiment has no valid option `knobs`",
-    )?;
+    let knobs: Vec<Knob> = serde_json::from_value(wanted.clone())
+        .or_fault(Kind::BadInput, || "the experiment has no valid option `knobs`")?;
     tried(&knobs, tasks)
 }
 
-/// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
-/// of the clients.
+/// Each task with each value of each knob that agents set: knobs that need a restart of the
+/// servers, and knobs of the clients.
 fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
     let reported = of_plan(knobs);
     check_alone(&reported)?;
@@ -40,12 +39,11 @@ fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
     Ok(all)
 }
 
-/// Agents start servers with the parameters that they were told of, and would have to know all that two knobs make together.
+/// Refuses two knobs for one parameter: agents know only the parameters that they were started for,
+/// not the combinations.
 fn check_alone(knobs: &[&Knob]) -> Result<(), Error> {
-    let mut parameters = knobs.iter().enumerate();
-    let together = parameters.find_map(|(place, knob)| {
-        let mut later = knobs[place + 1..].iter();
-        let other = later.find(|other| other.key == knob.key);
+    let together = knobs.iter().enumerate().find_map(|(place, knob)| {
+        let other = knobs[place + 1..].iter().find(|other| other.key == knob.key);
         let other = other.filter(|_| knob.key.starts_with(PARAMETERS))?;
         Some((knob, other))
     });
@@ -53,7 +51,7 @@ fn check_alone(knobs: &[&Knob]) -> Result<(), Error> {
         return Ok(());
     };
     let text = format!(
-        "the knobs `{}` and `{}` set `{}` together, and agents start servers with the values of single knobs",
+        "the knobs `{}` and `{}` set `{}` together, but agents start servers only with values of single knobs",
         one.name, other.name, one.key
     );
     Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"))
@@ -71,10 +69,7 @@ mod tests {
         let knobs = shipped(&["tickets", "client"]);
         let tasks = [task(), task()];
         let tried = tried(&knobs, &tasks).expect("all are valid");
-        let of = |name: &str| {
-            let mut knobs = knobs.iter();
-            knobs.find(|knob| knob.name == name).expect("it is there")
-        };
+        let of = |name: &str| knobs.iter().find(|knob| knob.name == name).expect("it is there");
         let algorithm = of("ticket algorithm");
         let name = algorithm.key.strip_prefix(PARAMETERS).expect("it is one");
         for value in &algorithm.values {
@@ -85,7 +80,7 @@ mod tests {
             let with = |task: &&Task| task.plan.client.clients.to_string() == *value;
             assert!(tried.iter().any(|task| with(&task)), "{value}");
         }
-        // What is set while a server runs is the business of no agent.
+        // Agents do not set runtime parameters.
         let is_reported = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
         assert!(!tried.iter().any(is_reported));
     }
@@ -96,22 +91,17 @@ mod tests {
             let mut document = document(verb, "?".to_owned(), &task());
             let knobs = serde_json::to_value(shipped(&["client"])).expect("it is data");
             document.options.insert(WANTED.to_owned(), knobs);
-            of_search(&document, &[task()])
-                .expect("all are valid")
-                .len()
+            of_search(&document, &[task()]).expect("all are valid").len()
         };
         assert!(searched(Verb::Tune) > 1);
         assert_eq!(searched(Verb::Sweep), 0);
     }
 
     #[test]
-    fn knobs_that_set_a_parameter_of_a_start_together_are_refused() {
+    fn two_knobs_of_one_start_parameter_are_refused() {
         let mut knobs = shipped(&["tickets"]);
         knobs.retain(|knob| knob.reach == Reach::Restart);
-        knobs.push(Knob {
-            name: "other".to_owned(),
-            ..knobs[0].clone()
-        });
+        knobs.push(Knob { name: "other".to_owned(), ..knobs[0].clone() });
         let error = tried(&knobs, &[task()]).expect_err("which value?");
         let text = error.reason();
         assert!(text.contains("`ticket algorithm` and `other`"), "{text}");

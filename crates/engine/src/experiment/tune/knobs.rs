@@ -1,4 +1,5 @@
-//! Which knobs are tried: those that the server and its machine have, and that have an effect there.
+//! Selects the knobs to try: those that the server and its machine have and that have an effect
+//! there.
 
 mod reported;
 
@@ -21,10 +22,10 @@ use reported::Reported;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the option that holds the knobs as they were asked for.
+/// Name of the option with the requested knobs.
 pub(super) const WANTED: &str = "knobs";
 
-/// What is known of the servers and their machine.
+/// Facts about the servers and their machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) version: Option<Version>,
@@ -35,7 +36,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// What is known before anything is run.
+    /// Facts known before the first run.
     pub(super) fn planned(task: &Task, environment: Option<&Environment>) -> Facts {
         if task.remote.is_some() || task.plan.fleet.is_some() {
             return Facts::default();
@@ -51,7 +52,7 @@ impl Facts {
         }
     }
 
-    /// What a run has told of its server.
+    /// Facts from a run's server record.
     pub(super) fn reported(server: &ServerRecord) -> Facts {
         let topology = server.topology.as_deref();
         Facts {
@@ -61,7 +62,7 @@ impl Facts {
         }
     }
 
-    /// Why a knob is not tried, if that is known.
+    /// Why a knob is not tried, if known.
     fn against(&self, knob: &Knob) -> Option<LeftOutReason> {
         if let Some((versions, own)) = knob.versions.zip(self.version)
             && !versions.contains(own)
@@ -77,7 +78,7 @@ impl Facts {
     }
 }
 
-/// The version of the program that a plan starts on this machine.
+/// Program version of a plan's server on this machine.
 fn planned_version(task: &Task, environment: &Environment) -> Option<Version> {
     let server = &task.plan.server;
     if server.kind != ServerKind::Mongod || environment.home != ServerHome::Here {
@@ -88,7 +89,7 @@ fn planned_version(task: &Task, environment: &Environment) -> Option<Version> {
     version(&program.version)
 }
 
-/// Takes out the knobs of which it is known that they are of no use here.
+/// Removes knobs that cannot apply to this server.
 pub(super) fn sift(knobs: &mut Vec<Knob>, facts: &Facts) -> Vec<LeftOutKnob> {
     let mut left_out = Vec::new();
     knobs.retain(|knob| {
@@ -109,29 +110,27 @@ pub(super) fn left(knob: &Knob, reason: LeftOutReason) -> LeftOutKnob {
     }
 }
 
-/// Tells which knobs are left out, and why.
+/// Notes the knobs that are left out, and why.
 pub(super) fn note(left_out: &[LeftOutKnob], context: Context<'_>) {
     for knob in left_out {
         context.note(in_words(knob));
     }
 }
 
-/// A knob that is left out, as a person is told of it.
+/// Message for a knob that is left out.
 pub(super) fn in_words(knob: &LeftOutKnob) -> String {
     let why = match knob.reason {
         Some(LeftOutReason::Version) => "this version of the server does not have it",
-        Some(LeftOutReason::NoReplicaSet) => "it has an effect in replica sets only",
+        Some(LeftOutReason::NoReplicaSet) => "it affects only replica sets",
         Some(LeftOutReason::NoSwap) => "this machine has no swap",
         Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
-        Some(LeftOutReason::OneValue) => "this machine has one of its values only",
+        Some(LeftOutReason::OneValue) => "this machine supports only one of its values",
         Some(LeftOutReason::SizeInstead) => {
-            "this machine has a size in place of this share, which would be lost"
+            "this machine has a size instead of this share, and the size would be lost"
         }
-        Some(LeftOutReason::SeveralValues) => {
-            "the server has different values where this knob has one"
-        }
+        Some(LeftOutReason::SeveralValues) => "the server has several values for this single knob",
         Some(LeftOutReason::LessDurable) => {
-            "it makes acknowledged writes less durable than they are; `--allow durability` lets it be tried"
+            "it makes acknowledged writes less durable than now; allow it with `--allow durability`"
         }
         Some(LeftOutReason::NotThere) | None => {
             let near = knob.near.as_ref();
@@ -147,17 +146,17 @@ pub(super) fn in_words(knob: &LeftOutKnob) -> String {
     format!("`{}` is left out: {why}", knob.with_values(&knob.name))
 }
 
-/// An error if nothing is left.
+/// Fails if no knob is left.
 pub(super) fn check_some(knobs: &[Knob], left_out: &[LeftOutKnob]) -> Result<(), Error> {
     if !knobs.is_empty() {
         return Ok(());
     }
     let reasons: Vec<String> = left_out.iter().map(in_words).collect();
     let text = format!("no knob is left to try: {}", reasons.join("; "));
-    Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"))
+    Err(Error::new(Kind::BadInput, text).with_hint("choose others with `--knobs`"))
 }
 
-/// What this machine has for the ranges of knobs, and whether the servers of all these tasks run on it.
+/// Machine facts for the ranges of knobs, and whether all tasks run their servers on it.
 pub(super) fn machine(tasks: &[(String, Task)]) -> Machine {
     let environment = dyno_observe::environment::capture(None);
     let is_here = |task: &Task| task.remote.is_none() && task.plan.fleet.is_none();
@@ -168,21 +167,20 @@ pub(super) fn machine(tasks: &[(String, Task)]) -> Machine {
     }
 }
 
-/// What the plan says itself is what a knob has unless it is turned.
+/// Makes values set in the plan the defaults of their knobs.
 pub(super) fn as_planned(knobs: &mut [Knob], task: &Task) {
     planned(knobs, task, Knob::set_default);
 }
 
-/// What the plans of several workloads say themselves are values for all of them, and the default of none but their own.
+/// Adds the values set in the plans of several workloads to the knobs. Only a plan's own value
+/// becomes its default.
 pub(super) fn with_values_of(knobs: &mut [Knob], task: &Task) {
     planned(knobs, task, Knob::add);
 }
 
 fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     let plan = dyno_plan::file::recorded(&task.plan);
-    let own = knobs
-        .iter_mut()
-        .filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
+    let own = knobs.iter_mut().filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
     for knob in own {
         match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
             Some(serde_json::Value::String(text)) => put(knob, text),
@@ -192,26 +190,27 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     }
 }
 
-/// What `mongod` has of it unless something else is asked for.
+/// The default of `mongod`, in seconds.
 const CHECKPOINT_S: &str = "60";
 
 /// Key of the storage that is made for the servers.
 const STORAGE: &str = "server.storage";
 
-/// Key of the knob whose default depends on the machine and on how many servers share it.
+/// Key of the knob with a default that depends on the machine and on the number of its servers.
 const CACHE: &str = "server.cache";
 
-/// Its group among those that are shipped.
+/// Shipped group of the cache knob.
 const CACHE_GROUP: &str = "cache";
 
-/// The cache that each server of a run had, where the plan does not say it.
+/// Cache of each server of a run, if the plan does not set it.
 pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<String> {
     let plan = &task.plan.server;
-    // One that runs already has no other cache, and what hosts of a fleet have is known to nobody here.
+    // The cache of a running server is fixed, and the caches of a fleet's hosts are unknown here.
     if plan.cache.is_some() || task.remote.is_some() || task.plan.fleet.is_some() {
         return None;
     }
-    // The record of independent servers has the sum of theirs, and that of others the one that was asked.
+    // The record of independent servers has the sum of their caches; other records have the cache
+    // of one server.
     let servers = match plan.topology() {
         Ok(Topology::Pairs { n }) => u64::from(n),
         _ => 1,
@@ -220,8 +219,8 @@ pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<Str
     Some(format!("{}MiB", each >> 20))
 }
 
-/// Makes the caches of these plans values of the shipped knob, and takes out those that so many servers of a machine with this memory
-/// cannot have together. A knob that has no other value then is left out.
+/// Adds the caches of these plans to the shipped knob, and removes sizes that do not fit into the
+/// memory for this number of servers. Leaves out a knob with only one value.
 pub(super) fn fit_caches(
     knobs: &mut Vec<Knob>,
     caches: &[Option<String>],
@@ -237,7 +236,7 @@ pub(super) fn fit_caches(
         }
         let mut fitting = knob.values.clone();
         fitting.retain(|value| bytes(value) <= most);
-        // What the servers had is known better than what one alone would have.
+        // The servers' actual cache is better known than the default of a single server.
         knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
         knob.retain(&fitting);
         caches.iter().flatten().for_each(|cache| knob.add(cache));
@@ -248,15 +247,15 @@ pub(super) fn fit_caches(
     left_out
 }
 
-/// The cache that the servers of a plan had is what its knob has unless it is turned.
+/// Makes the servers' actual cache the default of its knob.
 pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
     let own = knobs.iter_mut().filter(|knob| knob.key == CACHE);
-    own.zip(cache)
-        .for_each(|(knob, cache)| knob.set_default(cache));
+    own.zip(cache).for_each(|(knob, cache)| knob.set_default(cache));
 }
 
-/// What the first server of each plan has of the parameter of a knob is a value of it. Those that make acknowledged writes less
-/// durable than they are on any of the servers go unless that is allowed. Whether there is something left to try.
+/// Adds the parameter value of each plan's first server to a knob. Removes values that make
+/// acknowledged writes less durable on any server, unless they are allowed. Returns whether
+/// anything is left to try.
 pub(super) fn resolve_parameter(
     knob: &mut Knob,
     found: &[Vec<BTreeMap<String, String>>],
@@ -285,17 +284,16 @@ pub(super) fn resolve_parameter(
     leave_out(knob, weaker, left_out)
 }
 
-/// The time between checkpoints that a server without a journal had, on which acknowledged writes last with the next one.
+/// Checkpoint interval of a server without a journal, where acknowledged writes become durable with
+/// the next checkpoint.
 pub(super) fn unjournaled_checkpoints(server: &ServerRecord) -> Option<&str> {
     let mut names = ["journal", "storage.journal.enabled"].into_iter();
     let is_off = |name| server.settings.get(name).is_some_and(|own| own == "false");
     let interval_s = server.settings.get("parameter.syncdelay");
-    names
-        .any(is_off)
-        .then(|| interval_s.map_or(CHECKPOINT_S, String::as_str))
+    names.any(is_off).then(|| interval_s.map_or(CHECKPOINT_S, String::as_str))
 }
 
-/// As [`resolve_parameter`], by the times between checkpoints that servers without a journal had.
+/// Like [`resolve_parameter`], for the checkpoint intervals of servers without a journal.
 pub(super) fn resolve_checkpoints(
     knob: &mut Knob,
     unjournaled: &[String],
@@ -307,7 +305,7 @@ pub(super) fn resolve_checkpoints(
     weaker.is_empty() || leave_out(knob, weaker, left_out)
 }
 
-/// Names the values that were taken out as less durable. Whether there is something left to try.
+/// Records values removed as less durable. Returns whether anything is left to try.
 fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) -> bool {
     let is_left = knob.values.len() > 1;
     if !weaker.is_empty() {
@@ -320,7 +318,7 @@ fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) 
     is_left
 }
 
-/// What the first server of a plan has of the parameter of a knob is what that has unless it is turned.
+/// Makes the parameter value of a plan's first server the default of its knob.
 pub(super) fn as_reported(knob: &mut Knob, servers: &[BTreeMap<String, String>]) {
     let first = servers.first();
     let reported = knob.reported_parameter().and_then(|name| first?.get(name));
@@ -331,16 +329,15 @@ pub(super) fn as_reported(knob: &mut Knob, servers: &[BTreeMap<String, String>])
     }
 }
 
-/// What each of the servers of a plan has of a parameter; `None` if one does not have it, or there is none.
+/// Values of a parameter on a plan's servers; `None` if a server does not have it or there are no
+/// servers.
 fn of_servers<'a>(servers: &'a [BTreeMap<String, String>], name: &str) -> Option<Vec<&'a str>> {
-    let values = servers
-        .iter()
-        .map(|server| server.get(name).map(String::as_str));
+    let values = servers.iter().map(|server| server.get(name).map(String::as_str));
     let values = values.collect::<Option<Vec<&str>>>();
     values.filter(|values| !values.is_empty())
 }
 
-/// Says what may have been meant by the parameters that were typed and that no server has: `near` finds it.
+/// Suggests similar names, found by `near`, for typed parameters that no server has.
 pub(super) fn find_near(left_out: &mut [LeftOutKnob], near: impl Fn(&str) -> Option<String>) {
     for knob in left_out {
         let typed = knob.key.strip_prefix(RUNTIME_PARAMETERS);
@@ -350,7 +347,8 @@ pub(super) fn find_near(left_out: &mut [LeftOutKnob], near: impl Fn(&str) -> Opt
     }
 }
 
-/// Refuses knobs that this server has not, as far as its kind tells, and settings of the machine that may not be made.
+/// Refuses knobs that this kind of server cannot have, and machine settings without the right to
+/// change them.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     let refuse = |text: String, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     let reaches = |reach: Reach| knobs.iter().find(|knob| knob.reach == reach);
@@ -360,7 +358,7 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
         let name = &knob.name;
         return refuse(
             format!("the embedded server has no parameters, such as `{name}`"),
-            "give `--server mongod`; `dyno server install` gets one",
+            "give `--server mongod`; install one with `dyno server install`",
         );
     }
     if let Some(knob) = reaches(Reach::Restart)
@@ -368,7 +366,7 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     {
         let name = &knob.name;
         return refuse(
-            format!("`{name}` needs another start of the server, which runs already"),
+            format!("`{name}` needs a restart of the server, which is already running"),
             "leave out `--allow restart`, or let `dyno` start the server",
         );
     }
@@ -377,43 +375,43 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     {
         let name = &knob.name;
         return refuse(
-            format!("`{name}` is a setting of this machine, and the server was not started here"),
+            format!("`{name}` is a setting of this machine, but the server was not started here"),
             "leave out `--allow host`, or let `dyno` start the server here",
         );
     }
     let server = &task.plan.server;
-    // The folder that is the place of the data otherwise is no value of the key, which has no default then.
+    // The default place of the data is a folder, which is not a value of this key, so the knob
+    // would have no default.
     if let Some(knob) = knobs.iter().find(|knob| knob.key == STORAGE)
         && server.storage.is_none()
     {
         let text = format!(
-            "`{STORAGE}` is turned by the knob `{}`, and the plan does not say with which storage the others are compared",
+            "`{STORAGE}` is changed by the knob `{}`, but the plan does not set a storage to compare with",
             knob.name
         );
-        let hint = format!("name it, such as `--set '{STORAGE}=ext4 on loop:4GiB'`");
+        let hint = format!("set it, such as `--set '{STORAGE}=ext4 on loop:4GiB'`");
         return refuse(text, &hint);
     }
     let is_planned = |knob: &&Knob| match knob.runtime_parameter() {
         Some(name) => server.runtime_parameters.contains_key(name),
-        // What the plan has there would be lost.
+        // The plan's value would be lost.
         None => {
             knob.key == dyno_plan::knobs::CONNECTION_OPTIONS && server.connection_options.is_some()
         }
     };
     if let Some(knob) = knobs.iter().find(is_planned) {
-        let text = format!(
-            "`{}` is set by the plan and turned by the knob `{}`",
-            knob.key, knob.name
-        );
+        let text =
+            format!("`{}` is set by the plan and changed by the knob `{}`", knob.key, knob.name);
         return refuse(text, "leave one of them out");
     }
     host_settings::check_rights(knobs.iter().filter_map(Knob::host_setting), &task.plan)
 }
 
-/// Where this machine has the setting of a knob; what it is now becomes the default, and values that the machine has not go.
+/// Finds a knob's setting on this machine. Its current value becomes the default, and unsupported
+/// values are removed.
 ///
 /// # Errors
-/// Why the knob is of no use here.
+/// The reason why the knob cannot be used here.
 pub(super) fn resolve_host(
     knob: &mut Knob,
     setting: HostSetting,
@@ -436,18 +434,17 @@ fn resolve_host_in(
     if let Some(choices) = &found.choices {
         knob.retain(choices);
     }
-    // Where the plan says what it is, that is what it is in a run.
+    // A value from the plan applies during a run.
     if knob.default.is_none() {
         knob.set_default(&setting.read(&found.value));
     }
     if knob.values.len() < 2 {
         return Err(LeftOutReason::OneValue);
     }
-    let files = found.files.iter();
-    Ok(files.map(|file| file.display().to_string()).collect())
+    Ok(found.files.iter().map(|file| file.display().to_string()).collect())
 }
 
-/// A knob as it is kept, with the files of the kernel that hold it.
+/// A knob for the record, with the kernel files that hold it.
 pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
     record::Knob {
         default: knob.default.unwrap_or(0),

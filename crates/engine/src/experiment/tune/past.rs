@@ -1,4 +1,4 @@
-//! How much runs vary on this bench, by the experiments that were made on it before.
+//! Noise of runs on this bench, from earlier experiments on it.
 
 use crate::experiment::folder::ExperimentFolder;
 use crate::experiment::request::{ExperimentOptions, ON_FLEET, Tasks};
@@ -9,19 +9,12 @@ use dyno_record::model::Environment;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// What two plans have in common whose runs vary alike, besides how long they take.
-const ALIKE: [&str; 8] = [
-    "name",
-    "server",
-    "data",
-    "operations",
-    "keys",
-    "access",
-    "client",
-    "schedule",
-];
+/// Parts of the plan that must be equal for two runs to vary alike, in addition to similar
+/// durations.
+const ALIKE: [&str; 8] =
+    ["name", "server", "data", "operations", "keys", "access", "client", "schedule"];
 
-/// How many times as long a run may take: shorter ones vary more.
+/// Allowed ratio of run durations: shorter runs vary more.
 const AS_LONG: RangeInclusive<f64> = 0.5..=2.0;
 
 /// The noise of a workload on this bench.
@@ -29,9 +22,9 @@ const AS_LONG: RangeInclusive<f64> = 0.5..=2.0;
 pub(super) struct KnownNoise {
     /// Standard deviation of a run, as a share.
     pub(super) noise_ratio: f64,
-    /// The folder of the experiment that tells it.
+    /// Folder of the experiment with this noise.
     pub(super) folder: PathBuf,
-    /// Its start, RFC 3339 in UTC.
+    /// Start of the experiment, RFC 3339 in UTC.
     pub(super) started_at: String,
 }
 
@@ -41,8 +34,9 @@ impl KnownNoise {
     }
 }
 
-/// For each workload what the newest experiment tells of the same plan on the same machine, of those that are where the new one
-/// would be. Of a fleet nothing is known: a plan does not tell which hosts an inventory has.
+/// Noise of each workload, from the newest experiment with the same plan on the same machine, among
+/// those next to the new one. Unknown for a fleet, because a plan does not name the hosts of the
+/// inventory.
 pub(super) fn known(
     tasks: &Tasks,
     goal: TuneGoal,
@@ -82,7 +76,7 @@ fn newest(
     all
 }
 
-/// Whether the runs were made by this machine, without others.
+/// Whether this machine alone made the runs.
 fn is_of_bench(document: &Experiment, machine: &Environment) -> bool {
     let on_fleet = document.options.get(ON_FLEET);
     let on_fleet = on_fleet.and_then(|value| value.as_bool());
@@ -95,14 +89,13 @@ fn is_of_bench(document: &Experiment, machine: &Environment) -> bool {
         })
 }
 
-/// Whether the runs that changed nothing had this plan, and took about as long.
+/// Whether the unchanged runs had this plan and a similar duration.
 fn is_of_plan(document: &Experiment, plan: &Plan) -> bool {
     let plans = document.options.get(PLANS);
     let own = plans.and_then(|plans| plans.get(&plan.name));
     let own = own.unwrap_or(&document.plan);
     let planned = dyno_plan::file::recorded(plan);
-    let mut points = document.points.iter();
-    let run = points.find_map(|point| {
+    let run = document.points.iter().find_map(|point| {
         let workload = point.workload.as_ref();
         let figures = point.figures.as_ref();
         figures.filter(|_| workload.is_none_or(|workload| *workload == plan.name))
@@ -124,14 +117,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn machine() -> Environment {
-        Environment {
-            hostname: Some("bench".to_owned()),
-            cpus: Some(2),
-            ..Environment::default()
-        }
+        Environment { hostname: Some("bench".to_owned()), cpus: Some(2), ..Environment::default() }
     }
 
-    /// A search by the rate that began on a day of a month, in whose runs of 30 s the rate varied by this share.
+    /// A search for the rate that started on a day of a month, with runs of 30 s that varied by
+    /// this share.
     fn search(day: u32, noise_ratio: f64) -> Experiment {
         let mut document = document(Verb::Tune, "?".to_owned(), &task());
         document.started_at = format!("2026-08-{day:02}T10:15:00Z");
@@ -177,7 +167,7 @@ mod tests {
         type Change = fn(&mut Experiment);
         let changes: [(&str, Change); 7] = [
             ("no end", |it| it.answer = None),
-            ("a machine that is not known", |it| it.environment = None),
+            ("an unknown machine", |it| it.environment = None),
             ("another machine", |it| {
                 let machine = it.environment.as_mut();
                 machine.expect("it is known").hostname = Some("other".to_owned());
@@ -197,7 +187,7 @@ mod tests {
             change(&mut other);
             assert_eq!(found(vec![other], TuneGoal::Rate), None, "{what}");
         }
-        // How it was watched matters nothing, nor does a length that is nearly the same.
+        // Other observation settings and a similar duration do not matter.
         let mut same = search(3, 0.03);
         same.plan["observe"]["host"] = false.into();
         let figures = same.points[0].figures.as_mut();

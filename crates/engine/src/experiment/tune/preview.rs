@@ -1,4 +1,4 @@
-//! What a search would do, before anything is run.
+//! Dry run of a search.
 
 use super::super::request::{ExperimentOptions, Tasks};
 use super::super::suite::quoted;
@@ -15,11 +15,11 @@ use dyno_record::experiment::{Experiment, TuneOptions};
 use dyno_record::quantity::Quantity;
 use std::path::{Path, PathBuf};
 
-/// Noise of a run on a quiet machine, where that of this one is not known.
+/// Assumed noise of runs: on a quiet machine, and usual.
 const NOISE: [f64; 2] = [0.01, 0.03];
 
-/// What the time allows, before anything is run: knobs with their values, which are left out, comparisons, what is restarted and
-/// what of the machine is changed, and what can be seen.
+/// Describes a search before its first run: its knobs with their values, the knobs that are left
+/// out, the comparisons, restarts, changes to the machine, and the detectable gains.
 pub fn preview(
     document: &Experiment,
     tasks: &Tasks,
@@ -29,10 +29,7 @@ pub fn preview(
     let options = TuneOptions::among(&document.options)?;
     let mut wanted: Vec<Knob> =
         serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let round_s: f64 = tasks
-        .iter()
-        .map(|(_, task)| budget::planned_run_s(task))
-        .sum();
+    let round_s: f64 = tasks.iter().map(|(_, task)| budget::planned_run_s(task)).sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
     let of_pairs = budget::pairs_in_words(pairs);
     let (of_each, afterwards) = across::preview(tasks, pairs);
@@ -53,8 +50,8 @@ pub fn preview(
     for knob in &wanted {
         let how = match knob.reach {
             Reach::RunTime => "while the server runs",
-            Reach::Restart => "by another start of the server",
-            Reach::Host if knob.needs_start() => "of this machine, by another start of the server",
+            Reach::Restart => "by a restart of the server",
+            Reach::Host if knob.needs_start() => "of this machine, by a restart of the server",
             Reach::Host => "of this machine, while the server runs",
             Reach::Client => "by the clients",
         };
@@ -65,7 +62,7 @@ pub fn preview(
         text.push_str(&format!("  {}\n", knobs::in_words(knob)));
     }
     text.push_str(&format!(
-        "within {}, with runs of {} each:\n{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {of_pairs}\n{afterwards}",
+        "within {}, with runs of {} each:\n{of_each}{BASELINE_RUNS} unchanged runs, up to {trials} comparisons of two pairs each, then confirmations of {of_pairs}\n{afterwards}",
         Quantity::seconds(options.budget_s),
         Quantity::seconds(round_s / tasks.len() as f64),
     ));
@@ -76,7 +73,7 @@ pub fn preview(
     Some(text)
 }
 
-/// Which gains cannot be seen: by the noise of this bench where an experiment has told it.
+/// Smallest detectable gains, from this bench's noise if an experiment measured it.
 fn visible(tasks: &Tasks, known: &[Option<KnownNoise>], pairs: u32, budget_s: f64) -> String {
     let gain = |noise_ratio| Quantity::ratio(visible_ratio(noise_ratio, pairs));
     let (mut text, mut unknown) = (String::new(), Vec::new());
@@ -87,7 +84,7 @@ fn visible(tasks: &Tasks, known: &[Option<KnownNoise>], pairs: u32, budget_s: f6
             continue;
         };
         text.push_str(&format!(
-            "runs of `{name}` varied by {} here on {} (`{}`): a gain below {} cannot be seen in {}\n",
+            "runs of `{name}` varied by {} here on {} (`{}`): gains below {} cannot be detected in {}\n",
             Quantity::ratio(known.noise_ratio),
             known.date(),
             known.folder.display(),
@@ -98,8 +95,8 @@ fn visible(tasks: &Tasks, known: &[Option<KnownNoise>], pairs: u32, budget_s: f6
     if !unknown.is_empty() {
         let [quiet, usual] = NOISE.map(gain);
         text.push_str(&format!(
-            "a gain below {quiet} cannot be seen where a run varies by 1 %, one below {usual} where it varies by 3 %; how much \
-             runs of {} vary here is told after the first {}\n",
+            "gains below {quiet} cannot be detected if runs vary by 1 %, and below {usual} if they vary by 3 %; the noise \
+             of {} on this machine is shown after the first {} runs\n",
             quoted(&unknown),
             BASELINE_RUNS * tasks.len()
         ));
@@ -107,15 +104,15 @@ fn visible(tasks: &Tasks, known: &[Option<KnownNoise>], pairs: u32, budget_s: f6
     text
 }
 
-/// Whether it is known where the machine has a setting: of the disk with the data once its folder is named.
+/// Whether the location of a setting is known: disk settings need the data folder.
 fn is_known(setting: HostSetting, folders: &[PathBuf]) -> bool {
     !host_settings::is_of_disk(setting) || !folders.is_empty()
 }
 
-/// Which servers are started, how often, and what is loaded then.
+/// Which servers are restarted, how often, and which documents that loads.
 fn restarts(knobs: &[Knob], task: &Task, trials: u32) -> String {
     if task.remote.is_some() {
-        return "no server is restarted: it runs already\n".to_owned();
+        return "no server is restarted: it is already running\n".to_owned();
     }
     let server = &task.plan.server;
     let topology = server.topology().map(|topology| topology.to_string());
@@ -126,22 +123,19 @@ fn restarts(knobs: &[Knob], task: &Task, trials: u32) -> String {
         task.plan.data.records
     );
     let mut text = format!("restarted: {what}: before each pair of a confirmation");
-    let names: Vec<&str> = knobs
-        .iter()
-        .filter(|knob| knob.needs_start())
-        .map(|knob| knob.name.as_str())
-        .collect();
+    let names: Vec<&str> =
+        knobs.iter().filter(|knob| knob.needs_start()).map(|knob| knob.name.as_str()).collect();
     if names.is_empty() {
-        text.push_str("; in the search no run needs another start\n");
+        text.push_str("; in the search no run needs a restart\n");
     } else {
         let need = match names.len() {
             1 => "1 knob needs".to_owned(),
             several => format!("{several} knobs need"),
         };
-        // A comparison is other, tried, tried, other, and the next one may begin with a new best.
+        // A comparison runs other, tried, tried, other, and the next one may start with a new best.
         text.push_str(&format!(
-            ", and in the search before each run whose {} differs from that of the run before, up to {} times; fewer \
-             comparisons than said above fit, as {need} another start of the server: starts and loads take from the time\n",
+            ", and in the search before each run that changes {}, up to {} times; fewer \
+             comparisons than stated above fit, because {need} a restart, and restarts and loads take time\n",
             names.join(" or "),
             3 * trials
         ));
@@ -149,12 +143,10 @@ fn restarts(knobs: &[Knob], task: &Task, trials: u32) -> String {
     text
 }
 
-/// Settings of the machine that are changed, with what they are now.
+/// Machine settings to change, with their current values.
 fn of_machine(knobs: &[Knob], task: &Task) -> String {
     let folders = host_settings::named_folders(&task.plan);
-    let settings = knobs
-        .iter()
-        .filter_map(|knob| Some((knob, knob.host_setting()?)));
+    let settings = knobs.iter().filter_map(|knob| Some((knob, knob.host_setting()?)));
     let mut lines: Vec<String> = settings
         .filter_map(|(knob, setting)| {
             if !is_known(setting, &folders) {
@@ -168,7 +160,7 @@ fn of_machine(knobs: &[Knob], task: &Task) -> String {
         .collect();
     if !lines.is_empty() {
         let text =
-            "settings of this machine that are changed for single runs, and put back after each:\n";
+            "settings of this machine that are changed for single runs, and restored after each:\n";
         lines.insert(0, text.to_owned());
     }
     lines.concat()

@@ -1,5 +1,6 @@
-//! The plans that a search will try, each with one value of one knob: made before anything is run, so that a value with which a
-//! plan is not valid is refused. Each run with one would fail, which says nothing about the server.
+//! The plans that a search will try, each with one value of one knob. They are made first, so that
+//! a value that makes a plan invalid is refused. Otherwise each run with it would fail, which says
+//! nothing about the server.
 
 use super::knobs::as_planned;
 use crate::error::Error;
@@ -7,14 +8,15 @@ use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
 
-/// Refuses values with which a task is not valid.
+/// Refuses values that make a task invalid.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     let mut own = knobs.to_vec();
     as_planned(&mut own, task);
     with_each(&of_plan(&own), task).map(drop)
 }
 
-/// The knobs whose values stand in a plan before a run: those that need another start of the servers, and those of the clients.
+/// Knobs with values that a plan contains before a run: knobs that need a restart of the servers,
+/// and knobs of the clients.
 pub(super) fn of_plan(knobs: &[Knob]) -> Vec<&Knob> {
     let is_of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
     knobs.iter().filter(is_of_plan).collect()
@@ -28,7 +30,7 @@ pub(super) fn with_each(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error
             let setting = Setting::from_text(&knob.key, knob.set(value));
             match task.with_settings(&[setting]) {
                 Ok(tried) => all.push(tried),
-                // What it has unless it is set need not be a value that a plan can say, such as no compressor.
+                // A default, such as no compressor, need not be expressible in a plan.
                 Err(_) if knob.default == Some(place) => {}
                 Err(error) => {
                     let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
@@ -54,15 +56,8 @@ pub(super) mod tests {
 
     pub(in super::super) fn shipped(groups: &[&str]) -> Vec<Knob> {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
-        let allowed = Allowed {
-            restart: true,
-            ..Allowed::default()
-        };
-        let machine = Machine {
-            memory_bytes: 4 << 30,
-            cores: 2,
-            has_servers: false,
-        };
+        let allowed = Allowed { restart: true, ..Allowed::default() };
+        let machine = Machine { memory_bytes: 4 << 30, cores: 2, has_servers: false };
         find(&groups, allowed, machine).expect("they are shipped")
     }
 
@@ -71,12 +66,9 @@ pub(super) mod tests {
         let mut knobs = shipped(&["compression"]);
         assert!(check(&knobs, &task()).is_ok());
         knobs[0].values.push("brotli".to_owned());
-        let error = check(&knobs, &task()).expect_err("there is no such compressor");
+        let error = check(&knobs, &task()).expect_err("the compressor does not exist");
         let text = error.reason();
-        assert!(
-            text.contains("`block compressor` cannot be `brotli`"),
-            "{text}"
-        );
+        assert!(text.contains("`block compressor` cannot be `brotli`"), "{text}");
         let durable = Knob {
             name: "durable writes".to_owned(),
             key: "server.durable_writes".to_owned(),
@@ -86,7 +78,7 @@ pub(super) mod tests {
         };
         let mut task = task();
         task.plan.server.journal = Some(false);
-        let error = check(&[durable], &task).expect_err("there is no journal to wait for");
+        let error = check(&[durable], &task).expect_err("writes cannot wait for a missing journal");
         let text = error.reason();
         assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
     }

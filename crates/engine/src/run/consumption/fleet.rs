@@ -1,20 +1,21 @@
-//! What the phases of a fleet used: its agents read their machines at their own instants, and the controller has the growth
-//! of the counters in each phase as how busy servers and devices were.
+//! Consumption of a fleet's phases. Agents read their machines at their own times, and the
+//! controller receives each phase's counter growth as the utilization of servers and devices.
 
 use dyno_record::consumption::{Consumption, Counted, DeviceUse, Unknown};
 use dyno_record::disk::DiskUse;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 
-/// Why the rest is not known.
-const NOT_COUNTED: &str = "agents of a fleet do not count it";
+/// Reason for values that agents never count.
+const NOT_COUNTED: &str = "the agents of a fleet do not count it";
 
-/// Why what is not on the devices at the end stays unknown.
-const NOT_ASKED: &str = "the servers of a fleet are not asked to write what they have not yet";
+/// Reason for unknown deferred writes.
+const NOT_ASKED: &str = "the servers of a fleet do not write their pending changes early";
 
-/// Why a part that agents read is not known.
-const NOT_READ: &str = "not all hosts of servers were read";
+/// Reason for a value that some agents did not read.
+const NOT_READ: &str = "not all server hosts were read";
 
-/// What a phase used, by the readings of the agents, which are `every_s` apart; `None` if they read nothing of it.
+/// Consumption of a phase from the agents' readings, which are `every_s` apart; `None` if they read
+/// nothing.
 pub(in crate::run) fn of_resources(
     resources: &[ResourceUse],
     phase: PhaseKind,
@@ -22,16 +23,10 @@ pub(in crate::run) fn of_resources(
     servers: usize,
     every_s: f64,
 ) -> Option<Consumption> {
-    let of = |kind| {
-        let all = resources.iter();
-        all.filter(move |used| used.phase == phase && used.resource == kind)
-    };
-    let cpus: Vec<f64> = of(ResourceKind::ServerCpu)
-        .map(|used| used.busy_s)
-        .collect();
-    let disks: Vec<&DiskUse> = of(ResourceKind::Disk)
-        .flat_map(|used| &used.disks)
-        .collect();
+    let of =
+        |kind| resources.iter().filter(move |used| used.phase == phase && used.resource == kind);
+    let cpus: Vec<f64> = of(ResourceKind::ServerCpu).map(|used| used.busy_s).collect();
+    let disks: Vec<&DiskUse> = of(ResourceKind::Disk).flat_map(|used| &used.disks).collect();
     let device = device(&disks);
     if cpus.is_empty() && device.is_none() {
         return None;
@@ -49,15 +44,9 @@ pub(in crate::run) fn of_resources(
     ]
     .into_iter()
     .filter(|(is_unknown, ..)| *is_unknown)
-    .map(|(_, what, reason)| Unknown {
-        what,
-        reason: reason.to_owned(),
-    })
+    .map(|(_, what, reason)| Unknown { what, reason: reason.to_owned() })
     .collect();
-    if device
-        .as_ref()
-        .is_some_and(|device| device.flushes.is_none())
-    {
+    if device.as_ref().is_some_and(|device| device.flushes.is_none()) {
         unknown.push(Unknown {
             what: Counted::Flushes,
             reason: "the hosts do not count them".to_owned(),
@@ -125,20 +114,14 @@ mod tests {
             allowed: None,
             busy_s,
             duration_s: 10.0,
-            reported: Some(ReportedBy {
-                source: "host-db".into(),
-                machine: "db".into(),
-            }),
+            reported: Some(ReportedBy { source: "host-db".into(), machine: "db".into() }),
             disks,
         }
     }
 
     fn disk(host: &str, writes: f64, flushes: Option<f64>) -> DiskUse {
         let grown = [1.0, 2.0, 0.0, writes, 0.0, 0.0, 4096.0 * writes].map(Some);
-        DiskUse {
-            flushes,
-            ..DiskUse::of(Some(host), "vda", None, grown).unwrap()
-        }
+        DiskUse { flushes, ..DiskUse::of(Some(host), "vda", None, grown).unwrap() }
     }
 
     fn measured(resources: &[ResourceUse]) -> Option<Consumption> {
@@ -159,10 +142,7 @@ mod tests {
         ];
         let found = measured(&resources).unwrap();
         assert_eq!((found.server_cpu_s, found.processes), (Some(4.5), 3));
-        assert_eq!(
-            (found.start_s, found.end_s, found.every_s),
-            (1.0, 11.0, Some(1.0))
-        );
+        assert_eq!((found.start_s, found.end_s, found.every_s), (1.0, 11.0, Some(1.0)));
         let device = found.device.unwrap();
         assert_eq!(device.names, ["vda on a", "vda on b"]);
         assert_eq!((device.write_requests, device.flushes), (16, Some(3)));
@@ -172,10 +152,7 @@ mod tests {
     #[test]
     fn unread_counters_are_unknown() {
         assert_eq!(measured(&[]), None);
-        let unread = DiskUse {
-            writes: None,
-            ..disk("b", 1.0, None)
-        };
+        let unread = DiskUse { writes: None, ..disk("b", 1.0, None) };
         let resources = [
             used(ResourceKind::ServerCpu, 3.0, Vec::new()),
             used(ResourceKind::Disk, 1.0, vec![disk("a", 10.0, None), unread]),

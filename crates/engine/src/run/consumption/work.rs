@@ -1,5 +1,5 @@
-//! The same for work that has no phases, such as an index build or the messages of drivers: counters are read when whoever
-//! does it says so.
+//! Counts the consumption of work without phases, such as an index build or the messages of
+//! drivers, between calls of its caller.
 
 use super::{AHEAD, Clock, EndedMeter, Over, Reader, ask, subject};
 use crate::cancel::Cancel;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Counts what servers use for some work, as often as it is done.
+/// Counts what servers use for some work, any number of times.
 pub struct WorkMeter<'a> {
     subject: ConsumptionSubject,
     servers: Vec<Connector>,
@@ -22,53 +22,49 @@ pub struct WorkMeter<'a> {
     cancel: &'a Cancel,
 }
 
-/// Counting has begun.
+/// A running count.
 pub struct StartedMeter {
-    /// When the work begins.
+    /// Start of the work.
     start_s: f64,
     over: Arc<Over>,
     thread: JoinHandle<Reader>,
 }
 
-/// The counters of work that is done.
+/// The counters of finished work.
 pub struct EndedWork {
     start_s: f64,
     meter: EndedMeter,
 }
 
 impl<'a> WorkMeter<'a> {
-    /// For these processes and folders, and for the servers that are reached so. With `writes_back` they are asked after the work to
-    /// write to their files what they have not yet, and it is counted how much that is.
+    /// For these processes and folders, and for the servers at these connectors. With
+    /// `writes_back`, the servers write their pending changes to their files after the work, and
+    /// the bytes are counted.
     pub fn new(
         subject: ConsumptionSubject,
         servers: Vec<Connector>,
         writes_back: bool,
         cancel: &'a Cancel,
     ) -> Self {
-        WorkMeter {
-            subject,
-            servers,
-            writes_back,
-            cancel,
-        }
+        WorkMeter { subject, servers, writes_back, cancel }
     }
 
-    /// For the servers of a deployment, whose data is in these folders. What was started for the work writes back.
+    /// For the servers of a deployment with data in these folders. Only started servers write back.
     pub fn of_deployment(
         deployment: &DeploymentUnderTest,
         data_folders: &[PathBuf],
         cancel: &'a Cancel,
     ) -> Self {
-        let servers = deployment.data_servers().into_iter();
         WorkMeter::new(
             subject(deployment, data_folders),
-            servers.map(|server| server.connector).collect(),
+            deployment.data_servers().into_iter().map(|server| server.connector).collect(),
             deployment.is_started(),
             cancel,
         )
     }
 
-    /// Opens connections, and reads the counters shortly before the work begins, or at once if it is as late as that.
+    /// Opens connections, and reads the counters shortly before the work begins, or at once if it
+    /// is already later.
     pub fn start(&self, begins: Instant) -> StartedMeter {
         let clock = Clock::start();
         let servers = self.servers.iter().cloned();
@@ -92,14 +88,10 @@ impl<'a> WorkMeter<'a> {
             reader.read(None);
             reader
         });
-        StartedMeter {
-            start_s,
-            over,
-            thread,
-        }
+        StartedMeter { start_s, over, thread }
     }
 
-    /// What was used; the times that are recorded are from the begin of the work on.
+    /// Consumption of the work, with times relative to its start.
     pub fn finish(&self, ended: EndedWork) -> Option<Consumption> {
         let found = ended.meter.finish(self.writes_back, self.cancel).pop();
         found.map(|found| found.since(ended.start_s))
@@ -110,11 +102,6 @@ impl StartedMeter {
     /// Reads the counters again.
     pub fn end(self) -> EndedWork {
         self.over.end();
-        EndedWork {
-            start_s: self.start_s,
-            meter: EndedMeter {
-                reader: self.thread.join().ok(),
-            },
-        }
+        EndedWork { start_s: self.start_s, meter: EndedMeter { reader: self.thread.join().ok() } }
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that cannot be found, named before anything is started.
+//! Checks before the start that watching programs exist.
 
 use crate::error::{Error, Kind};
 use dyno_plan::model::TracePlan;
@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Refuses programs that cannot be found. Of a shell command that is its first word, if it is plain.
+/// Refuses programs that cannot be found. For a shell command, checks its first word if that is
+/// plain.
 pub(crate) fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Error> {
     for trace in traces {
         let program = trace.command.first().map_or("", String::as_str);
@@ -16,10 +17,7 @@ pub(crate) fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Er
             Some(program)
         };
         if let Some(program) = missing {
-            let message = format!(
-                "trace `{}`: cannot find the program `{program}`",
-                trace.name
-            );
+            let message = format!("trace `{}`: cannot find the program `{program}`", trace.name);
             return Err(
                 Error::new(Kind::Environment, message).with_hint("install it, or give its path")
             );
@@ -37,23 +35,21 @@ fn can_be_found(program: &str, path: Option<&OsStr>) -> bool {
     })
 }
 
-/// The first word of a command that a shell is given, unless it is something else than a name: an
-/// assignment, a quoted text, a bracket. A path that is not absolute begins in the folder of the
-/// trace, which is not there yet.
+/// The first word of a shell command, unless it is not a plain name but an assignment, a quoted
+/// text, or a bracket. A relative path refers to the folder of the trace, which does not exist yet.
 fn shell_word(command: &[String]) -> Option<&str> {
     let [shell, option, text] = command else {
         return None;
     };
     let is_shell = matches!(shell.as_str(), "sh" | "/bin/sh") && option == "-c";
     let word = text.split([' ', '\t', '\n', ';', '|', '&']).next()?;
-    let is_plain = word
-        .chars()
-        .all(|letter| letter.is_ascii_alphanumeric() || "_-+./".contains(letter));
+    let is_plain =
+        word.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-+./".contains(letter));
     let is_relative = word.contains('/') && !word.starts_with('/');
     (is_shell && is_plain && !word.is_empty() && !is_relative).then_some(word)
 }
 
-/// Asks the shell itself, which has words of its own beside the programs.
+/// Asks the shell itself, which has built-in commands besides the programs.
 fn shell_knows(shell: &str, word: &str, path: Option<&OsStr>) -> bool {
     let mut command = Command::new(shell);
     command
@@ -65,7 +61,7 @@ fn shell_knows(shell: &str, word: &str, path: Option<&OsStr>) -> bool {
         Some(path) => command.env("PATH", path),
         None => command.env_remove("PATH"),
     };
-    // A shell that cannot be started says so again, and better, when its window begins.
+    // A shell that cannot be started gives a better error when its window begins.
     command.status().map_or(true, |status| status.success())
 }
 
@@ -86,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named_before_the_run() {
+    fn missing_program_is_named_before_the_run() {
         let traces = [trace(&["no-such-program"])];
         let failure = check(&traces, Some(OsStr::new("/usr/bin"))).expect_err("it is missing");
         assert_eq!(failure.kind, Kind::Environment);
@@ -97,18 +93,10 @@ mod tests {
     #[test]
     fn first_word_of_a_shell_command_is_checked_when_plain() {
         let path = OsStr::new("/usr/bin:/bin");
-        for missing in [
-            "no-such-program -x",
-            "no-such-program|cat",
-            "/no/such",
-            "no-such;ls",
-        ] {
+        for missing in ["no-such-program -x", "no-such-program|cat", "/no/such", "no-such;ls"] {
             let failure = check(&[trace(&["sh", "-c", missing])], Some(path));
             let text = failure.expect_err(missing).cause.to_string();
-            assert!(
-                text.contains("/no/such") || text.contains("`no-such"),
-                "{text}"
-            );
+            assert!(text.contains("/no/such") || text.contains("`no-such"), "{text}");
         }
         for present in [
             "sleep 1",

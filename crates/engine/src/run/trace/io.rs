@@ -1,5 +1,5 @@
-//! The trace of file I/O of a run: attached before the phases begin, recorded in its window, named by what the
-//! servers say of their files, and reported in a folder of the run directory.
+//! The trace of file I/O of a run: attached before the phases begin, recorded in its window, with
+//! file roles from the servers, and reported in a folder of the run directory.
 
 use super::{Over, Window, kind_of};
 use crate::error::{Error, Kind};
@@ -19,25 +19,25 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest wait for events before the end is looked for.
+/// Longest wait for events between checks for the end.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Refuses a trace that cannot be had, before anything is started.
+/// Refuses a trace that cannot be made, before anything is started.
 pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
     let Some(trace) = &plan.trace else {
         return Ok(());
     };
     if is_remote {
-        let text = "`trace` of the plan traces servers that are started for the run, and this one is already running";
+        let text = "the plan's `trace` needs servers that are started for the run, but this one is already running";
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("use `dyno trace --server URI` on its machine while the run goes on"));
+            .with_hint("use `dyno trace --server URI` on its machine during the run"));
     }
     let wanted = settings::from_plan(trace, 0);
     let refusal = dyno_trace::possibilities(&LiveKernel::new()).refusal;
     wanted
         .check()
         .and(refusal.map_or(Ok(()), Err))
-        .map_err(|error| Error::from(error).context("the trace of the plan cannot be made"))
+        .map_err(|error| Error::from(error).context("cannot make the plan's trace"))
 }
 
 /// A trace that is attached and waits for its window.
@@ -50,7 +50,7 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Attaches it, if the plan wants one and its window is in one of the phases.
+    /// Attaches the plan's trace, if its window is in one of the phases.
     pub(crate) fn new(
         plan: &Plan,
         phases: &[PhaseKind],
@@ -71,16 +71,10 @@ impl Attached {
         };
         let settings = settings::from_plan(trace, settings::zero_of(clock));
         let recording = Recording::start(settings, target, None, &run.join(FOLDER))?;
-        Ok(Some(Attached {
-            recording,
-            plan: trace.clone(),
-            processes,
-            run: run.to_owned(),
-            clock,
-        }))
+        Ok(Some(Attached { recording, plan: trace.clone(), processes, run: run.to_owned(), clock }))
     }
 
-    /// Waits for the window on a thread of its own, once the starts of the phases are known.
+    /// Waits for the window on a separate thread, once the starts of the phases are known.
     pub(super) fn start(self, phases: &[(PhaseKind, u64)], over: &Arc<Over>) -> Option<RunTrace> {
         let (from, length) = (self.plan.from, self.plan.length);
         let window = Window::new(self.plan.phase, from, length, phases, self.clock)?;
@@ -95,11 +89,7 @@ impl Attached {
     fn watch(mut self, window: Window, over: &Over) -> Taken {
         let now_s = |clock: Clock| clock.now_ns() as f64 / 1e9;
         if over.wait_until(window.start) {
-            return Taken {
-                start_s: None,
-                end_s: None,
-                recorded: self.recording.stop(),
-            };
+            return Taken { start_s: None, end_s: None, recorded: self.recording.stop() };
         }
         let start_s = now_s(self.clock);
         let mut result = Ok(());
@@ -115,31 +105,26 @@ impl Attached {
             recorded.set_window(start_s, end_s);
             recorded
         });
-        Taken {
-            start_s: Some(start_s),
-            end_s: Some(end_s),
-            recorded: result.and(stopped),
-        }
+        Taken { start_s: Some(start_s), end_s: Some(end_s), recorded: result.and(stopped) }
     }
 }
 
-/// A trace whose window has come, or will.
+/// A trace in or before its window.
 pub(crate) struct RunTrace {
     run: PathBuf,
     thread: JoinHandle<Taken>,
 }
 
-/// A trace that is complete.
+/// A complete trace.
 pub(crate) struct Completed {
-    /// What became of it.
     pub(crate) record: TraceRecord,
-    /// What went wrong.
+    /// Failure, if any.
     pub(crate) fault: Option<String>,
-    /// What it means, if it can be read.
+    /// Its analysis, if it can be read.
     pub(crate) trace: Option<AnalysedTrace>,
 }
 
-/// What a trace has when its phases are over.
+/// State of a trace after its phases.
 struct Taken {
     start_s: Option<f64>,
     end_s: Option<f64>,
@@ -147,7 +132,7 @@ struct Taken {
 }
 
 impl RunTrace {
-    /// Completes the trace after the end of the phases: names of its files, and what it means.
+    /// Completes the trace after the end of the phases: adds the file roles, and analyses it.
     pub(crate) fn finish(self, tables: impl FnOnce() -> Tables) -> Completed {
         let mut record = TraceRecord {
             name: FOLDER.to_owned(),
@@ -161,11 +146,7 @@ impl RunTrace {
             Ok(taken) => taken,
             Err(_) => {
                 record.outcome = "its thread panicked".to_owned();
-                return Completed {
-                    fault: Some(record.outcome.clone()),
-                    record,
-                    trace: None,
-                };
+                return Completed { fault: Some(record.outcome.clone()), record, trace: None };
             }
         };
         (record.start_s, record.end_s) = (taken.start_s, taken.end_s);
@@ -192,10 +173,6 @@ impl RunTrace {
             (_, Some(fault)) => fault.clone(),
             (Err(_), None) => unreachable!("an error is a fault"),
         };
-        Completed {
-            record,
-            fault,
-            trace: finished.ok().map(|(_, trace)| trace),
-        }
+        Completed { record, fault, trace: finished.ok().map(|(_, trace)| trace) }
     }
 }

@@ -1,4 +1,4 @@
-//! The life of one watching program: started with a group of its own, asked to end, and ended with
+//! Runs one watching program in its own process group: starts it, asks it to end, and kills
 //! everything that it started.
 
 use super::{Over, Subject, group};
@@ -14,20 +14,20 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time that a program has to write its results after it was asked to end. `perf record` on a large
+/// Time for a program to write its results after the request to end. `perf record` on a large
 /// machine takes seconds.
 const END_LIMIT: Duration = Duration::from_secs(30);
-/// The same after our death, when there is no run that the results could belong to.
+/// The same after the death of this process, when the results belong to no run.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
-/// How often a program is looked at.
+/// Interval between checks of a program.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
-/// File with what a program prints, as it is: secrets are not looked for in it.
+/// File with the unmodified output of a program, including any secrets.
 pub(super) const OUTPUT: &str = "output.raw.log";
-/// What a program printed last is taken from this many bytes at most.
+/// Most bytes to search for the last lines of output.
 const TAIL_LIMIT_BYTES: u64 = 4 * 1024;
-/// Lines of it that are told.
+/// Lines of output in a message.
 const TAIL_LINES: usize = 3;
-/// Status of a shell whose command was ended by the signal 2 (`SIGINT`).
+/// Status of a shell with a command that was ended by signal 2 (`SIGINT`).
 const INTERRUPTED: i32 = 128 + 2;
 
 /// How a program ended.
@@ -35,17 +35,14 @@ const INTERRUPTED: i32 = 128 + 2;
 pub(super) struct Ending {
     /// In words.
     pub(super) outcome: String,
-    /// Whether it did what it was for: it ran to the end of its window, and nothing went wrong.
+    /// Whether it ran to the end of its window without an error.
     pub(super) is_sound: bool,
 }
 
 impl Ending {
-    /// One that is a fault.
+    /// An ending that is a fault.
     pub(super) fn fault(outcome: String) -> Self {
-        Ending {
-            outcome,
-            is_sound: false,
-        }
+        Ending { outcome, is_sound: false }
     }
 }
 
@@ -59,14 +56,14 @@ pub(super) fn run(
 ) -> Ending {
     let started = Instant::now();
     match Program::start(trace, folder, subject) {
-        Err(error) => Ending::fault(format!("could not be started: {error}")),
+        Err(error) => Ending::fault(format!("cannot be started: {error}")),
         Ok(mut program) => program
             .attend(started, end, over)
-            .unwrap_or_else(|error| Ending::fault(format!("could not be ended: {error}"))),
+            .unwrap_or_else(|error| Ending::fault(format!("cannot be ended: {error}"))),
     }
 }
 
-/// What a program printed last, in one line; empty if it printed nothing.
+/// Last lines of a program's output as one line; empty without output.
 pub(super) fn last_words(log: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
@@ -78,18 +75,15 @@ pub(super) fn last_words(log: &Path) -> String {
     };
     let bytes = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join(" / ")
 }
 
-/// A program that runs. Nothing of its group is left when this is dropped.
+/// A running program. Dropping this ends its whole group.
 struct Program {
     child: Child,
     group: Pid,
-    /// Ends the group if we cannot; goes when the group is gone.
+    /// Ends the group if this process cannot; exits with the group.
     _watchdog: GroupWatchdog,
 }
 
@@ -103,15 +97,11 @@ impl Program {
         let child = command.spawn()?;
         let number = i32::try_from(child.id()).expect("process numbers are positive `i32`");
         let watched = watchdog.watch(child.id());
-        let program = Program {
-            child,
-            group: Pid::from_raw(number),
-            _watchdog: watchdog,
-        };
+        let program = Program { child, group: Pid::from_raw(number), _watchdog: watchdog };
         watched.map(|()| program)
     }
 
-    /// Lets it run to the end of its window, then ends it.
+    /// Waits for the end of its window, then ends it.
     fn attend(
         &mut self,
         started: Instant,
@@ -134,7 +124,7 @@ impl Program {
         }
     }
 
-    /// Asks it to end, and waits for that.
+    /// Asks it to end, and waits for its end.
     fn finish(&mut self) -> io::Result<Ending> {
         // The whole group: a shell does not pass signals on, and some end before their commands do.
         let _ = killpg(self.group, Signal::SIGINT);
@@ -156,14 +146,14 @@ impl Program {
         )))
     }
 
-    /// Whether the first process has ended. It stays a zombie, so that its number, which is that of
-    /// the group, is not given to somebody else.
+    /// Whether the first process has ended. It stays a zombie, so that no other process gets its
+    /// number, which is also the group's.
     fn has_ended(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         Ok(waitid(Id::Pid(self.group), flags)? != WaitStatus::StillAlive)
     }
 
-    /// Ends what is left of the group: background processes of a shell ignore `SIGINT`.
+    /// Kills the rest of the group: background processes of a shell ignore `SIGINT`.
     fn bury(&mut self) -> io::Result<ExitStatus> {
         let _ = killpg(self.group, Signal::SIGKILL);
         self.child.wait()
@@ -172,7 +162,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // After an error it may still run. Of one that was waited for, nothing happens twice.
+        // After an error it may still run.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.bury();
         }
@@ -180,10 +170,8 @@ impl Drop for Program {
 }
 
 fn command(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Command> {
-    let (program, arguments) = trace
-        .command
-        .split_first()
-        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let (program, arguments) =
+        trace.command.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let servers: Vec<String> = subject.servers.iter().map(u32::to_string).collect();
     let mut command = Command::new(program);
     command
@@ -198,7 +186,7 @@ fn command(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Co
     Ok(command)
 }
 
-/// Whether a status is that of a program that ended as it was asked to.
+/// Whether a status shows that the program ended as requested.
 fn obeyed(status: ExitStatus) -> bool {
     status.success()
         || status.signal() == Some(Signal::SIGINT as i32)

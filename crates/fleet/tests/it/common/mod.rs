@@ -1,4 +1,4 @@
-//! A Redis of its own for each test, agents with an engine that measures nothing, and the controller they meet.
+//! A separate Redis for each test, agents with an engine that measures nothing, and their controller.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use dyno_fleet::FleetError;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything that should happen soon.
+/// Longest wait for an event that should happen soon.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 const PASSWORD: &str = "a-password-of-tests";
 
-/// A `redis-server` that ends with this value.
+/// A `redis-server` that ends when dropped.
 pub(crate) struct RedisServer {
     child: Child,
     pub(crate) port: u16,
@@ -30,7 +30,7 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
-    /// `None` after a line that says so, where there is no `redis-server`.
+    /// `None`, after a printed notice, without `redis-server`.
     pub(crate) fn start() -> Option<Self> {
         Self::with(|port| format!("port {port}\n"), "redis")
     }
@@ -50,17 +50,10 @@ impl RedisServer {
     }
 
     fn with(settings: impl Fn(u16) -> String, scheme: &'static str) -> Option<Self> {
-        let is_there = Command::new("redis-server")
-            .arg("--version")
-            .output()
-            .is_ok();
+        let is_there = Command::new("redis-server").arg("--version").output().is_ok();
         let remedy = "install Debian's `redis-server`";
-        or_skip(
-            is_there
-                .then_some(())
-                .ok_or_else(|| Skip::new("no `redis-server`", remedy)),
-        )?;
-        // Another program may take the port between the two: then the next one is tried.
+        or_skip(is_there.then_some(()).ok_or_else(|| Skip::new("no `redis-server`", remedy)))?;
+        // Another program may take the port first; then try another one.
         for _ in 0..5 {
             let port = free_port();
             let mut child = Command::new("redis-server")
@@ -73,17 +66,8 @@ impl RedisServer {
                 "{}bind 127.0.0.1\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\nloglevel notice\n",
                 settings(port)
             );
-            child
-                .stdin
-                .take()
-                .unwrap()
-                .write_all(text.as_bytes())
-                .unwrap();
-            let mut server = RedisServer {
-                child,
-                port,
-                scheme,
-            };
+            child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            let mut server = RedisServer { child, port, scheme };
             if server.is_up() {
                 return Some(server);
             }
@@ -91,13 +75,13 @@ impl RedisServer {
         panic!("`redis-server` does not start");
     }
 
-    /// By its own word: who answers at the port may be another one that was quicker.
+    /// Waits for the server's own message, because a quicker process may answer at the port.
     fn is_up(&mut self) -> bool {
         let mut log = BufReader::new(self.child.stdout.take().unwrap());
         let mut line = String::new();
         while log.read_line(&mut line).is_ok_and(|length| length > 0) {
             if line.contains("Ready to accept connections") {
-                // Until it ends, so that it never waits for a reader.
+                // Read until it ends, so that it never blocks on its output.
                 thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
                 return true;
             }
@@ -168,7 +152,7 @@ pub(crate) fn join(redis: &RedisServer, index: u32) -> Result<Agent, FleetError>
     Agent::join(agent_options(redis.endpoint(), index))
 }
 
-/// A window with `count` operations, different in each agent and interval.
+/// A window with `count` operations, different for each agent and interval.
 pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
     let mut response = latency_histogram();
     let mut sum = 0;
@@ -191,19 +175,16 @@ pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
             errors: 0,
             clamped: 0,
         }],
-        counts: WindowCounts {
-            succeeded: count,
-            ..WindowCounts::default()
-        },
+        counts: WindowCounts { succeeded: count, ..WindowCounts::default() },
         ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + SOON;
     while !holds() {
-        assert!(Instant::now() < until, "{what} did not come");
+        assert!(Instant::now() < until, "timed out waiting for {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,4 @@
-//! Operations as calls of the driver, and what their results say.
+//! Operations as driver calls, and their results.
 
 use super::target::describe;
 use crate::generator::Operation;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub(super) type Documents = Collection<RawDocumentBuf>;
 
-/// An operation as a call of the driver.
+/// An operation as a driver call.
 pub(super) enum Call {
     FindOne {
         filter: Document,
@@ -29,7 +29,7 @@ pub(super) enum Call {
         sort: Document,
         limit: i64,
         projection: Option<Document>,
-        /// The keys of a secondary index. Behind its last entry there is nothing, which is no failure.
+        /// Keys of a secondary index. Finding nothing after its last entry is not a failure.
         hint: Option<Document>,
     },
     Update {
@@ -50,7 +50,7 @@ pub(super) enum Call {
 /// Makes the calls of one worker.
 pub(super) struct Caller {
     workload: Arc<Workload>,
-    /// Names of the fields, by their index.
+    /// Field names by index.
     names: Vec<CString>,
 }
 
@@ -59,18 +59,15 @@ impl Caller {
         let name = |name: &String| {
             CString::try_from(name.as_str()).expect("a workload refuses names with a zero byte")
         };
-        Caller {
-            names: workload.field_names.iter().map(name).collect(),
-            workload,
-        }
+        Caller { names: workload.field_names.iter().map(name).collect(), workload }
     }
 
-    /// Compares a document that was read with what was written.
+    /// Compares a document that was read with the written values.
     pub(super) fn check(&self, number: u64, document: &[u8]) -> Result<(), OperationError> {
         self.workload.check(self.key(number).as_bytes(), document)
     }
 
-    /// The call of `operation`; of a read-modify-write, that is its read.
+    /// The call for `operation`; for a read-modify-write, its read.
     pub(super) fn call(&self, operation: &Operation) -> Call {
         let key = self.key(operation.document);
         match operation.kind {
@@ -109,10 +106,8 @@ impl Caller {
                 hint: None,
             };
         };
-        let from = Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: self.value(key, field, &mut values),
-        };
+        let from =
+            Binary { subtype: BinarySubtype::Generic, bytes: self.value(key, field, &mut values) };
         let fields = &self.workload.indexes[index];
         let keys: Document = fields.iter().map(|name| (name.clone(), 1.into())).collect();
         let mut projection = keys.clone();
@@ -161,8 +156,7 @@ impl Caller {
 
     fn value(&self, key: &str, field: usize, values: &mut Xoshiro256PlusPlus) -> Vec<u8> {
         let mut value = vec![0; self.workload.value_bytes(values)];
-        self.workload
-            .fill_value(key.as_bytes(), field, values, &mut value);
+        self.workload.fill_value(key.as_bytes(), field, values, &mut value);
         value
     }
 
@@ -194,17 +188,14 @@ impl Caller {
         document.append(cstr!("_id"), key);
         for field in operation.fields.clone() {
             let bytes = self.value(key, field, values);
-            let binary = RawBinaryRef {
-                subtype: BinarySubtype::Generic,
-                bytes: &bytes,
-            };
+            let binary = RawBinaryRef { subtype: BinarySubtype::Generic, bytes: &bytes };
             document.append(&self.names[field], binary);
         }
         document
     }
 }
 
-/// A failed call: how it counts, and what the server or the driver said.
+/// A failed call: its kind, and the message of server or driver.
 pub(super) struct Failure {
     pub(super) error: OperationError,
     pub(super) example: Option<ErrorExample>,
@@ -212,10 +203,7 @@ pub(super) struct Failure {
 
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
-        Failure {
-            error,
-            example: None,
-        }
+        Failure { error, example: None }
     }
 }
 
@@ -227,10 +215,7 @@ impl Failure {
             name => name,
         };
         let example = ErrorExample::new(Some(code), code_name, &redact(message));
-        Failure {
-            error,
-            example: Some(example),
-        }
+        Failure { error, example: Some(example) }
     }
 }
 
@@ -251,13 +236,7 @@ impl Call {
                     None => Err(OperationError::NotFound.into()),
                 }
             }
-            Call::Find {
-                filter,
-                sort,
-                limit,
-                projection,
-                hint,
-            } => {
+            Call::Find { filter, sort, limit, projection, hint } => {
                 let may_be_empty = hint.is_some();
                 let mut find = documents.find(filter).sort(sort).limit(limit);
                 if let Some(projection) = projection {
@@ -277,18 +256,11 @@ impl Call {
                 }
             }
             Call::Update { filter, update } => {
-                let result = documents
-                    .update_one(filter, update)
-                    .await
-                    .map_err(classify)?;
+                let result = documents.update_one(filter, update).await.map_err(classify)?;
                 found(u32::from(result.matched_count > 0))
             }
             Call::Replace { filter, document } => {
-                documents
-                    .replace_one(filter, document)
-                    .upsert(true)
-                    .await
-                    .map_err(classify)?;
+                documents.replace_one(filter, document).upsert(true).await.map_err(classify)?;
                 Ok((1, None))
             }
             Call::Insert(document) => {
@@ -318,7 +290,7 @@ impl Call {
     }
 }
 
-/// What an operation on documents that should be there found.
+/// Result of an operation on a document that should exist.
 fn found(documents: u32) -> Performed {
     match documents {
         0 => Err(OperationError::NotFound.into()),
@@ -339,12 +311,7 @@ async fn upsert_many(documents: &Documents, updates: Vec<Document>) -> Performed
     {
         let code = first.get_i32("code").unwrap_or(0);
         let message = first.get_str("errmsg").unwrap_or_default();
-        return Err(Failure::refused(
-            OperationError::Server(code),
-            code,
-            "",
-            message,
-        ));
+        return Err(Failure::refused(OperationError::Server(code), code, "", message));
     }
     let n = reply.get_i32("n").map_err(|_| OperationError::Protocol)?;
     Ok((u32::try_from(n).unwrap_or(0), None))
@@ -367,10 +334,9 @@ fn only_duplicates(error: &Error) -> bool {
 /// Documents of a batch that were refused.
 fn failed_inserts(error: &Error) -> u32 {
     match error.kind.as_ref() {
-        ErrorKind::InsertMany(failure) => failure
-            .write_errors
-            .as_ref()
-            .map_or(0, |errors| errors.len() as u32),
+        ErrorKind::InsertMany(failure) => {
+            failure.write_errors.as_ref().map_or(0, |errors| errors.len() as u32)
+        }
         _ => 0,
     }
 }
@@ -412,8 +378,5 @@ fn classify(error: Error) -> Failure {
         ErrorKind::InvalidResponse { .. } => OperationError::Protocol,
         _ => OperationError::Driver,
     };
-    Failure {
-        error: other,
-        example: Some(ErrorExample::new(None, "", &redact(&describe(&error)))),
-    }
+    Failure { error: other, example: Some(ErrorExample::new(None, "", &redact(&describe(&error)))) }
 }

@@ -1,10 +1,10 @@
-//! The worker loop of the `driver` backend: the official Rust driver performs the operations, so that
-//! its cost is part of the numbers.
+//! The worker loop of the `driver` backend: the official Rust driver performs the operations, so the numbers include
+//! its cost.
 //!
-//! The operations come from the same generator as those of the `wire` backend and become calls of the
-//! driver before the send start. Each worker has its own single-threaded runtime and its own connection
-//! pool with one connection for each of its clients. Retries of the driver are off unless the connection
-//! string asks for them: a retried operation would hide a failure and count twice the time.
+//! Operations come from the same generator as in the `wire` backend and become driver calls before the send start. Each
+//! worker has its own single-threaded runtime and its own connection pool with one connection per client. Driver
+//! retries are off unless the connection string enables them: a retried operation would hide a failure and include the
+//! time of both attempts.
 
 mod call;
 mod target;
@@ -33,13 +33,12 @@ use std::time::Duration;
 use target::{describe, runtime};
 use timer::PreciseTimer;
 
-/// A call that has ended: whose it was, how, and when.
+/// A call that has ended, with its client, result and time.
 struct Ended {
     client: usize,
     outcome: Outcome,
-    /// Text of a failure.
     example: Option<ErrorExample>,
-    /// The document of a read, to be checked.
+    /// The document of a read, for the integrity check.
     document: Option<RawDocumentBuf>,
     end_ns: u64,
 }
@@ -57,7 +56,7 @@ struct Worker {
     timer: PreciseTimer,
 }
 
-/// Runs until nothing more starts and everything started has ended.
+/// Runs until no more operations start and all started ones have ended.
 pub(crate) fn run(
     setup: WorkerSetup,
     core: Core,
@@ -133,13 +132,11 @@ impl Worker {
         self.clients.finish(end_ns)
     }
 
-    /// The next call that ends, or nothing when `until_ns` is near.
+    /// The next call that ends, or `None` shortly before `until_ns`.
     async fn wait(&mut self, until_ns: u64) -> Option<Ended> {
-        let sleep_ns = until_ns
-            .saturating_sub(SPIN_NS)
-            .saturating_sub(self.clock.now_ns());
+        let sleep_ns = until_ns.saturating_sub(SPIN_NS).saturating_sub(self.clock.now_ns());
         if sleep_ns == 0 {
-            // Lets the runtime look at its sockets once, and comes back.
+            // Yield once so that the runtime polls its sockets.
             tokio::task::yield_now().await;
             return self.calls.next().now_or_never().flatten();
         }
@@ -154,7 +151,7 @@ impl Worker {
         }
     }
 
-    /// Starts what is due on free clients. Returns when to look again at the latest.
+    /// Starts due operations on free clients. Returns the latest time for the next check.
     fn start_due(&mut self, mut now_ns: u64) -> u64 {
         loop {
             match self.clients.start_next(now_ns) {
@@ -169,7 +166,7 @@ impl Worker {
     /// Retries and the stop request.
     fn check_clients(&mut self, now_ns: u64) {
         for client in 0..self.clients.len() {
-            // Every call has a time limit of its own.
+            // Every call has its own time limit.
             if self.clients.due(client, now_ns) == Some(Due::Retry)
                 && self.clients.retry(client, now_ns)
             {
@@ -179,7 +176,7 @@ impl Worker {
         self.clients.check(now_ns);
     }
 
-    /// Hands the operation of a client, or the update of its read-modify-write, to the driver.
+    /// Passes a client's operation, or the update of its read-modify-write, to the driver.
     fn perform(&mut self, client: usize) {
         let Some(operation) = self.clients.operation(client) else {
             return;
@@ -198,24 +195,12 @@ impl Worker {
                 Ok((count, document)) => (Ok(count), document, None),
                 Err(failure) => (Err(failure.error), None, failure.example),
             };
-            Ended {
-                client,
-                outcome,
-                example,
-                document,
-                end_ns: clock.now_ns(),
-            }
+            Ended { client, outcome, example, document, end_ns: clock.now_ns() }
         }));
     }
 
     fn after_call(&mut self, ended: Ended) {
-        let Ended {
-            client,
-            mut outcome,
-            example,
-            document,
-            end_ns,
-        } = ended;
+        let Ended { client, mut outcome, example, document, end_ns } = ended;
         if let (Err(error), Some(example)) = (outcome, example) {
             self.clients.note_example(client, error, end_ns, || example);
         }
@@ -226,11 +211,9 @@ impl Worker {
         {
             outcome = Err(error);
         }
-        // The driver would try for ever.
-        let is_reachable = !matches!(
-            outcome,
-            Err(OperationError::Timeout | OperationError::Disconnected)
-        );
+        // The driver would retry forever.
+        let is_reachable =
+            !matches!(outcome, Err(OperationError::Timeout | OperationError::Disconnected));
         self.clients.check_reachable(is_reachable, end_ns, || None);
         if self.clients.ended(client, outcome, end_ns) {
             self.perform(client);

@@ -1,4 +1,4 @@
-//! The deployment as the driver sees it.
+//! The deployment, as set up for the driver.
 
 use crate::connect;
 use crate::error::LoadError;
@@ -7,28 +7,28 @@ use mongodb::Client;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{AuthMechanism, ClientOptions, Credential, Tls};
 
-/// The deployment as the driver sees it.
+/// The deployment, as set up for the driver.
 #[derive(Clone)]
 pub struct DriverTarget {
     pub(super) options: ClientOptions,
 }
 
 impl DriverTarget {
-    /// Refuses a connection string that the driver does not take; no server is asked.
+    /// Rejects connection strings that the driver does not accept, without contacting a server.
     ///
     /// # Errors
-    /// [`LoadError::DriverOption`] and [`LoadError::DriverLimit`], as those of [`new`](Self::new).
+    /// [`LoadError::DriverOption`] and [`LoadError::DriverLimit`], as in [`new`](Self::new).
     pub fn check(target: &Target, credentials: Option<&Credentials>) -> Result<(), LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
         let options = runtime.block_on(options_of(target, credentials));
         options.map(drop)
     }
 
-    /// Reads the connection string with the driver's own parser and checks that the server answers.
+    /// Parses the connection string with the driver's own parser and checks that the server answers.
     ///
     /// # Errors
-    /// [`LoadError::Driver`] if the server cannot be reached, [`LoadError::DriverOption`] if an option is not understood, and
-    /// [`LoadError::DriverLimit`] for what the wire backend can do and the driver cannot.
+    /// [`LoadError::Driver`] if the server cannot be reached, [`LoadError::DriverOption`] if an option is unknown, and
+    /// [`LoadError::DriverLimit`] for features that only the wire backend has.
     pub fn new(target: &Target, credentials: Option<&Credentials>) -> Result<Self, LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
         runtime.block_on(async {
@@ -62,14 +62,15 @@ async fn options_of(
         && let Some(file) = &target.options.tls_certificate_key_file
         && !connect::has_encrypted_key(file)
     {
-        // The driver takes a password for keys that are encrypted only.
+        // The driver accepts a password only for encrypted keys.
         tls.tls_certificate_key_file_password = None;
     }
     options.credential = credentials.map(credential).transpose()?;
     Ok(options)
 }
 
-/// Whether the driver sends a user name otherwise than SCRAM has it: the server expects `=2C` and `=3D` (RFC 5802, section 5.1).
+/// Whether the driver sends a user name that differs from SCRAM's encoding: the server expects `=2C` and `=3D` (RFC
+/// 5802, section 5.1).
 fn is_unescaped(credentials: &Credentials) -> bool {
     credentials.mechanism != Some(Mechanism::X509) && credentials.username.contains([',', '='])
 }
@@ -104,16 +105,14 @@ fn driver_error(error: Error) -> LoadError {
     LoadError::Driver(text)
 }
 
-/// What the driver says, without the labels and the source that its own text goes on with.
+/// The driver's message, without the labels and source that its own display appends.
 pub(super) fn describe(error: &Error) -> String {
     error.kind.to_string()
 }
 
 /// A runtime of one thread.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
@@ -131,8 +130,8 @@ fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
     credential.username = Some(credentials.username.clone());
     credential.password = Some(credentials.password().to_owned());
     if is_unescaped(credentials) {
-        // The driver asks for the user's mechanisms by the same name, which is another one when escaped, and SCRAM-SHA-1
-        // derives the key from the name as it is.
+        // The driver asks for the user's mechanisms under the same name, which differs when escaped, and SCRAM-SHA-1
+        // derives the key from the unescaped name.
         if credentials.mechanism == Some(Mechanism::ScramSha1) {
             return Err(user_limit(credentials));
         }

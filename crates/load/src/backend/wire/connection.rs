@@ -1,4 +1,4 @@
-//! A live connection of the `wire` backend: bytes in and out without blocking.
+//! A live connection of the `wire` backend: non-blocking input and output of bytes.
 
 use crate::backend::poller::Poller;
 use crate::connect::{Connected, Transport};
@@ -6,28 +6,28 @@ use dyno_wire::compress::{Compressor, Scratch};
 use std::io;
 use std::os::fd::RawFd;
 
-/// Both buffers are empty except when a message does not fit into one system call.
+/// Both buffers are usually empty; they hold the rest of messages that do not fit into one system call.
 pub(super) struct Connection {
     transport: Transport,
     compressor: Option<Compressor>,
-    /// The beginning of a message whose end has not arrived.
+    /// Beginning of an incomplete message.
     pub(super) input: Vec<u8>,
     output: Vec<u8>,
     watches_output: bool,
 }
 
-/// What a read gave.
+/// Result of a read.
 pub(super) enum Read {
     Bytes {
         count: usize,
         /// The socket is known to be empty now.
         is_last: bool,
     },
-    /// Nothing has arrived.
+    /// No data has arrived.
     Nothing,
-    /// A signal came first; read again.
+    /// Interrupted by a signal; read again.
     Interrupted,
-    /// The connection is gone.
+    /// The connection is closed.
     Closed,
 }
 
@@ -47,17 +47,16 @@ impl Connection {
         self.transport.as_raw_fd()
     }
 
-    /// TLS has bytes of its own to send.
+    /// Whether the TLS layer has bytes to send.
     pub(super) fn wants_write(&self) -> bool {
         self.transport.wants_write()
     }
 
-    /// Sends `message`; returns whether the socket took all of it. What it did not take is kept for
-    /// [`flush`](Self::flush).
+    /// Sends `message`; returns whether the socket accepted all of it. The rest is kept for [`flush`](Self::flush).
     pub(super) fn send(&mut self, message: &[u8], packing: &mut Scratch) -> io::Result<bool> {
         let bytes = match self.compressor {
             None => message,
-            // A server must take plain messages as well.
+            // A server must accept uncompressed messages as well.
             Some(compressor) => packing.compress(compressor, message).unwrap_or(message),
         };
         let sent = write_all(&mut self.transport, bytes)?;
@@ -69,7 +68,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Sends what is left over. Returns whether nothing is any more.
+    /// Sends the rest of earlier messages. Returns whether everything was sent.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         let sent = write_all(&mut self.transport, &self.output)?;
         self.output.drain(..sent);
@@ -77,7 +76,7 @@ impl Connection {
         Ok(self.output.is_empty() && flushed.is_ok() && !self.transport.wants_write())
     }
 
-    /// Asks for events when there is room to write, or no longer.
+    /// Starts or stops waiting for writability.
     pub(super) fn watch_output(
         &mut self,
         poller: &Poller,
@@ -96,12 +95,11 @@ impl Connection {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Read {
         match self.transport.read(buffer) {
             Ok(0) => Read::Closed,
-            // A plain socket that gave less than asked for is empty; asking again would cost a
-            // system call to learn that. Decrypted bytes are invisible to epoll, so TLS asks on.
-            Ok(count) => Read::Bytes {
-                count,
-                is_last: count < buffer.len() && !self.transport.is_tls(),
-            },
+            // A plain socket that returned less than requested is empty; another read would only cost a system call.
+            // TLS must read on, because epoll does not see decrypted bytes.
+            Ok(count) => {
+                Read::Bytes { count, is_last: count < buffer.len() && !self.transport.is_tls() }
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Read::Nothing,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Read::Interrupted,
             Err(_) => Read::Closed,
@@ -109,7 +107,7 @@ impl Connection {
     }
 }
 
-/// Writes until everything is written or the socket is full; returns how much was taken.
+/// Writes until everything is written or the socket is full; returns the number of bytes written.
 fn write_all(transport: &mut Transport, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {

@@ -1,4 +1,4 @@
-//! Operations as commands on the wire, and what the replies to them say.
+//! Operations as commands on the wire, and the results in their replies.
 
 use crate::generator::Operation;
 use crate::operation::{OperationError, OperationKind, Outcome};
@@ -16,13 +16,10 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new(workload: Arc<Workload>) -> Self {
-        Encoder {
-            key: Vec::with_capacity(workload.longest_key_bytes()),
-            workload,
-        }
+        Encoder { key: Vec::with_capacity(workload.longest_key_bytes()), workload }
     }
 
-    /// Appends the command of `operation` to `out`; of a read-modify-write, that is its read. A write with a transaction can
+    /// Appends the command for `operation` to `out`; for a read-modify-write, its read. A write with a transaction can
     /// be sent again.
     pub(crate) fn encode(
         &mut self,
@@ -109,17 +106,12 @@ impl Encoder {
         } else {
             commands.insert_many(out, request_id, false, count, document)
         };
-        debug_assert_eq!(
-            held, count,
-            "a valid plan has batches that fit into a message"
-        );
+        debug_assert_eq!(held, count, "a valid plan has batches that fit into a message");
     }
 
     /// Appends the command for the next batch of a scan.
     pub(crate) fn encode_get_more(&self, cursor_id: i64, request_id: i32, out: &mut Vec<u8>) {
-        self.workload
-            .commands(false)
-            .get_more(out, request_id, cursor_id);
+        self.workload.commands(false).get_more(out, request_id, cursor_id);
     }
 
     fn write_key(&mut self, document: u64) {
@@ -127,7 +119,7 @@ impl Encoder {
         self.workload.write_key(document, &mut self.key);
     }
 
-    /// What the reply to the command of `operation` says.
+    /// Outcome of `operation` from the reply to its command.
     pub(crate) fn outcome(&mut self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
         if !reply.ok {
             return Err(OperationError::refused(reply.code, reply.labels.overloaded));
@@ -154,7 +146,7 @@ impl Encoder {
                 self.workload.check(&self.key, document.as_bytes())?;
             }
         }
-        // Behind the last entry of an index there is nothing.
+        // A scan after the last entry of an index finds nothing.
         let may_be_empty =
             || operation.kind == OperationKind::Scan && !self.workload.indexes.is_empty();
         if cursor.count == 0 && !may_be_empty() {
@@ -164,8 +156,8 @@ impl Encoder {
         }
     }
 
-    /// An insert is judged by its errors; of a load that completes an earlier one, and of an insert that
-    /// is sent again because its answer was lost, existing documents are none.
+    /// Judges an insert by its errors. Existing documents are not failures if the load completes an earlier one, or if
+    /// the insert was sent again because its answer was lost.
     fn insert_outcome(&self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
         if (self.workload.keeps_existing() || operation.may_exist)
             && let Some(existing) = duplicates(reply)
@@ -173,15 +165,14 @@ impl Encoder {
             if let Some(error) = &reply.write_concern_error {
                 return Err(OperationError::WriteConcern(error.code));
             }
-            // By the failures and not by `n`, which not every server fills in truly.
+            // Use the failures instead of `n`, which some servers report incorrectly.
             return Ok(operation.count.saturating_sub(existing));
         }
         write_outcome(reply, false)
     }
 }
 
-/// How many inserts of the reply failed; `None` if any failed for another reason than that the document
-/// exists.
+/// Number of failed inserts in the reply; `None` if any failed for another reason than an existing document.
 fn duplicates(reply: &Reply<'_>) -> Option<u32> {
     let document = reply.document().ok()?;
     let Ok(Some(errors)) = document.find("writeErrors") else {
@@ -228,12 +219,7 @@ mod tests {
     fn a_repeated_insert_may_find_its_own_document() {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
         plan.data.records = 10;
-        let task = LoadTask {
-            first: 0,
-            count: 10,
-            batch: 1,
-            keep_existing: false,
-        };
+        let task = LoadTask { first: 0, count: 10, batch: 1, keep_existing: false };
         let workload =
             Workload::load(&plan, task, &Concerns::default()).expect("the plan is sound");
         let workload = Arc::new(workload);
@@ -253,9 +239,6 @@ mod tests {
         );
         insert.may_exist = true;
         assert_eq!(encoder.outcome(&insert, &duplicate), Ok(0));
-        assert_eq!(
-            encoder.outcome(&insert, &other),
-            Err(OperationError::Server(8000))
-        );
+        assert_eq!(encoder.outcome(&insert, &other), Err(OperationError::Server(8000)));
     }
 }

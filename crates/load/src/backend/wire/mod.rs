@@ -27,32 +27,29 @@ use std::time::Duration;
 /// Bytes read by one system call at most.
 const READ_BYTES: usize = 256 * 1024;
 
-/// What a client has beside its operation.
+/// State of a client's connection.
 #[derive(Default)]
 struct Slot {
     connection: Option<Connection>,
-    /// Connections in a row that could not be made or brought no success.
+    /// Consecutive connection attempts that failed, and connections without a success.
     attempts: u32,
-    /// Number of the command whose reply is due.
+    /// Request ID of the command that waits for a reply.
     awaits: Option<i32>,
-    /// Documents that the scan in flight has returned so far.
+    /// Documents returned so far by the scan in flight.
     scanned: u32,
     /// Retries that the server of the connection supports.
     server: ServerRetries,
-    /// The session of the client, with the number of its last write.
+    /// The client's session with the number of its last write.
     transaction: Transaction,
 }
 
 impl Slot {
     fn new() -> Self {
-        Slot {
-            transaction: retry::new_session(),
-            ..Slot::default()
-        }
+        Slot { transaction: retry::new_session(), ..Slot::default() }
     }
 }
 
-/// Memory for what arrives, apart from the worker that handles it.
+/// Buffers for input, separate from the worker so that both can be borrowed.
 struct ReadBuffers {
     input: Vec<u8>,
     unpacking: Scratch,
@@ -104,30 +101,25 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Runs until nothing more starts and everything started has ended.
+    /// Runs until no more operations start and all started ones have ended.
     pub(crate) fn run(mut self) -> Result<(), LoadError> {
         set_precise_timers();
-        let mut buffers = ReadBuffers {
-            input: vec![0; READ_BYTES],
-            unpacking: Scratch::default(),
-        };
+        let mut buffers = ReadBuffers { input: vec![0; READ_BYTES], unpacking: Scratch::default() };
         let mut check_ns = 0;
         let end_ns = loop {
             let now_ns = self.clock.now_ns();
             self.clients.tick(now_ns);
             let next_start_ns = self.start_due(now_ns);
             if now_ns >= check_ns {
-                // Starting may have taken long, and a timeout must not come early.
+                // Starting may have taken long, and a timeout must not fire early.
                 self.check_clients(self.clock.now_ns());
                 check_ns = now_ns + CHECK_NS;
             }
             if self.clients.is_done(now_ns) {
                 break now_ns;
             }
-            let until_ns = next_start_ns
-                .saturating_sub(SPIN_NS)
-                .min(check_ns)
-                .min(self.clients.wake_ns());
+            let until_ns =
+                next_start_ns.saturating_sub(SPIN_NS).min(check_ns).min(self.clients.wake_ns());
             if let Err(error) = self.wait_and_serve(until_ns, &mut buffers) {
                 let now_ns = self.clock.now_ns();
                 self.clients.end_run(LoadError::Poll(error));
@@ -138,7 +130,7 @@ impl Worker {
         self.clients.finish(end_ns)
     }
 
-    /// Starts what is due on free clients. Returns when to look again at the latest.
+    /// Starts due operations on free clients. Returns the latest time for the next check.
     fn start_due(&mut self, mut now_ns: u64) -> u64 {
         loop {
             match self.clients.start_next(now_ns) {
@@ -150,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is something to read, or until `until_ns`.
+    /// Sleeps until data arrives, or until `until_ns`.
     fn wait_and_serve(&mut self, until_ns: u64, buffers: &mut ReadBuffers) -> io::Result<()> {
         let sleep_ns = until_ns.saturating_sub(self.clock.now_ns());
         let ready = self.poller.wait(Duration::from_nanos(sleep_ns))?;
@@ -183,8 +175,7 @@ impl Worker {
         }
         self.clients.check(now_ns);
         let is_reachable = !self.clients.are_all_disconnected();
-        self.clients
-            .check_reachable(is_reachable, now_ns, || self.reconnector.last_error());
+        self.clients.check_reachable(is_reachable, now_ns, || self.reconnector.last_error());
     }
 
     fn retry(&mut self, client: usize, now_ns: u64) {
@@ -205,7 +196,7 @@ impl Worker {
             && !is_retryable
             && let Some(first) = self.clients.resent_after(client)
         {
-            // The server of the new connection would not recognise the write, and could apply it twice.
+            // The server of the new connection would not recognize the write, and could apply it twice.
             let now_ns = self.clock.now_ns();
             if self.clients.ended(client, Err(first), now_ns) {
                 self.perform(client);
@@ -218,8 +209,7 @@ impl Worker {
             slot.transaction.number += 1;
         }
         let transaction = is_retryable.then_some(&slot.transaction);
-        self.encoder
-            .encode(operation, self.request_id, transaction, &mut self.out);
+        self.encoder.encode(operation, self.request_id, transaction, &mut self.out);
         let now_ns = self.clock.now_ns();
         self.clients.sent(client, now_ns);
         slot.awaits = Some(self.request_id);
@@ -227,7 +217,7 @@ impl Worker {
         self.send(client, now_ns);
     }
 
-    /// Hands `self.out` to the socket; what does not fit is kept and sent when there is room.
+    /// Passes `self.out` to the socket; the rest is sent when the socket is writable.
     fn send(&mut self, client: usize, now_ns: u64) {
         let Some(connection) = self.slots[client].connection.as_mut() else {
             return;
@@ -239,7 +229,7 @@ impl Worker {
         }
     }
 
-    /// Sends what was left over by [`send`](Self::send).
+    /// Sends the rest of an earlier [`send`](Self::send).
     fn flush(&mut self, client: usize) {
         let Some(connection) = self.slots[client].connection.as_mut() else {
             return;
@@ -258,21 +248,18 @@ impl Worker {
         let Some(connection) = self.slots[client].connection.as_mut() else {
             return;
         };
-        if connection
-            .watch_output(&self.poller, client as u64, wanted)
-            .is_err()
-        {
+        if connection.watch_output(&self.poller, client as u64, wanted).is_err() {
             let now_ns = self.clock.now_ns();
             self.disconnect(client, OperationError::Disconnected, now_ns);
         }
     }
 
-    /// Reads what has arrived and handles every whole message.
+    /// Reads available data and handles every complete message.
     fn receive(&mut self, client: usize, buffers: &mut ReadBuffers) {
         let ReadBuffers { input, unpacking } = buffers;
         while let Some(connection) = self.slots[client].connection.as_mut() {
             let read = connection.read(input);
-            // One clock reading: the end of this command, and the base of the next start.
+            // A single clock reading: the end of this command, and the base of the next start.
             let now_ns = self.clock.now_ns();
             match read {
                 Read::Bytes { count, is_last } => {
@@ -294,7 +281,7 @@ impl Worker {
         }
     }
 
-    /// Handles the whole messages in `bytes`, after what earlier reads left over, and keeps the rest.
+    /// Handles the complete messages in the earlier rest and `bytes`, and keeps the new rest.
     fn consume(&mut self, client: usize, bytes: &[u8], unpacking: &mut Scratch, now_ns: u64) {
         let Some(connection) = self.slots[client].connection.as_mut() else {
             return;
@@ -315,7 +302,7 @@ impl Worker {
         }
     }
 
-    /// Handles whole messages at the front of `bytes` and returns how many bytes they had.
+    /// Handles complete messages at the front of `bytes` and returns their length.
     fn handle_messages(
         &mut self,
         client: usize,
@@ -403,7 +390,7 @@ impl Worker {
         }
     }
 
-    /// Ends the operation of a client that the server refused, or lets it be sent once more.
+    /// Ends an operation that the server refused, or schedules it to be sent again.
     #[cold]
     fn handle_refusal(
         &mut self,
@@ -412,8 +399,7 @@ impl Worker {
         (reply, refusal): (&Reply<'_>, Refusal<'_>),
         now_ns: u64,
     ) {
-        self.clients
-            .note_example(client, error, now_ns, || retry::example(refusal));
+        self.clients.note_example(client, error, now_ns, || retry::example(refusal));
         let (is_read, server) = (self.reads(client), self.slots[client].server);
         let again = retry::again(reply, is_read, server);
         if let Some(again) = again
@@ -432,8 +418,9 @@ impl Worker {
                 return;
             }
         }
-        // If the first attempt at a write may have been applied, a second one that was refused as a whole does not say that
-        // it was not. A failure in `writeErrors` does: the server would have recognised a write that it had applied.
+        // If the first attempt at a write may have been applied, a second attempt that is refused as a whole does not
+        // prove the opposite. A failure in `writeErrors` does: the server would have recognized a write that it had
+        // applied.
         let is_refused_write = !is_read && !reply.ok;
         if let Some(first) = self.clients.resent_after(client)
             && (reply.labels.no_writes_performed || (is_refused_write && first.is_unsure()))
@@ -453,7 +440,7 @@ impl Worker {
         operation.is_some_and(|operation| operation.kind.begins_with_read())
     }
 
-    /// Whether the command in flight of a client is one that the connection string lets be sent once more.
+    /// Whether the connection string allows sending a client's command in flight again.
     fn may_resend(&self, client: usize) -> bool {
         let slot = &self.slots[client];
         if self.reads(client) {
@@ -468,13 +455,12 @@ impl Worker {
     fn get_more(&mut self, client: usize, cursor_id: i64, now_ns: u64) {
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
-        self.encoder
-            .encode_get_more(cursor_id, self.request_id, &mut self.out);
+        self.encoder.encode_get_more(cursor_id, self.request_id, &mut self.out);
         self.slots[client].awaits = Some(self.request_id);
         self.send(client, now_ns);
     }
 
-    /// Closes a connection that failed, and asks for a new one. Its operation is sent once more or ends as failed.
+    /// Closes a failed connection, and requests a new one. Its operation is sent again or fails.
     fn disconnect(&mut self, client: usize, error: OperationError, now_ns: u64) {
         if error == OperationError::Disconnected
             && self.slots[client].connection.is_some()
@@ -486,8 +472,8 @@ impl Worker {
         self.replace_connection(client, error, now_ns);
     }
 
-    /// Closes a connection and asks for a new one, to the server that is the primary then. An operation that does not wait to
-    /// be sent again ends as failed.
+    /// Closes a connection and requests a new one to the current primary. Unless its operation waits to be sent again,
+    /// it fails.
     fn replace_connection(&mut self, client: usize, error: OperationError, now_ns: u64) {
         let slot = &mut self.slots[client];
         let Some(connection) = slot.connection.take() else {
@@ -523,7 +509,7 @@ impl Worker {
     }
 }
 
-/// Numbers of commands are not negative and start again after the largest.
+/// The next request ID; IDs are not negative and wrap around.
 fn next_request_id(last: i32) -> i32 {
     last.wrapping_add(1) & i32::MAX
 }

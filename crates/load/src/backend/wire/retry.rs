@@ -1,7 +1,8 @@
-//! Which failures allow a second attempt, by the drivers' specifications of retryable writes and retryable reads.
+//! Failures that allow a second attempt, by the drivers' specifications of retryable writes and retryable reads.
 //!
-//! A label of the server decides about writes. Servers before 4.4 have no labels; there, and for reads, the code decides.
-//! Of the drivers' rules for overloaded servers the one attempt with a random delay is followed, and no further attempts.
+//! A label of the server decides about writes. Servers before 4.4 do not have labels; for these, and for reads, the
+//! error code decides. For overloaded servers, the drivers' rules are followed for one attempt with a random delay, but
+//! not for further attempts.
 
 use crate::connect::Hello;
 use dyno_plan::uri::redact;
@@ -11,15 +12,15 @@ use dyno_wire::reply::{Refusal, Reply};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Longest delay before a command is sent again to a server that has shed it: the first step of the drivers' backoff.
+/// Maximum delay before a command is sent again to a server that shed it: the first step of the drivers' backoff.
 pub(super) const LONGEST_DELAY_NS: u64 = 100_000_000;
 
 /// Oldest wire version whose servers label retryable writes: MongoDB 4.4.
 const LABELLING_WIRE_VERSION: i32 = 9;
 
-/// Codes of a server that is about to end. It closes its connections itself.
+/// Codes of a server that is shutting down. It closes its connections itself.
 pub(super) const SHUTDOWN: [i32; 2] = [91, 11_600];
-/// Codes of a server that is not the primary any more.
+/// Codes of a server that is no longer primary.
 const NOT_PRIMARY: [i32; 5] = [189, 10_107, 11_602, 13_435, 13_436];
 /// Codes of failures between servers, which also allow a second attempt.
 const NETWORK: [i32; 5] = [6, 7, 89, 262, 9001];
@@ -31,7 +32,7 @@ const NO_MAJORITY_YET: i32 = 134;
 pub(super) enum Again {
     /// At once, on the same connection.
     Here,
-    /// On a new connection to the server that is the primary then.
+    /// On a new connection to the current primary.
     Elsewhere,
     /// On the same connection, after a random delay.
     Later,
@@ -40,7 +41,7 @@ pub(super) enum Again {
 /// Retries that the server of a connection supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerRetries {
-    /// It applies a write with a session and a number once.
+    /// Whether the server applies a write with a session and a number only once.
     pub(super) takes_writes: bool,
     labels: bool,
     was_primary: bool,
@@ -56,7 +57,7 @@ impl ServerRetries {
     }
 }
 
-/// Whether the failure in `reply` allows that the command is sent again, if that is wanted.
+/// Whether and how the failure in `reply` allows sending the command again.
 pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> Option<Again> {
     let code = match (reply.ok, reply.write_concern_error) {
         (false, _) => reply.code,
@@ -65,7 +66,7 @@ pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> 
         (true, None) => 0,
     };
     if NOT_PRIMARY.contains(&code) || SHUTDOWN.contains(&code) {
-        // A secondary that the connection string asks for by name stays one.
+        // A secondary that the connection string names directly stays a secondary.
         return server.was_primary.then_some(Again::Elsewhere);
     }
     if reply.labels.overloaded {
@@ -80,9 +81,9 @@ pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> 
     is_retryable.then_some(Again::Here)
 }
 
-/// A session that no other client has.
+/// A new, unique session.
 pub(super) fn new_session() -> Transaction {
-    // Its keys are random, and others for each state.
+    // Its keys are random and differ for each state.
     let random = || RandomState::new().hash_one(0).to_le_bytes();
     let mut session = [0; 16];
     session[..8].copy_from_slice(&random());
@@ -93,13 +94,9 @@ pub(super) fn new_session() -> Transaction {
     Transaction { session, number: 0 }
 }
 
-/// A refusal as the record keeps it, without credentials.
+/// A refusal for the record, without credentials.
 pub(super) fn example(refusal: Refusal<'_>) -> ErrorExample {
-    ErrorExample::new(
-        Some(refusal.code),
-        refusal.code_name,
-        &redact(refusal.message),
-    )
+    ErrorExample::new(Some(refusal.code), refusal.code_name, &redact(refusal.message))
 }
 
 #[cfg(test)]
@@ -110,11 +107,8 @@ mod tests {
     fn decide(document: &Document, is_read: bool, wire_version: i32) -> Option<Again> {
         let bytes = document.to_vec().expect("it is a plain document");
         let reply = dyno_wire::reply::read_document(&bytes).expect("it is a reply");
-        let hello = Hello {
-            max_wire_version: wire_version,
-            is_writable_primary: true,
-            ..Hello::default()
-        };
+        let hello =
+            Hello { max_wire_version: wire_version, is_writable_primary: true, ..Hello::default() };
         again(&reply, is_read, ServerRetries::of(&hello))
     }
 

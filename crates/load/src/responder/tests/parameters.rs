@@ -1,23 +1,16 @@
-//! Server parameters as clients see them.
+//! Server parameters from a client's perspective.
 
 use super::*;
 use crate::connect::{Connector, Control};
 use dyno_plan::uri;
 
 fn limited(name: &str, value: f64, limit: f64) -> Parameter {
-    Parameter {
-        limit: Some(limit),
-        ..Parameter::new(name, value)
-    }
+    Parameter { limit: Some(limit), ..Parameter::new(name, value) }
 }
 
 /// A parameter whose value adds 25 to the factor for the square of each doubling.
 fn tickets() -> Parameter {
-    Parameter {
-        best: Some(1.0),
-        weight: Some(25.0),
-        ..Parameter::new("tickets", 4.0)
-    }
+    Parameter { best: Some(1.0), weight: Some(25.0), ..Parameter::new("tickets", 4.0) }
 }
 
 /// 2 ms at the best value of [`tickets`], 202 ms at its first one.
@@ -46,10 +39,7 @@ fn a_client_of_servers_reads_and_sets_parameters() {
     let mut control = control(&responder);
     let all = control.run("admin", doc! {"getParameter": "*"}).unwrap();
     assert_eq!(all, doc! {"batch": 0.5, "tickets": 4, "ok": 1.0});
-    let set = control.run(
-        "admin",
-        doc! {"setParameter": 1, "tickets": 5_000_000_000_i64},
-    );
+    let set = control.run("admin", doc! {"setParameter": 1, "tickets": 5_000_000_000_i64});
     assert_eq!(set.unwrap(), doc! {"was": 4, "ok": 1.0});
     let one = control.run("admin", doc! {"getParameter": 1, "tickets": 1});
     assert_eq!(one.unwrap(), doc! {"tickets": 5_000_000_000_i64, "ok": 1.0});
@@ -72,10 +62,8 @@ fn a_better_value_shortens_the_service_of_what_arrives_later() {
     client.send(&find());
     client.send(&doc! {"setParameter": 1, "tickets": 1, "$db": "admin"});
     client.send(&find());
-    let order: Vec<i32> = (0..3)
-        .map(|_| client.receive().unwrap().response_to)
-        .collect();
-    assert_eq!(order, [2, 1, 3], "what was queued keeps its service time");
+    let order: Vec<i32> = (0..3).map(|_| client.receive().unwrap().response_to).collect();
+    assert_eq!(order, [2, 1, 3], "queued commands keep their service time");
     assert!(begin.elapsed() >= Duration::from_millis(204));
     let begin = Instant::now();
     client.call(&find());
@@ -85,10 +73,7 @@ fn a_better_value_shortens_the_service_of_what_arrives_later() {
 #[test]
 fn above_a_limit_data_commands_fail_and_others_do_not() {
     let responder = Responder::start(Behaviour {
-        faults: vec![FaultRule {
-            every: 2,
-            kind: Fault::NotFound,
-        }],
+        faults: vec![FaultRule { every: 2, kind: Fault::NotFound }],
         parameters: vec![limited("batch", 200.0, 100.0)],
         ..Behaviour::default()
     })
@@ -102,10 +87,8 @@ fn above_a_limit_data_commands_fail_and_others_do_not() {
     assert_eq!(client.documents(), 0);
     let set = |value: i32| doc! {"setParameter": 1, "batch": value, "$db": "admin"};
     assert_eq!(client.call(&set(100)), doc! {"was": 200, "ok": 1.0});
-    // The rules that were told hold as before.
-    let sizes: Vec<usize> = (0..4)
-        .map(|_| batch(&client.call(&find()), "firstBatch"))
-        .collect();
+    // The configured rules still apply.
+    let sizes: Vec<usize> = (0..4).map(|_| batch(&client.call(&find()), "firstBatch")).collect();
     assert_eq!(sizes, [1, 0, 1, 0]);
     client.call(&set(101));
     assert_eq!(client.call(&find()).get_i32("code").unwrap(), 1);
@@ -117,11 +100,7 @@ fn above_a_limit_data_commands_fail_and_others_do_not() {
 fn a_parameter_set_in_a_stall_takes_effect_at_once() {
     let length = Duration::from_millis(500);
     let responder = Responder::start(Behaviour {
-        stall: Some(Stall {
-            every: Duration::from_secs(1000),
-            length,
-            first: Duration::ZERO,
-        }),
+        stall: Some(Stall { every: Duration::from_secs(1000), length, first: Duration::ZERO }),
         parameters: vec![limited("batch", 1.0, 100.0)],
         ..Behaviour::default()
     })
@@ -132,7 +111,7 @@ fn a_parameter_set_in_a_stall_takes_effect_at_once() {
     client.send(&find());
     let replies: Vec<Document> = (0..3).map(|_| client.receive().unwrap().document).collect();
     assert!(Instant::now() >= responder.started() + length);
-    assert_eq!(batch(&replies[0], "firstBatch"), 1, "it came before");
+    assert_eq!(batch(&replies[0], "firstBatch"), 1, "it arrived before");
     assert_eq!(replies[1], doc! {"was": 1, "ok": 1.0});
     assert_eq!(replies[2].get_i32("code").unwrap(), 1);
     assert_eq!(responder.counters().replies, 3);

@@ -1,4 +1,4 @@
-//! The embedded server as a child process for tests, where its program is there.
+//! The embedded server as a child process for tests, if its program is available.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,20 +6,20 @@ use std::process::{Child, Command, Stdio};
 /// A running server; killed on drop.
 pub(crate) struct Embedded {
     child: Child,
-    /// Port it listens at, on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     pub(crate) port: u16,
     _folder: tempfile::TempDir,
 }
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // It writes a checkpoint on SIGTERM; its folder goes away anyway.
+        // SIGTERM would write a checkpoint, but the folder is deleted anyway.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts a server; `None`, with a line that says so, if its program is missing.
+/// Starts a server; `None`, with a message, if its program is missing.
 pub(crate) fn start(arguments: &[&str]) -> Option<Embedded> {
     let program = dyno_testkit::or_skip(dyno_testkit::embedded_program())?;
     let folder = tempfile::tempdir().unwrap();
@@ -38,13 +38,8 @@ pub(crate) fn start(arguments: &[&str]) -> Option<Embedded> {
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let port = output.lines().map_while(Result::ok).find_map(|line| {
-        line.split_once("listening on 127.0.0.1:")
-            .map(|(_, port)| port.to_owned())
+        line.split_once("listening on 127.0.0.1:").map(|(_, port)| port.to_owned())
     });
-    let port = port.expect("the server says where it listens");
-    Some(Embedded {
-        child,
-        port: port.trim().parse().unwrap(),
-        _folder: folder,
-    })
+    let port = port.expect("the server prints its address");
+    Some(Embedded { child, port: port.trim().parse().unwrap(), _folder: folder })
 }

@@ -1,4 +1,4 @@
-//! Members of a replica set that are not its primary, on a real `mongod`.
+//! Secondaries and other non-primary members of a replica set, on a real `mongod`.
 
 use super::{Connector, connector, mongod, parse};
 use bson::{Document, doc};
@@ -10,9 +10,7 @@ const SET: &[&str] = &["--replSet", "rs0", "--oplogSize", "50"];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn direct(port: u16, more: &str) -> Connector {
-    connector(&format!(
-        "mongodb://127.0.0.1:{port}/?directConnection=true{more}"
-    ))
+    connector(&format!("mongodb://127.0.0.1:{port}/?directConnection=true{more}"))
 }
 
 fn until<T>(mut try_once: impl FnMut() -> Option<T>) -> T {
@@ -35,14 +33,8 @@ fn a_secondary_is_read_directly_and_an_arbiter_is_named() {
     let Some(primary) = mongod::start(SET) else {
         return;
     };
-    let error = direct(primary.port, "")
-        .control()
-        .unwrap()
-        .check_ready()
-        .unwrap_err();
-    let ConnectError::NotReady { description, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let error = direct(primary.port, "").control().unwrap().check_ready().unwrap_err();
+    let ConnectError::NotReady { description, .. } = &error else { panic!("{error:?}") };
     assert!(description.contains("not initiated"), "{error}");
     let (secondary, arbiter) = (mongod::start(SET).unwrap(), mongod::start(SET).unwrap());
     let host = |server: &mongod::Mongod| format!("127.0.0.1:{}", server.port);
@@ -52,11 +44,7 @@ fn a_secondary_is_read_directly_and_an_arbiter_is_named() {
         { "_id": 2, "host": host(&arbiter), "arbiterOnly": true },
     ] };
     let initiate = doc! { "replSetInitiate": configuration };
-    direct(primary.port, "")
-        .control()
-        .unwrap()
-        .run("admin", initiate)
-        .unwrap();
+    direct(primary.port, "").control().unwrap().run("admin", initiate).unwrap();
     let set = format!("mongodb://{}/?replicaSet=rs0", host(&primary));
     let mut control = until(|| connector(&set).control().ok());
     let update = doc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } }, "upsert": true };
@@ -65,24 +53,14 @@ fn a_secondary_is_read_directly_and_an_arbiter_is_named() {
     };
     // The new primary may not have its majority yet.
     until(|| control.run("test", update.clone()).ok());
-    for more in [
-        "",
-        "&readPreference=secondary",
-        "&readPreference=primary",
-        "&replicaSet=rs0",
-    ] {
+    for more in ["", "&readPreference=secondary", "&readPreference=primary", "&replicaSet=rs0"] {
         let mut control = direct(secondary.port, more).control().unwrap();
         control.check_ready().unwrap();
         let counted = until(|| count(&mut control).ok());
         assert_eq!(counted.get_i32("n").unwrap(), 1, "{more}");
-        let error = control
-            .run("test", doc! { "insert": "c", "documents": [{}] })
-            .unwrap_err();
+        let error = control.run("test", doc! { "insert": "c", "documents": [{}] }).unwrap_err();
         assert_eq!(error.code(), Some(10_107), "{more}");
-        let uri = format!(
-            "mongodb://{}/?directConnection=true{more}",
-            host(&secondary)
-        );
+        let uri = format!("mongodb://{}/?directConnection=true{more}", host(&secondary));
         let (target, _) = parse(&uri);
         DriverTarget::new(&target, None).unwrap();
     }
@@ -93,17 +71,10 @@ fn a_secondary_is_read_directly_and_an_arbiter_is_named() {
         .collect();
     assert_eq!(modes, ["primaryPreferred", "nearest"]);
     assert_eq!(connector(&set).read_preference(), None);
-    // It starts before it is an arbiter.
+    // The member starts up before it is an arbiter.
     until(|| {
-        let error = direct(arbiter.port, "")
-            .control()
-            .ok()?
-            .check_ready()
-            .err()?;
-        let ConnectError::NotReady {
-            description, state, ..
-        } = error
-        else {
+        let error = direct(arbiter.port, "").control().ok()?.check_ready().err()?;
+        let ConnectError::NotReady { description, state, .. } = error else {
             return None;
         };
         let is_named = description.contains("arbiter") && state.as_deref() == Some("ARBITER");

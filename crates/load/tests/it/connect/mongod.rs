@@ -1,4 +1,4 @@
-//! A real `mongod` with arguments of the test, killed on drop.
+//! A real `mongod` with custom arguments, killed on drop.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 /// A running server.
 pub(crate) struct Mongod {
     child: Child,
-    /// Port it listens at, on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     pub(crate) port: u16,
     _folder: tempfile::TempDir,
 }
@@ -18,7 +18,7 @@ impl Drop for Mongod {
     }
 }
 
-/// Starts a server; `None`, with a line that says so, if its program is missing.
+/// Starts a server; `None`, with a message, if its program is missing.
 pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
     let program = dyno_testkit::or_skip(dyno_testkit::mongod_program())?;
     let folder = tempfile::tempdir().unwrap();
@@ -38,11 +38,7 @@ pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
     let listens = lines.any(|line| line.contains("\"Waiting for connections\""));
     assert!(listens, "the server does not start");
-    // The server ends when its output is closed.
+    // The server ends if its output is closed.
     std::thread::spawn(move || lines.for_each(drop));
-    Some(Mongod {
-        child,
-        port,
-        _folder: folder,
-    })
+    Some(Mongod { child, port, _folder: folder })
 }

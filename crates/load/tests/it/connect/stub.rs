@@ -27,28 +27,12 @@ fn name_reply(query: &[u8], hosts: &[(&str, u16)], texts: &[&str]) -> Vec<u8> {
     let kind = u16::from_be_bytes([query[end + 1], query[end + 2]]);
     let question = &query[12..end + 5];
     let records: Vec<Vec<u8>> = match kind {
-        TYPE_SRV => hosts
-            .iter()
-            .map(|&(host, port)| service_data(host, port))
-            .collect(),
+        TYPE_SRV => hosts.iter().map(|&(host, port)| service_data(host, port)).collect(),
         TYPE_TXT => texts.iter().map(|text| text_data(text)).collect(),
         _ => Vec::new(),
     };
     // Same id; a reply with recursion available and no error; one question.
-    let mut reply = vec![
-        query[0],
-        query[1],
-        0x81,
-        0x80,
-        0,
-        1,
-        0,
-        records.len() as u8,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let mut reply = vec![query[0], query[1], 0x81, 0x80, 0, 1, 0, records.len() as u8, 0, 0, 0, 0];
     reply.extend_from_slice(question);
     for data in records {
         // The name of the question, the type, class IN, and a minute to live.

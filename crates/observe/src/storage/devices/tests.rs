@@ -1,4 +1,4 @@
-//! Trees of `/sys` as machines have them, cut to the files that are read.
+//! Trees of `/sys` from real machines, reduced to the files that are read.
 
 use super::*;
 use crate::host::tests::Fixture;
@@ -11,14 +11,10 @@ const VIRTUAL: &str = "flags\t\t: fpu hypervisor\n";
 pub(crate) struct Machine(Fixture);
 
 impl Machine {
-    /// `device` is the one of the file system, by its path below `/sys/devices`.
+    /// `device` is the file system's device, as a path below `/sys/devices`.
     pub(crate) fn new(filesystem: &str, device: &str) -> Machine {
         let fixture = Fixture::new().with("data/x", "");
-        let data = fixture
-            .root()
-            .canonicalize()
-            .expect("it is there")
-            .join("data");
+        let data = fixture.root().canonicalize().expect("it is there").join("data");
         let name = Path::new(device).file_name().and_then(|name| name.to_str());
         let mounts = format!(
             "1 0 0:1 / / rw - tmpfs tmpfs rw\n2 1 9:9 / {} rw - {filesystem} /dev/{} rw\n",
@@ -30,7 +26,7 @@ impl Machine {
         machine
     }
 
-    /// Another folder at the root, on a device of its own with this number.
+    /// Adds another folder at the root, on its own device with this number.
     pub(crate) fn with_data(self, folder: &str, number: &str, device: &str) -> Machine {
         let root = self.root().canonicalize().expect("it is there");
         let mounts = root.join("proc/self/mountinfo");
@@ -72,26 +68,23 @@ impl Machine {
         folder
     }
 
-    /// A real disk with the length of its queue, which SCSI and SATA have beside that of the kernel.
+    /// Adds a real disk. `own_length` is its own queue length, which SCSI and SATA have in addition
+    /// to the kernel's.
     pub(crate) fn with_disk(self, disk: &str, rotational: u8, own_length: Option<u64>) -> Machine {
         let folder = format!("sys/devices/{disk}");
         let machine = self
-            .with_file(
-                &format!("{folder}/queue/rotational"),
-                &format!("{rotational}\n"),
-            )
+            .with_file(&format!("{folder}/queue/rotational"), &format!("{rotational}\n"))
             .with_file(&format!("{folder}/queue/nr_requests"), "1023\n")
             .with_file(&format!("{folder}/device/model"), "X\n");
         match own_length {
-            Some(length) => machine.with_file(
-                &format!("{folder}/device/queue_depth"),
-                &format!("{length}\n"),
-            ),
+            Some(length) => {
+                machine.with_file(&format!("{folder}/device/queue_depth"), &format!("{length}\n"))
+            }
             None => machine,
         }
     }
 
-    /// A device of the kernel's own over others.
+    /// Adds a device that the kernel makes of others.
     pub(crate) fn with_members(self, device: &str, members: &[&str]) -> Machine {
         let folder = self.sys(device);
         let slaves = folder.join("slaves");
@@ -104,33 +97,26 @@ impl Machine {
             .with_file(&format!("sys/devices/{device}/queue/rotational"), "0\n")
     }
 
-    /// The devices at which requests end, and how many each serves.
+    /// The devices that finally serve requests, and their concurrency.
     fn ends(&self) -> Vec<(String, Option<u64>)> {
         let found = ends(self.root(), &self.data()).expect("it is on a device");
-        let found = found.iter();
         found
+            .iter()
             .map(|one| (name(one).expect("it has a name"), serves(self.root(), one)))
             .collect()
     }
 }
 
 fn named(all: &[(&str, Option<u64>)]) -> Vec<(String, Option<u64>)> {
-    all.iter()
-        .map(|(name, serves)| ((*name).to_owned(), *serves))
-        .collect()
+    all.iter().map(|(name, serves)| ((*name).to_owned(), *serves)).collect()
 }
 
 #[test]
 fn array_members_are_disks_or_partitions() {
     let disks = ["pci0/nvme/nvme0/nvme0n1", "pci0/nvme/nvme1/nvme1n1"];
     let two = Machine::new("xfs", "virtual/block/md0").with_members("virtual/block/md0", &disks);
-    let two = disks
-        .iter()
-        .fold(two, |machine, disk| machine.with_disk(disk, 0, None));
-    assert_eq!(
-        two.ends(),
-        named(&[("nvme0n1", Some(1023)), ("nvme1n1", Some(1023))])
-    );
+    let two = disks.iter().fold(two, |machine, disk| machine.with_disk(disk, 0, None));
+    assert_eq!(two.ends(), named(&[("nvme0n1", Some(1023)), ("nvme1n1", Some(1023))]));
 
     let parts =
         ["a", "b", "c", "d"].map(|letter| format!("pci0/ata1/block/sd{letter}/sd{letter}1"));
@@ -143,13 +129,13 @@ fn array_members_are_disks_or_partitions() {
             .with_disk(disk, 1, Some(32))
             .with_file(&format!("sys/devices/{part}/partition"), "1\n")
     });
-    // Hard disks that sort 32 requests serve one at a time all the same.
+    // Even with 32 sorted requests in the queue, a hard disk serves one at a time.
     let expected = ["sda1", "sdb1", "sdc1", "sdd1"].map(|name| (name, Some(1)));
     assert_eq!(four.ends(), named(&expected));
 }
 
 #[test]
-fn a_volume_on_volumes_has_the_disks_at_the_bottom() {
+fn volume_of_volumes_resolves_to_its_disks() {
     let linear = Machine::new("xfs", "virtual/block/dm-0")
         .with_members("virtual/block/dm-0", &["pci0/ata1/block/sda/sda2"])
         .with_disk("pci0/ata1/block/sda", 0, Some(1))
@@ -157,28 +143,19 @@ fn a_volume_on_volumes_has_the_disks_at_the_bottom() {
     // Without a queue of its own even a flash disk serves one at a time.
     assert_eq!(linear.ends(), named(&[("sda2", Some(1))]));
 
-    // A striped volume over an array and a disk; what is below twice counts once.
-    let disks = [
-        "pci0/ata1/block/sda",
-        "pci0/ata2/block/sdb",
-        "pci0/ata3/block/sdc",
-    ];
+    // A striped volume over an array and a disk; a disk that is reached twice counts once.
+    let disks = ["pci0/ata1/block/sda", "pci0/ata2/block/sdb", "pci0/ata3/block/sdc"];
     let striped = Machine::new("xfs", "virtual/block/dm-3")
-        .with_members(
-            "virtual/block/dm-3",
-            &["virtual/block/dm-1", "virtual/block/md7"],
-        )
+        .with_members("virtual/block/dm-3", &["virtual/block/dm-1", "virtual/block/md7"])
         .with_members("virtual/block/dm-1", &disks[..1])
         .with_members("virtual/block/md7", &disks);
-    let striped = disks.iter().fold(striped, |machine, disk| {
-        machine.with_disk(disk, 0, Some(31))
-    });
+    let striped = disks.iter().fold(striped, |machine, disk| machine.with_disk(disk, 0, Some(31)));
     let expected = ["sda", "sdb", "sdc"].map(|name| (name, Some(31)));
     assert_eq!(striped.ends(), named(&expected));
 }
 
 #[test]
-fn a_partition_has_the_queue_of_its_disk() {
+fn partition_has_the_queue_of_its_disk() {
     let disk = "pci0/nvme/nvme0/nvme0n1";
     let part = format!("{disk}/nvme0n1p2");
     let machine = Machine::new("xfs", &part)
@@ -190,25 +167,18 @@ fn a_partition_has_the_queue_of_its_disk() {
 #[test]
 fn loop_device_is_separate_and_its_concurrency_is_unknown() {
     let machine = Machine::new("ext4", "virtual/block/loop0")
-        .with_file(
-            "sys/devices/virtual/block/loop0/loop/backing_file",
-            "/data/x\n",
-        )
+        .with_file("sys/devices/virtual/block/loop0/loop/backing_file", "/data/x\n")
         .with_file("sys/devices/virtual/block/loop0/queue/nr_requests", "128\n")
         .with_file("sys/devices/virtual/block/loop0/queue/rotational", "0\n");
     assert_eq!(machine.ends(), named(&[("loop0", None)]));
 }
 
 #[test]
-fn a_btrfs_of_several_devices_has_all_of_them() {
+fn btrfs_of_several_devices_has_all_of_them() {
     let loops = ["virtual/block/loop1", "virtual/block/loop0"];
     let machine = Machine::new("btrfs", loops[0]);
     for (file_system, devices) in [("0b-1", &loops[..]), ("7a-2", &["virtual/block/loop7"])] {
-        let folder = machine
-            .root()
-            .join("sys/fs/btrfs")
-            .join(file_system)
-            .join("devices");
+        let folder = machine.root().join("sys/fs/btrfs").join(file_system).join("devices");
         fs::create_dir_all(&folder).expect("there is room");
         for device in devices {
             let name = Path::new(device).file_name().expect("it has a name");
@@ -237,7 +207,7 @@ fn rotational_virtual_disk_has_unknown_concurrency() {
 }
 
 #[test]
-fn the_counters_of_a_device_are_read_by_their_places() {
+fn device_counters_are_read_by_their_places() {
     let text = "  10 1 16 5 20 2 32 6 0 70 80 0 0 0 0 3 4\n";
     let found = parse_counters(text).expect("it has all fields");
     let expected = DeviceCounters {
@@ -260,21 +230,15 @@ fn rotational_disk_on_bare_metal_is_a_hard_disk() {
     let disk = "pci0/ata1/block/sda";
     let machine = |rotational| Machine::new("ext4", disk).with_disk(disk, rotational, Some(32));
     let is_hard = |machine: &Machine, device: &str| {
-        is_hard_disk(
-            machine.root(),
-            &machine.root().join("sys/devices").join(device),
-        )
+        is_hard_disk(machine.root(), &machine.root().join("sys/devices").join(device))
     };
     assert!(is_hard(&machine(1), disk));
     assert!(!is_hard(&machine(0), disk));
     let part = format!("{disk}/sda1");
     let parted = machine(1).with_file(&format!("sys/devices/{part}/partition"), "1\n");
     assert!(is_hard(&parted, &part));
-    assert!(!is_hard(
-        &machine(1).with_file("proc/cpuinfo", VIRTUAL),
-        disk
-    ));
-    // One that the kernel makes.
+    assert!(!is_hard(&machine(1).with_file("proc/cpuinfo", VIRTUAL), disk));
+    // A device made by the kernel.
     let made = "virtual/block/loop7";
     let made_over = machine(1).with_file(&format!("sys/devices/{made}/queue/rotational"), "1\n");
     assert!(!is_hard(&made_over, made));

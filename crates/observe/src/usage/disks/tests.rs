@@ -10,22 +10,17 @@ const PARTITIONS: [&str; 2] = ["pci0/ata1/block/sda/sda3", "pci0/ata2/block/sdb/
 
 fn array() -> Machine {
     let machine = Machine::new("xfs", MD).with_members(MD, &DISKS);
-    DISKS.iter().fold(machine, |machine, disk| {
-        machine.with_disk(disk, 0, Some(32))
-    })
+    DISKS.iter().fold(machine, |machine, disk| machine.with_disk(disk, 0, Some(32)))
 }
 
 /// A striped volume of LVM over a partition of each disk.
 fn volume() -> Machine {
     let machine = Machine::new("xfs", LVM).with_members(LVM, &PARTITIONS);
-    DISKS
-        .iter()
-        .zip(PARTITIONS)
-        .fold(machine, |machine, (disk, partition)| {
-            machine
-                .with_disk(disk, 0, Some(32))
-                .with_file(&format!("sys/devices/{partition}/partition"), "3\n")
-        })
+    DISKS.iter().zip(PARTITIONS).fold(machine, |machine, (disk, partition)| {
+        machine
+            .with_disk(disk, 0, Some(32))
+            .with_file(&format!("sys/devices/{partition}/partition"), "3\n")
+    })
 }
 
 /// Counters as kernels since 5.5 write them.
@@ -40,7 +35,7 @@ fn put(machine: Machine, disk: &str, counters: [u64; 5]) -> Machine {
     machine.with_file(&format!("sys/devices/{disk}/stat"), &stat(counters))
 }
 
-/// What the device of the file system has counted by itself, which is the same requests again.
+/// The file system's device counts the same requests again.
 const OF_ALL: [u64; 5] = [9000, 9000, 9000, 9000, 9000];
 
 #[track_caller]
@@ -59,10 +54,7 @@ fn assert_each_is_counted(machine: Machine, device: &str, members: [&str; 2]) {
     let [disk] = &found[..] else {
         panic!("{found:?}");
     };
-    assert_eq!(
-        (disk.resource, disk.units, disk.busy_s),
-        (ResourceKind::Disk, 2, 1.25)
-    );
+    assert_eq!((disk.resource, disk.units, disk.busy_s), (ResourceKind::Disk, 2, 1.25));
     let of = |member: &str, values: [f64; 7]| DiskUse {
         host: None,
         device: devices::name(Path::new(member)).expect("it has a name"),
@@ -75,25 +67,19 @@ fn assert_each_is_counted(machine: Machine, device: &str, members: [&str; 2]) {
         read_bytes: Some(values[5]),
         write_bytes: Some(values[6]),
     };
-    let first = of(
-        members[0],
-        [1.0, 4.0, 500.0, 200.0, 5.0, 2_048_000.0, 1_638_400.0],
-    );
-    let second = of(
-        members[1],
-        [0.25, 0.4, 100.0, 50.0, 0.0, 409_600.0, 409_600.0],
-    );
+    let first = of(members[0], [1.0, 4.0, 500.0, 200.0, 5.0, 2_048_000.0, 1_638_400.0]);
+    let second = of(members[1], [0.25, 0.4, 100.0, 50.0, 0.0, 409_600.0, 409_600.0]);
     assert_eq!(disk.disks, [first, second]);
 }
 
 #[test]
-fn each_member_of_an_array_or_a_volume_is_counted_apart() {
+fn each_member_of_an_array_or_volume_is_counted() {
     assert_each_is_counted(array(), MD, DISKS);
     assert_each_is_counted(volume(), LVM, PARTITIONS);
 }
 
 #[test]
-fn the_time_of_requests_goes_on_where_its_counter_begins_again() {
+fn wrapped_request_time_continues() {
     let end = MILLISECONDS - 1000;
     let mut machine = put(array(), DISKS[0], [0, 0, 10, end, 0]);
     machine = put(machine, DISKS[1], [0; 5]);
@@ -109,7 +95,7 @@ fn the_time_of_requests_goes_on_where_its_counter_begins_again() {
 }
 
 #[test]
-fn a_kernel_without_flushes_has_the_rest() {
+fn kernel_without_flushes_has_the_other_counters() {
     let old = "1 2 3 4 5 6 7 8 9 1000 2000\n";
     let mut machine = array();
     for disk in DISKS {
@@ -120,10 +106,7 @@ fn a_kernel_without_flushes_has_the_rest() {
         sampler.sample(second);
     }
     let found = sampler.between(0.0, 1.0);
-    assert_eq!(
-        (found.len(), found[0].flushes, found[0].reads),
-        (2, None, Some(0.0))
-    );
+    assert_eq!((found.len(), found[0].flushes, found[0].reads), (2, None, Some(0.0)));
 }
 
 #[test]
@@ -137,36 +120,27 @@ fn disk_use_is_unknown_when_one_member_is_missing() {
 }
 
 #[test]
-fn the_disks_of_all_folders_are_counted_each_once() {
+fn disks_of_all_folders_are_counted_once_each() {
     let mut machine = Machine::new("xfs", DISKS[0]).with_data("second", "9:8", DISKS[1]);
     for disk in DISKS {
         machine = put(machine.with_disk(disk, 0, Some(32)), disk, [0; 5]);
     }
-    let folders = [
-        machine.data(),
-        machine.root().join("second"),
-        machine.data().join("below"),
-    ];
+    let folders = [machine.data(), machine.root().join("second"), machine.data().join("below")];
     let mut sampler = DiskSampler::new(machine.root(), &folders);
     sampler.sample(0.0);
     machine = put(machine, DISKS[1], [50, 0, 500, 500, 0]);
     sampler.sample(1.0);
     drop(machine);
     let found = sampler.between(0.0, 1.0);
-    let found: Vec<(&str, f64)> = found
-        .iter()
-        .map(|disk| (disk.device.as_str(), disk.busy_s))
-        .collect();
+    let found: Vec<(&str, f64)> =
+        found.iter().map(|disk| (disk.device.as_str(), disk.busy_s)).collect();
     assert_eq!(found, [("sda", 0.0), ("sdb", 0.5)]);
 }
 
 #[test]
 fn disk_use_is_unknown_when_a_folder_is_in_memory() {
-    let machine = put(
-        Machine::new("xfs", DISKS[0]).with_disk(DISKS[0], 0, Some(32)),
-        DISKS[0],
-        [0; 5],
-    );
+    let machine =
+        put(Machine::new("xfs", DISKS[0]).with_disk(DISKS[0], 0, Some(32)), DISKS[0], [0; 5]);
     let memory = machine.root().join("elsewhere");
     let mut sampler = DiskSampler::new(machine.root(), &[machine.data(), memory]);
     for second in [0.0, 1.0] {

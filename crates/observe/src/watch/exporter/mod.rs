@@ -1,5 +1,5 @@
-//! Watches anything that serves metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` report
-//! gets the names that the host and server sources use, all else is kept as it is.
+//! Watches exporters with metrics in Prometheus format. Metrics of `node_exporter` and
+//! `mongodb_exporter` get the names of the host and server sources, all others keep their names.
 
 mod fetch;
 mod mongodb;
@@ -22,39 +22,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use text::{Sample, Scrape};
 use ureq::Agent;
 
-/// Longest line that is shown of a text that cannot be read.
+/// Longest part shown of a line that cannot be read.
 const SHOWN: usize = 60;
 
-/// Samples that were taken longer ago are missing. Federations scrape at least once a minute, and what is older says nothing
-/// of a run; the clocks of the two machines may differ by some seconds.
+/// Older samples are treated as missing. Federations scrape at least once a minute, and an older
+/// sample says nothing about the run; the clocks of the two machines may differ by some seconds.
 const OLDEST_S: f64 = 60.0;
 
-/// Where servers keep their data, as far as that is known without a look at their machine.
+/// Where servers keep their data, as known without access to their machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataPlace {
-    /// The disks, by their names there.
+    /// Names of the disks on that machine.
     pub disks: Vec<String>,
-    /// Data folders, by which the disk is found where none was named.
+    /// Data folders, used to find the disk if none was named.
     pub folders: Vec<String>,
 }
 
-/// A source that reads the exporter at an address. `of_server` says whether it is about a machine that a server under
-/// test runs on, or such a server, and `place` where that keeps its data. Metrics of a server carry `name`.
+/// A source that reads the exporter at an address. `of_server` says whether the exporter reports a
+/// machine of a server under test, or such a server; `place` says where that server keeps its data.
+/// Metrics of a server carry `name`.
 ///
 /// # Errors
-/// Credentials or certificates that cannot be read.
+/// Credentials or certificates cannot be read.
 pub fn exporter(
     name: String,
     address: Address,
     of_server: bool,
     place: DataPlace,
 ) -> Result<impl Source, AccessError> {
-    // Read anew at each question; what is wrong with them now is reported now.
-    address
-        .credentials
-        .as_ref()
-        .map(Credentials::header)
-        .transpose()?;
+    // They are read again for each request; reading them now reports errors early.
+    address.credentials.as_ref().map(Credentials::header).transpose()?;
     Ok(Exporter {
         of_server,
         client: http::client(&address)?,
@@ -91,7 +88,8 @@ impl Source for Exporter {
     }
 }
 
-/// Makes measurements of what an exporter serves. It keeps the totals of one text, so that the next one gives rates.
+/// Converts an exporter's text to measurements. Keeps the totals of one text to compute rates from
+/// the next one.
 pub struct ExporterReader {
     name: String,
     place: DataPlace,
@@ -100,17 +98,17 @@ pub struct ExporterReader {
     wanted: Wanted,
     status: Status,
     others: Others,
-    /// The newest time among the samples of the text before.
+    /// The newest time among the samples of the previous text.
     newest_s: Option<f64>,
 }
 
 impl ExporterReader {
-    /// One that has read nothing. Metrics of a server carry `name`.
+    /// A reader before its first text. Metrics of a server carry `name`.
     pub fn new(name: String) -> ExporterReader {
         ExporterReader {
             rates: Rates::default(),
             wanted: Wanted::from_table(),
-            status: Status::new(&name, "what the exporter reports"),
+            status: Status::new(&name, "the exporter's metrics"),
             others: Others::default(),
             place: DataPlace::default(),
             newest_s: None,
@@ -124,10 +122,11 @@ impl ExporterReader {
         ExporterReader { place, ..self }
     }
 
-    /// The measurements of a text that was served at `at_s`, in seconds from any start, which was `unix_s` since 1970.
+    /// The measurements of a text that was served at `at_s`, in seconds from any origin, and at
+    /// `unix_s` in seconds since 1970.
     ///
     /// # Errors
-    /// Why the text is none of an exporter, in words.
+    /// Why the text is not a valid exporter text.
     pub fn read(&mut self, at_s: f64, unix_s: f64, text: &str) -> Result<Reported, String> {
         let scrape = Scrape::parse_since(text, unix_s - OLDEST_S);
         if scrape.samples.is_empty() {
@@ -140,8 +139,11 @@ impl ExporterReader {
         }
         let newest_s = scrape.newest_s();
         if newest_s.is_some() && newest_s == self.newest_s {
-            // Totals that were not read again would look like idle time.
-            let reason = "its values have not changed since the reading before: set `observe.interval` to how often they are renewed, or read the exporter itself".to_owned();
+            // Totals that were not renewed would look like idle time.
+            let reason = "its values have not changed since the previous reading: set \
+                `observe.interval` to the interval of their renewal, or read the exporter \
+                itself"
+                .to_owned();
             reported.miss("time", Health::Degraded { reason });
             return Ok(reported);
         }
@@ -165,8 +167,7 @@ impl ExporterReader {
         };
         let samples = scrape.samples.iter().enumerate().filter(is_other);
         let samples = samples.map(|(_, sample)| sample);
-        self.others
-            .report(&scrape, samples, &mut self.rates, &mut reported);
+        self.others.report(&scrape, samples, &mut self.rates, &mut reported);
         if let Some((line, count)) = scrape.bad {
             let reason = format!("{count} lines cannot be read, such as `{}`", shown(line));
             reported.miss("text", Health::Degraded { reason });

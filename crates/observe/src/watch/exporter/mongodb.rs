@@ -1,9 +1,10 @@
 //! The numbers of `serverStatus` in the metrics of Percona's `mongodb_exporter`.
 //!
-//! Since version 0.30 the exporter makes the name of a metric from the path of a field by rules: `serverStatus.` becomes
-//! `ss_`, `wiredTiger.` becomes `wt_`, other characters become `_`, and of some sections the last
-//! part of the path becomes a label. So a field is found again by the words of its path, in
-//! whatever order. The names of older versions, which that one can report beside its own, are in a table.
+//! Since version 0.30 the exporter derives the name of a metric from the path of a field:
+//! `serverStatus.` becomes `ss_`, `wiredTiger.` becomes `wt_`, other characters become `_`, and in
+//! some sections the last part of the path becomes a label. So a field is identified by the words
+//! of its path, in any order. A table holds the names of older versions, which the exporter can
+//! report in addition to its own.
 
 use super::text::{Sample, Scrape};
 use crate::watch::server::fields::Fields;
@@ -12,14 +13,15 @@ use crate::watch::source::Reported;
 use dyno_record::names::replication;
 use std::collections::{HashMap, HashSet};
 
-/// Labels about the place of the server, which the exporter or Prometheus adds to all metrics.
+/// Labels about the location of the server, which the exporter or Prometheus adds to all metrics.
 const OF_PLACE: [&str; 6] = ["cl_id", "cl_role", "rs_nm", "rs_state", "instance", "job"];
 
 /// State of each member of a replica set, and the time of its last operation.
 pub(super) const OF_MEMBERS: [&str; 2] =
     ["mongodb_rs_members_state", "mongodb_rs_members_optimeDate"];
 
-/// Names of older versions, without what they begin with, the value of their label, and the path in `serverStatus`.
+/// Names of older versions without their prefix, the value of their label, and the path in
+/// `serverStatus`.
 #[rustfmt::skip]
 const OLD: &[(&str, &str, &str)] = &[
     ("instance_uptime_seconds", "", "uptime"),
@@ -94,18 +96,18 @@ const OLD: &[(&str, &str, &str)] = &[
     ("wiredtiger_transactions_running_checkpoints", "", "wiredTiger.transaction.transaction checkpoint currently running"),
 ];
 
-/// Which fields of `serverStatus` are of use, by their words.
+/// The useful fields of `serverStatus`, keyed by their words.
 pub(crate) struct Wanted(HashMap<String, &'static str>);
 
 impl Wanted {
-    /// The fields of the table of the server, and its time up.
+    /// The fields of the server's table, and its uptime.
     pub(crate) fn from_table() -> Wanted {
         let paths = ROWS.iter().flat_map(|row| row.measure.paths()).flatten();
         let paths = paths.copied().chain(["uptimeMillis"]);
         Wanted(paths.map(|path| (words(path), path)).collect())
     }
 
-    /// Those that an exporter reports.
+    /// The useful fields that an exporter reports.
     pub(crate) fn among<'a>(&self, scrape: &Scrape<'a>) -> Scraped<'a> {
         let mut scraped = Scraped::default();
         for (place, sample) in scrape.samples.iter().enumerate() {
@@ -116,7 +118,7 @@ impl Wanted {
                 }
             });
             if let Some(path) = path.filter(|_| sample.value.is_finite()) {
-                // One number may have an older and a newer name.
+                // One number may have both an older and a newer name.
                 let first = scraped.names.entry(path).or_insert(sample.name);
                 if *first == sample.name && scraped.numbers.contains_key(path) {
                     scraped.twice.get_or_insert(place);
@@ -133,16 +135,16 @@ impl Wanted {
 #[derive(Debug, Default)]
 pub(crate) struct Scraped<'a> {
     numbers: HashMap<&'static str, f64>,
-    /// Under which name each came first.
+    /// The name under which each number came first.
     names: HashMap<&'static str, &'a str>,
-    /// Place of the first sample that is about the same number as one before it, under the same name.
+    /// Index of the first sample that repeats a number under the same name.
     pub(crate) twice: Option<usize>,
-    /// Places of the samples that they come from.
+    /// Indexes of the samples of these numbers.
     pub(crate) places: HashSet<usize>,
 }
 
 impl Scraped<'_> {
-    /// Whether the exporter reports nothing of a server.
+    /// Whether the exporter reports nothing about a server.
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -154,7 +156,7 @@ impl Fields for Scraped<'_> {
     }
 }
 
-/// State and lag of the members of a replica set, under the names of the source that asks a server itself.
+/// State and lag of the members of a replica set, under the names of the server source.
 pub(crate) fn report_replication(scrape: &Scrape<'_>, reported: &mut Reported) {
     let [states, times_ms] = OF_MEMBERS.map(|name| by_member(scrape, name));
     let time_ms = |member: &str| {
@@ -177,12 +179,10 @@ fn by_member<'s>(scrape: &'s Scrape<'_>, name: &str) -> Vec<(&'s str, f64)> {
     scrape.named(name).filter_map(member).collect()
 }
 
-/// The path of a name of an older version.
+/// The path for a name of an older version.
 fn old(name: &str, sample: &Sample<'_>) -> Option<&'static str> {
-    let name = ["mongod_", "mongos_"]
-        .iter()
-        .find_map(|kind| name.strip_prefix(kind))
-        .unwrap_or(name);
+    let name =
+        ["mongod_", "mongos_"].iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
     let label = sample.label("type").or_else(|| sample.label("state"));
     // Some versions write `reader` where others have `readers`.
     let label = match label.unwrap_or_default() {
@@ -194,24 +194,21 @@ fn old(name: &str, sample: &Sample<'_>) -> Option<&'static str> {
     found.map(|(_, _, path)| *path)
 }
 
-/// The words of a metric: those of its name and of the values of its labels.
+/// The words of a metric: the words of its name and its label values.
 fn words_of(name: &str, sample: &Sample<'_>) -> String {
-    let labels = sample.labels.iter();
-    let values = labels
+    let values = sample
+        .labels
+        .iter()
         .filter(|(label, _)| !OF_PLACE.contains(label))
         .map(|(_, value)| value.as_ref());
     sorted(std::iter::once(name).chain(values))
 }
 
-/// The words of a path, as the rules of the exporter make them.
+/// The words of a path, split by the rules of the exporter.
 fn words(path: &str) -> String {
-    let renamed = [
-        ("wiredTiger.transaction.", "wt txn "),
-        ("wiredTiger.", "wt "),
-    ];
-    let found = renamed
-        .iter()
-        .find_map(|(prefix, short)| Some((*short, path.strip_prefix(prefix)?)));
+    let renamed = [("wiredTiger.transaction.", "wt txn "), ("wiredTiger.", "wt ")];
+    let found =
+        renamed.iter().find_map(|(prefix, short)| Some((*short, path.strip_prefix(prefix)?)));
     let (short, rest) = found.unwrap_or(("", path));
     sorted([short, rest].into_iter())
 }
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_found_by_the_words_of_its_path_wherever_they_are() {
+    fn field_is_found_by_the_words_of_its_path_in_any_order() {
         let fields = scraped(
             "mongodb_ss_opcounters{cl_id=\"\",cl_role=\"mongod\",legacy_op_type=\"insert\",rs_nm=\"\",rs_state=\"0\"} 4\n\
              mongodb_ss_wt_cache_bytes_currently_in_the_cache{cl_role=\"mongod\"} 5\n\
@@ -248,10 +245,7 @@ mod tests {
         for (path, number) in [
             ("opcounters.insert", 4.0),
             ("wiredTiger.cache.bytes currently in the cache", 5.0),
-            (
-                "wiredTiger.transaction.transaction checkpoint total time (msecs)",
-                6.0,
-            ),
+            ("wiredTiger.transaction.transaction checkpoint total time (msecs)", 6.0),
             ("wiredTiger.block-manager.bytes read", 7.0),
             ("wiredTiger.concurrentTransactions.read.out", 8.0),
             ("opLatencies.reads.latency", 9.0),
@@ -288,21 +282,17 @@ mod tests {
 
     #[test]
     fn every_field_of_the_tables_is_found_by_its_own_name() {
-        let paths: HashSet<&str> = ROWS
-            .iter()
-            .flat_map(|row| row.measure.paths())
-            .flatten()
-            .copied()
-            .collect();
+        let paths: HashSet<&str> =
+            ROWS.iter().flat_map(|row| row.measure.paths()).flatten().copied().collect();
         let keys: HashSet<String> = paths.iter().map(|path| words(path)).collect();
         assert_eq!(keys.len(), paths.len());
         for (name, _, path) in OLD {
-            assert!(paths.contains(path), "{name} is of no use");
+            assert!(paths.contains(path), "{name} is not used");
         }
     }
 
     #[test]
-    fn the_lag_of_members_is_against_the_primary() {
+    fn member_lag_is_relative_to_the_primary() {
         let text = "mongodb_rs_members_state{member_idx=\"a:1\"} 1\n\
                     mongodb_rs_members_state{member_idx=\"b:1\"} 2\n\
                     mongodb_rs_members_state{member_idx=\"c:1\"} 8\n\
@@ -311,11 +301,8 @@ mod tests {
                     mongodb_rs_members_optimeDate{member_idx=\"c:1\"} 0\n";
         let mut reported = Reported::default();
         report_replication(&Scrape::parse(text), &mut reported);
-        let values: Vec<(String, f64)> = reported
-            .values
-            .iter()
-            .map(|(id, value)| (id.to_string(), *value))
-            .collect();
+        let values: Vec<(String, f64)> =
+            reported.values.iter().map(|(id, value)| (id.to_string(), *value)).collect();
         let expected = [
             ("replication.a:1.state_count", 1.0),
             ("replication.a:1.lag_s", 0.0),

@@ -1,7 +1,9 @@
-//! The metrics of `node_exporter` under the names of the host source, so that a machine elsewhere is judged as this one
-//! is.
+//! The metrics of `node_exporter` under the names of the host source, so that a remote machine is
+//! judged like this one.
 //!
-//! What the exporter does not report: processes, control groups, and reclaim by those who allocate. Its `node_vmstat_pswp*` count pages, whose size it does not report either: they are taken for 4 KiB.
+//! The exporter does not report processes, control groups, or reclaim by allocating tasks. Its
+//! `node_vmstat_pswp*` count pages, whose size it does not report either; this module assumes 4
+//! KiB.
 
 use super::DataPlace;
 use super::text::Scrape;
@@ -15,7 +17,7 @@ mod disk;
 mod machine;
 mod numbers;
 
-/// Parts of a machine, with a metric of each that must be there.
+/// Parts of a machine, each with a metric that must be present.
 const PARTS: [(&str, &str); 11] = [
     ("cpu", "node_cpu_seconds_total"),
     ("load", "node_procs_running"),
@@ -30,7 +32,7 @@ const PARTS: [(&str, &str); 11] = [
     ("temperature", "node_hwmon_temp_celsius"),
 ];
 
-/// Tells what a scrape says of a machine; nothing if it is that of another exporter.
+/// Reports the machine of a scrape; nothing if another exporter wrote it.
 pub(super) fn report(
     scrape: &Scrape<'_>,
     place: &DataPlace,
@@ -56,7 +58,7 @@ pub(super) fn report(
     }
 }
 
-/// Whether a metric is reported here, or is of no use beside those that are.
+/// Whether a metric is reported here, or is useless next to the reported ones.
 pub(super) fn is_known(name: &str) -> bool {
     let of_part = |names: &[&str]| names.contains(&name);
     name.starts_with("node_")

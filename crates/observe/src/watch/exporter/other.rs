@@ -1,4 +1,4 @@
-//! The metrics of an exporter that have no name of ours, as they are.
+//! Metrics of an exporter that this program does not name itself, under their own names.
 
 use super::text::{MetricKind, Sample, Scrape};
 use crate::health::Health;
@@ -7,25 +7,25 @@ use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::collections::HashSet;
 
-/// Most metrics that are kept.
+/// Largest number of metrics that are kept.
 const MOST: usize = 2_000;
 
-/// Metrics about the exporter itself begin with one of these.
+/// Prefixes of metrics about the exporter itself.
 const OF_ITSELF: [&str; 3] = ["go_", "process_", "promhttp_"];
 
-/// Longest values of labels, joined: a text of a query is no name.
+/// Longest joined label values: the text of a query is not a name.
 const LONGEST: usize = 300;
 
 const GROUP: &str = "exporter";
 
-/// Which metrics were reported; these are reported again, and no others once there are too many.
+/// The metrics that were reported; they are reported again, and no others once there are too many.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     reported: HashSet<MetricId>,
 }
 
 impl Others {
-    /// Tells the numbers that are not reported under other names: a gauge as it is, a total per second.
+    /// Reports the numbers that have no other name: a gauge as it is, a total per second.
     pub(super) fn report<'a>(
         &mut self,
         scrape: &Scrape<'_>,
@@ -41,7 +41,7 @@ impl Others {
             if kind == MetricKind::Other || is_of_itself || !sample.value.is_finite() {
                 continue;
             }
-            // Two may differ in the names of their labels alone.
+            // Two samples may differ only in the names of their labels.
             let Some(id) = id(sample, kind).filter(|id| seen.insert(id.clone())) else {
                 unnamed += 1;
                 continue;
@@ -65,14 +65,14 @@ impl Others {
         }
         if unnamed > 0 {
             let reason = format!(
-                "{unnamed} metrics are omitted because their labels are too long or the same as those of others"
+                "{unnamed} metrics are omitted because their labels are too long or not unique"
             );
             reported.miss("labels", Health::Unsupported { reason });
         }
     }
 }
 
-/// The name of a metric; `None` if its labels are too long for one.
+/// The name of a metric; `None` if its labels are too long.
 fn id(sample: &Sample<'_>, kind: MetricKind) -> Option<MetricId> {
     let name = match kind {
         MetricKind::Counter => {
@@ -81,8 +81,7 @@ fn id(sample: &Sample<'_>, kind: MetricKind) -> Option<MetricId> {
         }
         _ => sample.name.to_owned(),
     };
-    let labels = sample.labels.iter();
-    let values: Vec<&str> = labels.map(|(_, value)| value.as_ref()).collect();
+    let values: Vec<&str> = sample.labels.iter().map(|(_, value)| value.as_ref()).collect();
     let values = values.join("/");
     match (sample.labels.is_empty(), values.len()) {
         (true, _) => Some(MetricId::of(GROUP, &name)),

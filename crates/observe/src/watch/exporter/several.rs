@@ -1,6 +1,6 @@
-//! Whether a text is about one machine and one server. Federations, aggregators and gateways serve several, whose samples
-//! differ in labels that the readers of this folder do not look at: read together, they would become one machine that does
-//! not exist.
+//! Detects texts about several machines or servers. Federations, aggregators and gateways serve
+//! several, distinguished by labels that the readers of this folder ignore: read together, they
+//! would become one machine that does not exist.
 
 use super::mongodb::{OF_MEMBERS, Scraped};
 use super::text::{Sample, Scrape};
@@ -11,10 +11,11 @@ use std::collections::{HashMap, HashSet};
 const OF_PARTS: [&str; 10] =
     ["cpu", "mode", "device", "device_error", "fstype", "mountpoint", "chip", "sensor", "type", "zone"];
 
-/// Labels by which servers are told apart.
+/// Labels that distinguish servers.
 const OF_SERVERS: [&str; 4] = ["instance", "job", "cl_id", "rs_nm"];
 
-/// Why the samples of `node_exporter` are of several machines; `None` if they are of one. `is_read` says which metrics are read.
+/// Why the samples of `node_exporter` are from several machines; `None` if they are from one.
+/// `is_read` selects the metrics that are read.
 pub(super) fn machines(scrape: &Scrape<'_>, is_read: impl Fn(&str) -> bool) -> Option<String> {
     let known = || scrape.samples.iter().filter(|one| is_read(one.name));
     let what = different_label(known(), |name| !OF_PARTS.contains(&name)).or_else(|| {
@@ -27,7 +28,8 @@ pub(super) fn machines(scrape: &Scrape<'_>, is_read: impl Fn(&str) -> bool) -> O
     Some(in_words("machines", &what))
 }
 
-/// Why the numbers of `serverStatus` and of members are of several servers; `None` if they are of one.
+/// Why the numbers of `serverStatus` and of members are from several servers; `None` if they are
+/// from one.
 pub(super) fn servers(scrape: &Scrape<'_>, of_server: &Scraped<'_>) -> Option<String> {
     let mut places: Vec<usize> = of_server.places.iter().copied().collect();
     places.sort_unstable();
@@ -38,9 +40,7 @@ pub(super) fn servers(scrape: &Scrape<'_>, of_server: &Scraped<'_>) -> Option<St
         .or_else(|| of_server.twice.and_then(at).map(has_twice))
         .or_else(|| {
             let mut seen = HashSet::new();
-            twice(of_members(), |sample| {
-                seen.insert((sample.name, sample.label("member_idx")))
-            })
+            twice(of_members(), |sample| seen.insert((sample.name, sample.label("member_idx"))))
         })?;
     Some(in_words("servers", &what))
 }
@@ -75,6 +75,7 @@ fn has_twice(sample: &Sample<'_>) -> String {
 
 fn in_words(of: &str, what: &str) -> String {
     format!(
-        "its values are of several {of}: {what}; select one in its address, as `match[]={{instance=\"HOST:PORT\"}}` does at Prometheus, or read the exporter of each"
+        "its values are from several {of}: {what}; select one in its address, as \
+            `match[]={{instance=\"HOST:PORT\"}}` does at Prometheus, or read the exporter of each"
     )
 }

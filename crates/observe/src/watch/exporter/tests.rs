@@ -9,10 +9,10 @@ mod data;
 mod faults;
 mod machine;
 
-/// What a server answers to one request: everything after the connection is made, byte by byte.
+/// A server's answer to one request, byte by byte.
 enum Answer {
     Bytes(Vec<u8>),
-    /// Takes the request and stays silent until the client has gone.
+    /// Takes the request and stays silent until the client disconnects.
     Silence,
 }
 
@@ -42,13 +42,10 @@ impl Server {
             let serve = |answer| serve(&listener, answer);
             answers.into_iter().map(serve).collect()
         });
-        Server {
-            url: format!("http://{address}/metrics"),
-            thread,
-        }
+        Server { url: format!("http://{address}/metrics"), thread }
     }
 
-    /// What it was asked.
+    /// The requests that it received.
     fn requests(self) -> Vec<String> {
         self.thread.join().expect("the server does not panic")
     }
@@ -65,7 +62,7 @@ fn serve(listener: &TcpListener, answer: Answer) -> String {
         }
     }
     match answer {
-        // The client may go before all is sent.
+        // The client may disconnect before all is sent.
         Answer::Bytes(bytes) => drop(stream.write_all(&bytes)),
         Answer::Silence => drop(stream.read(&mut buffer)),
     }
@@ -101,7 +98,7 @@ fn assert_values(reported: &Reported, expected: &[(&str, f64)]) {
 }
 
 #[test]
-fn other_metrics_are_kept_as_they_are_and_totals_become_rates() {
+fn other_metrics_are_kept_and_totals_become_rates() {
     let text = |n: u64| {
         format!(
             "# TYPE requests_total counter\nrequests_total{{code=\"200\",path=\"/a\"}} {}\n\
@@ -116,10 +113,7 @@ fn other_metrics_are_kept_as_they_are_and_totals_become_rates() {
         )
     };
     let reported = read_all(&[&text(1), &text(3)]);
-    assert_eq!(
-        values(&reported[0]).keys().collect::<Vec<_>>(),
-        ["exporter.temperature"]
-    );
+    assert_eq!(values(&reported[0]).keys().collect::<Vec<_>>(), ["exporter.temperature"]);
     let expected = [
         ("exporter.200//a.requests_per_s", 20.0),
         ("exporter.temperature", 20.5),
@@ -152,17 +146,10 @@ fn metrics_without_a_unique_name_are_omitted_and_counted() {
     let long = "x".repeat(301);
     let text = format!("m{{a=\"1\"}} 1\nm{{b=\"1\"}} 2\nm{{a=\"{long}\"}} 3\n");
     let reported = read_all(&[&text]);
-    assert_eq!(
-        values(&reported[0]),
-        BTreeMap::from([("exporter.1.m".to_owned(), 1.0)])
-    );
+    assert_eq!(values(&reported[0]), BTreeMap::from([("exporter.1.m".to_owned(), 1.0)]));
     let (part, health) = &reported[0].missing[0];
     assert_eq!(*part, "labels");
-    assert!(
-        health
-            .reason()
-            .is_some_and(|reason| reason.starts_with("2 metrics"))
-    );
+    assert!(health.reason().is_some_and(|reason| reason.starts_with("2 metrics")));
 }
 
 #[test]
@@ -186,7 +173,7 @@ fn mongodb_exporter_metrics_have_server_source_names() {
             ("operations.x.query_per_s", 70.0),
             ("cache.x.used_ratio", 0.75),
             ("replication.a:1.state_count", 1.0),
-            // What has no name of ours.
+            // A metric without a name of our own.
             ("exporter.mongodb_ss_mem_bits", 64.0),
         ],
     );
@@ -198,6 +185,6 @@ fn mongodb_exporter_metrics_have_server_source_names() {
         panic!("{log:?}");
     };
     assert!(reason.contains("`wiredTiger.log`"), "{reason}");
-    // It was started again.
+    // The server was restarted.
     assert!(!values(&reported[2]).contains_key("operations.x.query_per_s"));
 }

@@ -1,5 +1,5 @@
-//! Reads the text of an exporter: the format of Prometheus (version 0.0.4) and that of OpenMetrics (1.0.0), which differ in
-//! how counters are named and in what may follow a value.
+//! Reads the text of an exporter in Prometheus format (version 0.0.4) or OpenMetrics format
+//! (1.0.0). The formats differ in the names of counters and in the text after a value.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
@@ -9,13 +9,12 @@ use std::collections::HashMap;
 /// A number that an exporter reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample<'a> {
-    /// Name of the metric.
     pub(crate) name: &'a str,
-    /// Names and values of its labels, in the order of the text.
+    /// Label names and values, in the order of the text.
     pub(crate) labels: Vec<(&'a str, Cow<'a, str>)>,
-    /// The value; it may be infinite or not a number.
+    /// May be infinite or not a number.
     pub(crate) value: f64,
-    /// When it was taken, in seconds since 1970; most exporters leave this to the reader.
+    /// Time of the sample, in seconds since 1970; most exporters leave this to the reader.
     pub(crate) taken_s: Option<f64>,
 }
 
@@ -27,25 +26,25 @@ impl Sample<'_> {
     }
 }
 
-/// What the value of a sample is.
+/// Kind of a sample's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricKind {
     /// A total that only grows.
     Counter,
-    /// A value of its own.
+    /// A value on its own.
     Gauge,
-    /// A part of a distribution, or no measurement at all.
+    /// A part of a distribution, or not a measurement.
     Other,
 }
 
-/// All that an exporter reports at one time.
+/// All samples that an exporter reports at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Scrape<'a> {
-    /// The numbers, in the order of the text.
+    /// In the order of the text.
     pub(crate) samples: Vec<Sample<'a>>,
-    /// The first line that could not be read, and how many there were.
+    /// The first line that could not be read, and the number of such lines.
     pub(crate) bad: Option<(&'a str, usize)>,
-    /// The newest time among samples that were left out as too old, and how many there were.
+    /// The newest time among samples that were omitted as too old, and their number.
     pub(crate) old: Option<(f64, usize)>,
     kinds: HashMap<&'a str, &'a str>,
     places: HashMap<&'a str, Vec<usize>>,
@@ -58,7 +57,8 @@ impl<'a> Scrape<'a> {
         Scrape::parse_since(text, f64::NEG_INFINITY)
     }
 
-    /// Reads a text. Lines that cannot be read, and samples taken before `oldest_s`, are counted and left out.
+    /// Reads a text. Lines that cannot be read, and samples taken before `oldest_s`, are counted
+    /// and omitted.
     pub(crate) fn parse_since(text: &'a str, oldest_s: f64) -> Scrape<'a> {
         let mut scrape = Scrape::default();
         for line in text.lines() {
@@ -86,24 +86,23 @@ impl<'a> Scrape<'a> {
         scrape
     }
 
-    /// The numbers of a metric.
+    /// The samples of a metric.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Sample<'a>> {
-        let places = self.places.get(name).into_iter().flatten();
-        places.filter_map(|place| self.samples.get(*place))
+        self.places.get(name).into_iter().flatten().filter_map(|place| self.samples.get(*place))
     }
 
-    /// The number of a metric that has one.
+    /// The number of a metric that has only one sample.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.named(name).next().map(|sample| sample.value)
     }
 
-    /// The newest time that a sample has.
+    /// The newest time among the samples.
     pub(crate) fn newest_s(&self) -> Option<f64> {
         let times = self.samples.iter().filter_map(|sample| sample.taken_s);
         times.reduce(f64::max)
     }
 
-    /// What a number is, by the type that the text gives for it or else by its name.
+    /// The kind of a number, by its declared type or else by its name.
     pub(crate) fn kind(&self, name: &str) -> MetricKind {
         if let Some(kind) = self.kinds.get(name) {
             return match *kind {
@@ -145,20 +144,17 @@ impl<'a> Scrape<'a> {
     }
 }
 
-/// What a number of unknown type is: the ending is a rule of Prometheus that most keep to.
+/// The kind of a number of unknown type: most exporters follow Prometheus' rule for name endings.
 fn by_ending(name: &str) -> MetricKind {
-    if name.ends_with("_total") {
-        MetricKind::Counter
-    } else {
-        MetricKind::Gauge
-    }
+    if name.ends_with("_total") { MetricKind::Counter } else { MetricKind::Gauge }
 }
 
-/// Times beyond this are in milliseconds, as Prometheus writes them, and others in seconds, as OpenMetrics does: in
-/// seconds it is the year 5138.
+/// Larger times are in milliseconds, as in Prometheus format, and others in seconds, as in
+/// OpenMetrics: as seconds, this would be the year 5138.
 const MOST_SECONDS: f64 = 1e11;
 
-/// A line such as `http_requests_total{code="200"} 1027 1395066363000`. An exemplar behind the value is ignored.
+/// Parses a line such as `http_requests_total{code="200"} 1027 1395066363000`. Ignores an exemplar
+/// after the value.
 fn sample(line: &str) -> Option<Sample<'_>> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let end = line.find(|c| !is_of_name(c))?;
@@ -181,17 +177,12 @@ fn sample(line: &str) -> Option<Sample<'_>> {
             seconds => Some(seconds),
         },
     };
-    Some(Sample {
-        name,
-        labels,
-        value,
-        taken_s,
-    })
+    Some(Sample { name, labels, value, taken_s })
 }
 
 type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-/// Labels up to the closing brace, and what follows it.
+/// Labels up to the closing brace, and the rest of the line.
 fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -211,7 +202,7 @@ fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
     }
 }
 
-/// A text up to its closing quote, and what follows it.
+/// A text up to its closing quote, and the rest.
 fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = text.find(['"', '\\'])?;
     if text[end..].starts_with('"') {
@@ -245,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_name_labels_and_a_value() {
+    fn line_has_a_name_labels_and_a_value() {
         let sample = one(r#"disk_io{device="sda", mode = "a,b}" ,} 1.5e3 1395066363000"#);
         assert_eq!(sample.name, "disk_io");
         assert_eq!(sample.label("device"), Some("sda"));
@@ -278,14 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn samples_before_the_oldest_time_are_left_out_and_counted() {
+    fn samples_before_the_oldest_time_are_counted() {
         let scrape = Scrape::parse_since("a 1 50\nb 2 70\nc 3 100\nd 4\n", 100.0);
         let names: Vec<&str> = scrape.samples.iter().map(|sample| sample.name).collect();
         assert_eq!(names, ["c", "d"]);
-        assert_eq!(
-            (scrape.old, scrape.newest_s()),
-            (Some((70.0, 2)), Some(100.0))
-        );
+        assert_eq!((scrape.old, scrape.newest_s()), (Some((70.0, 2)), Some(100.0)));
     }
 
     #[test]
@@ -295,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_of_the_format_are_counted() {
+    fn invalid_lines_are_counted() {
         let text = "a 1\n<html>\nb{c=\"d} 2\ne{f=\"g\" h=\"i\"} 3\n9x 4\nj k\nl 1 x\nm\n{n=\"o\"} 1\nz 2\n";
         let scrape = Scrape::parse(text);
         let names: Vec<&str> = scrape.samples.iter().map(|sample| sample.name).collect();
@@ -332,14 +320,10 @@ mod tests {
         let counters: Vec<&str> = names.into_iter().filter(of(MetricKind::Counter)).collect();
         assert_eq!(
             counters,
-            [
-                "a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"
-            ]
+            ["a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"]
         );
         let scrape = Scrape::parse(text);
-        let gauges = names
-            .into_iter()
-            .filter(|name| scrape.kind(name) == MetricKind::Gauge);
+        let gauges = names.into_iter().filter(|name| scrape.kind(name) == MetricKind::Gauge);
         assert_eq!(gauges.collect::<Vec<_>>(), ["c", "f", "h", "i_count", "x"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Tasks that run and wait, context switches, new processes, interrupts: the counters of `/proc/stat` that are
-//! not about time, and the load average.
+//! Counters of `/proc/stat` other than CPU time (running and waiting tasks, context switches, new
+//! processes, interrupts), and the load average.
 
 use super::counters::Counters;
 use super::file::{first_numbers, numbers};
@@ -11,7 +11,8 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, interrupts, load, softirq};
 use std::path::{Path, PathBuf};
 
-/// The kinds of soft interrupts, in the kernel's order. Source: `include/linux/interrupt.h` of Linux.
+/// The kinds of soft interrupts, in the kernel's order. Source: `include/linux/interrupt.h` of
+/// Linux.
 const SOFTIRQS: [Metric; 10] = [
     softirq::HI_PER_S,
     softirq::TIMER_PER_S,
@@ -25,7 +26,7 @@ const SOFTIRQS: [Metric; 10] = [
     softirq::RCU_PER_S,
 ];
 
-/// What `/proc/stat` reports but the times of CPUs.
+/// Counters of `/proc/stat` other than the CPU times.
 pub(super) struct Activity {
     runnable: MetricId,
     blocked: MetricId,
@@ -51,7 +52,7 @@ impl Activity {
         }
     }
 
-    /// Tells what the text of `/proc/stat` has.
+    /// Reports the values in the text of `/proc/stat`.
     pub(super) fn report(&mut self, text: &str, at_s: f64, reported: &mut Reported) {
         let (mut switches, mut forks, mut interrupts) = (None, None, None);
         let (mut runnable, mut blocked) = (None, None);
@@ -66,7 +67,7 @@ impl Activity {
                 "processes" => forks = value(),
                 "procs_running" => runnable = value(),
                 "procs_blocked" => blocked = value(),
-                // The total of all comes first, and then that of each.
+                // The total comes first, then one number per kind.
                 "intr" => interrupts = value(),
                 "softirq" => softirqs = rest.trim_start().split_once(' '),
                 _ => {}
@@ -74,29 +75,11 @@ impl Activity {
         }
         reported.put_if_known(self.runnable.clone(), runnable.map(|count| count as f64));
         reported.put_if_known(self.blocked.clone(), blocked.map(|count| count as f64));
-        report_rates(
-            reported,
-            &self.load,
-            &mut self.load_counters,
-            at_s,
-            [switches, forks],
-        );
+        report_rates(reported, &self.load, &mut self.load_counters, at_s, [switches, forks]);
         let ids = std::slice::from_ref(&self.interrupts);
-        report_rates(
-            reported,
-            ids,
-            &mut self.interrupt_counters,
-            at_s,
-            [interrupts],
-        );
+        report_rates(reported, ids, &mut self.interrupt_counters, at_s, [interrupts]);
         let kinds = first_numbers(softirqs.map_or("", |(_, kinds)| kinds));
-        report_rates(
-            reported,
-            &self.softirqs,
-            &mut self.softirq_counters,
-            at_s,
-            kinds,
-        );
+        report_rates(reported, &self.softirqs, &mut self.softirq_counters, at_s, kinds);
         let parts = [
             ("load", switches.and(forks).and(runnable).and(blocked)),
             ("interrupts", interrupts),
@@ -111,7 +94,7 @@ impl Activity {
     }
 }
 
-/// Tells each total as a rate.
+/// Reports each total as a rate.
 pub(super) fn report_rates<const N: usize>(
     reported: &mut Reported,
     ids: &[MetricId],
@@ -126,7 +109,7 @@ pub(super) fn report_rates<const N: usize>(
     }
 }
 
-/// The load average of a minute.
+/// The load average of one minute.
 pub(super) struct LoadAverage {
     root: PathBuf,
     id: MetricId,
@@ -134,10 +117,7 @@ pub(super) struct LoadAverage {
 
 impl LoadAverage {
     pub(super) fn new(root: &Path) -> LoadAverage {
-        LoadAverage {
-            root: root.to_owned(),
-            id: load::AVERAGE_1M_COUNT.id(),
-        }
+        LoadAverage { root: root.to_owned(), id: load::AVERAGE_1M_COUNT.id() }
     }
 }
 
@@ -167,15 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn counters_become_rates_and_the_rest_is_reported_at_once() {
+    fn counters_become_rates_and_gauges_are_reported_at_once() {
         let first = stat(1000, 50, 7, "99 1 2 3 4 5 6 7 8 9 10");
         let fixture = Fixture::new().with("proc/stat", &first);
         let mut cpus = Cpus::new(fixture.root());
         let reported = read(&mut cpus, 10.0);
-        assert_values(
-            &reported,
-            &[("load.runnable_count", 3.0), ("load.blocked_count", 2.0)],
-        );
+        assert_values(&reported, &[("load.runnable_count", 3.0), ("load.blocked_count", 2.0)]);
         assert_eq!(reported.values.len(), 2);
         let second = stat(1500, 250, 9, "199 1 12 3 24 5 6 7 8 9 30");
         let _fixture = fixture.with("proc/stat", &second);
@@ -208,10 +185,7 @@ mod tests {
         assert_eq!(value(&reported, "load.context_switches_per_s"), None);
         assert_values(&reported, &[("load.forks_per_s", 1.0)]);
         assert_eq!(names(&reported, "softirq.").len(), 3);
-        assert!(matches!(
-            missing(&reported, "load"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "load"), Some(Health::Degraded { .. })));
         assert_eq!(missing(&reported, "interrupts"), None);
     }
 

@@ -1,5 +1,5 @@
-//! The limits of a process by its control groups, and how much they held it up. A limit may be set in any group
-//! on the way to the root, so all of them are looked at.
+//! The limits of a process by its control groups, and the time lost to them. Any group on the way
+//! to the root may set a limit, so all of them are read.
 //!
 //! Sources: `Documentation/admin-guide/cgroup-v2.rst`, `Documentation/scheduler/sched-bwc.rst` and
 //! `Documentation/admin-guide/cgroup-v1/` of Linux.
@@ -16,13 +16,14 @@ use nix::errno::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Part of the source, among the missing ones.
+/// Name of this part of the source in `missing`.
 const PART: &str = cgroup::GROUP;
 
-/// Version 1 says that there is no limit by the largest number of whole pages: all that is beyond any machine.
+/// Version 1 expresses "no limit" as the largest number of whole pages: everything beyond any
+/// machine's memory.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
-/// Files of version 1 with the rules that slow down requests to disks.
+/// Files of version 1 with the rules that throttle disk requests.
 const THROTTLE_FILES: [&str; 4] = [
     "blkio.throttle.read_bps_device",
     "blkio.throttle.write_bps_device",
@@ -30,7 +31,7 @@ const THROTTLE_FILES: [&str; 4] = [
     "blkio.throttle.write_iops_device",
 ];
 
-/// Places of the counters of a CPU limit.
+/// Indexes of the counters of a CPU limit.
 const PERIODS: usize = 0;
 const THROTTLED: usize = 1;
 const THROTTLED_US: usize = 2;
@@ -40,10 +41,10 @@ type Throttling = [Option<u64>; 3];
 pub(super) struct ControlGroups {
     name: String,
     ids: Ids,
-    /// Content of `/proc/PID/cgroup` that the groups are of.
+    /// Content of `/proc/PID/cgroup` from which the groups were found.
     membership: String,
     cpu: Option<Groups>,
-    /// One for each folder of `cpu`.
+    /// One entry per folder of the `cpu` controller.
     throttling: Vec<Counters<3>>,
     memory: Option<Groups>,
     io: Option<Groups>,
@@ -60,7 +61,7 @@ struct Ids {
 }
 
 impl ControlGroups {
-    /// Those of a process, by the name of its metrics.
+    /// The groups of a process, by its name in metrics.
     pub(super) fn new(name: &str) -> ControlGroups {
         ControlGroups {
             name: name.to_owned(),
@@ -100,23 +101,17 @@ impl ControlGroups {
         for health in outcomes.into_iter().filter_map(Result::err) {
             reported.miss(PART, health);
         }
-        let found = [
-            ("cpu", &self.cpu),
-            ("memory", &self.memory),
-            ("io", &self.io),
-        ];
+        let found = [("cpu", &self.cpu), ("memory", &self.memory), ("io", &self.io)];
         for (controller, groups) in found {
             if groups.is_none() {
-                let reason = format!(
-                    "no control group of `{}` for {controller} is visible",
-                    self.name
-                );
+                let reason =
+                    format!("no control group of `{}` for {controller} is visible", self.name);
                 reported.miss(PART, Health::Unsupported { reason });
             }
         }
     }
 
-    /// Finds the groups, if the process is new or was moved to others.
+    /// Finds the groups if the process is new or was moved to others.
     fn find(&mut self, path: &Path, hierarchies: &Hierarchies) -> Reading<()> {
         let read = self.content.read(path);
         let membership = read.map_err(|error| health(path, &error))?;
@@ -175,7 +170,7 @@ impl ControlGroups {
         };
         let mut lowest: Option<(u64, &PathBuf)> = None;
         for folder in &groups.folders {
-            // Without a limit the word is `max`.
+            // Without a limit the content is `max`.
             let limit = number(&mut self.content, &folder.join(limit_file))?;
             let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES);
             let is_lower = |limit: &u64| lowest.is_none_or(|(lowest, _)| *limit < lowest);
@@ -207,7 +202,8 @@ impl ControlGroups {
     }
 }
 
-/// A file that need not be there: the root of a tree has no limits, and a group may lack a controller or be gone.
+/// Reads a file that may be absent: the root of a tree has no limits, and a group may lack a
+/// controller or be gone.
 fn optional<'a>(content: &'a mut Content, path: &Path) -> Reading<Option<&'a str>> {
     match content.read(path) {
         Ok(text) => Ok(Some(text)),
@@ -217,13 +213,14 @@ fn optional<'a>(content: &'a mut Content, path: &Path) -> Reading<Option<&'a str
     }
 }
 
-/// The number in a file; `None` without the file or if it holds a word.
+/// The number in a file; `None` if the file is absent or contains a word.
 fn number(content: &mut Content, path: &Path) -> Reading<Option<u64>> {
     let text = optional(content, path)?;
     Ok(text.and_then(|text| text.trim().parse().ok()))
 }
 
-/// The lowest CPU quota of the groups of the process whose folder in `/proc` is `process`; `None` without one.
+/// The lowest CPU quota among the groups of the process whose folder in `/proc` is `process`;
+/// `None` without a quota.
 pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>> {
     let hierarchies = Hierarchies::read(root)?;
     let mut content = Content::default();
@@ -246,7 +243,7 @@ pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>
     Ok(lowest)
 }
 
-/// How many CPUs a group may use; `None` if it has no limit.
+/// The number of CPUs that a group may use; `None` without a limit.
 fn cpu_limit(content: &mut Content, version: Version, folder: &Path) -> Reading<Option<f64>> {
     let (quota, period) = match version {
         Version::One => {
@@ -266,12 +263,11 @@ fn cpu_limit(content: &mut Content, version: Version, folder: &Path) -> Reading<
         }
     };
     let period = period.filter(|period| *period > 0);
-    Ok(quota
-        .zip(period)
-        .map(|(quota, period)| quota as f64 / period as f64))
+    Ok(quota.zip(period).map(|(quota, period)| quota as f64 / period as f64))
 }
 
-/// Periods, those in which the group used its quota up, and the time that its CPUs stood still for it.
+/// Number of periods, number of periods in which the group exhausted its quota, and the time that
+/// its CPUs were throttled.
 fn throttling(content: &mut Content, version: Version, folder: &Path) -> Reading<Throttling> {
     let path = folder.join("cpu.stat");
     let text = optional(content, &path)?.unwrap_or("");
@@ -298,11 +294,7 @@ fn rules_of_one(content: &mut Content, folder: &Path) -> Reading<usize> {
     let mut rules = 0;
     for file in THROTTLE_FILES {
         let text = optional(content, &folder.join(file))?;
-        rules += text
-            .unwrap_or("")
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .count();
+        rules += text.unwrap_or("").lines().filter(|line| !line.trim().is_empty()).count();
     }
     Ok(rules)
 }
@@ -311,11 +303,7 @@ fn rules_of_one(content: &mut Content, folder: &Path) -> Reading<usize> {
 fn rules_of_two(content: &mut Content, folder: &Path) -> Reading<usize> {
     let text = optional(content, &folder.join("io.max"))?;
     let limits = text.unwrap_or("").split_ascii_whitespace();
-    let is_set = |limit: &&str| {
-        limit
-            .split_once('=')
-            .is_some_and(|(_, value)| value != "max")
-    };
+    let is_set = |limit: &&str| limit.split_once('=').is_some_and(|(_, value)| value != "max");
     Ok(limits.filter(is_set).count())
 }
 

@@ -1,8 +1,9 @@
-//! Growth of totals that are read together, each known by its index. [`Rates`](crate::watch::rates) knows
-//! totals by name, which fits documents with hundreds of names; a machine has the same few of each disk, and each
-//! comes and goes with its own time.
+//! Growth of totals that are read together, each identified by its index.
+//! [`Rates`](crate::watch::rates) identifies totals by name, which fits documents with hundreds of
+//! names. A machine has the same few totals per disk, and each disk comes and goes with its own
+//! time.
 
-/// The totals of one thing at the reading before.
+/// The totals of one thing at the previous reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters<const N: usize> {
     last: Option<(f64, [Option<u64>; N])>,
@@ -15,20 +16,20 @@ impl<const N: usize> Default for Counters<N> {
 }
 
 impl<const N: usize> Counters<N> {
-    /// By how much each total grew since the reading before. `None` at the first reading.
+    /// Growth of each total since the previous reading. `None` at the first reading.
     pub(super) fn growth(&mut self, at_s: f64, totals: [Option<u64>; N]) -> Option<Growth<N>> {
         let (before_s, before) = self.last.replace((at_s, totals))?;
         let grew = |index: usize| totals[index]?.checked_sub(before[index]?);
         Growth::over(at_s - before_s, std::array::from_fn(grew))
     }
 
-    /// The next reading is a first one.
+    /// Makes the next reading a first one.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }
 }
 
-/// By how much totals grew in a time.
+/// Growth of totals over a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth<const N: usize> {
     duration_s: f64,
@@ -41,17 +42,19 @@ impl<const N: usize> Growth<N> {
         (duration_s > 0.0).then_some(Growth { duration_s, by })
     }
 
-    /// Growth of the total at an index; `None` if it is absent, or went back because what counts was started again.
+    /// Growth of the total at an index; `None` if it is absent, or if it decreased because its
+    /// owner was restarted.
     pub(super) fn delta(&self, index: usize) -> Option<f64> {
         self.by[index].map(|growth| growth as f64)
     }
 
-    /// The same per second.
+    /// Growth of the total at an index per second.
     pub(super) fn per_s(&self, index: usize) -> Option<f64> {
         Some(self.delta(index)? / self.duration_s)
     }
 
-    /// Growth of one total for each unit of another, such as bytes per read; `None` if that did not grow.
+    /// Growth of one total per unit of another, such as bytes per read; `None` if the other did not
+    /// grow.
     pub(super) fn mean(&self, sum: usize, count: usize) -> Option<f64> {
         let count = self.delta(count).filter(|count| *count > 0.0)?;
         Some(self.delta(sum)? / count)
@@ -63,12 +66,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_known_per_total_from_the_second_reading_on() {
+    fn growth_is_known_per_total_from_the_second_reading() {
         let mut counters = Counters::default();
         assert!(counters.growth(1.0, [Some(10), Some(7), None]).is_none());
-        let growth = counters
-            .growth(3.0, [Some(16), Some(6), Some(5)])
-            .expect("it is the second reading");
+        let growth =
+            counters.growth(3.0, [Some(16), Some(6), Some(5)]).expect("it is the second reading");
         assert_eq!((growth.delta(0), growth.per_s(0)), (Some(6.0), Some(3.0)));
         assert_eq!((growth.delta(1), growth.delta(2)), (None, None));
         let growth = counters.growth(4.0, [Some(16), Some(8), Some(9)]);

@@ -1,5 +1,5 @@
-//! What the CPUs did, by kind of work, of each core and of all that are online; and the other counters of
-//! `/proc/stat`, of which there is one reading for both.
+//! CPU time by kind of work, of each core and of all online cores; and the other counters of
+//! `/proc/stat`, so that the file is read once for both.
 
 use super::activity::Activity;
 use super::file::KeptFile;
@@ -12,7 +12,7 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, cpu};
 use std::path::Path;
 
-/// A kind of work: its metric, and its time.
+/// A kind of work: its metric and its time.
 type Kind = (Metric, fn(&CpuTimes) -> u64);
 
 const OF_ALL: [Kind; 10] = [
@@ -28,14 +28,12 @@ const OF_ALL: [Kind; 10] = [
     (cpu::ALL_BUSY_RATIO, CpuTimes::busy),
 ];
 
-/// Fewer of each core, because a machine may have hundreds.
+/// Fewer kinds per core, because a machine may have hundreds of cores.
 const OF_CORE: [Kind; 6] = [
     (cpu::USER_RATIO, |times| times.user),
     (cpu::SYSTEM_RATIO, |times| times.system),
     (cpu::IOWAIT_RATIO, |times| times.iowait),
-    (cpu::SOFTIRQ_RATIO, |times| {
-        times.irq.saturating_add(times.softirq)
-    }),
+    (cpu::SOFTIRQ_RATIO, |times| times.irq.saturating_add(times.softirq)),
     (cpu::STEAL_RATIO, |times| times.steal),
     (cpu::BUSY_RATIO, CpuTimes::busy),
 ];
@@ -56,10 +54,7 @@ struct Core {
 impl Core {
     fn new(number: u64) -> Core {
         let instance = number.to_string();
-        Core {
-            before: None,
-            ids: OF_CORE.map(|(metric, _)| metric.of(&instance)),
-        }
+        Core { before: None, ids: OF_CORE.map(|(metric, _)| metric.of(&instance)) }
     }
 }
 
@@ -82,8 +77,8 @@ impl Part for Cpus {
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let mut seen = 0;
-        // The sum of the cores rather than the line of all: that one holds cores that are offline as well, and jumps
-        // when one comes or goes.
+        // Uses the sum of the cores instead of the line of all CPUs: that line includes offline
+        // cores, and jumps when one comes or goes.
         let mut all = CpuTimes::default();
         self.cores.begin();
         for (number, times) in cores(text) {
@@ -106,7 +101,7 @@ impl Part for Cpus {
     }
 }
 
-/// Shares of the time that was counted; nothing if the readings were closer than a tick.
+/// Shares of the counted time; reports nothing if less than a tick passed.
 fn report_ratios(reported: &mut Reported, ids: &[MetricId], kinds: &[Kind], growth: &CpuTimes) {
     let total = growth.total();
     if total == 0 {
@@ -125,8 +120,8 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn shares_of_each_core_and_of_all_add_up() {
-        // The line of all is of no interest, because it holds cores that are offline.
+    fn shares_of_each_core_and_of_all_cores_add_up() {
+        // The line of all CPUs is ignored because it includes offline cores.
         let fixture = Fixture::new().with(
             "proc/stat",
             "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 10 50 800 20 1 9 10 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n",
@@ -168,20 +163,17 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_and_iowait_that_go_back_have_not_grown() {
+    fn decreased_idle_time_and_iowait_have_not_grown() {
         let fixture = Fixture::new().with("proc/stat", "cpu0 100 0 0 500 50 0 0 0\n");
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
         let _fixture = fixture.with("proc/stat", "cpu0 130 0 0 510 48 0 0 0\n");
         let reported = read(&mut cpus, 2.0);
-        assert_values(
-            &reported,
-            &[("cpu.0.iowait_ratio", 0.0), ("cpu.0.busy_ratio", 0.75)],
-        );
+        assert_values(&reported, &[("cpu.0.iowait_ratio", 0.0), ("cpu.0.busy_ratio", 0.75)]);
     }
 
     #[test]
-    fn a_core_that_was_offline_begins_again() {
+    fn returning_core_starts_anew() {
         let fixture = Fixture::new().with("proc/stat", "cpu0 0 0 0 0\ncpu1 0 0 0 0\n");
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
@@ -195,10 +187,7 @@ mod tests {
         assert_eq!(value(&reported, "cpu.1.busy_ratio"), None);
         let _fixture = fixture.with("proc/stat", "cpu0 100 0 0 200\ncpu1 600 0 0 0\n");
         let reported = read(&mut cpus, 4.0);
-        assert_values(
-            &reported,
-            &[("cpu.1.busy_ratio", 1.0), ("cpu.all.busy_ratio", 0.5)],
-        );
+        assert_values(&reported, &[("cpu.1.busy_ratio", 1.0), ("cpu.all.busy_ratio", 0.5)]);
     }
 
     #[test]
@@ -206,15 +195,9 @@ mod tests {
         let fixture = Fixture::new();
         let mut cpus = Cpus::new(fixture.root());
         let reported = read(&mut cpus, 1.0);
-        assert!(matches!(
-            missing(&reported, "cpu"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "cpu"), Some(Health::Unsupported { .. })));
         let _fixture = fixture.with("proc/stat", "cpu one two\nintr\n");
         let reported = read(&mut cpus, 2.0);
-        assert!(matches!(
-            missing(&reported, "cpu"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "cpu"), Some(Health::Degraded { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! The file systems and devices that hold data folders.
+//! File systems and devices that hold data folders.
 
 use crate::health::Health;
 use crate::storage::{self, devices};
@@ -10,15 +10,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Data folders with what they lie on.
+/// Data folders with their file systems and devices.
 pub(super) struct DataFolders {
     root: PathBuf,
     folders: Vec<Folder>,
-    /// Devices that hold data, with their metric and how many of the folders they hold.
+    /// Devices that hold data, with their metric and the number of folders on them.
     devices: BTreeMap<String, (MetricId, u64)>,
-    /// Those at which requests end, with their metric and how many requests they serve at once.
+    /// Devices that finally serve requests, with their metric and concurrency.
     serves: BTreeMap<String, (MetricId, u64)>,
-    /// What could not be found out about them.
+    /// What could not be determined about the folders.
     missing: Option<Health>,
 }
 
@@ -26,17 +26,13 @@ struct Folder {
     path: PathBuf,
     /// Number of the file system, to notice when another one is mounted there.
     number: Option<u64>,
-    /// Metrics of the file system; absent if a folder before is on the same one.
+    /// Metrics of the file system; absent if an earlier folder is on the same one.
     ids: Option<[MetricId; 2]>,
 }
 
 impl DataFolders {
     pub(super) fn new(root: &Path, folders: Vec<PathBuf>) -> DataFolders {
-        let folder = |path| Folder {
-            path,
-            number: None,
-            ids: None,
-        };
+        let folder = |path| Folder { path, number: None, ids: None };
         DataFolders {
             root: root.to_owned(),
             folders: folders.into_iter().map(folder).collect(),
@@ -51,7 +47,7 @@ impl DataFolders {
         self.devices.contains_key(device)
     }
 
-    /// Tells the space on the file systems and which devices hold data.
+    /// Reports the space on the file systems and the devices that hold data.
     pub(super) fn report(&mut self, reported: &mut Reported) {
         if self.has_changed() {
             self.find();
@@ -76,7 +72,7 @@ impl DataFolders {
         }
     }
 
-    /// Whether a file system was mounted or unmounted below a folder since the last look.
+    /// Whether a file system was mounted or unmounted below a folder since the last check.
     fn has_changed(&mut self) -> bool {
         let mut has_changed = false;
         for folder in &mut self.folders {
@@ -138,7 +134,7 @@ impl DataFolders {
     }
 }
 
-/// The name, or one with a number if another file system has it, such as a second `tmpfs`.
+/// The name, with a number if another file system has the same name, such as a second `tmpfs`.
 fn free_name(reported: &[(Option<u64>, String)], name: &str) -> String {
     let is_free = |name: &String| !reported.iter().any(|(_, known)| known == name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -146,8 +142,8 @@ fn free_name(reported: &[(Option<u64>, String)], name: &str) -> String {
     names.find(is_free).unwrap_or_else(|| name.to_owned())
 }
 
-/// Names of a device and of those that it lies on: the disk of a partition, the members of an array or volume, and
-/// the device with the file of a loop device.
+/// Adds the names of a device and of the devices below it: the disk of a partition, the members of
+/// an array or volume, and the device with the file of a loop device.
 fn chain(root: &Path, device: &Path, names: &mut Vec<String>) {
     let Some(name) = devices::name(device) else {
         return;
@@ -174,10 +170,7 @@ mod tests {
         let fixture = Fixture::new()
             .with("data/db/x", "")
             .with("sys/devices/pci0/block/vda/vda1/partition", "1\n")
-            .with(
-                &format!("{block}/loop3/loop/backing_file"),
-                "/no-such-file.img\n",
-            )
+            .with(&format!("{block}/loop3/loop/backing_file"), "/no-such-file.img\n")
             .with(&format!("{block}/dm-0/size"), "1\n");
         let root = fixture.root().to_owned();
         let number = |number: &str, device: &str| {
@@ -206,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_device_and_the_disk_below_it_hold_the_data() {
+    fn loop_device_and_the_disk_below_it_hold_the_data() {
         let fixture = machine();
         let folder = fixture.root().join("data/db");
         let mut folders = DataFolders::new(fixture.root(), vec![folder]);
@@ -237,15 +230,12 @@ mod tests {
         assert_eq!(names(&reported, "storage.loop3.free_bytes").len(), 1);
         assert_values(
             &reported,
-            &[
-                ("storage.loop3.holds_data_count", 2.0),
-                ("storage.vda.holds_data_count", 2.0),
-            ],
+            &[("storage.loop3.holds_data_count", 2.0), ("storage.vda.holds_data_count", 2.0)],
         );
     }
 
     #[test]
-    fn a_volume_lies_on_its_members() {
+    fn volume_data_is_on_its_members() {
         let fixture = machine();
         let device = fixture.root().join("sys/devices/virtual/block/dm-0");
         let mut names = Vec::new();
@@ -254,17 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_device_is_reported_by_its_kind() {
+    fn file_system_without_device_is_reported_by_its_type() {
         let fixture = machine().with("proc/self/mountinfo", "1 0 0:40 / / rw - tmpfs tmpfs rw\n");
         let reported = report(&mut DataFolders::new(fixture.root(), vec!["/".into()]));
         assert_eq!(
             names(&reported, "storage."),
             ["storage.tmpfs.free_bytes", "storage.tmpfs.free_ratio"]
         );
-        assert!(matches!(
-            missing(&reported, "storage"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "storage"), Some(Health::Unsupported { .. })));
         let known = [(None, "tmpfs".to_owned()), (None, "tmpfs-2".to_owned())];
         assert_eq!(free_name(&known, "tmpfs"), "tmpfs-3");
     }

@@ -1,4 +1,4 @@
-//! What each disk did: requests, bytes, how long requests took, how many were in flight, how long it was busy.
+//! Activity of each disk: requests, bytes, request times, requests in flight, and busy time.
 //! Source of the fields: `Documentation/admin-guide/iostats.rst` of Linux.
 
 use super::counters::Growth;
@@ -14,7 +14,8 @@ use dyno_record::names::{Metric, disk};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Counters of a device: 11 in all kernels, then 4 of discards since 4.18 and 2 of flushes since 5.5.
+/// Number of counters of a device: 11 in all kernels, plus 4 of discards since 4.18 and 2 of
+/// flushes since 5.5.
 const FIELDS: usize = 17;
 type Fields = [Option<u64>; FIELDS];
 const READS: usize = 0;
@@ -30,10 +31,10 @@ const DISCARDS: usize = 11;
 const FLUSHES: usize = 15;
 const FLUSH_MS: usize = 16;
 
-/// Milliseconds are counted in 32 bits, and begin again at 0 after 49 days of them.
+/// Milliseconds are counted in 32 bits and wrap after 49 days.
 const MILLISECONDS: [usize; 5] = [READ_MS, WRITE_MS, BUSY_MS, QUEUE_MS, FLUSH_MS];
 
-/// A metric, and what it is of the growth of the counters.
+/// A metric, and how to compute it from the growth of the counters.
 type Value = (Metric, fn(&Growth<FIELDS>) -> Option<f64>);
 
 const METRICS: [Value; 13] = [
@@ -41,26 +42,16 @@ const METRICS: [Value; 13] = [
     (disk::WRITE_PER_S, |disk| disk.per_s(WRITES)),
     (disk::DISCARD_PER_S, |disk| disk.per_s(DISCARDS)),
     (disk::FLUSH_PER_S, |disk| disk.per_s(FLUSHES)),
-    (disk::READ_BYTES_PER_S, |disk| {
-        Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES as f64)
-    }),
-    (disk::WRITE_BYTES_PER_S, |disk| {
-        Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES as f64)
-    }),
+    (disk::READ_BYTES_PER_S, |disk| Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES as f64)),
+    (disk::WRITE_BYTES_PER_S, |disk| Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES as f64)),
     (disk::READ_AWAIT_MS, |disk| disk.mean(READ_MS, READS)),
     (disk::WRITE_AWAIT_MS, |disk| disk.mean(WRITE_MS, WRITES)),
     (disk::FLUSH_AWAIT_MS, |disk| disk.mean(FLUSH_MS, FLUSHES)),
     (disk::QUEUE_COUNT, |disk| Some(disk.per_s(QUEUE_MS)? / 1e3)),
-    // The kernel adds a tick at a time, which may reach beyond the reading.
-    (disk::UTILIZATION_RATIO, |disk| {
-        Some((disk.per_s(BUSY_MS)? / 1e3).min(1.0))
-    }),
-    (disk::READ_SIZE_BYTES, |disk| {
-        Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES as f64)
-    }),
-    (disk::WRITE_SIZE_BYTES, |disk| {
-        Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES as f64)
-    }),
+    // The kernel adds whole ticks, which may reach beyond the reading.
+    (disk::UTILIZATION_RATIO, |disk| Some((disk.per_s(BUSY_MS)? / 1e3).min(1.0))),
+    (disk::READ_SIZE_BYTES, |disk| Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES as f64)),
+    (disk::WRITE_SIZE_BYTES, |disk| Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES as f64)),
 ];
 
 /// The disks.
@@ -71,17 +62,17 @@ pub(super) struct Disks {
     data: DataFolders,
 }
 
-/// What a device is, which decides whether it is shown.
+/// Kind of a device, which decides whether it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A whole device: always.
+    /// A whole device: always reported.
     Disk,
-    /// One that the kernel makes of others, such as a loop device, a volume or an array: if it holds data or something
-    /// happens on it. Machines have dozens of loop devices that do nothing.
+    /// A device that the kernel makes of others, such as a loop device, a volume or an array:
+    /// reported if it holds data or has activity. Machines have dozens of idle loop devices.
     Made,
-    /// A part of a disk: if it holds data.
+    /// A part of a disk: reported if it holds data.
     Partition,
-    /// Memory that plays a disk: never.
+    /// A disk in memory: never reported.
     Memory,
 }
 
@@ -90,7 +81,7 @@ struct Disk {
     counts_flushes: bool,
     is_shown: bool,
     last: Option<(f64, Fields)>,
-    /// Made when it is shown first.
+    /// Created when the device is first reported.
     ids: Option<[MetricId; METRICS.len() + 1]>,
 }
 
@@ -137,7 +128,7 @@ impl Part for Disks {
     }
 }
 
-/// Numbers `major, minor`, name and counters of a line.
+/// Parses `major, minor`, name and counters of a line.
 fn parse(line: &str) -> Option<((u64, u64), &str, Fields)> {
     let (major, rest) = line.trim_start().split_once(' ')?;
     let (minor, rest) = rest.trim_start().split_once(' ')?;
@@ -154,14 +145,15 @@ fn kind(root: &Path, (major, minor): (u64, u64), name: &str) -> Kind {
     let link = root.join(format!("sys/dev/block/{major}:{minor}"));
     match link.canonicalize() {
         Ok(device) if device.join("partition").exists() => Kind::Partition,
-        // Not all of `virtual`: that is where NVMe disks with several paths are.
+        // Not everything in `virtual`: NVMe disks with several paths are there as well.
         Ok(device) if device.to_string_lossy().contains("/devices/virtual/block/") => Kind::Made,
         _ => Kind::Disk,
     }
 }
 
-/// Whether the kernel counts the flushes of a device. It does so where it has a queue of requests: those of a partition
-/// are counted on its disk, and those of a volume or an array on what it lies on; the counters of both stay at 0.
+/// Whether the kernel counts the flushes of a device. It does so only for devices with a request
+/// queue. Flushes of a partition are counted on its disk, and flushes of a volume or an array on
+/// the devices below; their own counters stay at 0.
 fn counts_flushes(root: &Path, (major, minor): (u64, u64)) -> bool {
     let device = root.join(format!("sys/dev/block/{major}:{minor}"));
     let lies_on_others = || {
@@ -200,10 +192,7 @@ impl Disk {
             return;
         }
         let [in_flight, ids @ ..] = self.ids.get_or_insert_with(|| ids(name));
-        reported.put_if_known(
-            in_flight.clone(),
-            fields[IN_FLIGHT].map(|count| count as f64),
-        );
+        reported.put_if_known(in_flight.clone(), fields[IN_FLIGHT].map(|count| count as f64));
         if let Some(growth) = growth {
             for (id, (metric, value)) in ids.iter().zip(METRICS) {
                 if metric == disk::FLUSH_PER_S && !self.counts_flushes {
@@ -223,7 +212,7 @@ fn ids(name: &str) -> [MetricId; METRICS.len() + 1] {
     })
 }
 
-/// `None` if the device is another one under the old name: then a count of requests went back.
+/// `None` if another device has taken the name: then a count of requests decreased.
 fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth<FIELDS>> {
     let mut by = [None; FIELDS];
     for place in 0..FIELDS {
@@ -231,7 +220,7 @@ fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth<FIELD
             continue;
         };
         by[place] = if MILLISECONDS.contains(&place) {
-            // The last 32 bits, which are all that there is.
+            // Compares the last 32 bits, because the counter has no more.
             Some(u64::from((now as u32).wrapping_sub(before as u32)))
         } else if place == IN_FLIGHT {
             None
@@ -258,7 +247,7 @@ mod tests {
         symlink(device, links.join(number)).unwrap();
     }
 
-    /// The root is on `vda1`; `loop0` does nothing; `loop1` holds the folder `data`.
+    /// The root is on `vda1`; `loop0` is idle; `loop1` holds the folder `data`.
     fn machine() -> Fixture {
         let fixture = Fixture::new()
             .with("data/x", "")
@@ -270,11 +259,7 @@ mod tests {
         let fixture = fixture.with(second, "2\n");
         link(&fixture, "7:0", "virtual/block/loop0");
         link(&fixture, "7:1", "virtual/block/loop1");
-        link(
-            &fixture,
-            "259:0",
-            "virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
-        );
+        link(&fixture, "259:0", "virtual/nvme-subsystem/nvme-subsys0/nvme0n1");
         let data = fixture.root().canonicalize().unwrap().join("data");
         let mounts = format!(
             "1 0 254:1 / / rw - ext4 /dev/vda1 rw\n2 1 7:1 / {} rw - xfs /dev/loop1 rw\n",
@@ -293,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_times_and_sizes_are_those_since_the_last_reading() {
+    fn disk_values_cover_the_time_since_the_last_reading() {
         let first = "100 5 1000 50 200 6 4000 400 0 300 450 10 0 80 5 7 70";
         let fixture = machine().with("proc/diskstats", &stats(first, IDLE));
         let mut disks = Disks::new(fixture.root(), Vec::new());
@@ -326,26 +311,21 @@ mod tests {
             ],
         );
         assert_eq!(names(&reported, "disk.vda.").len(), 14);
-        // Where no request ended, none took any time.
+        // If no request ended, there is no mean time.
         assert_eq!(value(&reported, "disk.nvme0n1.read_await_ms"), None);
         drop(fixture);
     }
 
     #[test]
-    fn devices_that_hold_data_or_do_something_are_shown() {
+    fn devices_with_data_or_activity_are_reported() {
         let fixture = machine().with("proc/diskstats", &stats(IDLE, IDLE));
         let folder = fixture.root().join("data");
         let mut disks = Disks::new(fixture.root(), vec![folder, "/no-such-folder".into()]);
         let shown = |reported: &Reported| {
-            names(reported, "disk.")
-                .join(" ")
-                .replace(".in_flight_count", "")
+            names(reported, "disk.").join(" ").replace(".in_flight_count", "")
         };
         let reported = read(&mut disks, 1.0);
-        assert_eq!(
-            shown(&reported),
-            "disk.loop1 disk.nvme0n1 disk.vda disk.vda1"
-        );
+        assert_eq!(shown(&reported), "disk.loop1 disk.nvme0n1 disk.vda disk.vda1");
         assert_values(&reported, &[("storage.vda.holds_data_count", 1.0)]);
         let moved = "1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0";
         let _fixture = fixture.with("proc/diskstats", &stats(IDLE, moved));
@@ -370,22 +350,10 @@ mod tests {
         let some = "8 0 64 8 0 0 0 0 0 8 8 0 0 0 0 4 4";
         let _fixture = fixture.with("proc/diskstats", &lines(some));
         let reported = read(&mut disks, 2.0);
-        assert_values(
-            &reported,
-            &[
-                ("disk.vda.flush_per_s", 4.0),
-                ("disk.loop1.flush_per_s", 4.0),
-            ],
-        );
+        assert_values(&reported, &[("disk.vda.flush_per_s", 4.0), ("disk.loop1.flush_per_s", 4.0)]);
         for device in ["vda1", "dm-0"] {
-            assert_eq!(
-                value(&reported, &format!("disk.{device}.read_per_s")),
-                Some(8.0)
-            );
-            assert_eq!(
-                value(&reported, &format!("disk.{device}.flush_per_s")),
-                None
-            );
+            assert_eq!(value(&reported, &format!("disk.{device}.read_per_s")), Some(8.0));
+            assert_eq!(value(&reported, &format!("disk.{device}.flush_per_s")), None);
         }
     }
 
@@ -407,7 +375,7 @@ mod tests {
                 ("disk.vda.queue_count", 1.0),
             ],
         );
-        // The kernel is too old to tell of discards and flushes.
+        // The kernel is too old to report discards and flushes.
         assert_eq!(value(&reported, "disk.vda.flush_per_s"), None);
         let _fixture = fixture.with("proc/diskstats", &line("3 0 24 9 0 0 0 0 0 9 9"));
         let reported = read(&mut disks, 3.0);
@@ -415,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_was_away_begins_again() {
+    fn returning_disk_starts_anew() {
         let with = "254 0 vda 10 0 80 1 0 0 0 0 0 1 1\n";
         let fixture = Fixture::new().with("proc/diskstats", with);
         let mut disks = Disks::new(fixture.root(), Vec::new());
@@ -427,17 +395,11 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_reported() {
+    fn garbage_in_diskstats_is_reported() {
         let fixture = Fixture::new().with("proc/diskstats", "254 0 vda 1 2\nx\n");
         let reported = read(&mut Disks::new(fixture.root(), Vec::new()), 1.0);
-        assert!(matches!(
-            missing(&reported, "disk"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "disk"), Some(Health::Degraded { .. })));
         let reported = read(&mut Disks::new(Path::new("/no-such"), Vec::new()), 1.0);
-        assert!(matches!(
-            missing(&reported, "disk"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "disk"), Some(Health::Unsupported { .. })));
     }
 }

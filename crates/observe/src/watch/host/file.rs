@@ -1,4 +1,4 @@
-//! Reads small files again and again without new memory each time.
+//! Reads small files repeatedly without allocating new memory each time.
 
 use crate::health::{Health, Reading};
 use nix::errno::Errno;
@@ -7,19 +7,20 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Room for most files at first.
+/// Initial buffer size, sufficient for most files.
 const FIRST_ROOM: usize = 4096;
 
-/// How the kernel makes a file.
+/// How the kernel generates a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pieces {
-    /// At once: less than was asked for means that it is all, which saves a call in each of hundreds of files.
+    /// All at once: a short read means the end of the file, which saves a call in each of hundreds
+    /// of files.
     One,
-    /// As it goes on, for example a disk at a time.
+    /// Piece by piece, for example one disk at a time.
     Many,
 }
 
-/// The content of the file that was read last.
+/// A buffer with the content of the last file that was read.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     bytes: Vec<u8>,
@@ -27,18 +28,19 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Opens and reads a file that the kernel makes in one piece, as those of processes and groups are.
+    /// Opens and reads a file that the kernel generates in one piece, such as files of processes
+    /// and groups.
     pub(super) fn read(&mut self, path: &Path) -> io::Result<&str> {
         self.read_piece(&File::open(path)?)
     }
 
-    /// The same of a file that is open.
+    /// Reads an open file that the kernel generates in one piece.
     pub(super) fn read_piece(&mut self, file: &File) -> io::Result<&str> {
         self.fill(file, Pieces::One)?;
         self.text()
     }
 
-    /// Reads from the begin: for the kernel that is a new look at its state.
+    /// Reads from the beginning: the kernel then generates the current state.
     fn fill(&mut self, file: &File, pieces: Pieces) -> io::Result<()> {
         self.length = 0;
         loop {
@@ -67,7 +69,7 @@ impl Content {
     }
 }
 
-/// A file of the kernel that stays open between readings.
+/// A kernel file that stays open between readings.
 #[derive(Debug)]
 pub(super) struct KeptFile {
     path: PathBuf,
@@ -76,22 +78,18 @@ pub(super) struct KeptFile {
 }
 
 impl KeptFile {
-    /// The file `path` below `root`; it is opened when it is read first.
+    /// The file `path` below `root`, which is opened at the first reading.
     pub(super) fn new(root: &Path, path: &str) -> KeptFile {
-        KeptFile {
-            path: root.join(path),
-            file: None,
-            content: Content::default(),
-        }
+        KeptFile { path: root.join(path), file: None, content: Content::default() }
     }
 
-    /// Its content now.
+    /// The current content.
     pub(super) fn read(&mut self) -> Reading<&str> {
         let opened = match self.file.take() {
             Some(file) => Ok(file),
             None => File::open(&self.path),
         };
-        // A file that fails is opened anew the next time.
+        // A file that fails is reopened at the next reading.
         let filled = opened.and_then(|file| {
             self.content.fill(&file, Pieces::Many)?;
             self.file = Some(file);
@@ -100,34 +98,34 @@ impl KeptFile {
         filled.map_err(|error| health(&self.path, &error))
     }
 
-    /// Health of content that makes no sense.
+    /// Health of content that was not understood.
     pub(super) fn not_understood(&self, what: &str) -> Health {
         Health::not_understood(&self.path, what)
     }
 }
 
-/// Health of a file that could not be read. Some files of the kernel exist and say when they are read
-/// that what they are about is turned off.
+/// Health of a file that could not be read. Some kernel files exist even if their feature is turned
+/// off, and report this only when they are read.
 pub(super) fn health(path: &Path, error: &io::Error) -> Health {
     match error.raw_os_error() {
-        Some(code) if code == Errno::EOPNOTSUPP as i32 => Health::Unsupported {
-            reason: format!("`{}`: {error}", path.display()),
-        },
+        Some(code) if code == Errno::EOPNOTSUPP as i32 => {
+            Health::Unsupported { reason: format!("`{}`: {error}", path.display()) }
+        }
         _ => Health::from_io(path, error),
     }
 }
 
-/// Whether a file of a process could not be read because the process or thread has ended.
+/// Whether reading a file of a process failed because the process or thread has ended.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
-/// The numbers of a line; what is not a number is `None` at its place.
+/// The numbers of a line; `None` for a word that is not a number.
 pub(super) fn numbers(line: &str) -> impl Iterator<Item = Option<u64>> {
     line.split_ascii_whitespace().map(|word| word.parse().ok())
 }
 
-/// The first numbers of a line; those that it lacks are `None`.
+/// The first numbers of a line; missing ones are `None`.
 pub(super) fn first_numbers<const N: usize>(line: &str) -> [Option<u64>; N] {
     let mut found = [None; N];
     for (place, number) in found.iter_mut().zip(numbers(line)) {
@@ -142,7 +140,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn a_file_that_is_kept_open_is_read_from_its_begin_each_time() {
+    fn kept_file_is_read_from_its_beginning_each_time() {
         let long = "x".repeat(FIRST_ROOM + 5);
         let fixture = Fixture::new().with("proc/a", &long);
         let mut file = KeptFile::new(fixture.root(), "proc/a");
@@ -152,17 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_longer_than_the_room_is_read_whole() {
+    fn file_longer_than_the_buffer_is_read_completely() {
         let fixture = Fixture::new();
         let mut content = Content::default();
-        let lengths = [
-            3,
-            FIRST_ROOM - 1,
-            FIRST_ROOM,
-            FIRST_ROOM + 1,
-            5 * FIRST_ROOM,
-            0,
-        ];
+        let lengths = [3, FIRST_ROOM - 1, FIRST_ROOM, FIRST_ROOM + 1, 5 * FIRST_ROOM, 0];
         for length in lengths {
             let text = "x".repeat(length);
             let path = fixture.root().join("a");
@@ -172,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_late_is_read_then() {
+    fn file_that_appears_late_is_read_then() {
         let fixture = Fixture::new();
         let mut file = KeptFile::new(fixture.root(), "proc/a");
         assert!(matches!(file.read(), Err(Health::Unsupported { .. })));

@@ -1,4 +1,4 @@
-//! What the memory of the machine is used for.
+//! Memory use of the machine.
 
 use super::file::KeptFile;
 use super::part::Part;
@@ -8,7 +8,7 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, memory};
 use std::path::Path;
 
-/// Lines of `/proc/meminfo` that are metrics as they are.
+/// Lines of `/proc/meminfo` that map directly to metrics.
 const LINES: [(&str, Metric); 11] = [
     ("MemTotal", memory::TOTAL_BYTES),
     ("MemFree", memory::FREE_BYTES),
@@ -20,7 +20,7 @@ const LINES: [(&str, Metric); 11] = [
     ("AnonPages", memory::ANONYMOUS_BYTES),
     ("Slab", memory::SLAB_BYTES),
     ("AnonHugePages", memory::TRANSPARENT_HUGEPAGES_BYTES),
-    // All sizes of huge pages together.
+    // Huge pages of all sizes together.
     ("Hugetlb", memory::HUGEPAGES_BYTES),
 ];
 
@@ -70,11 +70,7 @@ impl Part for Memory {
         }
         let swap_used = swap_total.zip(swap_free).map(|(total, free)| total - free);
         reported.put_if_known(self.swap_used.clone(), swap_used);
-        if has_total {
-            Ok(())
-        } else {
-            Err(self.file.not_understood("`MemTotal`"))
-        }
+        if has_total { Ok(()) } else { Err(self.file.not_understood("`MemTotal`")) }
     }
 }
 
@@ -129,9 +125,6 @@ mod tests {
         let fixture = fixture.with("proc/meminfo", "MemTotal: many kB\nMemFree: 1 MB\n");
         let reported = read(&mut Memory::new(fixture.root()), 1.0);
         assert!(reported.values.is_empty());
-        assert!(matches!(
-            missing(&reported, "memory"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "memory"), Some(Health::Degraded { .. })));
     }
 }

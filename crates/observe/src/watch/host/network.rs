@@ -1,4 +1,5 @@
-//! What each network interface carried. Loopback is among them: local servers are spoken to over it.
+//! Traffic of each network interface, including loopback, which carries the traffic to local
+//! servers.
 
 use super::counters::Counters;
 use super::file::{KeptFile, numbers};
@@ -20,14 +21,14 @@ const METRICS: [Metric; 6] = [
     network::DROPPED_PER_S,
 ];
 
-/// Places of `/proc/net/dev` that make each metric; those of both directions are added.
+/// Fields of `/proc/net/dev` for each metric; fields of both directions are summed.
 /// Source: `proc_pid_net(5)`.
 const PLACES: [&[usize]; METRICS.len()] = [&[0], &[8], &[1], &[9], &[2, 10], &[3, 11]];
 const COLUMNS: usize = 16;
 
-/// The speed of a link changes when it is plugged in anew: rarely.
+/// The speed of a link changes rarely, when it is plugged in again.
 const SPEED_INTERVAL_S: f64 = 10.0;
-/// What drivers report in place of a speed that they do not know, in Mbit/s: -1, in 16 or 32 bits.
+/// Values that drivers report for an unknown speed, in Mbit/s: -1, in 16 or 32 bits.
 const NO_SPEEDS: [u64; 3] = [0, 65_535, 4_294_967_295];
 
 /// The interfaces.
@@ -41,7 +42,7 @@ struct Interface {
     ids: [MetricId; METRICS.len()],
     speed_id: MetricId,
     speed_bytes_per_s: Option<f64>,
-    /// When to look at the speed again.
+    /// When to read the speed again.
     speed_due_s: f64,
     counters: Counters<{ METRICS.len() }>,
 }
@@ -65,13 +66,13 @@ impl Part for Network {
         let text = self.file.read()?;
         self.interfaces.begin();
         let mut not_understood = false;
-        // Two lines of titles.
+        // Skip two title lines.
         for line in text.lines().skip(2) {
             let Some((name, totals)) = parse(line) else {
                 not_understood = true;
                 continue;
             };
-            // One that never carried anything is of no interest.
+            // Skip interfaces that never carried traffic.
             if totals[..2].iter().all(|bytes| *bytes == Some(0)) {
                 continue;
             }
@@ -93,7 +94,7 @@ impl Part for Network {
 }
 
 fn parse(line: &str) -> Option<(&str, [Option<u64>; METRICS.len()])> {
-    // The name of an alias has a colon itself.
+    // The name of an alias contains a colon itself.
     let (name, rest) = line.rsplit_once(':')?;
     let mut columns = [0_u64; COLUMNS];
     let mut count = 0;
@@ -120,7 +121,7 @@ impl Interface {
     fn report_speed(&mut self, root: &Path, name: &str, at_s: f64, reported: &mut Reported) {
         if at_s >= self.speed_due_s {
             self.speed_due_s = at_s + SPEED_INTERVAL_S;
-            // Loopback and many virtual interfaces have none, or say so by an error.
+            // Loopback and many virtual interfaces have none, or report an error.
             let speed = line(root, &format!("sys/class/net/{name}/speed"));
             let megabits = speed.ok().and_then(|speed| speed.parse::<u64>().ok());
             let megabits = megabits.filter(|speed| !NO_SPEEDS.contains(speed));
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_speed_is_looked_at_again_after_some_time() {
+    fn link_speed_is_read_again_after_some_time() {
         let line = devices(&["eth0: 5 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0"]);
         let fixture = Fixture::new().with("proc/net/dev", &line);
         let mut network = Network::new(fixture.root());
@@ -209,10 +210,7 @@ mod tests {
         read(&mut network, 1.0);
         let fixture = fixture.with("proc/net/dev", &devices(&["eth1: 1 2 3"]));
         let reported = read(&mut network, 2.0);
-        assert!(matches!(
-            missing(&reported, "network"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "network"), Some(Health::Degraded { .. })));
         let _fixture = fixture.with("proc/net/dev", &devices(&[line]));
         assert!(read(&mut network, 3.0).values.is_empty());
         assert_eq!(read(&mut network, 4.0).values.len(), 6);

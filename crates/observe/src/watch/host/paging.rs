@@ -1,4 +1,4 @@
-//! What moves between memory and disks, and what a lack of memory costs.
+//! Transfers between memory and disks, and the cost of memory shortage.
 
 use super::counters::Counters;
 use super::file::KeptFile;
@@ -10,7 +10,7 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, paging};
 use std::path::Path;
 
-/// Lines of `/proc/vmstat`, their metrics, and what one unit of each is; `pgpgin` and `pgpgout` count KiB.
+/// Lines of `/proc/vmstat`, their metrics and units; `pgpgin` and `pgpgout` count KiB.
 const LINES: [(&str, Metric, Unit); 6] = [
     ("pgpgin", paging::IN_BYTES_PER_S, Unit::Kibibyte),
     ("pgpgout", paging::OUT_BYTES_PER_S, Unit::Kibibyte),
@@ -20,9 +20,9 @@ const LINES: [(&str, Metric, Unit); 6] = [
     ("oom_kill", paging::OOM_KILLS_PER_S, Unit::One),
 ];
 
-/// Begin of the lines, one per zone of memory, that count tasks which had to free memory themselves.
+/// Prefix of the lines, one per memory zone, that count tasks which had to free memory themselves.
 const RECLAIM: &str = "allocstall";
-/// Place of their sum.
+/// Index of their sum.
 const RECLAIM_PLACE: usize = LINES.len();
 const COUNTERS: usize = LINES.len() + 1;
 
@@ -50,8 +50,7 @@ impl Paging {
         };
         let id = |place: usize| {
             let line = LINES.get(place);
-            line.map_or(paging::RECLAIM_DIRECT_PER_S, |line| line.1)
-                .id()
+            line.map_or(paging::RECLAIM_DIRECT_PER_S, |line| line.1).id()
         };
         Paging {
             file: KeptFile::new(root, "proc/vmstat"),
@@ -130,27 +129,21 @@ mod tests {
                 ("paging.oom_kills_per_s", 0.5),
             ],
         );
-        // An older kernel, and a counter that went back.
+        // An older kernel, and a counter that decreased.
         let _fixture = fixture.with("proc/vmstat", "pgpgin 4\npgpgout 300\nallocstall 90\n");
         let reported = read(&mut paging, 4.0);
         assert_eq!(value(&reported, "paging.in_bytes_per_s"), None);
         assert_eq!(value(&reported, "paging.oom_kills_per_s"), None);
         assert_values(
             &reported,
-            &[
-                ("paging.out_bytes_per_s", 0.0),
-                ("paging.reclaim_direct_per_s", 76.0),
-            ],
+            &[("paging.out_bytes_per_s", 0.0), ("paging.reclaim_direct_per_s", 76.0)],
         );
     }
 
     #[test]
-    fn garbage_is_degraded() {
+    fn garbage_in_vmstat_is_degraded() {
         let fixture = Fixture::new().with("proc/vmstat", "pgpgin\npgpgin x\n");
         let reported = read(&mut Paging::new(fixture.root()), 1.0);
-        assert!(matches!(
-            missing(&reported, "paging"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "paging"), Some(Health::Degraded { .. })));
     }
 }

@@ -1,16 +1,16 @@
-//! What all topics of a machine have in common.
+//! Common interface of all topics of a machine.
 
 use crate::health::Reading;
 use crate::watch::source::Reported;
 
-/// A topic of a machine, with what it remembers of the reading before.
+/// A topic of a machine, with its state from the previous reading.
 pub(super) trait Part: Send {
-    /// What it is called among the missing parts.
+    /// Its name among the missing parts.
     fn name(&self) -> &'static str;
 
-    /// Reads it and reports its values.
+    /// Reads the topic and reports its values.
     ///
     /// # Errors
-    /// The part is missing as a whole, and why. Values that were reported before are good.
+    /// Why the part is missing as a whole. Values reported before the error are valid.
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()>;
 }

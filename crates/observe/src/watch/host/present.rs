@@ -1,33 +1,30 @@
-//! Things that come and go, such as disks and threads, with what is remembered of each.
+//! Things that come and go, such as disks and threads, with the state kept for each.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The things that the reading before had.
+/// The things of the previous reading.
 #[derive(Debug)]
 pub(super) struct Present<K, T> {
     reading: u64,
-    /// With the number of the reading that saw each last.
+    /// With the number of the last reading that saw each.
     things: HashMap<K, (u64, T)>,
 }
 
 impl<K, T> Default for Present<K, T> {
     fn default() -> Self {
-        Present {
-            reading: 0,
-            things: HashMap::new(),
-        }
+        Present { reading: 0, things: HashMap::new() }
     }
 }
 
 impl<K: Hash + Eq, T> Present<K, T> {
-    /// A reading begins.
+    /// Begins a reading.
     pub(super) fn begin(&mut self) {
         self.reading += 1;
     }
 
-    /// A thing that this reading has; `make` makes what is remembered of a new one.
+    /// Marks a thing as present; `make` creates the state of a new one.
     pub(super) fn see<Q>(&mut self, key: &Q, make: impl FnOnce() -> T) -> &mut T
     where
         K: Borrow<Q>,
@@ -42,7 +39,7 @@ impl<K: Hash + Eq, T> Present<K, T> {
         thing
     }
 
-    /// The reading ends: what it did not have is forgotten, and is new if it returns.
+    /// Ends the reading: forgets the things that it did not see; they are new if they return.
     pub(super) fn end(&mut self) {
         let reading = self.reading;
         self.things.retain(|_, (seen, _)| *seen == reading);

@@ -10,23 +10,11 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, pressure};
 use std::path::Path;
 
-/// Resources with the lines that mean something: that all tasks wait for a CPU cannot be on a whole machine.
+/// Resources with their meaningful lines: on a whole machine, all tasks cannot wait for a CPU.
 const RESOURCES: [(&str, &[(&str, Metric)]); 3] = [
     ("cpu", &[("some", pressure::CPU_SOME_RATIO)]),
-    (
-        "io",
-        &[
-            ("some", pressure::IO_SOME_RATIO),
-            ("full", pressure::IO_FULL_RATIO),
-        ],
-    ),
-    (
-        "memory",
-        &[
-            ("some", pressure::MEMORY_SOME_RATIO),
-            ("full", pressure::MEMORY_FULL_RATIO),
-        ],
-    ),
+    ("io", &[("some", pressure::IO_SOME_RATIO), ("full", pressure::IO_FULL_RATIO)]),
+    ("memory", &[("some", pressure::MEMORY_SOME_RATIO), ("full", pressure::MEMORY_FULL_RATIO)]),
 ];
 
 /// The three kinds of pressure.
@@ -36,7 +24,7 @@ pub(super) struct Pressure {
 
 struct Resource {
     file: KeptFile,
-    /// Begin of the line, and the metric.
+    /// Prefix of the line, and the metric.
     lines: Vec<(&'static str, MetricId)>,
     counters: Counters<2>,
 }
@@ -45,15 +33,10 @@ impl Pressure {
     pub(super) fn new(root: &Path) -> Pressure {
         let resource = |(name, lines): (&str, &[(&'static str, Metric)])| Resource {
             file: KeptFile::new(root, &format!("proc/pressure/{name}")),
-            lines: lines
-                .iter()
-                .map(|(line, metric)| (*line, metric.id()))
-                .collect(),
+            lines: lines.iter().map(|(line, metric)| (*line, metric.id())).collect(),
             counters: Counters::default(),
         };
-        Pressure {
-            resources: RESOURCES.map(resource),
-        }
+        Pressure { resources: RESOURCES.map(resource) }
     }
 }
 
@@ -81,16 +64,12 @@ impl Resource {
         let is_whole = totals.iter().flatten().count() == self.lines.len();
         if let Some(growth) = self.counters.growth(at_s, totals) {
             for (place, (_, id)) in self.lines.iter().enumerate() {
-                // The kernel's clock and that of the readings are not read at the same time.
+                // The kernel's clock and the clock of the readings are not read at the same time.
                 let ratio = growth.per_s(place).map(|us| (us / 1e6).min(1.0));
                 reported.put_if_known(id.clone(), ratio);
             }
         }
-        if is_whole {
-            Ok(())
-        } else {
-            Err(self.file.not_understood("total of pressure"))
-        }
+        if is_whole { Ok(()) } else { Err(self.file.not_understood("total of pressure")) }
     }
 }
 
@@ -143,10 +122,7 @@ mod tests {
         let fixture = Fixture::new();
         let mut pressure = Pressure::new(fixture.root());
         let reported = read(&mut pressure, 1.0);
-        assert!(matches!(
-            missing(&reported, "pressure"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "pressure"), Some(Health::Unsupported { .. })));
         let fixture = fixture
             .with("proc/pressure/cpu", &lines(10, 0))
             .with("proc/pressure/io", "some avg10=0.00 total=many\n")
@@ -157,11 +133,8 @@ mod tests {
             .with("proc/pressure/cpu", &lines(500_010, 0))
             .with("proc/pressure/memory", &lines(100, 0));
         let reported = read(&mut pressure, 2.0);
-        assert!(matches!(
-            missing(&reported, "pressure"),
-            Some(Health::Degraded { .. })
-        ));
-        // The other two are reported, but what went back is not.
+        assert!(matches!(missing(&reported, "pressure"), Some(Health::Degraded { .. })));
+        // The other two are reported, except the decreased total.
         assert_values(&reported, &[("pressure.cpu.some_ratio", 0.5)]);
         assert_eq!(value(&reported, "pressure.io.some_ratio"), None);
         assert_eq!(value(&reported, "pressure.memory.some_ratio"), None);

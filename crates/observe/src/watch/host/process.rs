@@ -1,4 +1,4 @@
-//! What some processes used and waited for: those of the server and of the load generator.
+//! Resource use and waits of some processes: the server and the load generator.
 
 use super::cgroup::ControlGroups;
 use super::counters::{Counters, Growth};
@@ -19,17 +19,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether the kernel counts how long threads wait for disks; off by default since 5.14.
+/// Whether the kernel counts the time that threads wait for disks; off by default since 5.14.
 const DELAY_ACCOUNTING: &str = "proc/sys/kernel/task_delayacct";
 
-/// CPU time in ticks after which a process must have shown in the finer counters too.
+/// CPU time in ticks after which the finer counters must show work as well.
 const SOME_WORK_TICKS: u64 = 10;
 
-/// Time between looks for a process that was started again; each time that it is not there it doubles up to the second.
+/// Initial time between searches for a restarted process; doubles after each unsuccessful search up
+/// to [`LAST_PAUSE_S`].
 const FIRST_PAUSE_S: f64 = 1.0;
 const LAST_PAUSE_S: f64 = 30.0;
 
-/// Places of the counters of a process.
+/// Indexes of the counters of a process.
 const USER: usize = 0;
 const SYSTEM: usize = 1;
 const MINOR: usize = 2;
@@ -37,11 +38,11 @@ const MAJOR: usize = 3;
 const READ: usize = 4;
 const WRITTEN: usize = 5;
 
-/// The processes that are watched.
+/// The watched processes.
 pub(super) struct Processes {
     root: PathBuf,
     processes: Vec<Process>,
-    /// Why the server's is not among them.
+    /// Why the server's process is not among them.
     unknown: Option<Health>,
     /// Absent until they could be read.
     hierarchies: Option<Hierarchies>,
@@ -54,13 +55,13 @@ struct Process {
     number: u32,
     /// Its folder in `/proc`.
     folder: PathBuf,
-    /// When it was started: another process may get its number.
+    /// Its start time: another process may get its number.
     start_ticks: Option<u64>,
-    /// Set once it was found to have ended.
+    /// Set once it has ended.
     end: Option<Health>,
-    /// Where the one that takes its place will listen.
+    /// The port on which its successor will listen.
     port: Option<u16>,
-    /// When that is looked for, and how long after the look before.
+    /// Time of the next search for the successor, and the pause before it.
     next_look_s: f64,
     pause_s: f64,
     ids: Ids,
@@ -160,9 +161,7 @@ impl Part for Processes {
         if let Err(health) = self.find_hierarchies() {
             reported.miss("cgroup", health);
         }
-        let delay = self
-            .counts_delay
-            .get_or_insert_with(|| number(&self.root, DELAY_ACCOUNTING));
+        let delay = self.counts_delay.get_or_insert_with(|| number(&self.root, DELAY_ACCOUNTING));
         let counts_delay = matches!(delay, Ok(1..));
         if !counts_delay {
             let reason = format!("the kernel does not count it, see `{DELAY_ACCOUNTING}`");
@@ -173,9 +172,7 @@ impl Part for Processes {
             process.look_again(&self.root, at_s);
             let read = process.read(at_s, counts_delay, reported);
             if let (Ok(()), Some(hierarchies)) = (&read, &self.hierarchies) {
-                process
-                    .groups
-                    .read(&process.folder, hierarchies, at_s, reported);
+                process.groups.read(&process.folder, hierarchies, at_s, reported);
             }
             outcome = outcome.and(read);
         }
@@ -202,8 +199,8 @@ impl Process {
         }
     }
 
-    /// Becomes the process that has taken the place of this one, if it has ended and there is one. That is looked for less
-    /// and less often: it means to look into all processes.
+    /// Switches to the successor if the process has ended and the successor is found. Searches
+    /// become less frequent because each one inspects all processes.
     fn look_again(&mut self, root: &Path, at_s: f64) {
         let Some(port) = self.port.filter(|_| self.end.is_some()) else {
             return;
@@ -234,17 +231,11 @@ impl Process {
         if let Some(growth) = self.counters.growth(at_s, totals) {
             self.report_growth(&growth, reported);
         }
-        let resident = stat
-            .resident_pages
-            .map(|pages| (pages * page_bytes()) as f64);
+        let resident = stat.resident_pages.map(|pages| (pages * page_bytes()) as f64);
         reported.put_if_known(self.ids.resident.clone(), resident);
         reported.put(self.ids.threads.clone(), stat.threads as f64);
         let open_files = open_files(&self.folder.join("fd"));
-        reported.note(
-            "process_open_files",
-            self.ids.open_files.clone(),
-            open_files,
-        );
+        reported.note("process_open_files", self.ids.open_files.clone(), open_files);
         self.report_threads(&stat, at_s, counts_delay, reported);
         Ok(())
     }
@@ -297,22 +288,17 @@ impl Process {
         }
     }
 
-    /// Bytes that it had read from disks, and written to them: the page cache is not counted.
+    /// Bytes read from and written to disks so far, without the page cache.
     fn io_bytes(&mut self, reported: &mut Reported) -> Option<[u64; 2]> {
         let path = self.folder.join("io");
-        let found = self
-            .content
-            .read(&path)
-            .map_err(|error| health(&path, &error));
+        let found = self.content.read(&path).map_err(|error| health(&path, &error));
         let bytes = found.and_then(|text| {
             let of = |name| field(text, name)?.parse::<u64>().ok();
             let both = of("read_bytes").zip(of("write_bytes"));
             both.map(|(read, written)| [read, written])
                 .ok_or_else(|| Health::not_understood(&path, "count of bytes"))
         });
-        bytes
-            .map_err(|health| reported.miss("process_io", health))
-            .ok()
+        bytes.map_err(|health| reported.miss("process_io", health)).ok()
     }
 
     fn report_threads(
@@ -322,9 +308,7 @@ impl Process {
         counts_delay: bool,
         reported: &mut Reported,
     ) {
-        let read = self
-            .threads
-            .read(&self.folder, stat.threads, at_s, counts_delay);
+        let read = self.threads.read(&self.folder, stat.threads, at_s, counts_delay);
         let growth = match read {
             Ok(Some(growth)) => growth,
             Ok(None) => return,
@@ -353,7 +337,8 @@ impl Process {
     }
 }
 
-/// How many files are open. Kernels since 6.2 report it as the size of the folder; on others the folder is listed.
+/// Number of open files. Kernels since 6.2 report it as the size of the folder; otherwise the
+/// folder is listed.
 fn open_files(folder: &Path) -> Reading<f64> {
     let failed = |error: io::Error| health(folder, &error);
     let size = fs::metadata(folder).map_err(failed)?.len();

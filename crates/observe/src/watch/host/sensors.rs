@@ -1,6 +1,6 @@
-//! Clock frequency of the CPUs and temperatures. Reading them disturbs: on some machines the kernel
-//! interrupts each CPU to know its frequency, or asks firmware for a temperature. So they are read, and reported, once in
-//! ten seconds.
+//! CPU frequencies and temperatures. Reading them disturbs: on some machines the kernel interrupts
+//! each CPU to determine its frequency, or asks firmware for a temperature. So they are read and
+//! reported only once in ten seconds.
 
 use super::part::Part;
 use crate::health::{Health, Reading};
@@ -11,16 +11,16 @@ use dyno_record::names::{frequency, temperature};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Time between two readings, a little less than ten intervals of a second.
+/// Time between two readings, slightly less than ten intervals of a second.
 const INTERVAL_S: f64 = 9.5;
 
-/// Chips that ask a disk for its temperature, which holds up the disk's own work.
+/// Chips that ask a disk for its temperature, which delays the disk's own work.
 const CHIPS_OF_DISKS: [&str; 2] = ["drivetemp", "nvme"];
 
-/// Temperatures that can be, in degrees Celsius; beyond them a sensor is not connected.
+/// Plausible temperatures in degrees Celsius; outside this range the sensor is not connected.
 const CELSIUS: std::ops::RangeInclusive<f64> = -60.0..=200.0;
 
-/// When to read again.
+/// Schedule of the readings.
 struct Schedule {
     due_s: f64,
 }
@@ -39,7 +39,7 @@ impl Schedule {
     }
 }
 
-/// The frequencies of all cores online.
+/// The frequencies of all online cores.
 pub(super) struct Frequency {
     root: PathBuf,
     schedule: Schedule,
@@ -84,21 +84,18 @@ impl Part for Frequency {
     }
 }
 
-/// Frequencies that the driver of the CPUs reports; none without a driver.
+/// Frequencies reported by the driver of the CPUs; none without a driver.
 fn of_driver(root: &Path) -> Vec<f64> {
     let cores = online_list(root).unwrap_or_default();
     let of_core = |core: u64| {
         let path = format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         number(root, &path).map(|kilohertz| kilohertz as f64 * 1e3)
     };
-    // If the first has none, no other has.
-    cores
-        .into_iter()
-        .map_while(|core| of_core(core).ok())
-        .collect()
+    // If the first core has none, no other core has.
+    cores.into_iter().map_while(|core| of_core(core).ok()).collect()
 }
 
-/// Those of `/proc/cpuinfo`, which not all architectures have.
+/// Frequencies in `/proc/cpuinfo`, which not all architectures have.
 fn of_cpuinfo(root: &Path) -> Reading<Vec<f64>> {
     let text = text(root, "proc/cpuinfo")?;
     let megahertz = text.split("\n\n").filter_map(|core| field(core, "cpu MHz"));
@@ -110,17 +107,13 @@ fn of_cpuinfo(root: &Path) -> Reading<Vec<f64>> {
 pub(super) struct Temperature {
     root: PathBuf,
     schedule: Schedule,
-    /// File below the root, and metric; found at the first look.
+    /// File below the root, and metric; found at the first reading.
     sensors: Option<Vec<(String, MetricId)>>,
 }
 
 impl Temperature {
     pub(super) fn new(root: &Path) -> Temperature {
-        Temperature {
-            root: root.to_owned(),
-            schedule: Schedule::new(),
-            sensors: None,
-        }
+        Temperature { root: root.to_owned(), schedule: Schedule::new(), sensors: None }
     }
 }
 
@@ -136,7 +129,7 @@ impl Part for Temperature {
         let sensors = self.sensors.get_or_insert_with(|| find_sensors(&self.root));
         let mut has_reported = false;
         for (file, id) in sensors {
-            // Sensors of devices that sleep or are not there answer with an error.
+            // Sensors of devices that sleep or do not exist answer with an error.
             let celsius = line(&self.root, file).ok().and_then(|text| {
                 let thousandths: i64 = text.parse().ok()?;
                 Some(thousandths as f64 / 1e3)
@@ -148,15 +141,13 @@ impl Part for Temperature {
         if has_reported {
             Ok(())
         } else {
-            Err(Health::Unsupported {
-                reason: "no readable sensor".to_owned(),
-            })
+            Err(Health::Unsupported { reason: "no readable sensor".to_owned() })
         }
     }
 }
 
-/// All thermal zones, and the first sensor of each chip, which is that of the whole package with
-/// the drivers of CPUs.
+/// All thermal zones, and the first sensor of each chip, which drivers of CPUs use for the whole
+/// package.
 fn find_sensors(root: &Path) -> Vec<(String, MetricId)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for folder in folders(root, "sys/class/thermal", "thermal_zone") {
@@ -170,7 +161,7 @@ fn find_sensors(root: &Path) -> Vec<(String, MetricId)> {
             continue;
         };
         let file = format!("{folder}/temp1_input");
-        // Zones show as chips too.
+        // Zones appear as chips as well.
         let is_known = zones.contains(&name) || CHIPS_OF_DISKS.contains(&name.as_str());
         if !is_known && root.join(&file).exists() {
             found.push((file, name));
@@ -189,10 +180,11 @@ fn find_sensors(root: &Path) -> Vec<(String, MetricId)> {
     sensors
 }
 
-/// Folders whose names are `begin` and a number, in the order of the numbers.
+/// Folders with a name of `begin` and a number, in the order of the numbers.
 fn folders(root: &Path, path: &str, begin: &str) -> Vec<String> {
-    let entries = fs::read_dir(root.join(path)).into_iter().flatten();
-    let mut numbers: Vec<u64> = entries
+    let mut numbers: Vec<u64> = fs::read_dir(root.join(path))
+        .into_iter()
+        .flatten()
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
             name.to_str()?.strip_prefix(begin)?.parse().ok()
@@ -210,7 +202,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn the_driver_reports_the_frequency_of_each_core_online() {
+    fn driver_reports_the_frequency_of_each_online_core() {
         let file = |core| format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         let fixture = Fixture::new()
             .with("sys/devices/system/cpu/online", "0,2\n")
@@ -222,10 +214,7 @@ mod tests {
         let reported = read(&mut frequency, 5.0);
         assert_values(
             &reported,
-            &[
-                ("frequency.all.mean_hz", 2.5e9),
-                ("frequency.all.min_hz", 2e9),
-            ],
+            &[("frequency.all.mean_hz", 2.5e9), ("frequency.all.min_hz", 2e9)],
         );
         assert_eq!(read(&mut frequency, 14.0), Reported::default());
         let _fixture = fixture.with(&file(0), "1000000\n");
@@ -234,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_driver_cpuinfo_reports_it_or_nothing_does() {
+    fn cpuinfo_reports_frequencies_without_a_driver() {
         let core = |number, megahertz| {
             format!("processor\t: {number}\ncpu MHz\t\t: {megahertz}\nflags\t\t: fpu\n\n")
         };
@@ -243,18 +232,12 @@ mod tests {
         let reported = read(&mut Frequency::new(fixture.root()), 1.0);
         assert_values(
             &reported,
-            &[
-                ("frequency.all.mean_hz", 1.95e9),
-                ("frequency.all.min_hz", 1.3e9),
-            ],
+            &[("frequency.all.mean_hz", 1.95e9), ("frequency.all.min_hz", 1.3e9)],
         );
         let fixture = fixture.with("proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n");
         let reported = read(&mut Frequency::new(fixture.root()), 1.0);
         assert!(reported.values.is_empty());
-        assert!(matches!(
-            missing(&reported, "frequency"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "frequency"), Some(Health::Unsupported { .. })));
     }
 
     #[test]
@@ -290,12 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_sensors_is_unsupported() {
+    fn machine_without_sensors_is_unsupported() {
         let fixture = Fixture::new().with("sys/class/thermal/thermal_zone0/type", "broken\n");
         let reported = read(&mut Temperature::new(fixture.root()), 1.0);
-        assert!(matches!(
-            missing(&reported, "temperature"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "temperature"), Some(Health::Unsupported { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! What TCP did, over all connections of both address families.
+//! Activity of TCP over all connections of both address families.
 //! Source of the names: `Documentation/networking/snmp_counter.rst` of Linux.
 
 use super::activity::report_rates;
@@ -11,7 +11,7 @@ use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, tcp};
 use std::path::Path;
 
-/// Names of the kernel in the lines `Tcp:`, and the metrics.
+/// Names in the lines `Tcp:`, and their metrics.
 const TCP: [(&str, Metric); 6] = [
     ("RetransSegs", tcp::RETRANSMITS_PER_S),
     ("OutSegs", tcp::SEGMENTS_SENT_PER_S),
@@ -21,7 +21,7 @@ const TCP: [(&str, Metric); 6] = [
     ("ActiveOpens", tcp::ACTIVE_OPENS_PER_S),
 ];
 const ESTABLISHED: &str = "CurrEstab";
-/// The same of the lines `TcpExt:`, which are in a file of their own.
+/// Name in the lines `TcpExt:`, which are in another file.
 const OVERFLOWS: &str = "ListenOverflows";
 
 /// The counters of TCP.
@@ -70,7 +70,7 @@ impl Part for Tcp {
         reported.put_if_known(self.established.clone(), count);
         report_rates(reported, &self.ids, &mut self.counters, at_s, totals);
         if !is_whole {
-            return Err(self.file.not_understood("some of the counters of TCP"));
+            return Err(self.file.not_understood("some of the TCP counters"));
         }
         let text = self.more.read()?;
         let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS);
@@ -84,7 +84,7 @@ impl Part for Tcp {
     }
 }
 
-/// Names and values of the two lines that begin so: the first has the names, the second the values.
+/// Names and values of the two lines with this prefix: names in the first, values in the second.
 fn table<'a>(text: &'a str, begin: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(begin));
     let names = lines.next().unwrap_or("").split_ascii_whitespace();
@@ -139,7 +139,7 @@ mod tests {
                 ("tcp.established_count", 35.0),
             ],
         );
-        // It went back.
+        // It decreased.
         assert_eq!(value(&reported, "tcp.resets_sent_per_s"), None);
     }
 
@@ -149,15 +149,9 @@ mod tests {
         let mut tcp = Tcp::new(fixture.root());
         let reported = read(&mut tcp, 1.0);
         assert_values(&reported, &[("tcp.established_count", 34.0)]);
-        assert!(matches!(
-            missing(&reported, "tcp"),
-            Some(Health::Unsupported { .. })
-        ));
+        assert!(matches!(missing(&reported, "tcp"), Some(Health::Unsupported { .. })));
         let _fixture = fixture.with("proc/net/snmp", "Tcp: RetransSegs\n");
         let reported = read(&mut tcp, 2.0);
-        assert!(matches!(
-            missing(&reported, "tcp"),
-            Some(Health::Degraded { .. })
-        ));
+        assert!(matches!(missing(&reported, "tcp"), Some(Health::Degraded { .. })));
     }
 }

@@ -1,10 +1,10 @@
-//! What the tests of all parts use.
+//! Helpers for the tests of all parts.
 
 use super::part::Part;
 use crate::health::Health;
 use crate::watch::source::Reported;
 
-/// One reading of a part; a part that is missing as a whole is among the missing ones.
+/// One reading of a part; a part that fails as a whole is among the missing ones.
 pub(super) fn read(part: &mut impl Part, at_s: f64) -> Reported {
     let mut reported = Reported::default();
     if let Err(health) = part.read(at_s, &mut reported) {
@@ -13,18 +13,15 @@ pub(super) fn read(part: &mut impl Part, at_s: f64) -> Reported {
     reported
 }
 
-/// A value by its whole name.
+/// A value by its full name.
 pub(super) fn value(reported: &Reported, name: &str) -> Option<f64> {
-    let mut found = reported
-        .values
-        .iter()
-        .filter(|(id, _)| id.to_string() == name);
+    let mut found = reported.values.iter().filter(|(id, _)| id.to_string() == name);
     let value = found.next().map(|(_, value)| *value);
     assert!(found.next().is_none(), "`{name}` is reported twice");
     value
 }
 
-/// Names of all values that begin so, sorted.
+/// Names of all values with this prefix, sorted.
 pub(super) fn names(reported: &Reported, begin: &str) -> Vec<String> {
     let names = reported.values.iter().map(|(id, _)| id.to_string());
     let mut names: Vec<String> = names.filter(|name| name.starts_with(begin)).collect();
@@ -38,7 +35,7 @@ pub(super) fn missing<'a>(reported: &'a Reported, part: &str) -> Option<&'a Heal
     found.map(|(_, health)| health)
 }
 
-/// Asserts values by their whole names, to within rounding.
+/// Asserts values by their full names, up to rounding.
 pub(super) fn assert_values(reported: &Reported, expected: &[(&str, f64)]) {
     for (name, expected) in expected {
         let found = value(reported, name);

@@ -16,7 +16,7 @@ fn subject() -> HostSubject {
 }
 
 #[test]
-fn this_machine_reports_of_cpus_memory_disks_and_processes() {
+fn this_machine_reports_all_topics() {
     let mut host = Host::new(Path::new("/"), subject());
     let origin = Instant::now();
     let mut read = || host.read(origin.elapsed().as_secs_f64()).unwrap();
@@ -43,7 +43,7 @@ fn this_machine_reports_of_cpus_memory_disks_and_processes() {
         let found = value(&reported, name);
         assert!(found.is_some_and(|value| value >= 0.0), "{name} {found:?}");
     }
-    // A machine may have its root on something that is no disk, and then says so.
+    // The root of a machine may not be on a disk; it reports that then.
     let has_disks = !names(&reported, "disk.").is_empty();
     assert!(has_disks || reported.missing.iter().any(|(part, _)| *part == "storage"));
     let mut all = names(&reported, "");
@@ -52,18 +52,13 @@ fn this_machine_reports_of_cpus_memory_disks_and_processes() {
     for (id, value) in &reported.values {
         let is_share = id.name().ends_with("_ratio") && id.group() != "process";
         assert!(value.is_finite() && *value >= 0.0, "{id} {value}");
-        assert!(
-            !is_share || id.group() == "cgroup" || *value <= 1.0,
-            "{id} {value}"
-        );
+        assert!(!is_share || id.group() == "cgroup" || *value <= 1.0, "{id} {value}");
     }
 }
 
 #[test]
 fn every_name_ends_in_its_unit() {
-    let units = [
-        "_ratio", "_bytes", "_per_s", "_count", "_hz", "_ms", "celsius",
-    ];
+    let units = ["_ratio", "_bytes", "_per_s", "_count", "_hz", "_ms", "celsius"];
     let mut host = Host::new(Path::new("/"), subject());
     host.read(0.0).unwrap();
     let reported = host.read(100.0).unwrap();
@@ -73,10 +68,9 @@ fn every_name_ends_in_its_unit() {
 }
 
 #[test]
-fn one_part_that_fails_does_not_hold_up_the_others() {
-    let fixture = Fixture::new()
-        .with("proc/stat", "garbage\n")
-        .with("proc/meminfo", "MemTotal: 4 kB\n");
+fn failing_part_does_not_affect_the_others() {
+    let fixture =
+        Fixture::new().with("proc/stat", "garbage\n").with("proc/meminfo", "MemTotal: 4 kB\n");
     let mut host = Host::new(fixture.root(), HostSubject::default());
     let reported = host.read(1.0).unwrap();
     assert_eq!(value(&reported, "memory.total_bytes"), Some(4096.0));

@@ -1,5 +1,6 @@
-//! What the kernel reports of each thread only: time on a CPU and waiting for one, context switches, and time
-//! waiting for disks. The files of a process have the first thread's alone.
+//! Counters that the kernel reports only per thread: time on a CPU and waiting for one, context
+//! switches, and time waiting for disks. The files of a process contain only the first thread's
+//! counters.
 //! Sources: `Documentation/scheduler/sched-stats.rst` of Linux, `proc_pid_status(5)`.
 
 use super::file::{Content, first_numbers, health, is_gone};
@@ -15,11 +16,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Most threads whose files are read: each that did something has two or three, at some microseconds each. Of more the ones
-/// with numbers that a power of two divides stand for the others.
+/// Largest number of threads whose files are read: each active one has two or three files, at some
+/// microseconds each. If there are more threads, only those with a number divisible by a power of
+/// two are read and represent the others.
 pub(super) const MOST_THREADS: u64 = 512;
 
-/// Places of the counters of a thread.
+/// Indexes of the counters of a thread.
 pub(super) const RUN_NS: usize = 0;
 pub(super) const WAIT_NS: usize = 1;
 pub(super) const VOLUNTARY: usize = 2;
@@ -27,16 +29,16 @@ pub(super) const INVOLUNTARY: usize = 3;
 pub(super) const IO_DELAY_TICKS: usize = 4;
 type Totals = [u64; 5];
 
-/// A thread at the reading before.
+/// A thread at the previous reading.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     totals: Totals,
-    /// What its `schedstat` said, with the times that it was put on a CPU.
+    /// The numbers of its `schedstat`, including how often it was put on a CPU.
     scheduled: [Option<u64>; 3],
     is_worker: bool,
 }
 
-/// Of how many threads one is looked at.
+/// The sampling interval: one of this many threads is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample(u64);
 
@@ -47,7 +49,8 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// The one for so many threads. It becomes finer only once there are far fewer, so that it seldom changes.
+    /// The sampling for this many threads. It becomes finer only once there are far fewer threads,
+    /// so that it changes rarely.
     fn for_threads(self, threads: u64) -> Sample {
         let is_coarse = threads.saturating_mul(4) < MOST_THREADS * self.0;
         if threads > MOST_THREADS * self.0 || is_coarse {
@@ -66,12 +69,12 @@ impl Sample {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     last_s: Option<f64>,
-    /// Each thread that is looked at stands for so many.
+    /// Each thread that is read represents this many.
     sample: Sample,
     /// `None` if a thread is new.
     known: Present<u32, Option<Thread>>,
     content: Content,
-    /// Room for the name of a file.
+    /// Buffer for the name of a file.
     name: String,
     /// Whether the process is the load generator, whose worker threads are counted separately.
     has_workers: bool,
@@ -80,14 +83,15 @@ pub(super) struct Threads {
 /// CPU time and waits of the load generator's worker threads between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WorkerGrowth {
-    /// Those that were there at both readings.
+    /// Number of workers that existed at both readings.
     pub(super) count: f64,
     run_ns: f64,
     wait_ns: f64,
 }
 
 impl WorkerGrowth {
-    /// The kernel counts a wait when it ends: the part before the last reading is left out.
+    /// The kernel counts a wait when it ends, so the part before the previous reading is
+    /// subtracted.
     fn add(&mut self, duration_s: f64, grown: &Totals) {
         let all_ns = duration_s * 1e9;
         let run_ns = (grown[RUN_NS] as f64).min(all_ns);
@@ -97,14 +101,14 @@ impl WorkerGrowth {
     }
 }
 
-/// What the threads of a process did between two readings.
+/// Activity of a process's threads between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ThreadGrowth {
     duration_s: f64,
     sums: Totals,
     busiest_ns: u64,
     pub(super) workers: WorkerGrowth,
-    /// Time on CPUs since the process was started, of the threads that are alive.
+    /// Time on CPUs since the process started, of the live threads.
     pub(super) total_run_ns: u64,
 }
 
@@ -114,7 +118,7 @@ impl ThreadGrowth {
         self.sums[place] as f64 / self.duration_s
     }
 
-    /// Makes the sums of some threads those of all.
+    /// Scales the sums of the sampled threads to all threads.
     fn scale(&mut self, all: u64, seen: u64) {
         if seen < all && seen > 0 {
             let factor = all as f64 / seen as f64;
@@ -122,17 +126,13 @@ impl ThreadGrowth {
                 *sum = (*sum as f64 * factor).round() as u64;
             }
             let workers = &mut self.workers;
-            for sum in [
-                &mut workers.count,
-                &mut workers.run_ns,
-                &mut workers.wait_ns,
-            ] {
+            for sum in [&mut workers.count, &mut workers.run_ns, &mut workers.wait_ns] {
                 *sum *= factor;
             }
         }
     }
 
-    /// CPUs that the worker threads used, and how many of them waited for one.
+    /// CPUs used by the worker threads, and the mean number of workers that waited for one.
     pub(super) fn workers_per_s(&self) -> [f64; 2] {
         let workers = &self.workers;
         [workers.run_ns, workers.wait_ns].map(|ns| ns / 1e9 / self.duration_s)
@@ -147,26 +147,21 @@ impl ThreadGrowth {
 impl Threads {
     /// The threads of the process with this name in metrics.
     pub(super) fn of(process: &str) -> Threads {
-        Threads {
-            has_workers: process == CLIENT,
-            ..Threads::default()
-        }
+        Threads { has_workers: process == CLIENT, ..Threads::default() }
     }
 
-    /// Chooses which threads are read of so many. After a change of that the next reading is a first one.
+    /// Chooses which of the threads are read. After the choice changes, the next reading is a first
+    /// one.
     fn choose(&mut self, threads: u64) {
         let sample = self.sample.for_threads(threads);
         if sample != self.sample {
-            *self = Threads {
-                sample,
-                has_workers: self.has_workers,
-                ..Threads::default()
-            };
+            *self = Threads { sample, has_workers: self.has_workers, ..Threads::default() };
         }
     }
 
-    /// Reads the files of the threads, of which there are `threads`, of the process whose folder in `/proc` is `process`; those with the delay by disks only
-    /// if the kernel counts it. `None` at the first reading. What threads did that ended since the reading before is lost.
+    /// Reads the files of the `threads` threads of the process whose folder in `/proc` is
+    /// `process`; files with the disk delay only if the kernel counts it. `None` at the first
+    /// reading. Activity of threads that ended since the previous reading is lost.
     pub(super) fn read(
         &mut self,
         process: &Path,
@@ -178,7 +173,7 @@ impl Threads {
         let folder = process.join("task");
         let failed = |error: io::Error| health(&folder, &error);
         let entries = fs::read_dir(&folder).map_err(failed)?;
-        // The files are opened from here, which saves the way from the root for each.
+        // Opening files relative to this folder saves resolving the path from the root.
         let tasks = File::open(&folder).map_err(failed)?;
         let before_s = self.last_s.replace(at_s);
         let mut growth = ThreadGrowth {
@@ -230,17 +225,18 @@ impl Threads {
         before: Option<&Thread>,
         with_delay: bool,
     ) -> io::Result<Option<Thread>> {
-        // Kernels without it have no such file, which the process tells.
+        // Kernels without it lack this file; the process's reader reports that.
         let text = self.text(tasks, number, "schedstat")?;
         let scheduled = first_numbers(text.unwrap_or(""));
-        // One that had no CPU since did nothing else either. Where it is not counted, it is 0.
+        // A thread without CPU time since then did nothing else either. If CPU time is not counted,
+        // it is 0.
         let has_run = scheduled[RUN_NS].is_some_and(|run_ns| run_ns > 0);
         if let Some(before) = before.filter(|before| has_run && before.scheduled == scheduled) {
             return Ok(Some(*before));
         }
         let is_worker = match before {
             Some(before) if before.is_worker => true,
-            // It gets its name after it was started.
+            // A thread gets its name after it was started.
             _ => self.has_workers && self.is_worker(tasks, number)?,
         };
         let mut totals = Totals::default();
@@ -254,11 +250,7 @@ impl Threads {
             let stat = ProcessStat::parse(text);
             totals[IO_DELAY_TICKS] = stat.and_then(|stat| stat.io_delay_ticks).unwrap_or(0);
         }
-        Ok(Some(Thread {
-            totals,
-            scheduled,
-            is_worker,
-        }))
+        Ok(Some(Thread { totals, scheduled, is_worker }))
     }
 
     fn is_worker(&mut self, tasks: &File, thread: u32) -> io::Result<bool> {
@@ -266,7 +258,7 @@ impl Threads {
         Ok(name.is_some_and(|name| name.starts_with(WORKER)))
     }
 
-    /// A file of a thread; `None` if it is not there.
+    /// A file of a thread; `None` if it does not exist.
     fn text(&mut self, tasks: &File, thread: u32, file: &str) -> io::Result<Option<&str>> {
         self.name.clear();
         write!(self.name, "{thread}/{file}").expect("writing to a string cannot fail");
@@ -282,8 +274,7 @@ impl Threads {
     }
 }
 
-/// Context switches that a thread asked for and those that it did not, from its `status`, where they are among the
-/// last lines.
+/// Voluntary and involuntary context switches of a thread, from the last lines of its `status`.
 fn switches(status: &str) -> [u64; 2] {
     let mut found = [0; 2];
     for line in status.lines().rev() {
@@ -303,7 +294,8 @@ fn switches(status: &str) -> [u64; 2] {
     found
 }
 
-/// A thread that is new, or has the number of one that ended, has done all that it did since the reading before.
+/// Growth of the totals. A thread that is new, or reuses the number of an ended one, has grown by
+/// all of its totals.
 fn grown(totals: &Totals, before: Option<&Totals>) -> Totals {
     let Some(before) = before else {
         return *totals;
@@ -351,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_added_up_and_the_busiest_is_found() {
+    fn thread_counters_are_summed_and_the_busiest_is_found() {
         let mut threads = Threads::default();
         let fixture = thread(Fixture::new(), 7, [1_000, 0, 10, 5, 3]);
         let fixture = thread(fixture, 8, [2_000, 500, 1, 1, 0]);
@@ -366,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_the_client_are_counted_by_themselves() {
+    fn client_workers_are_counted_separately() {
         let mut threads = Threads::of(CLIENT);
         let mut others = Threads::of("server");
         let fixture = thread(Fixture::new(), 7, [1_000, 0, 0, 0, 0]);
@@ -374,10 +366,10 @@ mod tests {
         let fixture = fixture.with("proc/7/task/7/comm", "dyno\n");
         read(&mut threads, &fixture, 1.0);
         read(&mut others, &fixture, 1.0);
-        // The others waited for longer than there is time for one thread.
+        // The other threads waited longer than one thread could.
         let fixture = thread(fixture, 7, [1_000, 1_500_000_000, 1, 0, 0]);
         let fixture = thread(fixture, 8, [200_000_000, 300_000_000, 1, 0, 0]);
-        // A worker that is new says nothing of all the time.
+        // A new worker does not cover the whole time.
         let fixture = thread(fixture, 9, [1_000_000_000, 0, 1, 0, 0])
             .with("proc/7/task/9/comm", "worker-1\n");
         let growth = read(&mut threads, &fixture, 2.0).unwrap();
@@ -386,10 +378,7 @@ mod tests {
         assert_eq!(growth.workers_per_s(), [0.2, 0.3]);
         let fixture = thread(fixture, 8, [300_000_000, 4_300_000_000, 2, 0, 0]);
         let growth = read(&mut threads, &fixture, 3.0).unwrap();
-        assert_eq!(
-            (growth.workers.count, growth.workers_per_s()),
-            (2.0, [0.1, 0.9])
-        );
+        assert_eq!((growth.workers.count, growth.workers_per_s()), (2.0, [0.1, 0.9]));
         read(&mut others, &fixture, 2.0);
         let growth = read(&mut others, &fixture, 3.0).unwrap();
         assert_eq!(growth.workers, WorkerGrowth::default());
@@ -403,16 +392,10 @@ mod tests {
         read(&mut threads, &fixture, 1.0);
         fs::remove_dir_all(fixture.root().join("proc/7/task/8")).unwrap();
         let fixture = thread(fixture, 9, [30, 0, 4, 0, 0]);
-        assert_eq!(
-            read(&mut threads, &fixture, 2.0).unwrap().sums,
-            [30, 0, 4, 0, 0]
-        );
-        // The number is used again.
+        assert_eq!(read(&mut threads, &fixture, 2.0).unwrap().sums, [30, 0, 4, 0, 0]);
+        // The number is reused.
         let fixture = thread(fixture, 9, [10, 0, 1, 0, 0]);
-        assert_eq!(
-            read(&mut threads, &fixture, 3.0).unwrap().sums,
-            [10, 0, 1, 0, 0]
-        );
+        assert_eq!(read(&mut threads, &fixture, 3.0).unwrap().sums, [10, 0, 1, 0, 0]);
     }
 
     #[test]
@@ -425,7 +408,7 @@ mod tests {
         let fixture = thread(fixture, 8, [0, 0, 7, 0, 0]);
         let growth = read(&mut threads, &fixture, 2.0).unwrap();
         assert_eq!(growth.sums, [0, 0, 2, 0, 0]);
-        // What was not looked at is reported once the thread runs.
+        // Growth that was skipped is reported once the thread runs.
         let fixture = thread(fixture, 7, [130, 0, 9, 0, 0]);
         let growth = read(&mut threads, &fixture, 3.0).unwrap();
         assert_eq!(growth.sums, [30, 0, 4, 0, 0]);
@@ -439,11 +422,7 @@ mod tests {
             let numbers = 8..16_u32;
             numbers.fold(fixture, |fixture, number| {
                 let odd = u64::from(number % 4 != 0);
-                thread(
-                    fixture,
-                    number,
-                    [1_000 * factor, 200 * factor * (1 + odd), 0, 0, 0],
-                )
+                thread(fixture, number, [1_000 * factor, 200 * factor * (1 + odd), 0, 0, 0])
             })
         };
         let mut threads = Threads::default();
@@ -453,10 +432,11 @@ mod tests {
         };
         assert_eq!(read(&fixture, many, 1.0), None);
         let fixture = files(fixture, 11);
-        // Two of the eight were looked at, and stand for four each.
+        // Two of the eight are read and represent four each.
         let growth = read(&fixture, many, 2.0).unwrap();
         assert_eq!(growth.sums[..2], [8 * 10_000, 8 * 2_000]);
-        // A few fewer change nothing; with far fewer all of them are read, which begins anew.
+        // A few threads fewer change nothing; with far fewer, all of them are read, which starts
+        // anew.
         assert!(read(&fixture, MOST_THREADS, 3.0).is_some());
         assert_eq!(read(&fixture, 8, 4.0), None);
         let fixture = files(fixture, 21);
@@ -465,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_report_nothing_without_their_files() {
+    fn missing_thread_files_report_nothing() {
         let fixture = Fixture::new().with("proc/7/task/7/other", "");
         let mut threads = Threads::default();
         read(&mut threads, &fixture, 1.0);

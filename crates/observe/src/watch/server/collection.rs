@@ -1,4 +1,4 @@
-//! How large a collection is, and how much of it is in the cache.
+//! Size of a collection, and its part in the cache.
 
 use super::ask::{Ask, AskError, failure, is_forbidden};
 use super::fields::{Fields, at};
@@ -6,11 +6,12 @@ use crate::health::Health;
 use bson::{Bson, Document, doc};
 use dyno_record::model::CollectionStatistics;
 
-/// Asks for the statistics of a collection: by `collStats`, or by the stage `$collStats` where that command is gone. Of a
-/// collection that is spread over shards they are sums. A collection that does not exist is an empty one for most versions.
+/// Asks for the statistics of a collection by `collStats`, or by the stage `$collStats` if the
+/// server no longer has that command. For a sharded collection they are sums over the shards. Most
+/// versions report a missing collection as an empty one.
 ///
 /// # Errors
-/// Why the server does not report.
+/// Why the server does not report them.
 pub fn collection_statistics(
     ask: &mut dyn Ask,
     database: &str,
@@ -35,10 +36,8 @@ pub fn collection_statistics(
         "pipeline": [{ "$collStats": { "storageStats": {} } }],
         "cursor": {},
     };
-    // The refusal of the command that should work says more than that of the other.
-    let answer = ask
-        .ask(database, command)
-        .map_err(|_| failure("collStats", &refused))?;
+    // The refusal of the command that should work is more informative than the other one.
+    let answer = ask.ask(database, command).map_err(|_| failure("collStats", &refused))?;
     let batch = at(&answer, "cursor.firstBatch").and_then(Bson::as_array);
     let parts: Vec<&Document> = batch
         .into_iter()
@@ -48,7 +47,7 @@ pub fn collection_statistics(
     of_parts(&parts)
 }
 
-/// The sum of what the shards report; a single server is one part.
+/// Sums the reports of the shards; a single server is one part.
 fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
     let sum = |path: &str| -> Option<u64> {
         let numbers: Option<Vec<f64>> = parts.iter().map(|part| part.number(path)).collect();
@@ -72,9 +71,7 @@ fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
         pages_read: sum("wiredTiger.cache.pages read into cache"),
         ..CollectionStatistics::default()
     };
-    let indexes = parts
-        .iter()
-        .filter_map(|part| part.get_document("indexSizes").ok());
+    let indexes = parts.iter().filter_map(|part| part.get_document("indexSizes").ok());
     for (name, _) in indexes.clone().flatten() {
         let sizes = indexes.clone().filter_map(|sizes| size_of(sizes, name));
         statistics.index_bytes.insert(name.clone(), sizes.sum());
@@ -82,7 +79,7 @@ fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
     Ok(statistics)
 }
 
-/// The size of an index, whose name may have dots.
+/// The size of an index, whose name may contain dots.
 fn size_of(sizes: &Document, name: &str) -> Option<u64> {
     match sizes.get(name)? {
         Bson::Int32(bytes) => u64::try_from(*bytes).ok(),

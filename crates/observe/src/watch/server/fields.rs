@@ -1,8 +1,8 @@
-//! Numbers of an answer by their path, whatever type the server gave them.
+//! Numbers of an answer by their path, regardless of their BSON type.
 
 use bson::{Bson, Document};
 
-/// Something that has numbers with the paths of `serverStatus`.
+/// A source of numbers with the paths of `serverStatus`.
 pub(crate) trait Fields {
     /// The number at a path, such as `wiredTiger.cache.bytes read into cache`; `true` is 1.
     fn number(&self, path: &str) -> Option<f64>;
@@ -21,7 +21,7 @@ impl Fields for Document {
     }
 }
 
-/// What a document holds at a path of names with dots between them.
+/// The value at a path of names separated by dots.
 pub(crate) fn at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     let mut parts = path.split('.');
     let mut value = document.get(parts.next()?)?;
@@ -37,7 +37,7 @@ mod tests {
     use bson::doc;
 
     #[test]
-    fn every_type_of_number_is_one_and_nothing_else_is() {
+    fn every_numeric_type_is_a_number_and_nothing_else_is() {
         let answer = doc! {
             "a": { "b c": 1_i32, "d": 5_000_000_000_i64 }, "e": 2.5, "f": true, "g": "7",
             "h": f64::NAN,

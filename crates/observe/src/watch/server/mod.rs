@@ -1,6 +1,6 @@
-//! Watches a server under test over a connection: mongod, mongos, the embedded server, and others that speak the
-//! protocol. What it is asked is `serverStatus`, the CPUs of its machine, the state of its replica set, and its log for slow
-//! operations.
+//! Watches a server under test over a connection: mongod, mongos, the embedded server, and others
+//! that speak the protocol. Reads `serverStatus`, the CPUs of its machine, the state of its replica
+//! set, and its log of slow operations.
 
 mod ask;
 mod collection;
@@ -29,18 +29,18 @@ use status::Status;
 /// The server that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSubject {
-    /// Its name within the run: `server`, `pair-0`, `member-1`, `router-0`. Name of the source and of the instance in
-    /// all metrics.
+    /// Its name within the run, which is also the name of the source and of the instance in all
+    /// metrics: `server`, `pair-0`, `member-1`, `router-0`.
     pub name: String,
-    /// Where it listens, without credentials.
+    /// Listening address without credentials.
     pub address: String,
-    /// Database of the collection that the load goes to.
+    /// Database of the collection under load.
     pub database: String,
-    /// The collection: slow operations on it are counted apart.
+    /// Slow operations on this collection are counted separately.
     pub collection: String,
 }
 
-/// A source that asks a server what it does.
+/// A source that reads a server's metrics by commands.
 pub fn server(subject: ServerSubject, ask: Box<dyn Ask>) -> impl Source {
     Server {
         status: Status::new(&subject.name, "`serverStatus`"),
@@ -60,12 +60,12 @@ struct Server {
     processors: Processors,
     replication: Replication,
     slow: SlowOperations,
-    /// How it is asked for its status.
+    /// The command for its status.
     command: Document,
 }
 
-/// Sections that are in the answer unless they are switched off, and of which nothing is taken. A version that does not know
-/// one takes no notice.
+/// Sections that are in the answer unless they are switched off, and that are not used. A version
+/// ignores sections that it does not know.
 const SECTIONS_OF_NO_USE: [&str; 22] = [
     "batchedDeletes",
     "catalogStats",
@@ -96,7 +96,8 @@ fn sections_of_use() -> Document {
     for section in SECTIONS_OF_NO_USE {
         command.insert(section, 0);
     }
-    // The largest part: a few numbers for every command that there is. Older versions take it for "yes".
+    // The largest section: a few numbers for every command. Older versions read this document as
+    // "yes".
     command.insert("metrics", doc! { "commands": false });
     command
 }
@@ -111,7 +112,7 @@ impl Server {
                 if is_forbidden(&refused) {
                     return Err(refused);
                 }
-                // It may be the switches that it does not like.
+                // The server may object to the switches.
                 self.command = doc! { "serverStatus": 1 };
                 self.ask.ask("admin", self.command.clone())
             }
@@ -119,7 +120,7 @@ impl Server {
         }
     }
 
-    /// What is asked beside the status.
+    /// Reads the parts that are not in the status.
     fn read_more(&mut self, at_s: f64, reported: &mut Reported) -> Result<(), AskError> {
         self.replication.read(self.ask.as_mut(), reported)?;
         self.slow.read(at_s, self.ask.as_mut(), reported)

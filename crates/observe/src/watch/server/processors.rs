@@ -1,4 +1,4 @@
-//! How many CPUs the machine of a server has, by which its CPU time becomes a share.
+//! Number of CPUs of a server's machine, which turns its CPU time into a share.
 
 use super::ask::{Ask, AskError, refusal};
 use super::fields::Fields;
@@ -6,10 +6,10 @@ use crate::watch::source::Reported;
 use bson::{Document, doc};
 use dyno_record::names::server_cpu;
 
-/// CPUs that the process may use, which newer versions tell, and those of the machine.
+/// CPUs that the process may use, which only newer versions report, and CPUs of the machine.
 const PATHS: [&str; 2] = ["system.numCoresAvailableToProcess", "system.numCores"];
 
-/// What a server said of its CPUs; asked once.
+/// The CPUs that a server reported; it is asked once.
 #[derive(Debug, Default)]
 pub(super) struct Processors {
     is_asked: bool,
@@ -17,7 +17,7 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// Adds their number to the CPU time of a server that reports it. Without it nothing is asked.
+    /// Adds the number of CPUs if the server reports its CPU time; otherwise it asks nothing.
     ///
     /// # Errors
     /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.

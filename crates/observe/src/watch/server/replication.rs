@@ -1,4 +1,4 @@
-//! How far the members of a replica set are behind their primary, as the server that is asked sees it.
+//! Lag of the members of a replica set behind their primary, as reported by the watched server.
 
 use super::ask::{Ask, AskError, refusal};
 use super::fields::{Fields, at};
@@ -8,22 +8,22 @@ use bson::{Bson, Document, doc};
 use dyno_record::names::replication;
 use std::time::{Duration, Instant};
 
-/// An answer that takes longer is not asked for at every reading.
+/// A question that takes longer is not asked at every reading.
 const EXPENSIVE: Duration = Duration::from_millis(20);
 
-/// Readings from one question to the next while it is expensive.
+/// Number of readings between questions while they are expensive.
 const PAUSE: u64 = 5;
 
 /// Code of a command that the server does not know.
 const COMMAND_NOT_FOUND: i32 = 59;
 
-/// `state` of a member that takes writes.
+/// `state` of a member that accepts writes.
 const PRIMARY: f64 = 1.0;
 
-/// The part that is missing where there is no replica set.
+/// The part that is missing without a replica set.
 const PART: &str = replication::GROUP;
 
-/// Whether there is something to ask, and how often.
+/// Whether to ask, and how often.
 #[derive(Debug, Default)]
 pub(crate) struct Replication {
     membership: Membership,
@@ -38,12 +38,12 @@ enum Membership {
     Unknown,
     /// The server is in a replica set.
     Member,
-    /// It is not, or does not report.
+    /// It is not in a replica set, or does not report it.
     Outside,
 }
 
 impl Replication {
-    /// Asks, when it is time, and adds what was answered.
+    /// Asks, if it is time, and adds the values of the answer.
     ///
     /// # Errors
     /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.
@@ -66,7 +66,7 @@ impl Replication {
         match answer {
             Ok(status) => report(&status, reported),
             Err(AskError::Refused { code, message }) => {
-                // It would refuse again, and write each time a line to its log.
+                // It would refuse again, and log a line each time.
                 self.membership = Membership::Outside;
                 reported.miss(PART, refusal("replSetGetStatus", code, &message));
             }
@@ -78,17 +78,16 @@ impl Replication {
 
 fn membership(ask: &mut dyn Ask, reported: &mut Reported) -> Result<Membership, AskError> {
     let answer = match ask.ask("admin", doc! { "hello": 1 }) {
-        Err(AskError::Refused {
-            code: COMMAND_NOT_FOUND,
-            ..
-        }) => ask.ask("admin", doc! { "isMaster": 1 }),
+        Err(AskError::Refused { code: COMMAND_NOT_FOUND, .. }) => {
+            ask.ask("admin", doc! { "isMaster": 1 })
+        }
         other => other,
     };
     let health = match answer {
         Ok(hello) if hello.contains_key("setName") => return Ok(Membership::Member),
-        Ok(_) => Health::Unsupported {
-            reason: "the server is not a member of a replica set".to_owned(),
-        },
+        Ok(_) => {
+            Health::Unsupported { reason: "the server is not a member of a replica set".to_owned() }
+        }
         Err(AskError::Refused { code, message }) => refusal("hello", code, &message),
         Err(lost) => return Err(lost),
     };
@@ -96,14 +95,12 @@ fn membership(ask: &mut dyn Ask, reported: &mut Reported) -> Result<Membership, 
     Ok(Membership::Outside)
 }
 
-/// Adds state and lag of each member of an answer to `replSetGetStatus`.
+/// Adds state and lag of each member in an answer to `replSetGetStatus`.
 fn report(status: &Document, reported: &mut Reported) {
     let no_members = Vec::new();
     let members = status.get_array("members").unwrap_or(&no_members);
     let members: Vec<&Document> = members.iter().filter_map(Bson::as_document).collect();
-    let primary = members
-        .iter()
-        .find(|member| member.number("state") == Some(PRIMARY));
+    let primary = members.iter().find(|member| member.number("state") == Some(PRIMARY));
     for member in &members {
         let name = member.get_str("name").unwrap_or_default();
         let state = member.number("state");
@@ -119,9 +116,9 @@ fn report(status: &Document, reported: &mut Reported) {
     }
 }
 
-/// Seconds from what the member applied last to what the primary did. Where both report the time to the millisecond
-/// (MongoDB 4.4), it is that, else whole seconds. What the primary knows of itself may be older than what it knows of another: that
-/// is no lag.
+/// Seconds from the member's last applied operation to the primary's. In milliseconds if both
+/// report such times (MongoDB 4.4), else in whole seconds. The primary's knowledge of itself may be
+/// older than its knowledge of a member: that is not a lag.
 fn lag_s(primary: &Document, member: &Document) -> Option<f64> {
     let between = |field| {
         let (Bson::DateTime(ahead), Bson::DateTime(behind)) =

@@ -1,8 +1,8 @@
-//! Slow operations, which the server counts nowhere but writes to its log: new lines of the log are looked through for
-//! them.
+//! Slow operations. The server does not count them but writes them to its log, so new log lines are
+//! searched for them.
 //!
-//! The server keeps the last 1024 lines. When more were written since the last look, the share of
-//! slow ones among those that are left is taken for all.
+//! The server keeps the last 1024 lines. If more lines were written since the last search, the
+//! share of slow operations in the remaining lines is extrapolated.
 
 use super::ask::{Ask, AskError, refusal};
 use super::fields::Fields;
@@ -12,26 +12,26 @@ use bson::{Bson, Document, doc};
 use dyno_record::metrics::MetricId;
 use dyno_record::names::slow;
 
-/// Readings from one look at the log to the next: the answer is up to some hundred kilobytes.
+/// Number of readings between two searches: an answer is up to some hundred kilobytes.
 const PAUSE: u64 = 10;
 
 const PART: &str = slow::GROUP;
 
-/// What is remembered from one look to the next.
+/// State kept between two searches.
 pub(crate) struct SlowOperations {
     all: MetricId,
     of_collection: MetricId,
-    /// How a line names the collection under test.
+    /// The collection under test, as log lines name it.
     namespace: String,
     readings: u64,
     /// Whether the server has such a log.
     is_there: bool,
-    /// Time of the last look, and lines written until then.
+    /// Time of the last search, and the number of lines written until then.
     before: Option<(f64, f64)>,
 }
 
 impl SlowOperations {
-    /// For a server of this name, and the collection that the load goes to.
+    /// For a server of this name, and the collection under load.
     pub(crate) fn new(instance: &str, database: &str, collection: &str) -> SlowOperations {
         SlowOperations {
             all: slow::OPERATIONS_PER_S.of(instance),
@@ -43,7 +43,7 @@ impl SlowOperations {
         }
     }
 
-    /// Looks, when it is time.
+    /// Searches the log, if it is time.
     ///
     /// # Errors
     /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.
@@ -71,7 +71,7 @@ impl SlowOperations {
         Ok(())
     }
 
-    /// It will not be there the next time either.
+    /// Reports the log as missing and stops asking for it.
     fn end(&mut self, health: Health, reported: &mut Reported) {
         self.is_there = false;
         reported.miss(PART, health);
@@ -83,9 +83,7 @@ impl SlowOperations {
         answer: &Document,
         reported: &mut Reported,
     ) -> Result<(), Health> {
-        let unsupported = |reason: &str| Health::Unsupported {
-            reason: reason.to_owned(),
-        };
+        let unsupported = |reason: &str| Health::Unsupported { reason: reason.to_owned() };
         let written = answer
             .number("totalLinesWritten")
             .ok_or_else(|| unsupported("`getLog` does not report how many lines were written"))?;
@@ -94,9 +92,7 @@ impl SlowOperations {
             .map_err(|_| unsupported("the answer to `getLog` has no `log`"))?;
         let lines: Vec<&str> = lines.iter().filter_map(Bson::as_str).collect();
         if lines.last().is_some_and(|line| is_of_old_form(line)) {
-            return Err(unsupported(
-                "the log has the format used before MongoDB 4.4",
-            ));
+            return Err(unsupported("the log has the format used before MongoDB 4.4"));
         }
         let before = self.before.replace((at_s, written));
         let Some((before_s, written_before)) = before else {
@@ -108,11 +104,7 @@ impl SlowOperations {
         }
         let left = new.min(lines.len() as f64);
         let per_s = |count: usize| {
-            if left > 0.0 {
-                count as f64 * new / left / duration_s
-            } else {
-                0.0
-            }
+            if left > 0.0 { count as f64 * new / left / duration_s } else { 0.0 }
         };
         let is_slow = |line: &&&str| is_slow_operation(line);
         let slow = || lines.iter().rev().take(left as usize).filter(is_slow);
@@ -123,8 +115,9 @@ impl SlowOperations {
     }
 }
 
-/// Whether a line of the log is about a slow operation. Its message comes before the attributes, in which a
-/// client's text could be anything. The embedded server writes `TIME I COMMAND Slow query {…}` instead of JSON.
+/// Whether a log line is about a slow operation. Its message comes before the attributes, which may
+/// contain any text from a client. The embedded server writes `TIME I COMMAND Slow query {…}`
+/// instead of JSON.
 fn is_slow_operation(line: &str) -> bool {
     let message = if line.starts_with('{') {
         line.split_once("\"msg\":\"").map(|(_, rest)| rest)
@@ -134,8 +127,9 @@ fn is_slow_operation(line: &str) -> bool {
     message.is_some_and(|rest| rest.starts_with("Slow query"))
 }
 
-/// Whether a line is `TIME I  COMMAND  [conn1] …`: slow operations have no message of their own there.
+/// Whether a line has the form `TIME I  COMMAND  [conn1] …`, in which slow operations do not have a
+/// message of their own.
 fn is_of_old_form(line: &str) -> bool {
-    let thread = line.split_whitespace().nth(3);
-    !line.starts_with('{') && thread.is_some_and(|word| word.starts_with('['))
+    !line.starts_with('{')
+        && line.split_whitespace().nth(3).is_some_and(|word| word.starts_with('['))
 }

@@ -1,4 +1,4 @@
-//! From the numbers of `serverStatus` to metrics, by the table of them.
+//! Converts the numbers of `serverStatus` to metrics, by the rows of the table.
 
 use super::fields::Fields;
 use super::table::{AREAS, Measure, Paths, ROWS, Row};
@@ -7,28 +7,28 @@ use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 
-/// The state from one reading to the next.
+/// State kept between readings.
 pub(crate) struct Status {
     entries: Vec<Entry>,
     rates: Rates,
-    /// When the server was asked last, and for how long it had been up.
+    /// Time of the last reading, and the server's uptime then.
     up: Option<(f64, f64)>,
-    /// Whether what the server lacks was reported since it started.
+    /// Whether missing fields were reported since the server started.
     has_reported_missing: bool,
-    /// Where the numbers are from, for what is missing.
+    /// Where the numbers come from, for messages about missing fields.
     place: &'static str,
 }
 
-/// A line of the table for this server.
+/// A row of the table for this server.
 struct Entry {
     row: &'static Row,
     id: MetricId,
-    /// Under which the totals of the row are remembered, in the order of its paths.
+    /// Keys of the row's totals, in the order of its paths.
     totals: Vec<MetricId>,
 }
 
 impl Status {
-    /// For a server of this name; `place` is where its numbers are from, such as "`serverStatus`".
+    /// For a server of this name; `place` is the origin of its numbers, such as "`serverStatus`".
     pub(crate) fn new(instance: &str, place: &'static str) -> Status {
         let entry = |row: &'static Row| Entry {
             row,
@@ -44,8 +44,8 @@ impl Status {
         }
     }
 
-    /// Takes a reading, and says whether the server was started again since the last one: then all its totals
-    /// are first ones.
+    /// Takes a reading and returns whether the server was restarted since the last one: then all
+    /// its totals are first ones.
     pub(crate) fn take(&mut self, at_s: f64, fields: &dyn Fields, reported: &mut Reported) -> bool {
         let uptime_s = fields
             .number("uptimeMillis")
@@ -77,7 +77,7 @@ impl Status {
         is_restarted
     }
 
-    /// Tells what the server lacks, once for each area.
+    /// Reports the missing fields, once for each area.
     fn miss(&self, absent: &[&'static Row], reported: &mut Reported) {
         for (area, section) in AREAS {
             let is_of_area = |row: &&&'static Row| row.metric.group() == *area;
@@ -86,10 +86,7 @@ impl Status {
                 .filter(is_of_area)
                 .map(|row| format!("`{}`", row.metric.name()))
                 .collect();
-            let rows = ROWS
-                .iter()
-                .filter(|row| row.metric.group() == *area)
-                .count();
+            let rows = ROWS.iter().filter(|row| row.metric.group() == *area).count();
             let place = self.place;
             let reason = match lacks.len() {
                 0 => continue,
@@ -102,8 +99,8 @@ impl Status {
 }
 
 impl Entry {
-    /// The value, of a row whose numbers are all there; `None` if it needs an earlier reading or has no meaning, as a mean
-    /// of nothing.
+    /// The value of a row if all its numbers are present; `None` if it needs an earlier reading or
+    /// is undefined, such as a mean of nothing.
     fn value(&self, fields: &dyn Fields, rates: &mut Rates) -> Option<f64> {
         let number = |paths| first_number(fields, paths);
         let mut growth = |place: usize, paths| {
@@ -123,26 +120,27 @@ impl Entry {
             }
             Measure::Hits(misses, requests) => {
                 let (misses, requests) = (growth(0, misses), growth(1, requests));
-                // Pages read ahead were not requested yet, so that there may be more misses than requests.
+                // Pages read ahead were not requested yet, so there may be more misses than
+                // requests.
                 Some((1.0 - quotient(misses?, requests?)?).max(0.0))
             }
         }
     }
 }
 
-/// Share of the time between two readings that the clock of a server must show at least: clocks are set at times.
+/// Smallest share of the elapsed time by which the uptime must grow: clocks are adjusted at times.
 const UPTIME_SHARE: f64 = 0.9;
-/// Times that uptimes may be apart from the clock of the readings: they are reported in whole seconds by some, and an answer
-/// takes its time.
+/// Allowed difference between uptimes and the clock of the readings: some servers report whole
+/// seconds, and an answer takes time.
 const UPTIME_SLACK_S: f64 = 2.0;
 
-/// Whether a server has been up for less long than it must have been, had it not been started again since the reading
-/// before: less than then, or by clearly less than the time between them. Both are a time and the uptime at it.
+/// Whether the uptime shows a restart since the previous reading: it decreased, or grew clearly
+/// less than the elapsed time. Both arguments are a time and the uptime at that time.
 fn is_younger((now_s, up_s): (f64, f64), (before_s, was_up_s): (f64, f64)) -> bool {
     up_s < was_up_s || up_s - was_up_s < (now_s - before_s) * UPTIME_SHARE - UPTIME_SLACK_S
 }
 
-/// Under which a total is remembered: all rows that need it share it.
+/// Key of a total, shared by all rows that need it.
 fn total(paths: Paths) -> MetricId {
     MetricId::of("total", paths.first().copied().unwrap_or_default())
 }

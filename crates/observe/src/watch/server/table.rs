@@ -1,8 +1,8 @@
-//! What is taken from `serverStatus`: a line for each metric. Where versions of the server differ in a path, all
-//! paths are named and the first that is there counts.
+//! The metrics taken from `serverStatus`, one row each. If a path differs between server versions,
+//! the row lists all paths and the first one present counts.
 //!
-//! Paths are those of MongoDB 4.2 to 9.0; the statistics of WiredTiger have the names of its `stat_data.py`, of which
-//! version 11.3 (MongoDB 8.0) renamed those of checkpoints and of eviction.
+//! Paths are from MongoDB 4.2 to 9.0. WiredTiger's statistics have the names in its `stat_data.py`;
+//! version 11.3 (MongoDB 8.0) renamed the statistics of checkpoints and eviction.
 
 use dyno_record::names::{
     Metric, admission, asserts, blocks, cache, checkpoint, connections, cursors, documents,
@@ -15,18 +15,18 @@ use Measure::{Flag, Gauge, Hits, Mean, Rate, Share};
 /// Paths of one number in several versions.
 pub(crate) type Paths = &'static [&'static str];
 
-/// One metric.
+/// A metric and its origin.
 pub(crate) struct Row {
-    /// Its name; the instance is the server.
+    /// The instance is the server.
     pub(crate) metric: Metric,
-    /// How it comes from numbers of the server.
+    /// How the metric is computed from numbers of the server.
     pub(crate) measure: Measure,
 }
 
-/// How a metric comes from numbers of the server.
+/// Computation of a metric from numbers of the server.
 #[derive(Clone, Copy)]
 pub(crate) enum Measure {
-    /// The number as it is, times a factor.
+    /// The number times a factor.
     Gauge(Paths, f64),
     /// 1 if the number is not 0.
     Flag(Paths),
@@ -34,9 +34,10 @@ pub(crate) enum Measure {
     Rate(Paths, f64),
     /// One number as a share of another.
     Share(Paths, Paths),
-    /// Growth of one total by growth of another, times a factor; nothing while the other does not grow.
+    /// Growth of one total divided by growth of another, times a factor; absent while the other
+    /// does not grow.
     Mean(Paths, Paths, f64),
-    /// 1 less the growth of one total, the misses, by that of another, the requests.
+    /// 1 minus the growth of one total, the misses, divided by the growth of another, the requests.
     Hits(Paths, Paths),
 }
 
@@ -53,28 +54,19 @@ impl Measure {
     }
 }
 
-/// Areas with the section of `serverStatus` that each comes from.
+/// Areas with the section of `serverStatus` for each.
 pub(crate) const AREAS: &[(&str, &str)] = &[
     (server::GROUP, "uptime"),
     (operations::GROUP, "opcounters"),
     (operation_latency::GROUP, "opLatencies"),
     (connections::GROUP, "connections"),
     (queue::GROUP, "globalLock"),
-    (
-        tickets::GROUP,
-        "wiredTiger.concurrentTransactions` or `queues.execution",
-    ),
+    (tickets::GROUP, "wiredTiger.concurrentTransactions` or `queues.execution"),
     (cache::GROUP, "wiredTiger.cache"),
-    (
-        checkpoint::GROUP,
-        "wiredTiger.transaction` or `wiredTiger.checkpoint",
-    ),
+    (checkpoint::GROUP, "wiredTiger.transaction` or `wiredTiger.checkpoint"),
     (log::GROUP, "wiredTiger.log"),
     (blocks::GROUP, "wiredTiger.block-manager"),
-    (
-        transactions::GROUP,
-        "wiredTiger.transaction` or `transactions",
-    ),
+    (transactions::GROUP, "wiredTiger.transaction` or `transactions"),
     (server_network::GROUP, "network"),
     (asserts::GROUP, "asserts"),
     (server_cpu::GROUP, "extra_info.user_time_us"),
@@ -84,18 +76,15 @@ pub(crate) const AREAS: &[(&str, &str)] = &[
     (cursors::GROUP, "metrics.cursor"),
     (ttl::GROUP, "metrics.ttl"),
     (flow_control::GROUP, "flowControl"),
-    (
-        admission::GROUP,
-        "queues` or `network.ingressRequestRateLimiter",
-    ),
+    (admission::GROUP, "queues` or `network.ingressRequestRateLimiter"),
 ];
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// From microseconds per second to a share, or a mean number of those that wait.
+/// From microseconds per second to a share, or to a mean number of waiting operations.
 const OF_MICROSECONDS: f64 = 1e-6;
 
-/// The same from milliseconds.
+/// From milliseconds per second to a share.
 const OF_MILLISECONDS: f64 = 1e-3;
 
 const CACHE_USED: Paths = &["wiredTiger.cache.bytes currently in the cache"];
@@ -260,7 +249,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_metric_is_there_once_and_every_area_has_some() {
+    fn every_metric_occurs_once_and_every_area_has_some() {
         let mut names = HashSet::new();
         for row in ROWS {
             assert!(names.insert(row.metric), "{} twice", row.metric);
@@ -269,11 +258,7 @@ mod tests {
             assert!(AREAS.iter().any(|(area, _)| *area == group), "{group}");
         }
         for (area, _) in AREAS {
-            let mut rows = ROWS.iter();
-            assert!(
-                rows.any(|row| row.metric.group() == *area),
-                "{area} is empty"
-            );
+            assert!(ROWS.iter().any(|row| row.metric.group() == *area), "{area} is empty");
         }
     }
 }

@@ -8,7 +8,7 @@ mod collections;
 mod processors;
 mod versions;
 
-/// What was asked: database and command, in order.
+/// Received commands in order: database and command.
 type Asked = Arc<Mutex<Vec<(String, Document)>>>;
 
 /// A server that answers by a closure.
@@ -31,16 +31,11 @@ where
 }
 
 fn refused(code: i32, message: &str) -> Result<Document, AskError> {
-    Err(AskError::Refused {
-        code,
-        message: message.to_owned(),
-    })
+    Err(AskError::Refused { code, message: message.to_owned() })
 }
 
 fn lost() -> Result<Document, AskError> {
-    Err(AskError::Lost {
-        reason: "connection reset by peer".to_owned(),
-    })
+    Err(AskError::Lost { reason: "connection reset by peer".to_owned() })
 }
 
 fn subject() -> ServerSubject {
@@ -52,20 +47,17 @@ fn subject() -> ServerSubject {
     }
 }
 
-/// A source on a server that answers by a closure, and what it will have been asked.
+/// A source on a server that answers by a closure, and the commands that it receives.
 fn source<F>(answer: F) -> (impl Source, Asked)
 where
     F: FnMut(&str, &Document) -> Result<Document, AskError> + Send + 'static,
 {
     let asked = Asked::default();
-    let scripted = Scripted {
-        asked: Arc::clone(&asked),
-        answer,
-    };
+    let scripted = Scripted { asked: Arc::clone(&asked), answer };
     (server(subject(), Box::new(scripted)), asked)
 }
 
-/// A source on a server with these answers to `serverStatus`, one after the other, and nothing else.
+/// A source on a server with these successive answers to `serverStatus`, and no other answers.
 fn source_of(answers: Vec<Document>) -> impl Source {
     let mut answers = answers.into_iter();
     source(move |name, _| match name {
@@ -75,7 +67,7 @@ fn source_of(answers: Vec<Document>) -> impl Source {
     .0
 }
 
-/// Values by name, without what is before the first dot's instance.
+/// Values by name, without the part before the first dot's instance.
 fn values(reported: &Reported) -> BTreeMap<String, f64> {
     let named = |(id, value): &(dyno_record::metrics::MetricId, f64)| (id.to_string(), *value);
     reported.values.iter().map(named).collect()

@@ -1,4 +1,4 @@
-//! A small run whose figures are known, shared by the tests of this folder.
+//! A small run with known figures, shared by the tests of this folder.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod older;
@@ -17,19 +17,11 @@ pub(crate) const PLAN: &str = "name = \"sample\"\n";
 pub(crate) const OFFERED_PER_S: f64 = 12.0;
 /// Parts of each window.
 pub(crate) const FINE: [SubSecondPart; 2] = [
-    SubSecondPart {
-        ended: 0,
-        failed: 0,
-        response_sum_ns: 0,
-    },
-    SubSecondPart {
-        ended: 3,
-        failed: 0,
-        response_sum_ns: 7_000_000,
-    },
+    SubSecondPart { ended: 0, failed: 0, response_sum_ns: 0 },
+    SubSecondPart { ended: 3, failed: 0, response_sum_ns: 7_000_000 },
 ];
 
-/// A document as it is while the run goes.
+/// The document of a running run.
 pub(crate) fn document() -> RunDocument {
     RunDocument {
         schema_version: SCHEMA_VERSION,
@@ -93,8 +85,8 @@ pub(crate) fn operation(name: &'static str, response_ns: &[u64]) -> OperationInt
     operation
 }
 
-/// Window `index` of a phase that starts at `index` seconds: ten reads of 1 to 10 ms plus
-/// `index` ms, one update, and one failed update of which nothing is known but that it failed.
+/// Window `index` of a phase that starts at `index` seconds: ten reads of 1 to 10 ms plus `index` ms, one update, and
+/// one failed update without details.
 pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
     let reads: Vec<u64> = (1..=10).map(|n| (n + index) * 1_000_000).collect();
     let mut update = operation("update", &[20_000_000]);
@@ -119,19 +111,14 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             cpu_user_ns: 3_000_000,
             cpu_system_ns: 9_000_000,
             max_rss_bytes: 10_000_000 + index,
-            arrivals: Arrivals {
-                due: 12,
-                started: 12,
-                late: 1,
-                ..Arrivals::default()
-            },
+            arrivals: Arrivals { due: 12, started: 12, late: 1, ..Arrivals::default() },
         },
         sub_second: FINE.to_vec(),
         ..IntervalRecord::empty(phase, index, index * 1_000_000_000)
     }
 }
 
-/// A run of `count` measured windows, left as a killed process leaves it.
+/// A run of `count` measured windows in the state that a killed process leaves.
 pub(crate) fn killed_run(directory: &Path, count: u64) {
     let mut writer = RunWriter::create(directory, PLAN, &document()).unwrap();
     for index in 0..count {
@@ -141,7 +128,7 @@ pub(crate) fn killed_run(directory: &Path, count: u64) {
     std::mem::forget(writer);
 }
 
-/// What the engine would have added up after `count` windows.
+/// The sums that the engine would have after `count` windows.
 pub(crate) fn accumulated(count: u64) -> PhaseAccumulator {
     let mut phase = PhaseAccumulator::new(PhaseKind::Measure, Some(OFFERED_PER_S));
     for index in 0..count {

@@ -1,8 +1,8 @@
-//! Documents of version 1, whose caveats and findings were sentences.
+//! Documents of version 1, which has sentences as caveats and findings.
 
 use serde_json::{Map, Value, json};
 
-/// The document as version 2 has it: sentences are statements with the code `recorded`.
+/// Converts a document to version 2: sentences become statements with the code `recorded`.
 pub(crate) fn in_version_2(mut document: Value) -> Value {
     convert(&mut document);
     document["schema_version"] = json!(2);
@@ -15,7 +15,7 @@ fn convert(value: &mut Value) {
         Value::Object(fields) => {
             fields.values_mut().for_each(convert);
             for name in ["message", "text"] {
-                // A number is that of a message.
+                // A numeric `message` is a message number, not a sentence.
                 if fields.get(name).is_some_and(Value::is_string) {
                     let text = fields.remove(name).unwrap_or_default();
                     let hint = fields.remove("hint");

@@ -1,4 +1,4 @@
-//! A small trace whose events are known by their numbers.
+//! A small trace with events that follow from their numbers.
 
 use dyno_record::io_trace::document::{
     BlockDevice, FileEntry, FileKind, FileRole, HookKind, ProbeUse, ProgramCost, SCHEMA_VERSION,
@@ -14,11 +14,7 @@ pub(crate) fn call(number: u32) -> Call {
     Call {
         start_ns: n * 50_000 - 100_000,
         latency_ns: 1000 + u64::from(number % 7) * 31,
-        offset: if number % 11 == 10 {
-            -1
-        } else {
-            (n * 7919) % 100 * 4096
-        },
+        offset: if number % 11 == 10 { -1 } else { (n * 7919) % 100 * 4096 },
         requested: 4096,
         returned: if number % 13 == 12 { -5 } else { 4096 },
         file: number % 2,
@@ -50,10 +46,7 @@ fn files() -> Vec<FileEntry> {
         inode: 4711,
         generation: Some(3),
         name: "/data/collection-7.wt".to_owned(),
-        names: vec![
-            "/data/new.wt".to_owned(),
-            "/data/collection-7.wt".to_owned(),
-        ],
+        names: vec!["/data/new.wt".to_owned(), "/data/collection-7.wt".to_owned()],
         deleted: false,
         bytes: Some(409_600),
         role: Some(FileRole {
@@ -112,11 +105,7 @@ pub(crate) fn document() -> TraceDocument {
         latency_sum_ns: 1000,
     });
     document.totals = vec![totals];
-    document.devices = vec![BlockDevice {
-        major: 254,
-        minor: 0,
-        name: "vda".to_owned(),
-    }];
+    document.devices = vec![BlockDevice { major: 254, minor: 0, name: "vda".to_owned() }];
     document.cost = Some(TraceCost {
         programs: vec![ProgramCost {
             name: "enter_pread64".to_owned(),

@@ -1,4 +1,4 @@
-//! The checks of the operational laws, in short, and the broken ones one by one.
+//! A summary of the checks of the operational laws, and details of broken laws.
 
 use crate::experiment::law_words::{
     NO_CLOSED_LOOP, TOLERANCES, difference, meaning, name, uncertainty, unit,
@@ -15,7 +15,7 @@ struct Group<'a> {
     checks: Vec<(&'a Level, &'a LawCheck)>,
 }
 
-/// The section; absent if nothing was checked.
+/// The section; absent without checks.
 pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let groups = groups(sweep);
     if groups.is_empty() {
@@ -34,16 +34,13 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let broken = broken_table(sweep, &groups);
     let mut notes = meanings(&groups);
     notes.push(TOLERANCES.to_owned());
-    let is_offered = sweep
-        .levels()
-        .iter()
-        .any(|level| level.offered_rate_per_s.is_some());
+    let is_offered = sweep.levels().iter().any(|level| level.offered_rate_per_s.is_some());
     if is_offered && !groups.iter().any(|group| group.law == Law::ResponseTime) {
         notes.push(NO_CLOSED_LOOP.to_owned());
     }
     Some(Section {
         title: sweep.title("Laws").into(),
-        lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
+        lead: "These laws hold for every queueing system, whatever its distributions. Do the measurements obey them?".to_owned(),
         tables: std::iter::once(Table::new("Law checks", columns, rows))
             .chain(broken)
             .collect(),
@@ -57,16 +54,13 @@ fn groups<'a>(sweep: &Sweep<'a>) -> Vec<Group<'a>> {
     for level in sweep.levels() {
         for check in &level.laws {
             let subject = check.subject.as_deref();
-            let known = groups
-                .iter_mut()
-                .find(|group| group.law == check.law && group.subject == subject);
+            let known =
+                groups.iter_mut().find(|group| group.law == check.law && group.subject == subject);
             match known {
                 Some(group) => group.checks.push((level, check)),
-                None => groups.push(Group {
-                    law: check.law,
-                    subject,
-                    checks: vec![(level, check)],
-                }),
+                None => {
+                    groups.push(Group { law: check.law, subject, checks: vec![(level, check)] })
+                }
             }
         }
     }
@@ -74,18 +68,12 @@ fn groups<'a>(sweep: &Sweep<'a>) -> Vec<Group<'a>> {
 }
 
 fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
-    let count = |verdict| {
-        group
-            .checks
-            .iter()
-            .filter(|(_, c)| c.verdict == verdict)
-            .count()
-    };
+    let count = |verdict| group.checks.iter().filter(|(_, c)| c.verdict == verdict).count();
     let (broken, uncertain) = (count(LawVerdict::Broken), count(LawVerdict::TooUncertain));
     let verdict = match (broken, uncertain) {
         (0, 0) => Cell::from("holds"),
-        (0, all) if all == group.checks.len() => Cell::new("too uncertain to say", Tone::Doubt),
-        (0, some) => Cell::new(format!("holds; {some} too uncertain"), Tone::Doubt),
+        (0, all) if all == group.checks.len() => Cell::new("inconclusive", Tone::Doubt),
+        (0, some) => Cell::new(format!("holds; {some} inconclusive"), Tone::Doubt),
         (some, _) => Cell::new(format!("broken in {some}"), Tone::Alarm),
     };
     let mut cells = vec![
@@ -105,7 +93,7 @@ fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
     cells
 }
 
-/// The most telling check: the worst of those that say something, or of all if none does.
+/// The most informative check: the worst conclusive one, or the worst of all if none is conclusive.
 fn worst<'a>(group: &Group<'a>) -> Option<(&'a Level, &'a LawCheck)> {
     let size = |check: &LawCheck| match group.law {
         Law::RateBound => check.difference_ratio,
@@ -153,7 +141,7 @@ fn broken_table(sweep: &Sweep<'_>, groups: &[Group<'_>]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new("Broken laws", columns, rows))
 }
 
-/// What each broken law means.
+/// The meaning of each broken law.
 fn meanings(groups: &[Group<'_>]) -> Vec<String> {
     let mut notes: Vec<String> = groups
         .iter()

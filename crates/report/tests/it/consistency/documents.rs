@@ -1,4 +1,4 @@
-//! What holds of every page and of its JSON, whatever it is about, for experiments, index builds, traces and messages.
+//! Checks of every page and its JSON, for experiments, index builds, traces and messages.
 
 use super::{wrong_numbers, wrong_shares_of_time};
 use crate::samples::trace::Traced;
@@ -11,16 +11,10 @@ use std::fs;
 use std::path::Path;
 
 /// Names of shares, from 0 to 1.
-const SHARES: [&str; 6] = [
-    "failed_ratio",
-    "dropped_ratio",
-    "stolen_ratio",
-    "late_ratio",
-    "confidence_ratio",
-    "p_value",
-];
+const SHARES: [&str; 6] =
+    ["failed_ratio", "dropped_ratio", "stolen_ratio", "late_ratio", "confidence_ratio", "p_value"];
 
-/// Everything in a page or its JSON that contradicts something else in it.
+/// All contradictions within a page or its JSON.
 pub(super) fn contradictions(markdown: &str, json: &str) -> Vec<String> {
     let document: Json = serde_json::from_str(json).expect("it is JSON");
     let mut found = wrong_shares_of_time(markdown);
@@ -29,7 +23,7 @@ pub(super) fn contradictions(markdown: &str, json: &str) -> Vec<String> {
     found
 }
 
-/// Intervals that do not hold their value, shares beyond 1, and the same in statements.
+/// Intervals that do not contain their value, and shares beyond 1, also in statements.
 fn in_json(name: &str, json: &Json, found: &mut Vec<String>) {
     match json {
         Json::Object(fields) => {
@@ -46,7 +40,7 @@ fn in_json(name: &str, json: &Json, found: &mut Vec<String>) {
                 found.extend(wrong_numbers(&statement));
             }
             for (name, inner) in fields {
-                // CPU time is counted in ticks, which short runs may have a few more of than time.
+                // CPU time is counted in ticks, so short runs may exceed the elapsed time slightly.
                 let most = match name.as_str() {
                     "busy_ratio" => 1.01,
                     name if SHARES.contains(&name) => 1.0,
@@ -65,13 +59,10 @@ fn in_json(name: &str, json: &Json, found: &mut Vec<String>) {
     }
 }
 
-/// Cells of one section with the same names of row and column, and another value. A row that shares its name with another one of its table has
-/// more to its name, and is left out.
+/// Cells of one section with the same row and column names but different values. Rows that share their name within a table
+/// are ignored, because other cells identify them.
 fn different_cells(markdown: &str) -> Vec<String> {
-    markdown
-        .split("\n## ")
-        .flat_map(different_cells_of_section)
-        .collect()
+    markdown.split("\n## ").flat_map(different_cells_of_section).collect()
 }
 
 fn different_cells_of_section(section: &str) -> Vec<String> {
@@ -81,7 +72,7 @@ fn different_cells_of_section(section: &str) -> Vec<String> {
         let Some((columns, rows)) = table.split_first() else {
             continue;
         };
-        // Of two tables of everything beside everything, each has its own subject.
+        // In matrices, each table has its own subject.
         if rows.iter().any(|row| columns[1..].contains(&row[0])) {
             continue;
         }
@@ -99,7 +90,7 @@ fn different_cells_of_section(section: &str) -> Vec<String> {
     found
 }
 
-/// Rows of all tables, the line of the names of columns first.
+/// Rows of all tables, starting with the column names.
 pub(super) fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
     let mut tables = vec![Vec::new()];
     for line in markdown.lines() {
@@ -109,10 +100,7 @@ pub(super) fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
             Some(row) => {
                 let cells = row.trim_end().trim_end_matches('|').split('|');
                 let cells = cells.map(|cell| cell.trim().replace("**", ""));
-                tables
-                    .last_mut()
-                    .expect("there is one")
-                    .push(cells.collect());
+                tables.last_mut().expect("there is one").push(cells.collect());
             }
             None => tables.push(Vec::new()),
         }
@@ -120,31 +108,22 @@ pub(super) fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
     tables
 }
 
-/// Sentences of a search for settings against its figures: nothing that the pairs leave possible is said to be seen.
+/// Sentences of a search for settings that claim more than its figures show.
 fn wrong_claims(experiment: &Experiment) -> Vec<String> {
     let Some(Answer::Tune(answer)) = &experiment.answer else {
         return Vec::new();
     };
     let options = TuneOptions::among(&experiment.options).expect("a search has its options");
-    let says = |code: &str| {
-        experiment
-            .findings
-            .iter()
-            .any(|one| one.statement.code == code)
-    };
+    let says = |code: &str| experiment.findings.iter().any(|one| one.statement.code == code);
     let mut found = Vec::new();
     if says("tune-nothing-to-gain") {
-        let high = answer
-            .ratio
-            .and_then(|ratio| match options.goal.larger_is_better() {
-                true => ratio.high,
-                false => Some(1.0 / ratio.low?),
-            });
+        let high = answer.ratio.and_then(|ratio| match options.goal.larger_is_better() {
+            true => ratio.high,
+            false => Some(1.0 / ratio.low?),
+        });
         if high.is_some_and(|high| high - 1.0 > answer.visible_ratio + 1e-9) {
             let visible = answer.visible_ratio;
-            found.push(format!(
-                "{visible} would have been seen, but {high:?} is possible"
-            ));
+            found.push(format!("{visible} would have been seen, but {high:?} is possible"));
         }
         if !answer.settings.is_empty() {
             found.push(format!("nothing to gain, and {:?}", answer.settings));
@@ -180,14 +159,11 @@ fn pages_of_experiments_do_not_contradict_themselves() {
 #[test]
 fn pages_of_index_builds_do_not_contradict_themselves() {
     let recorded = serde_json::from_str(&golden("index-build.json")).unwrap();
-    let documents = index_builds::all()
-        .into_iter()
-        .chain([("recorded", recorded)]);
+    let documents = index_builds::all().into_iter().chain([("recorded", recorded)]);
     let found: Vec<String> = documents
         .flat_map(|(name, document)| {
             let [markdown, json] = index_builds::markdown_and_json(&document);
-            let found = contradictions(&markdown, &json).into_iter();
-            found.map(move |one| format!("{name}: {one}"))
+            contradictions(&markdown, &json).into_iter().map(move |one| format!("{name}: {one}"))
         })
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -199,8 +175,7 @@ fn pages_of_traces_do_not_contradict_themselves() {
         .into_iter()
         .flat_map(|(name, traced): (&str, Traced)| {
             let [markdown, json] = traces::markdown_and_json(&traced);
-            let found = contradictions(&markdown, &json).into_iter();
-            found.map(move |one| format!("{name}: {one}"))
+            contradictions(&markdown, &json).into_iter().map(move |one| format!("{name}: {one}"))
         })
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));

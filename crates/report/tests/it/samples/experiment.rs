@@ -1,5 +1,4 @@
-//! Made-up experiments: figures of runs on a bench of two CPUs, analysed by the real analysis. All numbers are
-//! fixed.
+//! Synthetic experiments on a bench of two CPUs, analysed by the real analysis. All numbers are fixed.
 
 use dyno_analyze::experiment::ab::explained;
 use dyno_analyze::experiment::ab::side;
@@ -31,11 +30,10 @@ use dyno_record::statement::Statement;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What an operation needs of the server's CPU, the client's CPU and the disk.
+/// Demand of an operation on the server's CPU, the client's CPU and the disk.
 const DEMANDS_S: [f64; 3] = [80e-6, 20e-6, 1e-6];
 
-/// A run as it is described in a line: load, rate, mean response time in microseconds, and the share by which
-/// the rate is uncertain.
+/// A run described by its load, rate, mean response time in microseconds, and the relative uncertainty of the rate.
 pub(super) type Line = (u32, Option<f64>, f64, f64, f64);
 
 fn figure(value: f64, error_ratio: f64) -> Figure {
@@ -70,22 +68,10 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
     let levels = PERCENTILES.iter().zip(tail);
     let in_flight = Quantity::exact(rate * mean_us * 1e-6 * 1.000_4);
     let mut checks: Vec<LawCheck> = Vec::new();
-    checks.extend(laws::little(
-        in_flight,
-        Quantity::exact(rate),
-        Quantity::exact(mean_us * 1e-6),
-    ));
-    let reads = Quantity {
-        value: rate * 0.501,
-        uncertainty_ratio: 0.008,
-    };
+    checks.extend(laws::little(in_flight, Quantity::exact(rate), Quantity::exact(mean_us * 1e-6)));
+    let reads = Quantity { value: rate * 0.501, uncertainty_ratio: 0.008 };
     let half = Quantity::exact(0.5);
-    checks.extend(laws::forced_flow(
-        "read",
-        reads,
-        half,
-        Quantity::exact(rate),
-    ));
+    checks.extend(laws::forced_flow("read", reads, half, Quantity::exact(rate)));
     Figures {
         costs: None,
         clients,
@@ -95,10 +81,7 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
         response_mean_us: figure(mean_us, error_ratio),
         response_us: levels
             .map(|((name, _), times)| {
-                (
-                    (*name).to_owned(),
-                    figure(mean_us * times, error_ratio * 2.0),
-                )
+                ((*name).to_owned(), figure(mean_us * times, error_ratio * 2.0))
             })
             .collect(),
         service_mean_us: mean_us,
@@ -119,7 +102,7 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
             .filter_map(|resource| demand(resource, Quantity::exact(rate)))
             .collect(),
         resources,
-        // One that serves one request at a time.
+        // A disk that serves one request at a time.
         disks: vec![DiskFigures {
             device: "sda".into(),
             serves_several: Some(false),
@@ -131,7 +114,7 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
     }
 }
 
-/// A run whose clients wait between their operations.
+/// A run with think times.
 fn waiting(run: Figures, think_us: f64) -> Figures {
     let mut run = run;
     run.think_mean_us = Some(think_us);
@@ -181,10 +164,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
             "phases": {"warmup": "5s", "duration": "10s"},
         }),
         options: BTreeMap::from([("order".into(), "random".into())]),
-        axes: vec![Axis {
-            key: key.to_owned(),
-            values,
-        }],
+        axes: vec![Axis { key: key.to_owned(), values }],
         environment: None,
         hosts: BTreeMap::new(),
         server_machines: BTreeMap::new(),
@@ -205,11 +185,7 @@ fn answered(mut experiment: Experiment, change: impl FnOnce(&mut SweepAnswer)) -
 }
 
 fn caveat(kind: CaveatKind, message: &str, hint: Option<&str>) -> Caveat {
-    Caveat {
-        kind,
-        statement: Statement::recorded(message).with("hint", hint),
-        phase: None,
-    }
+    Caveat { kind, statement: Statement::recorded(message).with("hint", hint), phase: None }
 }
 
 /// A sweep over clients that obeys all laws.
@@ -233,7 +209,7 @@ pub(crate) fn clients_sweep() -> Experiment {
         ),
         caveat(
             CaveatKind::Durability,
-            "writes are acknowledged before the journal is on the disk; a crash may lose the last ones",
+            "writes are acknowledged before the journal is on disk; a crash may lose the most recent writes",
             None,
         ),
         caveat(
@@ -245,7 +221,7 @@ pub(crate) fn clients_sweep() -> Experiment {
     answered(experiment, |_| {})
 }
 
-/// A sweep over clients in which nearly everything went wrong, and that was interrupted.
+/// An interrupted sweep over clients with nearly every possible fault.
 pub(crate) fn doubtful_sweep() -> Experiment {
     let mut experiment = experiment(
         CLIENTS,
@@ -257,11 +233,7 @@ pub(crate) fn doubtful_sweep() -> Experiment {
             ("16", (16, None, 18_100.0, 884.0, 40.0)),
         ],
     );
-    for figures in experiment
-        .points
-        .iter_mut()
-        .filter_map(|point| point.figures.as_mut())
-    {
+    for figures in experiment.points.iter_mut().filter_map(|point| point.figures.as_mut()) {
         *figures = waiting(figures.clone(), 1.0);
     }
     experiment.status = RunStatus::Partial;
@@ -280,7 +252,7 @@ pub(crate) fn doubtful_sweep() -> Experiment {
     })
 }
 
-/// A sweep over offered rates, beyond what the bench can do.
+/// A sweep over offered rates beyond the capacity.
 pub(crate) fn rates_sweep() -> Experiment {
     let line = |offered: f64, rate: f64, mean_us: f64| (64, Some(offered), rate, mean_us, 0.01);
     let mut experiment = experiment(
@@ -298,7 +270,7 @@ pub(crate) fn rates_sweep() -> Experiment {
     answered(experiment, |_| {})
 }
 
-/// A sweep over target rates, in which clients wait for their own answers and for their slots.
+/// A sweep over target rates, where clients wait for their own answers and for their slots.
 pub(crate) fn throttled_sweep() -> Experiment {
     let line = |rate: f64, mean_us: f64| (32, Some(rate), rate, mean_us, 0.01);
     let mut experiment = experiment(
@@ -322,22 +294,18 @@ pub(crate) fn throttled_sweep() -> Experiment {
     answered(experiment, |_| {})
 }
 
-/// The sweeps over clients and over rates as the blocks of one.
+/// The sweeps over clients and over rates as the blocks of one sweep.
 pub(crate) fn blocks_sweep() -> Experiment {
     let (mut both, open) = (clients_sweep(), rates_sweep());
     both.question = "How does `a` respond to clients from 1 to 32, and then to operations offered per second from 1000 to 30000?".into();
     for point in &mut both.points {
         point.block = Some(Block::Closed);
-        point
-            .settings
-            .insert("schedule.kind".into(), "closed".into());
+        point.settings.insert("schedule.kind".into(), "closed".into());
     }
     both.points.extend(open.points.into_iter().map(|mut point| {
         point.block = Some(Block::Open);
         point.settings.insert(CLIENTS.into(), "64".into());
-        point
-            .settings
-            .insert("schedule.kind".into(), "constant".into());
+        point.settings.insert("schedule.kind".into(), "constant".into());
         point
     }));
     both.axes.extend(open.axes);
@@ -360,19 +328,15 @@ pub(crate) fn setting_sweep() -> Experiment {
     answered(experiment, |_| {})
 }
 
-/// Two rounds of a sweep over versions of the server, relative to the first: one that needs more CPU time, and one that
-/// cannot be told from it.
+/// Two rounds of a sweep over server versions, relative to the first: one version needs more CPU time, the other does not
+/// differ measurably.
 pub(crate) fn versions_sweep() -> Experiment {
     let lines = |rates: [f64; 3]| {
         let values = ["6.0.5", "6.0.27", "7.0.14"];
         let line = |rate: f64| (32, None, rate, 32e6 / rate, 0.01);
-        let lines = values.into_iter().zip(rates);
-        lines.map(move |(value, rate)| (value, line(rate)))
+        values.into_iter().zip(rates).map(move |(value, rate)| (value, line(rate)))
     };
-    let rounds = [
-        [18_000.0, 15_600.0, 18_300.0],
-        [17_600.0, 15_500.0, 17_300.0],
-    ];
+    let rounds = [[18_000.0, 15_600.0, 18_300.0], [17_600.0, 15_500.0, 17_300.0]];
     let lines: Vec<(&str, Line)> = rounds.into_iter().flat_map(lines).collect();
     let mut experiment = experiment("server.mongod", &lines);
     experiment.axes[0].values.truncate(3);
@@ -410,7 +374,7 @@ pub(crate) fn versions_sweep() -> Experiment {
     found(experiment)
 }
 
-/// An experiment of which nothing was measured.
+/// An experiment without measurements.
 pub(crate) fn empty_sweep() -> Experiment {
     let mut experiment = experiment(CLIENTS, &[("1", (1, None, 1.0, 1.0, 0.1))]);
     experiment.points[0].figures = None;
@@ -419,13 +383,11 @@ pub(crate) fn empty_sweep() -> Experiment {
     experiment
 }
 
-/// An experiment that is no sweep, with an answer.
+/// An experiment other than a sweep, with an answer.
 pub(super) fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) -> Experiment {
     let named: Vec<(String, Line)> = lines.iter().map(|line| ("run".to_owned(), *line)).collect();
-    let named: Vec<(&str, Line)> = named
-        .iter()
-        .map(|(name, line)| (name.as_str(), *line))
-        .collect();
+    let named: Vec<(&str, Line)> =
+        named.iter().map(|(name, line)| (name.as_str(), *line)).collect();
     let mut experiment = experiment("x", &named);
     experiment.verb = verb;
     experiment.question = question.into();
@@ -446,12 +408,7 @@ pub(super) fn found(mut experiment: Experiment) -> Experiment {
 fn comparison(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
     Comparison {
         statistic,
-        ratio: Estimate {
-            value: ratio[1],
-            low: ratio[0],
-            high: ratio[2],
-            confidence_ratio: 0.95,
-        },
+        ratio: Estimate { value: ratio[1], low: ratio[0], high: ratio[2], confidence_ratio: 0.95 },
         verdict,
         margin_ratio: 0.05,
         basis: Basis::BetweenRuns,
@@ -461,7 +418,7 @@ fn comparison(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict)
     }
 }
 
-/// Three pairs of which B is slower.
+/// Three pairs in which B is slower.
 pub(crate) fn ab() -> Experiment {
     let percentile = |percent| Statistic::Percentile { percent };
     let slower = ComparisonVerdict::Slower;
@@ -472,11 +429,7 @@ pub(crate) fn ab() -> Experiment {
             comparison(Statistic::Rate, [0.86, 0.9, 0.94], slower),
             comparison(Statistic::MeanTime, [1.06, 1.11, 1.16], slower),
             comparison(percentile(50.0), [0.98, 1.0, 1.02], same),
-            comparison(
-                percentile(95.0),
-                [0.93, 1.03, 1.13],
-                ComparisonVerdict::NotEnoughData,
-            ),
+            comparison(percentile(95.0), [0.93, 1.03, 1.13], ComparisonVerdict::NotEnoughData),
             comparison(percentile(99.0), [1.2, 1.4, 1.65], slower),
         ],
         pairs_needed: Some(3),
@@ -526,10 +479,7 @@ fn clients_search(clients: u32, rate_per_s: f64, lines: &[Line]) -> ClientsResul
     for (clients, _, rate, ..) in lines {
         match tried.iter_mut().find(|one| one.clients == *clients) {
             Some(known) => known.rates_per_s.push(*rate),
-            None => tried.push(TriedClients {
-                clients: *clients,
-                rates_per_s: vec![*rate],
-            }),
+            None => tried.push(TriedClients { clients: *clients, rates_per_s: vec![*rate] }),
         }
     }
     ClientsResult {
@@ -548,7 +498,7 @@ fn clients_search(clients: u32, rate_per_s: f64, lines: &[Line]) -> ClientsResul
     }
 }
 
-/// A search for the highest rate; with `by_client` the client was the limit.
+/// A search for the highest rate; with `by_client`, the client was the limit.
 pub(crate) fn highest_rate(by_client: bool) -> Experiment {
     let lines: Vec<Line> = [
         (1, 8_000.0),
@@ -560,57 +510,34 @@ pub(crate) fn highest_rate(by_client: bool) -> Experiment {
         (32, 17_000.0),
     ]
     .iter()
-    .map(|(clients, rate)| {
-        (
-            *clients,
-            None,
-            *rate,
-            f64::from(*clients) / rate * 1e6,
-            0.01,
-        )
-    })
+    .map(|(clients, rate)| (*clients, None, *rate, f64::from(*clients) / rate * 1e6, 0.01))
     .collect();
     let best = figures(lines[3]);
     let confirmations: Vec<Confirmation> = [(0.98, 18_424.0, 17_900.0), (0.95, 17_860.0, 17_855.0)]
         .iter()
         .map(|(ratio, offered, rate)| {
-            confirmation(
-                *ratio,
-                *offered,
-                &figures((16, Some(*offered), *rate, 900.0, 0.01)),
-            )
+            confirmation(*ratio, *offered, &figures((16, Some(*offered), *rate, 900.0, 0.01)))
         })
         .collect();
     let reasons = match by_client {
-        true => vec![Statement::recorded(
-            "2 of 2 runs with 8 clients say that the client was the limit",
-        )],
+        true => {
+            vec![Statement::recorded("2 of 2 runs with 8 clients reported the client as the limit")]
+        }
         false => Vec::new(),
     };
     let confirmations = if by_client { Vec::new() } else { confirmations };
     let search = clients_search(8, 18_800.0, &lines);
     let answer = xmax::answer(search, &[&best], &[&best], reasons, confirmations);
     let question = "How many operations of `a` per second can it take?";
-    found(other(
-        Verb::Xmax,
-        question,
-        &lines,
-        Answer::Xmax(Box::new(answer)),
-    ))
+    found(other(Verb::Xmax, question, &lines, Answer::Xmax(Box::new(answer))))
 }
 
 /// A search for the rate that keeps two objectives.
 pub(crate) fn objective() -> Experiment {
     let objectives = Objectives {
         responses: vec![
-            Objective {
-                statistic: "p99".into(),
-                limit_us: 5_000.0,
-            },
-            Objective {
-                statistic: "mean".into(),
-                limit_us: 2_000.0,
-            },
+            Objective { statistic: "p99".into(), limit_us: 5_000.0 },
+            Objective { statistic: "mean".into(), limit_us: 2_000.0 },
         ],
         failed_ratio: 0.0,
     };
@@ -620,7 +547,7 @@ pub(crate) fn objective() -> Experiment {
         max_rate_per_s: closed_rate_per_s * 1.5,
         ..ObjectiveSettings::starting_at(closed_rate_per_s / 2.0)
     });
-    // Times rise towards the rate of the closed loop, and differ from run to run.
+    // Times rise towards the rate of the closed loop, and vary from run to run.
     let luck = [1.0, 1.1, 0.85, 1.2, 0.95, 0.9, 1.15];
     let mut lines: Vec<Line> = Vec::new();
     let (attempts, search) = loop {
@@ -650,10 +577,5 @@ pub(crate) fn objective() -> Experiment {
         set_aside: Vec::new(),
     };
     let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
-    found(other(
-        Verb::Slo,
-        question,
-        &lines,
-        Answer::Slo(Box::new(answer)),
-    ))
+    found(other(Verb::Slo, question, &lines, Answer::Slo(Box::new(answer))))
 }

@@ -1,4 +1,4 @@
-//! Index builds whose figures are known: of churned documents, before and after they were rewritten.
+//! Index builds with known figures, on churned documents, before and after a rewrite.
 
 use dyno_record::index_build::{
     BuildRecord, CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildCaveat,
@@ -78,14 +78,10 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
 }
 
 fn before() -> BuildRecord {
-    let mut server: BTreeMap<String, f64> = (0..12)
-        .map(|number| (format!("metrics.counter {number:02}"), f64::from(number)))
-        .collect();
+    let mut server: BTreeMap<String, f64> =
+        (0..12).map(|number| (format!("metrics.counter {number:02}"), f64::from(number))).collect();
     server.insert("wiredTiger.cache.pages read into cache".into(), 2_310.0);
-    server.insert(
-        "wiredTiger.cache.bytes read into cache".into(),
-        75_694_080.0,
-    );
+    server.insert("wiredTiger.cache.bytes read into cache".into(), 75_694_080.0);
     server.insert("wiredTiger.cache.eviction walks".into(), 0.0);
     BuildRecord {
         name: "before".into(),
@@ -125,11 +121,7 @@ fn after() -> BuildRecord {
         duration_s: 0.94,
         cached_bytes: Some(0),
         data_bytes: Some(68_000_000),
-        process: Some(IoFigures {
-            reads: 2_001,
-            read_bytes: 49_152_000,
-            ..IoFigures::default()
-        }),
+        process: Some(IoFigures { reads: 2_001, read_bytes: 49_152_000, ..IoFigures::default() }),
         device: Some(IoFigures {
             reads: 150,
             read_bytes: 49_152_000,
@@ -138,17 +130,14 @@ fn after() -> BuildRecord {
         }),
         server: BTreeMap::from([
             ("wiredTiger.cache.pages read into cache".into(), 2_002.0),
-            (
-                "wiredTiger.cache.bytes read into cache".into(),
-                65_601_536.0,
-            ),
+            ("wiredTiger.cache.bytes read into cache".into(), 65_601_536.0),
             ("metrics.counter 11".into(), 11.0),
         ]),
         ..before()
     }
 }
 
-/// One build, and nothing done about the order.
+/// One build without a remedy.
 pub(crate) fn without_remedy() -> IndexBuildDocument {
     let mut document = rewritten();
     document.builds.truncate(1);
@@ -166,10 +155,11 @@ pub(crate) fn without_remedy() -> IndexBuildDocument {
     document
 }
 
-/// Built with and without a trace, as often as there are durations.
+/// Repeated with and without a trace, once per duration.
 pub(crate) fn pairs(durations: &[(f64, f64)]) -> Vec<TracingPair> {
-    let pairs = durations.iter().enumerate();
-    pairs
+    durations
+        .iter()
+        .enumerate()
         .map(|(number, &(traced_s, untraced_s))| TracingPair {
             traced_s,
             untraced_s,
@@ -178,7 +168,7 @@ pub(crate) fn pairs(durations: &[(f64, f64)]) -> Vec<TracingPair> {
         .collect()
 }
 
-/// On one server, and on two over which the documents were dealt.
+/// On one server, and on two servers that share the documents.
 pub(crate) fn dealt() -> IndexBuildDocument {
     let mut document = without_remedy();
     let member = |name: &str, documents: u64| MemberFacts {
@@ -201,11 +191,7 @@ pub(crate) fn dealt() -> IndexBuildDocument {
     let on_member = |name: &str, duration_s, reads| MemberBuild {
         name: name.into(),
         duration_s,
-        process: Some(IoFigures {
-            reads,
-            read_bytes: reads << 15,
-            ..IoFigures::default()
-        }),
+        process: Some(IoFigures { reads, read_bytes: reads << 15, ..IoFigures::default() }),
         device: None,
     };
     document.builds = vec![
@@ -219,10 +205,7 @@ pub(crate) fn dealt() -> IndexBuildDocument {
             name: "split-2".into(),
             configuration: Some("split=2".into()),
             duration_s: 6.81,
-            members: vec![
-                on_member("split-0", 6.81, 1_000),
-                on_member("split-1", 0.8, 1_004),
-            ],
+            members: vec![on_member("split-0", 6.81, 1_000), on_member("split-1", 0.8, 1_004)],
             tracing: pairs(&[(6.81, 6.83)]),
             ..before()
         },
@@ -230,7 +213,7 @@ pub(crate) fn dealt() -> IndexBuildDocument {
     document
 }
 
-/// It ended before the index was built.
+/// Ended before the index was built.
 pub(crate) fn failed() -> IndexBuildDocument {
     let mut document = rewritten();
     document.status = RunStatus::Failed;

@@ -1,4 +1,4 @@
-//! Results of each kind, made for the renderers.
+//! Sample results of each kind.
 
 pub(crate) mod experiment;
 pub(crate) mod index_build;

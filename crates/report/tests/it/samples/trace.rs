@@ -1,5 +1,5 @@
-//! Traces whose figures are known: an index build that reads a collection at random, and the same after its
-//! records were put in order.
+//! Traces with known figures: an index build that reads a collection at random, and the same build after its records were
+//! put in order.
 
 use dyno_analyze::access_pattern::AccessPatterns;
 use dyno_analyze::access_pattern::Settings;
@@ -56,11 +56,7 @@ fn document() -> TraceDocument {
         why_not_better: Some("fentry is refused".to_owned()),
     }];
     document.block_traced = true;
-    document.devices = vec![BlockDevice {
-        major: 254,
-        minor: 0,
-        name: "vda".to_owned(),
-    }];
+    document.devices = vec![BlockDevice { major: 254, minor: 0, name: "vda".to_owned() }];
     document.cost = Some(TraceCost {
         programs: vec![ProgramCost {
             name: "enter_pread64".to_owned(),
@@ -81,17 +77,13 @@ fn call(number: i64, offset: i64, latency_ns: u64, file: u32) -> Call {
         file,
         process: 4711,
         thread: 4712,
-        operation: if file == INDEX {
-            Operation::Write
-        } else {
-            Operation::Read
-        },
+        operation: if file == INDEX { Operation::Write } else { Operation::Read },
         fetched: -1,
     }
 }
 
-/// Reads at these places, each `latency_ns` long, of which one in `cached` comes from the page cache, and a write to
-/// the index after every tenth.
+/// Reads at these places, each `latency_ns` long: one in `cached` comes from the page cache, and a write to the index
+/// follows every tenth read.
 fn traced(
     mut document: TraceDocument,
     offsets: impl Iterator<Item = i64>,
@@ -104,11 +96,7 @@ fn traced(
         let number = number as i64;
         let from_cache = number as usize % cached == cached - 1;
         let varied = latency_ns + (number as u64 * 7919 % 1000) * latency_ns / 1000;
-        let latency = if from_cache {
-            4_000 + varied % 1000
-        } else {
-            varied
-        };
+        let latency = if from_cache { 4_000 + varied % 1000 } else { varied };
         let read = call(now, offset, latency, COLLECTION);
         if !from_cache {
             block.push(BlockRequest {
@@ -144,7 +132,7 @@ fn analysed(mut document: TraceDocument, calls: Vec<Call>, block: Vec<BlockReque
     Traced { document, patterns }
 }
 
-/// Every block of the collection once, shuffled by a small generator that is always the same.
+/// Every block of the collection once, in a reproducible random order.
 fn scattered() -> impl Iterator<Item = i64> {
     let mut blocks: Vec<i64> = (0..CALLS).collect();
     let mut state: u64 = 88_172_645_463_325_252;
@@ -184,15 +172,10 @@ pub(crate) fn sequential_scan() -> Traced {
         file("collection-11.wt", 30, FileKind::Collection, None),
         file("index-12.wt", 31, FileKind::Index, Some("a_1")),
     ];
-    traced(
-        document,
-        (0..CALLS).map(|number| number * BLOCK),
-        400_000,
-        4,
-    )
+    traced(document, (0..CALLS).map(|number| number * BLOCK), 400_000, 4)
 }
 
-/// Two servers that build at the same time: one reads at random, the other one from start to end.
+/// Two servers that build at the same time: one reads at random, the other from start to end.
 pub(crate) fn two_servers() -> Traced {
     const OTHER: u32 = 2;
     let mut document = document();
@@ -214,7 +197,7 @@ pub(crate) fn two_servers() -> Traced {
     analysed(document, calls.collect(), Vec::new())
 }
 
-/// The random scan as the kernel's own counts.
+/// The random scan as totals counted by the kernel.
 pub(crate) fn aggregated() -> Traced {
     let mut document = random_scan().document;
     document.mode = TraceMode::Aggregated;

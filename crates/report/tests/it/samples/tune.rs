@@ -1,4 +1,4 @@
-//! Made-up searches for settings for two workloads: the rates follow a known surface, the course is the real one.
+//! Synthetic searches for settings for two workloads: the rates follow a known surface, the search is the real one.
 
 use super::experiment::{Line, figures, found, other};
 use dyno_analyze::experiment::tune::across::AcrossProgress;
@@ -9,15 +9,15 @@ use dyno_record::experiment::{
 };
 use serde_json::json;
 
-/// How much better threads at 4 are for each workload, and a delay of 4, as factors; `None` if it hangs.
+/// Gain of four threads on each workload, and of a delay of 4, as factors; `None` if the server hangs.
 type Factors = [[Option<f64>; 2]; 2];
 
-/// Threads help `a`, and the delay `c`; they cost the other nothing.
+/// Threads help `a`, the delay helps `c`; neither affects the other workload.
 pub(crate) fn good_for_all() -> Experiment {
     good_for_all_by(TuneGoal::Rate)
 }
 
-/// The same for another goal.
+/// The same searches for another goal.
 pub(crate) fn good_for_all_by(goal: TuneGoal) -> Experiment {
     across(goal, [[Some(1.2), Some(1.0)], [Some(1.0), Some(1.3)]])
 }
@@ -28,20 +28,16 @@ pub(crate) fn disturbed() -> Experiment {
     let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
         panic!("it is a search for two workloads");
     };
-    let set_aside = |run: usize| {
-        vec![RunsSetAside {
-            runs: vec![run],
-            stolen_ratio: Some(0.12),
-        }]
-    };
+    let set_aside = |run: usize| vec![RunsSetAside { runs: vec![run], stolen_ratio: Some(0.12) }];
     let first = &mut answer.searches[0].answer;
     first.first_set_aside = set_aside(1);
     first.trials[0].set_aside = set_aside(9);
     found(experiment)
 }
 
-/// Of `a` a run of the second comparison was certainly worse after 3 s, one of the third did harm after 1 s, and one of the fourth
-/// before it measured. Of the first one a run did harm after 2 s, and its pair was made again.
+/// Runs of `a` that ended early: one of the second comparison was certainly worse after 3 s, one of the third did harm
+/// after 1 s, and one of the fourth before it measured. A run of the first comparison did harm after 2 s, and its pair was
+/// repeated.
 pub(crate) fn ended_early() -> Experiment {
     let mut experiment = good_for_all();
     let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
@@ -56,10 +52,7 @@ pub(crate) fn ended_early() -> Experiment {
     }
     let forgiven = trials[0].runs.remove(0);
     let runs = [runs[0], runs[1], runs[2], forgiven[0]];
-    trials[0].set_aside = vec![RunsSetAside {
-        runs: forgiven,
-        stolen_ratio: None,
-    }];
+    trials[0].set_aside = vec![RunsSetAside { runs: forgiven, stolen_ratio: None }];
     let last = runs.into_iter().max().expect("there are four");
     let usual = experiment.points[0].clone();
     experiment.points.resize(last + 1, usual);
@@ -72,7 +65,7 @@ pub(crate) fn ended_early() -> Experiment {
     found(experiment)
 }
 
-/// The pairs of `a` were compared as `dyno ab` does, and one of its changes proved no effect of its own.
+/// The pairs of `a` were compared as in `dyno ab`, and one of its changes proved no effect.
 pub(crate) fn confirmed(goal: TuneGoal) -> Experiment {
     let mut experiment = good_for_all_by(goal);
     let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
@@ -92,11 +85,7 @@ pub(crate) fn confirmed(goal: TuneGoal) -> Experiment {
     first.ablation = vec![Ablation {
         knob: "threads".into(),
         value: "4".into(),
-        ratio: Some(Figure {
-            value: 1.1,
-            low: Some(0.9),
-            high: Some(1.3),
-        }),
+        ratio: Some(Figure { value: 1.1, low: Some(0.9), high: Some(1.3) }),
         problem: None,
         stays: true,
         is_only_together: true,
@@ -104,7 +93,7 @@ pub(crate) fn confirmed(goal: TuneGoal) -> Experiment {
     found(experiment)
 }
 
-/// What is good for all is what `a` had before.
+/// The settings that are good for all equal the original settings of `a`.
 pub(crate) fn as_before() -> Experiment {
     let mut experiment = good_for_all();
     let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
@@ -162,7 +151,7 @@ fn options(goal: TuneGoal) -> TuneOptions {
     }
 }
 
-/// What a run had, at a rate of 16,000/s or more, if that is the goal.
+/// Results of a run, at a rate of 16,000/s or more for a goal that needs a rate.
 fn measured(goal: TuneGoal, line: Line, better: f64) -> Figures {
     let figures = figures(line);
     match goal {
@@ -170,10 +159,7 @@ fn measured(goal: TuneGoal, line: Line, better: f64) -> Figures {
         TuneGoal::P99 => {
             let p99 = Figure::bare(2_000.0 / better);
             let response_us = [("p99".to_owned(), p99)].into();
-            Figures {
-                response_us,
-                ..figures
-            }
+            Figures { response_us, ..figures }
         }
         TuneGoal::Cpu => {
             let value = Figure::bare(60.0 / better);
@@ -186,10 +172,7 @@ fn measured(goal: TuneGoal, line: Line, better: f64) -> Figures {
                 changed: None,
                 unknown: Vec::new(),
             };
-            Figures {
-                costs: Some(costs),
-                ..figures
-            }
+            Figures { costs: Some(costs), ..figures }
         }
     }
 }
@@ -198,7 +181,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
     let options = options(goal);
     let mut lines = Vec::new();
     let mut run = |factor: f64| {
-        // A little noise that repeats.
+        // A little repeatable noise.
         let noise = [1.0, 1.003, 0.998, 1.001, 0.997][lines.len() % 5];
         let better = factor * noise;
         let rate = match goal {
@@ -223,11 +206,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
         let of = |name: &str, place: usize| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             let is_set = value.is_some_and(|value| value == "4");
-            if is_set {
-                factors[workload][place]
-            } else {
-                Some(1.0)
-            }
+            if is_set { factors[workload][place] } else { Some(1.0) }
         };
         let taken = match of("threads", 0).zip(of("delay", 1)) {
             Some((threads, delay)) => progress.take(RunOutcome::Measured(&run(threads * delay))),
@@ -244,13 +223,9 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
     }
     let answer = Answer::TuneAcross(Box::new(progress.answer()));
     let question = "Which settings make `a` and `c` better, each by its rate, and does it depend on the workload?";
-    // The list of all runs says nothing of the search.
+    // The list of all runs does not describe the search.
     let mut experiment = other(Verb::Tune, question, &lines[..BASELINE_RUNS], answer);
-    let total = TuneOptions {
-        budget_s: 2_400.0,
-        knobs: None,
-        ..options
-    };
+    let total = TuneOptions { budget_s: 2_400.0, knobs: None, ..options };
     let plan = |read: f64| json!({"name": "x", "operations": {"read": read, "update": 1.0 - read}, "data": {"records": 1000}});
     experiment.options = [
         (TUNE.to_owned(), serde_json::to_value(total).unwrap()),

@@ -1,4 +1,4 @@
-//! A run that was watched: a server whose disk was throttled in the middle of it, with what the analysis says of that.
+//! A watched run whose disk was throttled halfway, with its analysis.
 
 use crate::support::{Spread, closed_document, window};
 use dyno_analyze::experiment::run::RunAnalysis;
@@ -22,7 +22,7 @@ use dyno_record::reader::Run;
 use dyno_record::statement::Statement;
 use serde_json::json;
 
-/// Start of the measured time, and when the disk was throttled, from the start of the run.
+/// Start of the measured time, and time when the disk was throttled, from the start of the run.
 const MEASURED_S: u64 = 6;
 const THROTTLED_S: u64 = 36;
 /// End of the run.
@@ -56,24 +56,19 @@ pub(crate) fn throttled() -> (Run, RunAnalysis) {
     let (mut run, analysis) = crate::support::analysed(document, &windows);
     run.document.sources = sources();
     run.metrics = vec![host(), server("server")];
-    let analysis = RunAnalysis {
-        verdict: Some(verdict()),
-        timeline: Some(timeline()),
-        ..analysis
-    };
+    let analysis = RunAnalysis { verdict: Some(verdict()), timeline: Some(timeline()), ..analysis };
     (run, analysis)
 }
 
-/// The same with so many servers that they are shown together.
+/// The same run with so many servers that they are combined.
 pub(crate) fn many_servers() -> (Run, RunAnalysis) {
     let (mut run, analysis) = throttled();
     run.metrics = vec![host()];
-    run.metrics
-        .extend((0..6).map(|number| server(&format!("pair-{number}"))));
+    run.metrics.extend((0..6).map(|number| server(&format!("pair-{number}"))));
     (run, analysis)
 }
 
-/// A run of an hour, of the same windows and rows again and again.
+/// A run of an hour with repeated windows and rows.
 pub(crate) fn hour() -> (Run, RunAnalysis) {
     let (mut run, analysis) = throttled();
     let (intervals, series) = (run.intervals.clone(), run.series.clone());
@@ -99,16 +94,13 @@ pub(crate) fn hour() -> (Run, RunAnalysis) {
         let row_s = table.at_s[rows - 1];
         for copy in 1..55 {
             let shift_s = f64::from(copy) * row_s;
-            let later: Vec<f64> = table.at_s[..rows]
-                .iter()
-                .map(|at_s| at_s + shift_s)
-                .collect();
+            let later: Vec<f64> = table.at_s[..rows].iter().map(|at_s| at_s + shift_s).collect();
             table.at_s.extend(later);
             table.duration_s.extend_from_within(..rows);
         }
         for (place, values) in table.columns.values_mut().enumerate() {
             for row in rows..table.at_s.len() {
-                // Digits as a real machine has them.
+                // As many digits as a real machine reports.
                 let noise = ((row * 7919 + place * 104_729) % 9973) as f64 / 9973.0;
                 values.push(values[row % rows] * (0.9 + 0.2 * noise));
             }
@@ -121,7 +113,7 @@ fn is_slow(start_s: u64) -> bool {
     start_s >= THROTTLED_S
 }
 
-/// Rows of a second over the whole run; each column says what it is in a second.
+/// One row per second over the whole run; each column is a function of the second.
 fn table(source: &str, columns: &[(&str, &dyn Fn(u64) -> f64)]) -> MetricTable {
     let column = |(id, value): &(&str, &dyn Fn(u64) -> f64)| {
         let values = (0..END_S).map(value).collect();
@@ -135,7 +127,7 @@ fn table(source: &str, columns: &[(&str, &dyn Fn(u64) -> f64)]) -> MetricTable {
     }
 }
 
-/// One value while the disk is fast, and another one while it is slow, with a little noise.
+/// One value while the disk is fast, and another while it is slow, with a little noise.
 fn level(fast: f64, slow: f64) -> impl Fn(u64) -> f64 {
     move |second| {
         let level = if is_slow(second) { slow } else { fast };
@@ -157,9 +149,7 @@ fn host() -> MetricTable {
             ("cpu.all.busy_ratio", &level(0.5, 0.1)),
             ("process.server.cpu_ratio", &level(0.64, 0.09)),
             ("process.server.cpu_wait_ratio", &level(0.05, 0.01)),
-            ("process.server.resident_bytes", &|_| {
-                412.0 * 1024.0 * 1024.0
-            }),
+            ("process.server.resident_bytes", &|_| 412.0 * 1024.0 * 1024.0),
             ("process.client.cpu_ratio", &level(0.21, 0.04)),
             ("process.client.cpu_wait_ratio", &level(0.02, 0.0)),
             ("process.client.workers_cpu_ratio", &level(0.2, 0.04)),
@@ -168,9 +158,7 @@ fn host() -> MetricTable {
             ("process.client.resident_bytes", &|_| 19.0 * 1024.0 * 1024.0),
             ("pressure.io.some_ratio", &level(0.12, 0.93)),
             ("pressure.memory.some_ratio", &|_| 0.0),
-            ("memory.available_bytes", &|second| {
-                5e9 - 1e6 * second as f64
-            }),
+            ("memory.available_bytes", &|second| 5e9 - 1e6 * second as f64),
             ("memory.cached_bytes", &|second| 2e9 + 1e6 * second as f64),
             ("paging.swap_in_bytes_per_s", &|_| 0.0),
             ("paging.swap_out_bytes_per_s", &|_| 0.0),
@@ -189,7 +177,7 @@ fn host() -> MetricTable {
             ("network.eth0.sent_bytes_per_s", &|_| 700.0),
         ],
     );
-    // A reading that was missed.
+    // A missed reading.
     for values in table.columns.values_mut() {
         values[50] = f64::NAN;
     }
@@ -199,35 +187,24 @@ fn host() -> MetricTable {
 fn server(name: &str) -> MetricTable {
     let id = |text: &str| text.replace("{}", name);
     let columns: [(String, &dyn Fn(u64) -> f64); 12] = [
-        (id("cache.{}.used_ratio"), &|second| {
-            0.2 + 0.005 * second as f64
-        }),
+        (id("cache.{}.used_ratio"), &|second| 0.2 + 0.005 * second as f64),
         (id("cache.{}.dirty_ratio"), &level(0.03, 0.06)),
         (id("cache.{}.read_bytes_per_s"), &level(8.0e4, 1.0e4)),
         (id("cache.{}.written_bytes_per_s"), &level(2.6e6, 3.0e5)),
         (id("cache.{}.evicted_by_application_per_s"), &|_| 0.0),
-        (id("checkpoint.{}.running_count"), &|second| {
-            f64::from(u8::from(second % 20 == 11))
+        (id("checkpoint.{}.running_count"), &|second| f64::from(u8::from(second % 20 == 11))),
+        (id("checkpoint.{}.busy_ratio"), &|second| match second % 20 {
+            12 => 1.6,
+            _ => 0.0,
         }),
-        (
-            id("checkpoint.{}.busy_ratio"),
-            &|second| match second % 20 {
-                12 => 1.6,
-                _ => 0.0,
-            },
-        ),
         (id("log.{}.sync_mean_ms"), &level(1.9, 44.0)),
         (id("log.{}.syncing_ratio"), &level(0.15, 0.42)),
         (id("queue.{}.total_count"), &|_| 0.0),
         (id("connections.{}.current_count"), &|_| 35.0),
-        (id("connections.{}.created_per_s"), &|second| {
-            f64::from(u8::from(second == 3)) * 8.0
-        }),
+        (id("connections.{}.created_per_s"), &|second| f64::from(u8::from(second == 3)) * 8.0),
     ];
-    let columns: Vec<(&str, &dyn Fn(u64) -> f64)> = columns
-        .iter()
-        .map(|(id, value)| (id.as_str(), *value))
-        .collect();
+    let columns: Vec<(&str, &dyn Fn(u64) -> f64)> =
+        columns.iter().map(|(id, value)| (id.as_str(), *value)).collect();
     table(name, &columns)
 }
 
@@ -280,11 +257,7 @@ fn evidence(text: &str, measure: &str, value: f64, series: &[&str], from_s: u64)
         value,
         series: series.iter().map(|one| (*one).to_owned()).collect(),
         start_s: from_s as f64,
-        end_s: if from_s == MEASURED_S {
-            THROTTLED_S
-        } else {
-            END_S
-        } as f64,
+        end_s: if from_s == MEASURED_S { THROTTLED_S } else { END_S } as f64,
     }
 }
 
@@ -304,32 +277,23 @@ fn verdict() -> Verdict {
         spans: Vec::new(),
         confidence: 0.9,
         evidence: vec![
+            evidence("the disk did 284/s before", "disk_operations_per_s", 284.0, &disk, fast),
             evidence(
-                "the disk did 284/s before",
-                "disk_operations_per_s",
-                284.0,
-                &disk,
-                fast,
-            ),
-            evidence(
-                "and 37.0/s after, which varied by 3.2 %",
+                "and 37.0/s after, with a variation of 3.2 %",
                 "disk_operations_per_s",
                 37.0,
                 &disk,
                 slow,
             ),
             evidence(
-                "requests waited before it 93 % of the time after",
+                "after that, requests waited in front of it 93 % of the time",
                 "disk_backed_up_ratio",
                 0.93,
-                &[
-                    "host/pressure.io.some_ratio",
-                    "host/disk.loop0.utilization_ratio",
-                ],
+                &["host/pressure.io.some_ratio", "host/disk.loop0.utilization_ratio"],
                 slow,
             ),
             evidence(
-                "the rate went from 150/s to 18.0/s; 150/s were offered all the time",
+                "the rate went from 150/s to 18.0/s; 150/s were offered throughout",
                 "operations_per_s",
                 18.0,
                 &[],
@@ -338,7 +302,7 @@ fn verdict() -> Verdict {
         ],
         advice: vec![
             Statement::recorded(
-                "look at the volume's balance of burst credits, or take several volumes (`RAID 0`)",
+                "check the volume's burst credit balance, or use several volumes (`RAID 0`)",
             ),
             Statement::recorded("measure for longer than the credits last"),
         ],
@@ -346,7 +310,7 @@ fn verdict() -> Verdict {
     let cache = CauseFinding {
         cause: Cause::CacheTooSmall,
         statement: Statement::recorded(
-            "The cache of the server does not hold what is asked for: the data are 118 % of the cache.",
+            "The server's cache does not hold the requested data: the data size is 118 % of the cache.",
         ),
         start_s: fast as f64,
         end_s: slow as f64,
@@ -354,7 +318,7 @@ fn verdict() -> Verdict {
         confidence: 0.6,
         evidence: vec![
             evidence(
-                "the data are 118 % of the cache",
+                "the data size is 118 % of the cache",
                 "data_over_cache_ratio",
                 1.18,
                 &[],
@@ -389,26 +353,16 @@ fn timeline() -> Timeline {
     };
     let drift = |series, over_series_ratio| TimelineDrift {
         series,
-        drift: Drift {
-            per_hour_ratio: 1e9,
-            over_series_ratio,
-            p_value_ratio: 0.0093,
-        },
+        drift: Drift { per_hour_ratio: 1e9, over_series_ratio, p_value_ratio: 0.0093 },
     };
     Timeline {
         changes: vec![
             change(TimelineSeries::DiskOperationsPerS, 36.2, 284.0, 37.0, 1e-37),
             change(TimelineSeries::RatePerS, 37.0, 150.0, 17.49, 7e-61),
-            change(
-                TimelineSeries::ResponseMeanUs,
-                52.0,
-                61_000.0,
-                74_300.0,
-                0.0042,
-            ),
+            change(TimelineSeries::ResponseMeanUs, 52.0, 61_000.0, 74_300.0, 0.0042),
         ],
         drifts: vec![
-            // Of a series that has a change this would say the same again.
+            // A series with a change would report the same again.
             drift(TimelineSeries::RatePerS, -0.3),
             drift(TimelineSeries::ResponseP99Us, 0.124),
         ],
@@ -427,15 +381,8 @@ fn timeline() -> Timeline {
             name: Some(NamedPattern {
                 source: PatternSource::Checkpoint,
                 evidence: vec![
-                    SourceEvidence::Correlation {
-                        correlation: 0.91,
-                        inside: 0.85,
-                        outside: 0.03,
-                    },
-                    SourceEvidence::Interval {
-                        setting_s: 20.0,
-                        period_s: 20.0,
-                    },
+                    SourceEvidence::Correlation { correlation: 0.91, inside: 0.85, outside: 0.03 },
+                    SourceEvidence::Interval { setting_s: 20.0, period_s: 20.0 },
                 ],
             }),
         }],

@@ -19,7 +19,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A recording window under construction; one second long unless said otherwise.
+/// A recording window under construction; one second long by default.
 #[derive(Clone)]
 pub(crate) struct Window(IntervalRecord);
 
@@ -38,13 +38,13 @@ pub(crate) fn window(phase: PhaseKind, index: u64, start_s: u64) -> Window {
 }
 
 impl Window {
-    /// Adds successes: how many of each response time in microseconds. They start without delay.
+    /// Adds successes: counts by response time in microseconds, without start delay.
     pub(crate) fn operation(self, name: &'static str, values: &[(u64, u64)]) -> Self {
         let undelayed: Vec<_> = values.iter().map(|(us, count)| (0, *us, *count)).collect();
         self.delayed(name, &undelayed)
     }
 
-    /// Adds successes: how many of each start delay and service time, both in microseconds.
+    /// Adds successes: counts by start delay and service time, both in microseconds.
     pub(crate) fn delayed(mut self, name: &'static str, values: &[(u64, u64, u64)]) -> Self {
         for &(delay_us, service_us, count) in values {
             let (delay, service) = (delay_us * 1_000, service_us * 1_000);
@@ -68,16 +68,11 @@ impl Window {
     pub(crate) fn failures(mut self, name: &'static str, kind: &str, count: u64) -> Self {
         self.entry(name).errors += count;
         self.0.counts.failed += count;
-        self.0.errors.push(ErrorCount {
-            operation: name,
-            kind: kind.into(),
-            count,
-            example: None,
-        });
+        self.0.errors.push(ErrorCount { operation: name, kind: kind.into(), count, example: None });
         self
     }
 
-    /// Sets what became of the arrivals.
+    /// Sets the counts of arrivals.
     pub(crate) fn arrivals(mut self, due: u64, started: u64, dropped: u64, late: u64) -> Self {
         self.0.counts.arrivals.due = due;
         self.0.counts.arrivals.started = started;
@@ -116,7 +111,7 @@ pub(crate) fn run(document: RunDocument, windows: &[Window]) -> Run {
     write(&directory.path().join("run"), document, windows)
 }
 
-/// The same with its analysis.
+/// A run with its analysis.
 pub(crate) fn analysed(document: RunDocument, windows: &[Window]) -> (Run, RunAnalysis) {
     let directory = tempfile::tempdir().unwrap();
     let run = write(&directory.path().join("run"), document, windows);
@@ -139,11 +134,7 @@ fn write(path: &Path, mut document: RunDocument, windows: &[Window]) -> Run {
             .unwrap();
     }
     document.phases = phases.values().map(PhaseAccumulator::to_record).collect();
-    for phase in document
-        .phases
-        .iter_mut()
-        .filter(|p| p.name != PhaseKind::Load)
-    {
+    for phase in document.phases.iter_mut().filter(|p| p.name != PhaseKind::Load) {
         phase.keys = Some(KeyShares {
             draws: phase.operations.values().map(|o| o.count).sum(),
             hottest_1_percent_ratio: 0.399,
@@ -265,31 +256,23 @@ pub(crate) fn closed_run() -> Run {
         let reads = spread.values(190, 2_600 + 400 * index);
         let updates = spread.values(240, 2_600 + 400 * index);
         let start = window(PhaseKind::Warmup, index, 4 + index);
-        windows.push(
-            start
-                .operation("read", &reads)
-                .operation("update", &updates),
-        );
+        windows.push(start.operation("read", &reads).operation("update", &updates));
     }
     for index in 0..12 {
         let reads = spread.values(180, 3_104);
         let updates = spread.values(230, 3_096);
         let start = window(PhaseKind::Measure, index, 6 + index);
-        windows.push(
-            start
-                .operation("read", &reads)
-                .operation("update", &updates),
-        );
+        windows.push(start.operation("read", &reads).operation("update", &updates));
     }
     run(closed_document(), &windows)
 }
 
-/// A closed loop of two clients on the two CPUs that they share with the server, with the use of both and its analysis.
+/// A closed loop of two clients that shares two CPUs with the server, with resource use of both and an analysis.
 pub(crate) fn watched_run() -> (Run, RunAnalysis) {
     watched(24)
 }
 
-/// The same of a measure phase of so many seconds.
+/// The same run with a measure phase of this many seconds.
 pub(crate) fn watched(length_s: u64) -> (Run, RunAnalysis) {
     let mut document = closed_document();
     document.plan["client"]["clients"] = json!(2);
@@ -327,9 +310,7 @@ pub(crate) fn watched(length_s: u64) -> (Run, RunAnalysis) {
             let reads = spread.values(242, 3_080 + more);
             let updates = spread.values(302, 3_080 + more);
             let start = window(PhaseKind::Measure, index, index);
-            start
-                .operation("read", &reads)
-                .operation("update", &updates)
+            start.operation("read", &reads).operation("update", &updates)
         })
         .collect();
     analysed(document, &windows)
@@ -365,7 +346,7 @@ pub(crate) fn open_run() -> Run {
     run(document, &windows)
 }
 
-/// A window in which the server stands still: arrivals wait, some fail and some are dropped.
+/// A window in which the server hangs: arrivals wait, some fail and some are dropped.
 fn stalled(window: Window, spread: &mut Spread) -> Window {
     let waits: Vec<(u64, u64, u64)> = (0..100).map(|i| (i * 10_000, 800 + i, 4)).collect();
     window
@@ -425,11 +406,11 @@ fn open_caveats() -> Vec<Caveat> {
     ]
 }
 
-/// Latencies with a long tail, always the same.
+/// Reproducible latencies with a long tail.
 pub(crate) struct Spread(pub(crate) u64);
 
 impl Spread {
-    /// `count` response times around `typical_us`, as (value, how many).
+    /// `count` response times around `typical_us`, as (value, count).
     pub(crate) fn values(&mut self, typical_us: u64, count: u64) -> Vec<(u64, u64)> {
         (0..count).map(|_| (self.value(typical_us), 1)).collect()
     }

@@ -20,11 +20,7 @@ fn line(options: &ServerOptions, version: &str) -> String {
 }
 
 fn program(version: &str, edition: Edition) -> Program {
-    Program {
-        version: version.to_owned(),
-        edition,
-        git_version: None,
-    }
+    Program { version: version.to_owned(), edition, git_version: None }
 }
 
 fn tls() -> TlsFiles {
@@ -38,7 +34,7 @@ fn tls() -> TlsFiles {
 }
 
 #[test]
-fn a_member_gets_its_set_its_kind_and_its_key() {
+fn member_gets_its_set_kind_and_key() {
     let mut options = options(ServerProgram::Mongod);
     options.role = ServerRole::ShardMember("shard-0".into());
     options.auth = true;
@@ -66,10 +62,10 @@ fn a_router_has_no_data_folder_and_no_auth_flag() {
     options.role = ServerRole::Router("config/127.0.0.1:1".into());
     options.auth = true;
     options.security.key_file = Some("/key".into());
-    options.mongod.parameters.insert(
-        "mongosShutdownTimeoutMillisForSignaledShutdown".into(),
-        "7".into(),
-    );
+    options
+        .mongod
+        .parameters
+        .insert("mongosShutdownTimeoutMillisForSignaledShutdown".into(), "7".into());
     assert_eq!(
         line(&options, "7.0.14"),
         "--configdb config/127.0.0.1:1 --bind_ip 127.0.0.1 --port 4444 --nounixsocket --keyFile /key \
@@ -83,10 +79,7 @@ fn journal_engine_and_parameters_have_their_arguments() {
     options.mongod.journal = Some(false);
     options.mongod.journal_commit_interval = Some(Span(Duration::from_millis(30)));
     options.mongod.journal_compressor = Some("zstd".into());
-    options
-        .mongod
-        .parameters
-        .insert("ttlMonitorEnabled".into(), "false".into());
+    options.mongod.parameters.insert("ttlMonitorEnabled".into(), "false".into());
     assert!(line(&options, "6.0.19").ends_with(
         "--nounixsocket --nojournal --journalCommitInterval 30 --wiredTigerJournalCompressor zstd \
          --setParameter ttlMonitorEnabled=false"
@@ -123,7 +116,7 @@ fn tls_is_always_required_and_certificates_on_request() {
 }
 
 #[test]
-fn the_journal_can_be_off_up_to_6_0_and_outside_of_replica_sets() {
+fn journal_can_be_off_up_to_6_0_without_a_replica_set() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.journal = Some(false);
     for version in ["4.4.29", "5.0.31", "6.0.19"] {
@@ -164,11 +157,7 @@ fn in_memory_engine_needs_its_edition_and_no_file_settings() {
 #[test]
 fn values_out_of_range_are_refused_by_name() {
     let mut options = options(ServerProgram::Mongod);
-    for interval in [
-        Duration::ZERO,
-        Duration::from_millis(501),
-        Duration::from_micros(1500),
-    ] {
+    for interval in [Duration::ZERO, Duration::from_millis(501), Duration::from_micros(1500)] {
         options.mongod.journal_commit_interval = Some(Span(interval));
         let (setting, _, reason) = refused(&options);
         assert_eq!(setting, "server.journal_commit_interval");
@@ -180,10 +169,7 @@ fn values_out_of_range_are_refused_by_name() {
     assert_eq!((setting, &*value), ("server.journal_compressor", "lz4"));
     assert!(reason.contains("none, snappy, zlib, zstd"), "{reason}");
     options.mongod = Default::default();
-    options
-        .mongod
-        .parameters
-        .insert("a=1 --x".into(), "1".into());
+    options.mongod.parameters.insert("a=1 --x".into(), "1".into());
     let (setting, value, _) = refused(&options);
     assert_eq!((setting, &*value), ("server.parameters", "a=1 --x"));
     options.mongod = Default::default();
@@ -198,22 +184,10 @@ fn embedded_server_refuses_unsupported_settings_with_a_hint() {
     let usual = options(ServerProgram::Embedded);
     type Change = fn(&mut ServerOptions);
     let changes: [(Change, (&str, &str)); 9] = [
-        (
-            |o| o.role = ServerRole::ReplicaSetMember("rs".into()),
-            ("server.topology", "rs"),
-        ),
-        (
-            |o| o.role = ServerRole::ShardMember("s".into()),
-            ("server.topology", "s"),
-        ),
-        (
-            |o| o.role = ServerRole::Router("c/h:1".into()),
-            ("server.topology", "c/h:1"),
-        ),
-        (
-            |o| o.mongod.journal = Some(false),
-            ("server.journal", "false"),
-        ),
+        (|o| o.role = ServerRole::ReplicaSetMember("rs".into()), ("server.topology", "rs")),
+        (|o| o.role = ServerRole::ShardMember("s".into()), ("server.topology", "s")),
+        (|o| o.role = ServerRole::Router("c/h:1".into()), ("server.topology", "c/h:1")),
+        (|o| o.mongod.journal = Some(false), ("server.journal", "false")),
         (
             |o| o.mongod.journal_commit_interval = Some(Span::from_secs(1)),
             ("server.journal_commit_interval", "1 s"),
@@ -230,10 +204,7 @@ fn embedded_server_refuses_unsupported_settings_with_a_hint() {
             |o| drop(o.mongod.parameters.insert("a".into(), "1".into())),
             ("server.parameters", "a=1"),
         ),
-        (
-            |o| o.security.key_file = Some(PathBuf::from("/key")),
-            ("server.key_file", "file"),
-        ),
+        (|o| o.security.key_file = Some(PathBuf::from("/key")), ("server.key_file", "file")),
     ];
     for (change, expected) in changes {
         let mut options = usual.clone();

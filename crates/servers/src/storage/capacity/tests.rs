@@ -1,14 +1,15 @@
-//! Against simulated counters of devices whose rates are known.
+//! Simulated counters of devices with known rates.
 
 use super::*;
 use std::fs;
 
-/// Counters every 20 ms: 0.4 s of nothing, as long as `fio` starts, 1.5 s of these rates, and 0.2 s of nothing.
+/// Counters every 20 ms: 0.4 s of nothing while `fio` starts, 1.5 s with these rates, and 0.2 s of
+/// nothing.
 fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
     let at_s = |step: u32| f64::from(step) * 0.02;
     let active_s = |step| (at_s(step) - 0.4).clamp(0.0, 1.5);
     let done = |(name, per_s): &(&str, DeviceDone), step| {
-        // It has worked before.
+        // The device has worked before.
         let grown = |per_s: u64| 1_000_000 + (per_s as f64 * active_s(step)) as u64;
         DeviceDone {
             name: (*name).to_owned(),
@@ -23,30 +24,18 @@ fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
         at: Duration::from_secs_f64(at_s(step)),
         devices: devices.iter().map(|device| done(device, step)).collect(),
         // Two CPUs, half idle.
-        cpus: CpuTicks {
-            idle: 5_000 + u64::from(step) * 2,
-            all: 90_000 + u64::from(step) * 4,
-        },
+        cpus: CpuTicks { idle: 5_000 + u64::from(step) * 2, all: 90_000 + u64::from(step) * 4 },
     };
     (0..=105).map(look).collect()
 }
 
 fn reading(per_s: u64, bytes: u64) -> DeviceDone {
-    DeviceDone {
-        reads: per_s,
-        read_bytes: per_s * bytes,
-        ..DeviceDone::default()
-    }
+    DeviceDone { reads: per_s, read_bytes: per_s * bytes, ..DeviceDone::default() }
 }
 
-/// So many requests of this size.
+/// A job with this many requests of this size.
 fn job(per_s: f64, bytes: f64) -> JobDone {
-    JobDone {
-        requests_per_s: per_s,
-        bytes_per_s: per_s * bytes,
-        duration_s: 1.5,
-        cpu_ratio: 0.3,
-    }
+    JobDone { requests_per_s: per_s, bytes_per_s: per_s * bytes, duration_s: 1.5, cpu_ratio: 0.3 }
 }
 
 #[track_caller]
@@ -55,14 +44,14 @@ fn assert_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn flushes_are_counted_whatever_the_writes_that_wait_for_them() {
+fn flushes_are_counted_however_many_writes_wait_for_them() {
     let device = |writes: u64, flushes| DeviceDone {
         writes,
         written_bytes: writes * 4096,
         flushes,
         ..DeviceDone::default()
     };
-    // Eight writers share a flush, or each write needs two of them.
+    // Eight writers share a flush, or each write needs two flushes.
     for (writes, flushes) in [(8_000, 1_000), (500, 1_000)] {
         let looks = looks(&[("sda", device(writes, Some(flushes)))]);
         let found = rates(Kind::Flushes, &looks, &job(writes as f64, 4096.0)).unwrap();
@@ -73,13 +62,13 @@ fn flushes_are_counted_whatever_the_writes_that_wait_for_them() {
         assert!(most <= found[0].per_s && most > 900.0, "{most}");
         assert_eq!(capacities[0].uncertainty_ratio, None);
     }
-    // Those of a partition are counted on its disk.
+    // Flushes of a partition are counted on its disk.
     let partition = looks(&[("sda1", device(8_000, None))]);
     assert!(rates(Kind::Flushes, &partition, &job(8_000.0, 4096.0)).is_err());
 }
 
 #[test]
-fn the_time_in_which_fio_starts_does_not_count() {
+fn startup_time_of_fio_does_not_count() {
     let looks = looks(&[("sda", reading(8_000, 4096))]);
     let found = rates(Kind::Reads, &looks, &job(8_000.0, 4096.0)).unwrap();
     assert_eq!(found.len(), 1);
@@ -89,21 +78,14 @@ fn the_time_in_which_fio_starts_does_not_count() {
 }
 
 #[test]
-fn each_member_has_a_capacity_of_its_own() {
-    // A stripe over two devices: each has half of the reads, and one also serves something else.
-    let slow = DeviceDone {
-        writes: 50,
-        written_bytes: 50 * 4096,
-        ..reading(3_000, 4096)
-    };
+fn each_member_has_its_own_capacity() {
+    // A stripe over two devices: each has half of the reads, and one serves other requests as well.
+    let slow = DeviceDone { writes: 50, written_bytes: 50 * 4096, ..reading(3_000, 4096) };
     let both = looks(&[("sdb", slow), ("sdc", reading(3_300, 4096))]);
     let found = rates(Kind::Reads, &both, &job(6_000.0, 4096.0)).unwrap();
     let mut capacities = Vec::new();
     enter(Kind::Reads, &found, &mut capacities);
-    let bytes = looks(&[
-        ("sdc", reading(200, 1 << 20)),
-        ("sdb", reading(100, 1 << 20)),
-    ]);
+    let bytes = looks(&[("sdc", reading(200, 1 << 20)), ("sdb", reading(100, 1 << 20))]);
     let found = rates(Kind::ReadBytes, &bytes, &job(300.0, f64::from(1 << 20))).unwrap();
     enter(Kind::ReadBytes, &found, &mut capacities);
     let names: Vec<&str> = capacities.iter().map(|one| one.name.as_str()).collect();
@@ -117,11 +99,7 @@ fn each_member_has_a_capacity_of_its_own() {
 
 #[test]
 fn writes_are_counted_as_writes() {
-    let writing = DeviceDone {
-        writes: 2_000,
-        written_bytes: 2_000 * 4096,
-        ..reading(70, 4096)
-    };
+    let writing = DeviceDone { writes: 2_000, written_bytes: 2_000 * 4096, ..reading(70, 4096) };
     let looks = looks(&[("vda", writing)]);
     let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
     assert_near(found[0].per_s, 2_000.0);
@@ -132,11 +110,8 @@ fn writes_are_counted_as_writes() {
 #[test]
 fn device_rate_includes_writes_of_the_file_system() {
     // A journal: 2,600 writes for 2,000 of `fio`.
-    let writing = DeviceDone {
-        writes: 2_600,
-        written_bytes: 2_600 * 4096,
-        ..DeviceDone::default()
-    };
+    let writing =
+        DeviceDone { writes: 2_600, written_bytes: 2_600 * 4096, ..DeviceDone::default() };
     let looks = looks(&[("vda", writing)]);
     let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
     assert_near(found[0].per_s, 2_600.0);
@@ -146,42 +121,25 @@ fn device_rate_includes_writes_of_the_file_system() {
 fn measurements_that_miss_the_device_limit_are_refused() {
     let looks = looks(&[("sda", reading(8_000, 4096))]);
     let reason = |job: &JobDone| rates(Kind::Reads, &looks, job).unwrap_err();
-    // The page cache, or that of the file behind a loop device, has answered one in nine.
+    // The page cache, possibly of the file behind a loop device, has answered one in nine.
     assert!(rates(Kind::Reads, &looks, &job(8_800.0, 4096.0)).is_ok());
     assert!(reason(&job(9_000.0, 4096.0)).contains("cache"));
     assert!(reason(&job(16_000.0, 2048.0)).contains("joined"));
-    let busy = JobDone {
-        cpu_ratio: 0.9,
-        ..job(8_000.0, 4096.0)
-    };
+    let busy = JobDone { cpu_ratio: 0.9, ..job(8_000.0, 4096.0) };
     assert!(reason(&busy).contains("CPU"));
     // Written later, in a burst.
-    let later = JobDone {
-        duration_s: 3.0,
-        ..job(8_000.0, 4096.0)
-    };
+    let later = JobDone { duration_s: 3.0, ..job(8_000.0, 4096.0) };
     assert!(reason(&later).contains("cache"));
-    assert!(
-        rates(Kind::Writes, &looks, &job(8_000.0, 4096.0))
-            .unwrap_err()
-            .contains("no request")
-    );
+    assert!(rates(Kind::Writes, &looks, &job(8_000.0, 4096.0)).unwrap_err().contains("no request"));
     assert!(rates(Kind::Reads, &[], &job(8_000.0, 4096.0)).is_err());
     let few: Vec<Look> = looks.iter().step_by(15).cloned().collect();
-    assert!(
-        rates(Kind::Reads, &few, &job(8_000.0, 4096.0))
-            .unwrap_err()
-            .contains("too soon")
-    );
+    assert!(rates(Kind::Reads, &few, &job(8_000.0, 4096.0)).unwrap_err().contains("too soon"));
 }
 
 #[test]
-fn idle_members_are_left_out_and_changed_ones_are_an_error() {
-    // A linear volume: the file lies on the first of its members.
-    let mut both = looks(&[
-        ("sdb", reading(8_000, 4096)),
-        ("sdc", DeviceDone::default()),
-    ]);
+fn idle_members_are_omitted_and_changed_ones_are_errors() {
+    // A linear volume: the file is on its first member.
+    let mut both = looks(&[("sdb", reading(8_000, 4096)), ("sdc", DeviceDone::default())]);
     let found = rates(Kind::Reads, &both, &job(8_000.0, 4096.0)).unwrap();
     assert_eq!(found.len(), 1);
     assert_near(found[0].per_s, 8_000.0);
@@ -197,7 +155,7 @@ fn idle_members_are_left_out_and_changed_ones_are_an_error() {
 fn rates_measured_without_an_idle_cpu_are_refused() {
     let with_idle = |idle: u64| {
         let mut looks = looks(&[("sda", reading(8_000, 4096))]);
-        // Of the 75 steps with 4 ticks each.
+        // The 75 steps have 4 ticks each.
         for (step, look) in looks.iter_mut().enumerate() {
             look.cpus.idle = 5_000 + step as u64 * idle / 100;
         }
@@ -209,21 +167,18 @@ fn rates_measured_without_an_idle_cpu_are_refused() {
 }
 
 #[test]
-fn idle_cpus_are_read_with_those_that_wait_for_a_device() {
+fn iowait_counts_as_idle() {
     let text = "cpu  100 5 50 800 40 2 3 7 90 0\ncpu0 1 1 1 1 1 1 1 1\n";
-    let expected = CpuTicks {
-        idle: 840,
-        all: 1_007,
-    };
+    let expected = CpuTicks { idle: 840, all: 1_007 };
     assert_eq!(CpuTicks::parse(text), Some(expected));
     assert_eq!(CpuTicks::parse("cpu  1 2 3\n"), None);
     assert_eq!(CpuTicks::parse("intr 5\n"), None);
 }
 
 #[test]
-fn a_device_that_wavers_has_a_wide_interval() {
+fn fluctuating_device_has_a_wide_interval() {
     let mut looks = looks(&[("sda", reading(8_000, 4096))]);
-    // Half of the time it does three times as much.
+    // Half of the time it is three times as fast.
     let mut more = 0;
     for (step, look) in looks.iter_mut().enumerate() {
         let does_more = step % 20 < 10 && (20..95).contains(&step);
@@ -232,31 +187,22 @@ fn a_device_that_wavers_has_a_wide_interval() {
         look.devices[0].read_bytes += more * 4096;
     }
     let found = rates(Kind::Reads, &looks, &job(16_000.0, 4096.0)).unwrap();
-    assert!(
-        (0.2..0.6).contains(&found[0].uncertainty_ratio),
-        "{found:?}"
-    );
+    assert!((0.2..0.6).contains(&found[0].uncertainty_ratio), "{found:?}");
     let mut capacities = Vec::new();
     enter(Kind::Reads, &found, &mut capacities);
-    let steady = DeviceRate {
-        name: "sda".to_owned(),
-        per_s: 1.0,
-        uncertainty_ratio: 0.01,
-    };
+    let steady = DeviceRate { name: "sda".to_owned(), per_s: 1.0, uncertainty_ratio: 0.01 };
     enter(Kind::Writes, &[steady], &mut capacities);
     let worst = capacities[0].uncertainty_ratio;
     assert_eq!(worst, Some(found[0].uncertainty_ratio));
 }
 
 #[test]
-fn a_loop_device_has_a_limit_only_past_the_page_cache() {
+fn loop_device_has_a_limit_only_without_the_page_cache() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("sys/block/loop7/loop");
     fs::create_dir_all(&folder).unwrap();
-    let devices = ["sda", "loop7"].map(|name| DeviceDone {
-        name: name.to_owned(),
-        ..DeviceDone::default()
-    });
+    let devices =
+        ["sda", "loop7"].map(|name| DeviceDone { name: name.to_owned(), ..DeviceDone::default() });
     fs::write(folder.join("dio"), "1\n").unwrap();
     assert_eq!(past_page_cache(root.path(), &devices), Ok(()));
     fs::write(folder.join("dio"), "0\n").unwrap();

@@ -1,4 +1,5 @@
-//! The one place of all clients on a machine without servers: planned, set and verified thread by thread.
+//! The shared place of all clients on a machine without servers: planned, set and verified thread
+//! by thread.
 
 use super::fixtures::*;
 use dyno_plan::placement::ClientPolicy;
@@ -13,7 +14,7 @@ fn planned(machine: &Machine, client: &str) -> Result<InstancePlacement, Placeme
 }
 
 #[test]
-fn nodes_of_clients_are_resolved_on_their_machine() {
+fn client_nodes_are_resolved_on_their_machine() {
     let machine = TWO_SOCKETS.fixture().machine();
     for (client, place) in [
         ("none", "any@default"),
@@ -27,7 +28,7 @@ fn nodes_of_clients_are_resolved_on_their_machine() {
     ] {
         assert_eq!(planned(&machine, client).unwrap().to_string(), place);
     }
-    // Of another machine.
+    // A different machine.
     let machine = ONE_SOCKET.fixture().machine();
     let place = planned(&machine, "nodes=0@interleave:all").unwrap();
     assert_eq!(place.to_string(), "0-7@interleave:0");
@@ -38,18 +39,9 @@ fn missing_cpus_and_nodes_are_refused_with_the_usable_ones() {
     let machine = ONE_SOCKET.fixture().machine();
     for (client, said) in [
         ("nodes=1", "node 1 has no usable CPU; nodes that do are `0`"),
-        (
-            "nodes=!0",
-            "no node but `0` has a usable CPU; nodes that do are `0`",
-        ),
-        (
-            "nodes=0@bind:1",
-            "node 1 has no usable memory; nodes that do are `0`",
-        ),
-        (
-            "any@prefer:3",
-            "node 3 has no usable memory; nodes that do are `0`",
-        ),
+        ("nodes=!0", "no node but `0` has a usable CPU; nodes that do are `0`"),
+        ("nodes=0@bind:1", "node 1 has no usable memory; nodes that do are `0`"),
+        ("any@prefer:3", "node 3 has no usable memory; nodes that do are `0`"),
         ("8", "CPUs `8` cannot be used; usable CPUs are `0-7`"),
     ] {
         let error = planned(&machine, client).unwrap_err();
@@ -82,7 +74,7 @@ fn own_thread() -> u32 {
 }
 
 #[test]
-fn a_memory_policy_holds_for_the_threads_that_set_it() {
+fn memory_policy_applies_to_the_thread_that_set_it() {
     let machine = Machine::read(Path::new("/")).unwrap();
     let node = machine.allowed_memory_nodes.first().unwrap();
     let place: InstancePlacement = format!("any@bind:{node}").parse().unwrap();
@@ -97,10 +89,7 @@ fn a_memory_policy_holds_for_the_threads_that_set_it() {
             return;
         }
     };
-    assert!(
-        memory("any@local").unwrap().is_some(),
-        "another one could be inherited"
-    );
+    assert!(memory("any@local").unwrap().is_some(), "another one could be inherited");
     let look = || verify_threads(std::process::id(), &[own_thread()], &place, Path::new("/"));
     let set = || {
         prepared.apply_to_current_thread().unwrap();
@@ -109,14 +98,11 @@ fn a_memory_policy_holds_for_the_threads_that_set_it() {
     let found = std::thread::scope(|scope| scope.spawn(set).join().unwrap());
     assert_eq!(found, []);
     let before = look();
-    assert!(
-        matches!(before[..], [Deviation::MemoryPolicy { .. }]),
-        "{before:?}"
-    );
+    assert!(matches!(before[..], [Deviation::MemoryPolicy { .. }]), "{before:?}");
 }
 
 #[test]
-fn the_policy_of_a_thread_is_read_where_one_was_planned() {
+fn thread_policy_is_read_if_one_was_planned() {
     let maps = "7f10 bind:1 anon=3000 N0=3000 kernelpagesize_kB=4";
     let fixture = ONE_SOCKET
         .fixture()
@@ -131,20 +117,14 @@ fn the_policy_of_a_thread_is_read_where_one_was_planned() {
     };
     let (achieved, deviations) = read("0-1@default");
     assert_eq!((achieved.memory, deviations), (None, vec![]));
-    // Pages belong to all threads of the process, and lie where another one has put them.
+    // Pages belong to all threads of the process, and their location depends on another thread.
     let (achieved, deviations) = read("0-1@bind:1");
-    assert!(matches!(
-        achieved.memory,
-        Some(AchievedMemory::Known { .. })
-    ));
+    assert!(matches!(achieved.memory, Some(AchievedMemory::Known { .. })));
     assert_eq!(deviations, []);
     let deviations = read("0-1@bind:0").1;
     let [Deviation::MemoryPolicy { planned, found }] = &deviations[..] else {
         panic!("{deviations:?}")
     };
     let found: Vec<&str> = found.iter().map(|one| one.policy.as_str()).collect();
-    assert_eq!(
-        (planned.to_string(), found),
-        ("bind:0".into(), vec!["bind:1"])
-    );
+    assert_eq!((planned.to_string(), found), ("bind:0".into(), vec!["bind:1"]));
 }

@@ -1,4 +1,4 @@
-//! Machines of real shapes as files below a temporary folder.
+//! File trees of machines with real shapes.
 
 use std::fs;
 use std::path::Path;
@@ -8,23 +8,23 @@ use tempfile::TempDir;
 
 const GIB_KB: u64 = 1 << 20;
 
-/// What one node is made of.
+/// Properties of one node.
 #[derive(Clone)]
 pub(crate) struct NodeShape {
     /// CPU list as the kernel writes it.
     pub(crate) cpus: String,
-    /// Memory in GiB; 0 is none.
+    /// Memory in GiB; 0 means none.
     pub(crate) memory_gib: u64,
 }
 
-/// One CPU with its place.
+/// One CPU with its position.
 #[derive(Clone)]
 pub(crate) struct CpuShape {
     pub(crate) cpu: u32,
     pub(crate) package: u32,
     pub(crate) core_id: u32,
     pub(crate) siblings: String,
-    /// CPUs that share its L3; no cache folder when absent.
+    /// CPUs that share its L3; without a cache folder if absent.
     pub(crate) l3: Option<String>,
 }
 
@@ -32,17 +32,14 @@ pub(crate) struct CpuShape {
 pub(crate) struct Fixture(TempDir);
 
 impl Fixture {
-    /// CPUs `online` of a machine that has 0 to `present - 1`, all allowed, without anything else.
+    /// CPUs `online` of a machine that has 0 to `present - 1`, all allowed, without other files.
     pub(crate) fn new(present: u32, online: &str) -> Fixture {
         let fixture = Fixture(TempDir::new().unwrap());
         let cpu = "sys/devices/system/cpu";
         let all = format!("0-{}", present - 1);
         fixture
             .with(&format!("{cpu}/present"), &all)
-            .with(
-                &format!("{cpu}/possible"),
-                &format!("0-{}", 2 * present - 1),
-            )
+            .with(&format!("{cpu}/possible"), &format!("0-{}", 2 * present - 1))
             .with(&format!("{cpu}/online"), online)
             .with("proc/meminfo", &format!("MemTotal: {} kB", 16 * GIB_KB))
             .with("proc/self/cgroup", "")
@@ -67,10 +64,7 @@ impl Fixture {
         let base = format!("sys/devices/system/cpu/cpu{}", shape.cpu);
         let file = |name: &str| format!("{base}/{name}");
         let mut fixture = self
-            .with(
-                &file("topology/physical_package_id"),
-                &shape.package.to_string(),
-            )
+            .with(&file("topology/physical_package_id"), &shape.package.to_string())
             .with(&file("topology/core_id"), &shape.core_id.to_string())
             .with(&file("topology/die_id"), "0")
             .with(&file("topology/thread_siblings_list"), &shape.siblings)
@@ -95,16 +89,12 @@ impl Fixture {
         for (number, shape) in shapes.iter().enumerate() {
             let kb = shape.memory_gib * GIB_KB;
             let meminfo = format!("Node {number} MemTotal:  {kb} kB\nNode {number} MemFree: 1 kB");
-            let distances: Vec<_> = (0..count)
-                .map(|other| if other == number { "10" } else { "21" })
-                .collect();
+            let distances: Vec<_> =
+                (0..count).map(|other| if other == number { "10" } else { "21" }).collect();
             fixture = fixture
                 .with(&format!("{folder}/node{number}/cpulist"), &shape.cpus)
                 .with(&format!("{folder}/node{number}/meminfo"), &meminfo)
-                .with(
-                    &format!("{folder}/node{number}/distance"),
-                    &distances.join(" "),
-                );
+                .with(&format!("{folder}/node{number}/distance"), &distances.join(" "));
         }
         fixture
     }
@@ -123,10 +113,7 @@ impl Fixture {
 }
 
 pub(crate) fn node(cpus: &str, memory_gib: u64) -> NodeShape {
-    NodeShape {
-        cpus: cpus.to_owned(),
-        memory_gib,
-    }
+    NodeShape { cpus: cpus.to_owned(), memory_gib }
 }
 
 fn joined(cpus: impl Iterator<Item = u32>) -> String {
@@ -134,12 +121,12 @@ fn joined(cpus: impl Iterator<Item = u32>) -> String {
     cpus.join(",")
 }
 
-/// How the kernel counts the CPUs of a machine.
+/// How the kernel numbers the CPUs of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Numbering {
     /// First CPUs of all cores, package by package, then the siblings in the same order.
     SiblingsLast,
-    /// As above, but the cores of the nodes in turn: node 0 has even CPUs, node 1 odd.
+    /// Like `SiblingsLast`, but alternating between nodes: node 0 has even CPUs, node 1 odd.
     NodesInTurn,
     /// Siblings next to each other.
     SiblingsNext,
@@ -207,10 +194,7 @@ impl Shape {
                     });
                 }
             }
-            nodes.push(node(
-                &self.cpus_of(node_number, 0..self.cores_per_node()),
-                64,
-            ));
+            nodes.push(node(&self.cpus_of(node_number, 0..self.cores_per_node()), 64));
         }
         fixture.nodes(&nodes)
     }
@@ -225,42 +209,20 @@ pub(crate) const ONE_SOCKET: Shape = Shape {
     numbering: Numbering::SiblingsLast,
 };
 
-pub(crate) const ONE_SOCKET_NO_SMT: Shape = Shape {
-    threads: 1,
-    cores_per_group: 8,
-    ..ONE_SOCKET
-};
+pub(crate) const ONE_SOCKET_NO_SMT: Shape = Shape { threads: 1, cores_per_group: 8, ..ONE_SOCKET };
 
-pub(crate) const TWO_SOCKETS: Shape = Shape {
-    packages: 2,
-    cores_per_group: 8,
-    ..ONE_SOCKET
-};
+pub(crate) const TWO_SOCKETS: Shape = Shape { packages: 2, cores_per_group: 8, ..ONE_SOCKET };
 
-pub(crate) const TWO_SOCKETS_IN_TURN: Shape = Shape {
-    numbering: Numbering::NodesInTurn,
-    ..TWO_SOCKETS
-};
+pub(crate) const TWO_SOCKETS_IN_TURN: Shape =
+    Shape { numbering: Numbering::NodesInTurn, ..TWO_SOCKETS };
 
-pub(crate) const SUB_NODES: Shape = Shape {
-    packages: 2,
-    nodes_per_package: 2,
-    cores_per_group: 4,
-    ..ONE_SOCKET
-};
+pub(crate) const SUB_NODES: Shape =
+    Shape { packages: 2, nodes_per_package: 2, cores_per_group: 4, ..ONE_SOCKET };
 
-pub(crate) const SEVERAL_CACHES: Shape = Shape {
-    packages: 2,
-    groups_per_node: 4,
-    cores_per_group: 4,
-    ..ONE_SOCKET
-};
+pub(crate) const SEVERAL_CACHES: Shape =
+    Shape { packages: 2, groups_per_node: 4, cores_per_group: 4, ..ONE_SOCKET };
 
-pub(crate) const LARGE: Shape = Shape {
-    packages: 2,
-    cores_per_group: 32,
-    ..ONE_SOCKET
-};
+pub(crate) const LARGE: Shape = Shape { packages: 2, cores_per_group: 32, ..ONE_SOCKET };
 
 /// One CPU each, without cache and without SMT: the plainest virtual machine.
 pub(crate) fn plain_cpus(fixture: Fixture, cpus: std::ops::Range<u32>) -> Fixture {

@@ -1,4 +1,4 @@
-//! The placement planner on machines of many shapes, and what the kernel makes of its result.
+//! The placement planner on machines of many shapes, and the placements that the kernel achieves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

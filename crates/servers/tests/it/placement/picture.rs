@@ -1,4 +1,4 @@
-//! The picture of a placement.
+//! The drawing of a placement.
 
 use dyno_servers::placement::{Machine, PlacementRequest, draw, plan};
 
@@ -39,7 +39,7 @@ fn two_large_sockets_fit_eighty_columns() {
 }
 
 #[test]
-fn caches_and_idle_siblings_can_be_seen() {
+fn caches_and_idle_siblings_are_visible() {
     let machine = SEVERAL_CACHES.fixture().machine();
     insta::assert_snapshot!(picture(&machine, "cores-per-instance=3 client=other", 3), @r#"
     ┌─ node 0 · package 0 · 64.0 GiB ──────────────────────────────────────────────┐
@@ -67,11 +67,8 @@ fn caches_and_idle_siblings_can_be_seen() {
 }
 
 #[test]
-fn alternating_node_numbers_are_shown_as_the_kernel_has_them() {
-    let machine = TWO_SOCKETS_IN_TURN
-        .fixture()
-        .allowed("0-15,16", "0-1")
-        .machine();
+fn alternating_node_numbers_are_shown_like_the_kernel_s() {
+    let machine = TWO_SOCKETS_IN_TURN.fixture().allowed("0-15,16", "0-1").machine();
     insta::assert_snapshot!(picture(&machine, "node=1 client=0,2", 2), @r#"
     ┌─ node 0 · package 0 · 64.0 GiB ──────────────────────────────────────────────┐
     │ L3 0  cpu 0    c0/-  c1/x  ·/x   ·/x   ·/x   ·/x   ·/x   ·/x                 │
@@ -90,7 +87,7 @@ fn alternating_node_numbers_are_shown_as_the_kernel_has_them() {
 }
 
 #[test]
-fn nodes_of_memory_alone_and_of_cpus_alone_are_boxes() {
+fn memory_only_and_cpu_only_nodes_have_boxes() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let fixture = fixture.nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)]);
     insta::assert_snapshot!(picture(&fixture.machine(), "spread client=none", 2), @r#"

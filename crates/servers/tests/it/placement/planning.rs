@@ -1,4 +1,4 @@
-//! What policies come to on machines of different shapes.
+//! Results of policies on machines of different shapes.
 
 use dyno_plan::placement::{ClientPolicy, CpuSet, MemoryPolicy, NodeSet};
 use dyno_plan::wsf::{self, Parameters};
@@ -22,12 +22,10 @@ fn refused(machine: &Machine, text: &str, instances: u32) -> PlacementError {
     plan(machine, &request(text, instances)).unwrap_err()
 }
 
-/// Cores that are free, and cores that are needed.
+/// Free and needed cores.
 fn cores(error: &PlacementError) -> (usize, usize) {
     match error {
-        PlacementError::TooFewCores {
-            available, needed, ..
-        } => (*available, *needed),
+        PlacementError::TooFewCores { available, needed, .. } => (*available, *needed),
         error => panic!("{error:?}"),
     }
 }
@@ -53,7 +51,7 @@ fn none_leaves_everything_to_the_system() {
 }
 
 #[test]
-fn interleave_takes_memory_from_all_nodes_that_have_some() {
+fn interleave_uses_memory_of_all_nodes_that_have_some() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let fixture = fixture.nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)]);
     let placement = planned(&fixture.machine(), "interleave client=3", 1);
@@ -76,17 +74,12 @@ fn spread_gives_each_node_the_same_number_of_instances() {
     let placement = planned(&machine, "spread client=none", 4);
     assert_eq!(
         texts(&placement.instances),
-        [
-            "0-3,16-19@bind:0",
-            "8-11,24-27@bind:1",
-            "4-7,20-23@bind:0",
-            "12-15,28-31@bind:1"
-        ]
+        ["0-3,16-19@bind:0", "8-11,24-27@bind:1", "4-7,20-23@bind:0", "12-15,28-31@bind:1"]
     );
 }
 
 #[test]
-fn spread_makes_no_instance_larger_because_its_node_has_fewer() {
+fn spread_gives_equal_cores_when_a_node_has_fewer() {
     let placement = planned(&TWO_SOCKETS.fixture().machine(), "spread client=none", 3);
     assert_eq!(
         texts(&placement.instances),
@@ -97,42 +90,27 @@ fn spread_makes_no_instance_larger_because_its_node_has_fewer() {
 #[test]
 fn spread_uses_both_packages_before_two_nodes_of_one() {
     let placement = planned(&SUB_NODES.fixture().machine(), "spread client=none", 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["0-3,16-19@bind:0", "8-11,24-27@bind:2"]
-    );
+    assert_eq!(texts(&placement.instances), ["0-3,16-19@bind:0", "8-11,24-27@bind:2"]);
 }
 
 #[test]
-fn spread_follows_the_cores_that_are_allowed() {
+fn spread_follows_the_allowed_cores() {
     // Node 1 has one core left: two more instances find more room on node 0.
     let fixture = TWO_SOCKETS.fixture().allowed("0-7,16-23,8", "0-1");
     let placement = planned(&fixture.machine(), "spread client=none", 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["0-3,16-19@bind:0", "4-7,20-23@bind:0"]
-    );
+    assert_eq!(texts(&placement.instances), ["0-3,16-19@bind:0", "4-7,20-23@bind:0"]);
 }
 
 #[test]
-fn clients_share_the_node_of_their_instance_or_live_on_another() {
+fn clients_use_the_node_of_their_instance_or_another() {
     let machine = TWO_SOCKETS.fixture().machine();
     let same = planned(&machine, "spread", 2);
-    assert_eq!(
-        texts(&same.instances),
-        ["0-3,16-19@bind:0", "8-11,24-27@bind:1"]
-    );
-    assert_eq!(
-        texts(&same.clients),
-        ["4-7,20-23@local", "12-15,28-31@local"]
-    );
+    assert_eq!(texts(&same.instances), ["0-3,16-19@bind:0", "8-11,24-27@bind:1"]);
+    assert_eq!(texts(&same.clients), ["4-7,20-23@local", "12-15,28-31@local"]);
     let other = planned(&machine, "spread client=other", 2);
     assert_eq!(texts(&other.instances), texts(&same.instances));
-    assert_eq!(
-        texts(&other.clients),
-        ["12-15,28-31@local", "4-7,20-23@local"]
-    );
-    // The client takes nothing from a node on which it does not live.
+    assert_eq!(texts(&other.clients), ["12-15,28-31@local", "4-7,20-23@local"]);
+    // The client takes nothing from a node on which it does not run.
     let other = planned(&machine, "spread client=other", 1);
     assert_eq!(texts(&other.instances), ["0-7,16-23@bind:0"]);
     assert_eq!(texts(&other.clients), ["8-15,24-31@local"]);
@@ -142,14 +120,8 @@ fn clients_share_the_node_of_their_instance_or_live_on_another() {
 fn one_node_holds_all_instances() {
     let machine = TWO_SOCKETS.fixture().machine();
     let placement = planned(&machine, "node=1 client=other", 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["8-11,24-27@bind:1", "12-15,28-31@bind:1"]
-    );
-    assert_eq!(
-        texts(&placement.clients),
-        ["0-3,16-19@local", "4-7,20-23@local"]
-    );
+    assert_eq!(texts(&placement.instances), ["8-11,24-27@bind:1", "12-15,28-31@bind:1"]);
+    assert_eq!(texts(&placement.clients), ["0-3,16-19@local", "4-7,20-23@local"]);
     let error = refused(&machine, "node=2", 1);
     assert!(
         matches!(
@@ -161,16 +133,13 @@ fn one_node_holds_all_instances() {
     );
 }
 
-/// What parameters of the Workload Services Framework ask of a host with 16 servers, whose clients are on other hosts.
+/// The request that parameters of the Workload Services Framework make for a host with 16 servers
+/// and remote clients.
 fn sixteen_of_framework(parameters: &[(&str, &str)]) -> PlacementRequest {
     let pairs = [("CLIENT_SERVER_PAIR", "16")];
     let given = pairs.iter().chain(parameters);
     let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let parameters = Parameters {
-        given: given.collect(),
-        on_hosts: true,
-        ..Parameters::default()
-    };
+    let parameters = Parameters { given: given.collect(), on_hosts: true, ..Parameters::default() };
     let settings = wsf::apply(&parameters, None).unwrap();
     let value = |name: &str| {
         let found = settings.keys.iter().find(|key| key.name == name);
@@ -178,10 +147,7 @@ fn sixteen_of_framework(parameters: &[(&str, &str)]) -> PlacementRequest {
     };
     PlacementRequest {
         client: ClientPolicy::Unpinned,
-        ..request(
-            &value("server.placement"),
-            value("server.pairs").parse().unwrap(),
-        )
+        ..request(&value("server.placement"), value("server.pairs").parse().unwrap())
     }
 }
 
@@ -190,12 +156,9 @@ fn sixteen_framework_servers_have_their_own_cpus() {
     let spread = [("NUMACTL_OPTION", "1")];
     let one_node = [("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")];
     let numbered = |numbering| Shape { numbering, ..LARGE };
-    for shape in [
-        SEVERAL_CACHES,
-        LARGE,
-        numbered(Numbering::NodesInTurn),
-        numbered(Numbering::SiblingsNext),
-    ] {
+    for shape in
+        [SEVERAL_CACHES, LARGE, numbered(Numbering::NodesInTurn), numbered(Numbering::SiblingsNext)]
+    {
         let machine = shape.fixture().machine();
         for (parameters, nodes) in [(&spread[..], &[0, 1][..]), (&one_node[..], &[0][..])] {
             let placement = plan(&machine, &sixteen_of_framework(parameters)).unwrap();
@@ -209,11 +172,10 @@ fn sixteen_framework_servers_have_their_own_cpus() {
                 assert_eq!(place.memory, MemoryPolicy::Bind(node));
                 taken.extend(cpus);
             }
-            // The cores of the nodes are all given out.
+            // All cores of the nodes are assigned.
             let cpus_of_node = (shape.cores_per_node() * shape.threads) as usize;
             assert_eq!(taken.len(), nodes.len() * cpus_of_node, "{shape:?}");
-            let mut clients = placement.clients.iter();
-            assert!(clients.all(|place| place.cpus.is_none()), "{shape:?}");
+            assert!(placement.clients.iter().all(|place| place.cpus.is_none()), "{shape:?}");
         }
     }
     let small = TWO_SOCKETS.fixture().machine();
@@ -222,45 +184,32 @@ fn sixteen_framework_servers_have_their_own_cpus() {
 }
 
 #[test]
-fn a_list_is_divided_and_never_shared() {
+fn list_is_divided_and_never_shared() {
     let machine = TWO_SOCKETS.fixture().machine();
     let placement = planned(&machine, "cores=0-3,16-19 client=4-5", 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["0-1,16-17@bind:0", "2-3,18-19@bind:0"]
-    );
+    assert_eq!(texts(&placement.instances), ["0-1,16-17@bind:0", "2-3,18-19@bind:0"]);
     assert_eq!(texts(&placement.clients), ["4@local", "5@local"]);
-    // Siblings of the list stay together although their numbers are far apart.
+    // Siblings in the list stay together although their numbers are far apart.
     let placement = planned(&machine, "cores=0-2,17-18 client=none", 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["0-1,17@bind:0", "2,18@bind:0"]
-    );
+    assert_eq!(texts(&placement.instances), ["0-1,17@bind:0", "2,18@bind:0"]);
 }
 
 #[test]
-fn a_list_on_both_nodes_binds_each_instance_to_its_own() {
+fn list_on_both_nodes_binds_each_instance_to_its_own() {
     let machine = TWO_SOCKETS.fixture().machine();
     let placement = planned(&machine, "cores=6-9 client=same", 2);
     assert_eq!(texts(&placement.instances), ["6-7@bind:0", "8-9@bind:1"]);
-    assert_eq!(
-        texts(&placement.clients),
-        ["0-5,16-21@local", "10-15,26-31@local"]
-    );
+    assert_eq!(texts(&placement.clients), ["0-5,16-21@local", "10-15,26-31@local"]);
     let placement = planned(&machine, "cores=6-9 client=none", 1);
     assert_eq!(texts(&placement.instances), ["6-9@bind:0-1"]);
     assert!(matches!(placement.notes[0], Note::SpansNodes { .. }));
 }
 
 #[test]
-fn a_list_with_cpus_that_are_forbidden_or_offline_is_refused() {
+fn list_with_forbidden_or_offline_cpus_is_refused() {
     let machine = TWO_SOCKETS.fixture().allowed("0-7", "0-1").machine();
     let error = refused(&machine, "cores=6-9", 1);
-    let PlacementError::UnusableCpus {
-        refused: cpus,
-        allowed,
-    } = &error
-    else {
+    let PlacementError::UnusableCpus { refused: cpus, allowed } = &error else {
         panic!("{error:?}")
     };
     assert_eq!((&*cpus.to_string(), &*allowed.to_string()), ("8-9", "0-7"));
@@ -275,17 +224,11 @@ fn a_list_with_cpus_that_are_forbidden_or_offline_is_refused() {
 fn cores_per_instance_takes_whole_cores() {
     let machine = TWO_SOCKETS.fixture().machine();
     let with = planned(&machine, "cores-per-instance=2,smt client=none", 3);
-    assert_eq!(
-        texts(&with.instances),
-        ["0-1,16-17@local", "8-9,24-25@local", "2-3,18-19@local"]
-    );
+    assert_eq!(texts(&with.instances), ["0-1,16-17@local", "8-9,24-25@local", "2-3,18-19@local"]);
     let without = planned(&machine, "cores-per-instance=2 client=same", 2);
     assert_eq!(texts(&without.instances), ["0-1@local", "8-9@local"]);
-    // The idle siblings are for nobody.
-    assert_eq!(
-        texts(&without.clients),
-        ["2-7,18-23@local", "10-15,26-31@local"]
-    );
+    // The idle siblings are not assigned.
+    assert_eq!(texts(&without.clients), ["2-7,18-23@local", "10-15,26-31@local"]);
 }
 
 #[test]
@@ -314,10 +257,7 @@ fn cores_per_instance_notes_an_instance_on_two_nodes() {
     let error = refused(&machine, "cores-per-instance=6 client=none", 3);
     assert_eq!(cores(&error), (16, 18));
     let hint = error.hint().unwrap();
-    assert!(
-        hint.contains("fewer") && !hint.contains("client=none"),
-        "{hint}"
-    );
+    assert!(hint.contains("fewer") && !hint.contains("client=none"), "{hint}");
 }
 
 #[test]
@@ -337,15 +277,13 @@ fn memory_from_nodes_without_cpus_is_noted() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let machine = fixture.nodes(&[node("0-3", 16), node("", 32)]).machine();
     let notes = |text| planned(&machine, text, 1).notes;
-    let expected = Note::NodesWithoutCpus {
-        nodes: "1".parse().unwrap(),
-    };
+    let expected = Note::NodesWithoutCpus { nodes: "1".parse().unwrap() };
     assert!(notes("interleave").contains(&expected));
     assert!(!notes("none").contains(&expected));
 }
 
 #[test]
-fn too_few_cores_are_an_error_with_the_place_and_the_numbers() {
+fn too_few_cores_error_has_the_place_and_the_numbers() {
     let machine = ONE_SOCKET.fixture().machine();
     let error = refused(&machine, "spread", 3);
     assert_eq!(cores(&error), (4, 6));
@@ -362,10 +300,7 @@ fn too_few_cores_are_an_error_with_the_place_and_the_numbers() {
 fn clients_on_another_node_need_another_node() {
     let machine = ONE_SOCKET.fixture().machine();
     let error = refused(&machine, "spread client=other", 1);
-    assert!(
-        matches!(error, PlacementError::NoOtherNode { instance: 0 }),
-        "{error:?}"
-    );
+    assert!(matches!(error, PlacementError::NoOtherNode { instance: 0 }), "{error:?}");
     assert!(error.hint().unwrap().contains("client=same"));
     let error = refused(&machine, "none client=same", 1);
     assert!(
@@ -375,7 +310,7 @@ fn clients_on_another_node_need_another_node() {
 }
 
 #[test]
-fn instances_keep_off_the_cpus_that_are_named_for_clients() {
+fn instances_avoid_cpus_that_are_named_for_clients() {
     let machine = ONE_SOCKET.fixture().machine();
     // CPU 3 and its sibling 7 are one core.
     let placement = planned(&machine, "spread client=3", 1);
@@ -385,7 +320,7 @@ fn instances_keep_off_the_cpus_that_are_named_for_clients() {
 }
 
 #[test]
-fn a_core_that_a_list_splits_is_noted() {
+fn core_split_by_a_list_is_noted() {
     let machine = ONE_SOCKET.fixture().machine();
     let placement = planned(&machine, "cores=0-3 client=4", 1);
     let [Note::SharedCore { cpus, owners }] = &placement.notes[..] else {
@@ -395,27 +330,21 @@ fn a_core_that_a_list_splits_is_noted() {
 }
 
 #[test]
-fn processes_that_may_run_on_the_cpus_of_others_are_noted() {
+fn processes_that_may_run_on_others_cpus_are_noted() {
     let machine = TWO_SOCKETS.fixture().machine();
     let notes = |text| planned(&machine, text, 2).notes;
-    let unpinned = |instance_count, client_count| Note::Unpinned {
-        instance_count,
-        client_count,
-    };
+    let unpinned = |instance_count, client_count| Note::Unpinned { instance_count, client_count };
     assert_eq!(notes("spread client=none"), [unpinned(0, 2)]);
     assert_eq!(notes("custom=0@local/any client=1/any"), [unpinned(1, 1)]);
     assert_eq!(notes("spread"), []);
 }
 
 #[test]
-fn custom_places_are_taken_as_they_are_and_checked() {
+fn custom_places_are_checked_and_used_unchanged() {
     let machine = TWO_SOCKETS.fixture().machine();
     let text = "custom=0-3@bind:1/any@interleave:0-1 client=8@prefer:0/any@local";
     let placement = planned(&machine, text, 2);
-    assert_eq!(
-        texts(&placement.instances),
-        ["0-3@bind:1", "any@interleave:0-1"]
-    );
+    assert_eq!(texts(&placement.instances), ["0-3@bind:1", "any@interleave:0-1"]);
     assert_eq!(texts(&placement.clients), ["8@prefer:0", "any@local"]);
     let all = "custom=any@interleave:all client=any@interleave:all";
     let placement = planned(&machine, all, 1);
@@ -423,14 +352,7 @@ fn custom_places_are_taken_as_they_are_and_checked() {
     assert_eq!(texts(&placement.clients), ["any@interleave:0-1"]);
     let error = refused(&machine, "custom=0-3@bind:0", 2);
     assert!(
-        matches!(
-            error,
-            PlacementError::PlacementCount {
-                who: "instances",
-                given: 1,
-                wanted: 2
-            }
-        ),
+        matches!(error, PlacementError::PlacementCount { who: "instances", given: 1, wanted: 2 }),
         "{error:?}"
     );
     let error = refused(&machine, "custom=0-3@bind:5", 1);
@@ -447,7 +369,7 @@ fn custom_places_are_taken_as_they_are_and_checked() {
 }
 
 #[test]
-fn a_node_without_memory_uses_the_nearest_memory_with_a_note() {
+fn node_without_memory_uses_the_nearest_with_a_note() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let fixture = fixture
         .nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)])
@@ -464,22 +386,17 @@ fn a_node_without_memory_uses_the_nearest_memory_with_a_note() {
 
 #[test]
 fn one_memory_node_leaves_nothing_to_choose() {
-    for machine in [
-        ONE_SOCKET.fixture().machine(),
-        plain_cpus(Fixture::new(4, "0-3"), 0..4).machine(),
-    ] {
+    for machine in
+        [ONE_SOCKET.fixture().machine(), plain_cpus(Fixture::new(4, "0-3"), 0..4).machine()]
+    {
         let placement = planned(&machine, "spread", 1);
         let memory = [&placement.instances[0].memory, &placement.clients[0].memory];
-        assert_eq!(
-            memory.map(ToString::to_string),
-            ["default", "default"],
-            "{machine:?}"
-        );
+        assert_eq!(memory.map(ToString::to_string), ["default", "default"], "{machine:?}");
     }
 }
 
 #[test]
-fn a_quota_below_the_planned_cpus_is_noted() {
+fn quota_below_the_planned_cpus_is_noted() {
     let fixture = ONE_SOCKET
         .fixture()
         .with("proc/self/cgroup", "0::/")
@@ -487,10 +404,7 @@ fn a_quota_below_the_planned_cpus_is_noted() {
         .with("sys/fs/cgroup/cpu.max", "250000 100000");
     let machine = fixture.machine();
     let placement = planned(&machine, "cores=0-1 client=2", 1);
-    let quota = Note::Quota {
-        quota_cpus: 2.5,
-        planned_cpus: 3,
-    };
+    let quota = Note::Quota { quota_cpus: 2.5, planned_cpus: 3 };
     assert_eq!(placement.notes, [quota]);
     assert_eq!(planned(&machine, "cores=0 client=2", 1).notes, []);
 }
@@ -551,11 +465,7 @@ fn nothing_to_place_is_an_error() {
 
 fn try_caches(machine: &Machine, text: &str, data: u32) -> Result<Vec<u64>, ServerError> {
     let memory = planned(machine, text, data).memory_shares(machine);
-    let demand = CacheDemand {
-        program: ServerProgram::Mongod,
-        data,
-        small: 0,
-    };
+    let demand = CacheDemand { program: ServerProgram::Mongod, data, small: 0 };
     let shares = cache_shares(&memory, demand)?;
     Ok(shares.data_bytes.iter().map(|bytes| bytes >> 20).collect())
 }
@@ -589,7 +499,7 @@ fn caches_fit_the_limit_of_the_control_group() {
     };
     assert_eq!(caches(&limited(9 << 30), "none", 2), [2048, 2048]);
     assert_eq!(caches(&limited(9 << 30), "spread", 2), [2048, 2048]);
-    // The smallest cache that there is.
+    // The smallest possible cache.
     assert_eq!(caches(&limited(1 << 30), "none", 2), [256, 256]);
     let machine = limited(1 << 30);
     let error = try_caches(&machine, "none", 3).unwrap_err();
@@ -601,21 +511,15 @@ fn caches_fit_the_limit_of_the_control_group() {
 }
 
 #[test]
-fn a_container_cpuset_limits_cpus_and_memory() {
+fn container_cpuset_limits_cpus_and_memory() {
     let fixture = TWO_SOCKETS
         .fixture()
         .with("proc/self/cgroup", "3:cpuset:/box")
-        .with(
-            "sys/fs/cgroup/cpuset/box/cpuset.effective_cpus",
-            "1-2,17,9-10",
-        )
+        .with("sys/fs/cgroup/cpuset/box/cpuset.effective_cpus", "1-2,17,9-10")
         .with("sys/fs/cgroup/cpuset/box/cpuset.effective_mems", "1");
     let machine = fixture.machine();
     let placement = planned(&machine, "spread client=none", 2);
     // Node 0 has a core of two CPUs and one of one; its memory is forbidden.
-    assert_eq!(
-        texts(&placement.instances),
-        ["1,17@default", "9-10@default"]
-    );
+    assert_eq!(texts(&placement.instances), ["1,17@default", "9-10@default"]);
     assert_eq!(caches(&machine, "spread client=none", 2), [16128, 16128]);
 }

@@ -1,4 +1,4 @@
-//! What holds for every machine and every request.
+//! Properties of every machine and every request.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 
-/// Few enough that their files are written quickly.
+/// Small enough that their files are written quickly.
 fn shape() -> impl Strategy<Value = Shape> {
     let numbering = prop_oneof![Just(Numbering::NodesInTurn), Just(Numbering::SiblingsNext)];
     let inside = prop_oneof![Just((1, 1, 7)), Just((2, 1, 4)), Just((1, 2, 4))];
@@ -31,10 +31,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 fn read(shape: Shape) -> Machine {
     static KNOWN: Mutex<BTreeMap<Shape, Machine>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap();
-    known
-        .entry(shape)
-        .or_insert_with(|| shape.fixture().machine())
-        .clone()
+    known.entry(shape).or_insert_with(|| shape.fixture().machine()).clone()
 }
 
 /// A machine with some CPUs forbidden, at least one allowed.
@@ -51,7 +48,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// Requests of which about half can be met.
+/// Requests, about half of which can be satisfied.
 fn text() -> impl Strategy<Value = String> {
     let list = |most: u32| {
         (0..4_u32, 0..most).prop_map(|(first, more)| format!("{first}-{}", first + more))
@@ -87,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn processes_have_cpus_of_their_own_that_they_may_use(
+    fn processes_have_their_own_allowed_cpus(
         machine in machine(), text in text(), instances in 1..5_u32
     ) {
         let request = PlacementRequest::parse(&text, instances).unwrap();
@@ -113,7 +110,7 @@ proptest! {
         let Ok(placement) = plan(&machine, &request) else { return Ok(()) };
         let sizes = sizes(&placement.instances);
         let spread = sizes.iter().max().unwrap_or(&0) - sizes.iter().min().unwrap_or(&0);
-        // Whole cores that were asked for may each have lost a sibling to the control group.
+        // A control group may have removed a sibling from each requested whole core.
         let cores = machine.allowed_cores();
         let widest = cores.iter().map(|core| core.cpus.len()).max().unwrap();
         let uneven = text.contains(",smt") && cores.iter().any(|core| core.cpus.len() != widest);
@@ -153,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_picture_is_no_wider_than_asked(
+    fn picture_is_no_wider_than_requested(
         machine in machine(), text in text(), instances in 1..5_u32, width in 60..120_usize
     ) {
         let request = PlacementRequest::parse(&text, instances).unwrap();

@@ -1,4 +1,4 @@
-//! What is read of machines of different shapes.
+//! Reading machines of different shapes.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use dyno_servers::placement::{Machine, PlacementError};
 use super::fixtures::*;
 
 fn nodes(machine: &Machine) -> Vec<(u32, String, u64)> {
-    let nodes = machine.nodes.iter();
-    nodes
+    machine
+        .nodes
+        .iter()
         .map(|node| (node.number, node.cpus.to_string(), node.memory_bytes >> 30))
         .collect()
 }
 
 fn cores(machine: &Machine) -> Vec<String> {
-    let cores = machine.cores.iter();
-    cores.map(|core| core.cpus.to_string()).collect()
+    machine.cores.iter().map(|core| core.cpus.to_string()).collect()
 }
 
 #[test]
-fn one_socket_with_siblings_has_half_as_many_cores_as_cpus() {
+fn one_socket_with_siblings_has_half_as_many_cores() {
     let machine = ONE_SOCKET.fixture().machine();
     assert_eq!(cores(&machine), ["0,4", "1,5", "2,6", "3,7"]);
     assert_eq!(nodes(&machine), [(0, "0-7".to_owned(), 64)]);
@@ -41,13 +41,11 @@ fn cores_of_nodes_numbered_in_turn_are_ordered_by_node() {
     let machine = TWO_SOCKETS_IN_TURN.fixture().machine();
     assert_eq!(
         cores(&machine)[..9],
-        [
-            "0,16", "2,18", "4,20", "6,22", "8,24", "10,26", "12,28", "14,30", "1,17"
-        ]
+        ["0,16", "2,18", "4,20", "6,22", "8,24", "10,26", "12,28", "14,30", "1,17"]
     );
     assert_eq!(machine.cores[8].node, 1);
     assert_eq!(machine.cores[8].package, 1);
-    // The number of the core is that of another core too, on the other package.
+    // A core on the other package has the same core number.
     assert_eq!(machine.cores[8].core_id, machine.cores[0].core_id);
 }
 
@@ -62,11 +60,7 @@ fn several_caches_of_a_node_are_distinguished() {
 #[test]
 fn sub_numa_clusters_are_nodes_of_one_package() {
     let machine = SUB_NODES.fixture().machine();
-    let places: Vec<_> = machine
-        .cores
-        .iter()
-        .map(|core| (core.package, core.node))
-        .collect();
+    let places: Vec<_> = machine.cores.iter().map(|core| (core.package, core.node)).collect();
     assert_eq!(places[0], (0, 0));
     assert_eq!(places[4], (0, 1));
     assert_eq!(places[8], (1, 2));
@@ -97,26 +91,22 @@ fn offline_cpus_are_left_out_and_their_siblings_stay() {
 }
 
 #[test]
-fn nodes_of_cpus_alone_and_of_memory_alone_are_nodes() {
+fn memory_only_and_cpu_only_nodes_are_nodes() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let fixture = fixture.nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)]);
     let machine = fixture.machine();
     assert_eq!(
         nodes(&machine),
-        [
-            (0, "0-1".to_owned(), 16),
-            (1, "2-3".to_owned(), 0),
-            (2, String::new(), 32)
-        ]
+        [(0, "0-1".to_owned(), 16), (1, "2-3".to_owned(), 0), (2, String::new(), 32)]
     );
     assert_eq!(machine.allowed_memory_nodes.to_string(), "0,2");
-    // Equally far: the larger one.
+    // At equal distance, the larger node.
     assert_eq!(machine.nearest_memory_node(1), Some(2));
     assert_eq!(machine.nearest_memory_node(0), Some(0));
 }
 
 #[test]
-fn without_a_folder_of_nodes_all_is_node_0() {
+fn everything_is_node_0_without_a_folder_of_nodes() {
     let machine = plain_cpus(Fixture::new(2, "0-1"), 0..2).machine();
     assert_eq!(nodes(&machine), [(0, "0-1".to_owned(), 16)]);
     assert!(!machine.has_nodes);
@@ -126,10 +116,7 @@ fn without_a_folder_of_nodes_all_is_node_0() {
 fn missing_kernel_files_give_no_sibling_cores() {
     // No topology at all, as in some containers; -1 for an unknown package.
     let machine = Fixture::new(2, "0-1")
-        .with(
-            "sys/devices/system/cpu/cpu0/topology/physical_package_id",
-            "-1",
-        )
+        .with("sys/devices/system/cpu/cpu0/topology/physical_package_id", "-1")
         .machine();
     assert_eq!(cores(&machine), ["0", "1"]);
     assert_eq!(machine.cores[0].package, 0);
@@ -137,7 +124,7 @@ fn missing_kernel_files_give_no_sibling_cores() {
 }
 
 #[test]
-fn the_newer_name_of_the_sibling_list_is_read_too() {
+fn newer_name_of_the_sibling_list_is_read() {
     let machine = Fixture::new(2, "0-1")
         .with("sys/devices/system/cpu/cpu0/topology/core_cpus_list", "0-1")
         .with("sys/devices/system/cpu/cpu1/topology/core_cpus_list", "0-1")
@@ -146,20 +133,17 @@ fn the_newer_name_of_the_sibling_list_is_read_too() {
 }
 
 #[test]
-fn the_affinity_mask_and_the_forbidden_nodes_are_respected() {
+fn affinity_mask_and_forbidden_nodes_are_respected() {
     let machine = TWO_SOCKETS.fixture().allowed("8-11,24", "1").machine();
     assert_eq!(machine.allowed_cpus.to_string(), "8-11,24");
     assert_eq!(machine.allowed_memory_nodes.to_string(), "1");
-    let allowed: Vec<_> = machine
-        .allowed_cores()
-        .iter()
-        .map(|core| core.cpus.to_string())
-        .collect();
+    let allowed: Vec<_> =
+        machine.allowed_cores().iter().map(|core| core.cpus.to_string()).collect();
     assert_eq!(allowed, ["8,24", "9", "10", "11"]);
 }
 
 #[test]
-fn limits_of_version_2_hold_from_every_level() {
+fn version_2_limits_apply_from_every_level() {
     let group = "sys/fs/cgroup";
     let machine = TWO_SOCKETS
         .fixture()
@@ -167,22 +151,10 @@ fn limits_of_version_2_hold_from_every_level() {
         .with(&format!("{group}/cgroup.controllers"), "cpuset cpu memory")
         .with(&format!("{group}/bench.slice/memory.max"), "8589934592")
         .with(&format!("{group}/bench.slice/cpu.max"), "max 100000")
-        .with(
-            &format!("{group}/bench.slice/dyno.service/memory.max"),
-            "max",
-        )
-        .with(
-            &format!("{group}/bench.slice/dyno.service/cpu.max"),
-            "250000 100000",
-        )
-        .with(
-            &format!("{group}/bench.slice/dyno.service/cpuset.cpus.effective"),
-            "0-7,16-19",
-        )
-        .with(
-            &format!("{group}/bench.slice/dyno.service/cpuset.mems.effective"),
-            "0",
-        )
+        .with(&format!("{group}/bench.slice/dyno.service/memory.max"), "max")
+        .with(&format!("{group}/bench.slice/dyno.service/cpu.max"), "250000 100000")
+        .with(&format!("{group}/bench.slice/dyno.service/cpuset.cpus.effective"), "0-7,16-19")
+        .with(&format!("{group}/bench.slice/dyno.service/cpuset.mems.effective"), "0")
         .machine();
     assert_eq!(machine.limits.quota_cpus, Some(2.5));
     assert_eq!(machine.limits.memory_bytes, Some(8 << 30));
@@ -191,7 +163,7 @@ fn limits_of_version_2_hold_from_every_level() {
 }
 
 #[test]
-fn limits_of_version_1_hold_also_under_the_path_of_the_host() {
+fn version_1_limits_apply_under_the_path_of_the_host() {
     let group = "sys/fs/cgroup";
     // As in a container: the groups have the path of the host, the mounts begin at the container.
     let machine = ONE_SOCKET
@@ -212,15 +184,12 @@ fn limits_of_version_1_hold_also_under_the_path_of_the_host() {
 }
 
 #[test]
-fn the_large_numbers_of_version_1_are_no_limits() {
+fn large_numbers_of_version_1_are_not_limits() {
     let group = "sys/fs/cgroup";
     let machine = ONE_SOCKET
         .fixture()
         .with("proc/self/cgroup", "2:memory:/\n1:cpu:/")
-        .with(
-            &format!("{group}/memory/memory.limit_in_bytes"),
-            "9223372036854771712",
-        )
+        .with(&format!("{group}/memory/memory.limit_in_bytes"), "9223372036854771712")
         .with(&format!("{group}/cpu/cpu.cfs_quota_us"), "-1")
         .with(&format!("{group}/cpu/cpu.cfs_period_us"), "100000")
         .machine();
@@ -229,12 +198,8 @@ fn the_large_numbers_of_version_1_are_no_limits() {
 }
 
 #[test]
-fn a_machine_that_allows_nothing_is_an_error_with_a_hint() {
-    let error = ONE_SOCKET
-        .fixture()
-        .allowed("64-127", "0")
-        .try_machine()
-        .unwrap_err();
+fn machine_that_allows_nothing_is_an_error_with_a_hint() {
+    let error = ONE_SOCKET.fixture().allowed("64-127", "0").try_machine().unwrap_err();
     assert!(
         matches!(&error, PlacementError::NothingAllowed { online } if online.to_string() == "0-7"),
         "{error:?}"
@@ -243,27 +208,20 @@ fn a_machine_that_allows_nothing_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn files_that_are_missing_or_garbage_are_named() {
+fn missing_or_garbage_files_are_named() {
     let empty = tempfile::TempDir::new().unwrap();
     let error = Machine::read(empty.path()).unwrap_err();
     assert!(matches!(&error, PlacementError::Read { path, .. } if path.ends_with("cpu/online")));
-    let garbage = ONE_SOCKET
-        .fixture()
-        .with("sys/devices/system/node/node0/cpulist", "all");
+    let garbage = ONE_SOCKET.fixture().with("sys/devices/system/node/node0/cpulist", "all");
     let error = garbage.try_machine().unwrap_err();
     assert!(matches!(&error, PlacementError::Malformed { path, .. } if path.ends_with("cpulist")));
-    let no_total = ONE_SOCKET
-        .fixture()
-        .with("sys/devices/system/node/node0/meminfo", "nothing");
-    assert!(matches!(
-        no_total.try_machine().unwrap_err(),
-        PlacementError::NoMemoryTotal { .. }
-    ));
+    let no_total = ONE_SOCKET.fixture().with("sys/devices/system/node/node0/meminfo", "nothing");
+    assert!(matches!(no_total.try_machine().unwrap_err(), PlacementError::NoMemoryTotal { .. }));
 }
 
 #[test]
-fn a_single_node_has_all_memory_of_the_machine() {
-    // Memory that is given to a virtual machine piece by piece counts for its node only then.
+fn single_node_has_all_memory_of_the_machine() {
+    // Only then does memory that a virtual machine gets piece by piece count for its node.
     let grows = |node_gib: u64| {
         let fixture = plain_cpus(Fixture::new(2, "0-1"), 0..2);
         let fixture = fixture.nodes(&[node("0-1", node_gib)]);

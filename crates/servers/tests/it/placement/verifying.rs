@@ -1,4 +1,4 @@
-//! What the kernel makes of a placement, on this machine and in recorded files.
+//! Placements achieved by the kernel, on this machine and in recorded files.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn place(text: &str) -> InstancePlacement {
 }
 
 #[test]
-fn a_placement_is_achieved_and_a_wrong_one_is_detected() {
+fn wrong_placement_is_detected_and_right_one_is_not() {
     let machine = Machine::read(Path::new("/")).unwrap();
     let cpu = machine.allowed_cpus.first().unwrap();
     let process = sleeping(&place(&cpu.to_string())).unwrap();
@@ -49,20 +49,14 @@ fn a_placement_is_achieved_and_a_wrong_one_is_detected() {
     assert!(
         matches!(
             &deviations[..],
-            [
-                Deviation::ForeignCpus {
-                    thread_count: 1,
-                    ..
-                },
-                Deviation::MissingCpus { .. }
-            ]
+            [Deviation::ForeignCpus { thread_count: 1, .. }, Deviation::MissingCpus { .. }]
         ),
         "{deviations:?}"
     );
 }
 
 #[test]
-fn memory_policies_are_set_where_the_kernel_has_them() {
+fn memory_policies_are_set_if_the_kernel_has_them() {
     let machine = Machine::read(Path::new("/")).unwrap();
     let node = machine.allowed_memory_nodes.first().unwrap();
     for text in [
@@ -93,20 +87,18 @@ fn memory_policies_are_set_where_the_kernel_has_them() {
 }
 
 #[test]
-fn the_cpus_of_a_running_thread_can_be_set_from_outside() {
+fn cpus_of_a_running_thread_can_be_set_from_outside() {
     let machine = Machine::read(Path::new("/")).unwrap();
     let cpu = machine.allowed_cpus.last().unwrap();
     let process = sleeping(&InstancePlacement::default()).unwrap();
     let place = place(&cpu.to_string());
     let id = process.0.id();
-    PreparedPlacement::new(&place)
-        .apply_cpus_to_thread(id.cast_signed())
-        .unwrap();
+    PreparedPlacement::new(&place).apply_cpus_to_thread(id.cast_signed()).unwrap();
     assert_eq!(verify(id, &place, Path::new("/")), []);
 }
 
 #[test]
-fn a_missing_process_is_reported_as_unverified() {
+fn missing_process_is_reported_as_unverified() {
     let folder = tempfile::TempDir::new().unwrap();
     let deviations = verify(7, &place("0"), folder.path());
     let [Deviation::NotVerified { reason }] = &deviations[..] else {
@@ -118,9 +110,7 @@ fn a_missing_process_is_reported_as_unverified() {
 /// Files of process 7 with the given CPUs of each thread.
 fn process(threads: &[&str], memory: Option<&str>) -> Fixture {
     let status = |cpus: &str| format!("Cpus_allowed_list:\t{cpus}\nMems_allowed_list:\t0-1");
-    let mut fixture = ONE_SOCKET
-        .fixture()
-        .with("proc/7/status", &status(threads[0]));
+    let mut fixture = ONE_SOCKET.fixture().with("proc/7/status", &status(threads[0]));
     for (index, cpus) in threads.iter().enumerate() {
         fixture = fixture.with(&format!("proc/7/task/{}/status", 7 + index), &status(cpus));
     }
@@ -136,10 +126,9 @@ const BOUND: &str = "\
 7f20 bind:1 anon=10 dirty=10 N1=10 kernelpagesize_kB=2048
 7ffd default";
 
-/// Deviations as they are recorded.
+/// Deviations as recorded.
 fn recorded(found: &[Deviation]) -> Vec<String> {
-    let found = found.iter().map(serde_json::to_string);
-    found.map(Result::unwrap).collect()
+    found.iter().map(serde_json::to_string).map(Result::unwrap).collect()
 }
 
 fn deviations(fixture: &Fixture, text: &str) -> Vec<String> {
@@ -156,14 +145,11 @@ fn threads_may_be_pinned_further_but_not_elsewhere() {
         [r#"{"kind":"foreign_cpus","thread_count":2,"cpus":"4-7"}"#]
     );
     let fixture = process(&["0-2"], Some(BOUND));
-    assert_eq!(
-        deviations(&fixture, "0-3@bind:1"),
-        [r#"{"kind":"missing_cpus","cpus":"3"}"#]
-    );
+    assert_eq!(deviations(&fixture, "0-3@bind:1"), [r#"{"kind":"missing_cpus","cpus":"3"}"#]);
 }
 
 #[test]
-fn some_threads_of_a_process_are_judged_alone() {
+fn some_threads_of_a_process_are_judged_separately() {
     let fixture = process(&["0-7", "0-1", "0-1"], None);
     let found =
         |threads: &[u32], text| recorded(&verify_threads(7, threads, &place(text), fixture.root()));
@@ -176,7 +162,7 @@ fn some_threads_of_a_process_are_judged_alone() {
 }
 
 #[test]
-fn memory_on_the_wrong_node_and_another_policy_are_seen() {
+fn wrong_memory_node_and_policy_are_detected() {
     let fixture = process(&["0-3"], Some(BOUND));
     assert_eq!(
         deviations(&fixture, "0-3@bind:0"),
@@ -196,7 +182,7 @@ fn memory_on_the_wrong_node_and_another_policy_are_seen() {
 }
 
 #[test]
-fn interleaved_memory_must_lie_on_all_nodes() {
+fn interleaved_memory_must_be_on_all_nodes() {
     let uneven = "7f10 interleave:0-1 anon=4000 N0=3600 N1=400 kernelpagesize_kB=4";
     let fixture = process(&["0-3"], Some(uneven));
     assert_eq!(
@@ -216,13 +202,11 @@ fn little_memory_is_not_judged() {
 }
 
 #[test]
-fn a_kernel_without_nodes_is_reported_as_unverified() {
+fn kernel_without_nodes_is_reported_as_unverified() {
     let fixture = process(&["0-3"], None);
     assert_eq!(deviations(&fixture, "0-3"), [""; 0]);
     let found = verify(7, &place("0-3@local"), fixture.root());
-    let [Deviation::NotVerified { reason }] = &found[..] else {
-        panic!("{found:?}")
-    };
+    let [Deviation::NotVerified { reason }] = &found[..] else { panic!("{found:?}") };
     assert!(reason.contains("`numa_maps`"), "{reason}");
 }
 

@@ -1,5 +1,4 @@
-//! The table of the commands. Fields that the fake `mongod` could not play are left out, so that a client
-//! that sends one is told.
+//! Table of the commands. Unsupported fields are omitted, so that a client that sends one gets an error.
 
 use super::Field;
 use super::Kind::{Any, Boolean, List, Number, Object, Text, Whole};
@@ -11,7 +10,7 @@ pub(super) const GENERIC: &[Field] = &[
     ("comment", Any, false),
     ("writeConcern", Object, false),
     ("readConcern", Object, false),
-    // Of drivers.
+    // Sent by drivers.
     ("lsid", Object, false),
     ("txnNumber", Whole, false),
     ("$clusterTime", Object, false),
@@ -30,11 +29,7 @@ pub(super) const DELETE: &[Field] = &[("q", Object, true), ("limit", Whole, true
 /// Commands with the type of their first field and the other fields.
 pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
     ("addShard", Text, &[("name", Text, false)]),
-    (
-        "aggregate",
-        Text,
-        &[("pipeline", List, true), ("cursor", Object, true)],
-    ),
+    ("aggregate", Text, &[("pipeline", List, true), ("cursor", Object, true)]),
     ("balancerStart", Number, &[]),
     ("balancerStop", Number, &[]),
     ("buildInfo", Number, &[]),
@@ -53,16 +48,8 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
             ("digestPassword", Boolean, false),
         ],
     ),
-    (
-        "delete",
-        Text,
-        &[("deletes", List, true), ("ordered", Boolean, false)],
-    ),
-    (
-        "createIndexes",
-        Text,
-        &[("indexes", List, true), ("commitQuorum", Any, false)],
-    ),
+    ("delete", Text, &[("deletes", List, true), ("ordered", Boolean, false)]),
+    ("createIndexes", Text, &[("indexes", List, true), ("commitQuorum", Any, false)]),
     ("drop", Text, &[]),
     ("dropIndexes", Text, &[("index", Any, true)]),
     ("enableSharding", Text, &[("primaryShard", Text, false)]),
@@ -84,11 +71,7 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
     ("fsync", Number, &[]),
     ("getCmdLineOpts", Number, &[]),
     ("getLog", Text, &[]),
-    (
-        "getMore",
-        Whole,
-        &[("collection", Text, true), ("batchSize", Whole, false)],
-    ),
+    ("getMore", Whole, &[("collection", Text, true), ("batchSize", Whole, false)]),
     (
         "getParameter",
         Any,
@@ -100,30 +83,19 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         ],
     ),
     ("hello", Number, HELLO),
-    (
-        "insert",
-        Text,
-        &[("documents", List, true), ("ordered", Boolean, false)],
-    ),
+    ("insert", Text, &[("documents", List, true), ("ordered", Boolean, false)]),
     ("isMaster", Number, HELLO),
     ("ismaster", Number, HELLO),
     ("killCursors", Text, &[("cursors", List, true)]),
     (
         "listCollections",
         Number,
-        &[
-            ("filter", Object, false),
-            ("nameOnly", Boolean, false),
-            ("cursor", Object, false),
-        ],
+        &[("filter", Object, false), ("nameOnly", Boolean, false), ("cursor", Object, false)],
     ),
     (
         "listDatabases",
         Number,
-        &[
-            ("authorizedDatabases", Boolean, false),
-            ("nameOnly", Boolean, false),
-        ],
+        &[("authorizedDatabases", Boolean, false), ("nameOnly", Boolean, false)],
     ),
     ("listIndexes", Text, &[("cursor", Object, false)]),
     (
@@ -144,10 +116,10 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
     (
         "serverStatus",
         Number,
-        // Sections that are not wanted.
+        // Sections to be excluded.
         &[
             ("locks", Whole, false),
-            // Of this one, parts can be switched, too.
+            // Parts of this section can also be selected.
             ("metrics", Any, false),
             ("repl", Whole, false),
             ("tcmalloc", Whole, false),
@@ -165,30 +137,18 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
             ("timeseries", Object, false),
         ],
     ),
-    (
-        "split",
-        Text,
-        &[
-            ("find", Object, false),
-            ("middle", Object, false),
-            ("bounds", List, false),
-        ],
-    ),
-    (
-        "update",
-        Text,
-        &[("updates", List, true), ("ordered", Boolean, false)],
-    ),
-    // Between doubles.
+    ("split", Text, &[("find", Object, false), ("middle", Object, false), ("bounds", List, false)]),
+    ("update", Text, &[("updates", List, true), ("ordered", Boolean, false)]),
+    // Between fake servers.
     ("fakeMongodAuthenticate", Text, &[("pwd", Text, true)]),
     ("fakeMongodForward", Object, &[]),
     ("fakeMongodJoin", Object, &[]),
     ("fakeMongodState", Number, &[]),
 ];
 
-/// Source: MongoDB manual, `hello`, and the specification of the handshake of drivers.
+/// Source: MongoDB manual, `hello`, and the drivers' handshake specification.
 const HELLO: &[Field] = &[
-    // A newer field of drivers, whose value servers ignore.
+    // A newer driver field with a value that servers ignore.
     ("backpressure", Any, false),
     ("client", Object, false),
     ("compression", List, false),

@@ -7,7 +7,7 @@ use crate::fake_mongod::shapes::Refusal;
 
 type Place = (String, String);
 
-/// What the writes of one command came to.
+/// Result of the writes of one command.
 #[derive(Default)]
 struct Outcome {
     n: usize,
@@ -16,7 +16,7 @@ struct Outcome {
     errors: Vec<Document>,
 }
 
-/// What one write came to: documents, and the key of one that was made.
+/// Result of one write: number of documents, and the key of a new one.
 #[derive(Default)]
 struct Written {
     n: usize,
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// Does the writes one by one; an ordered command ends with the first that fails.
+/// Executes the writes one by one; an ordered command ends with the first failure.
 fn each(
     command: &Document,
     list: &str,
@@ -78,9 +78,7 @@ impl Store {
         let collection = self.collections.entry(place).or_default();
         let outcome = each(command, "documents", &mut |document| {
             // Drivers add a missing `_id` before they send.
-            let id = document
-                .get("_id")
-                .ok_or_else(|| unplayed("key for", document))?;
+            let id = document.get("_id").ok_or_else(|| unplayed("key for", document))?;
             let key = key(id)?;
             if collection.contains_key(&key) {
                 let message = format!(
@@ -89,19 +87,14 @@ impl Store {
                 return Err((11_000, message));
             }
             collection.insert(key, document.clone());
-            Ok(Written {
-                n: 1,
-                ..Written::default()
-            })
+            Ok(Written { n: 1, ..Written::default() })
         });
         Ok(outcome.into_reply(false))
     }
 
     pub(super) fn update(&mut self, place: Place, command: &Document) -> Result<Document, Refusal> {
         let collection = self.collections.entry(place).or_default();
-        let outcome = each(command, "updates", &mut |statement| {
-            update_one(collection, statement)
-        });
+        let outcome = each(command, "updates", &mut |statement| update_one(collection, statement));
         Ok(outcome.into_reply(true))
     }
 
@@ -124,10 +117,7 @@ impl Store {
             for key in &found[..n] {
                 collection.remove(key);
             }
-            Ok(Written {
-                n,
-                ..Written::default()
-            })
+            Ok(Written { n, ..Written::default() })
         });
         Ok(outcome.into_reply(false))
     }
@@ -153,37 +143,23 @@ fn update_one(collection: &mut Collection, statement: &Document) -> Result<Writt
         let after = changed(before.clone(), &change)?;
         let modified = usize::from(after != before);
         collection.insert(key, after);
-        return Ok(Written {
-            n: 1,
-            modified,
-            upserted: None,
-        });
+        return Ok(Written { n: 1, modified, upserted: None });
     }
     if !statement.get_bool("upsert").unwrap_or(false) {
         return Ok(Written::default());
     }
-    let id = filter
-        .get("_id")
-        .ok_or_else(|| unplayed("key for", &filter))?;
+    let id = filter.get("_id").ok_or_else(|| unplayed("key for", &filter))?;
     let made = changed(doc! { "_id": id.clone() }, &change)?;
     collection.insert(key(id)?, made);
-    Ok(Written {
-        n: 1,
-        modified: 0,
-        upserted: Some(id.clone()),
-    })
+    Ok(Written { n: 1, modified: 0, upserted: Some(id.clone()) })
 }
 
 /// The document after `$set`, or its replacement with the same key.
 fn changed(mut document: Document, change: &Document) -> Result<Document, Refusal> {
     let id = document.get("_id").cloned().unwrap_or(Bson::Null);
     let keeps_id = |fields: &Document| fields.get("_id").is_none_or(|new| *new == id);
-    let immutable = || {
-        (
-            66,
-            "the (immutable) field '_id' was found to have been altered".to_owned(),
-        )
-    };
+    let immutable =
+        || (66, "the (immutable) field '_id' was found to have been altered".to_owned());
     if !change.keys().any(|name| name.starts_with('$')) {
         if !keeps_id(change) {
             return Err(immutable());

@@ -2,15 +2,12 @@
 
 use super::{AttachPoint, Attachment, by_section};
 
-/// Tracepoint that it needs.
+/// Required tracepoint.
 pub(crate) const TRACEPOINT: &str = "mm_filemap_fault";
 
-/// Its programs and where they are attached.
+/// Programs and their attach points.
 pub(crate) fn attachments() -> Vec<Attachment> {
     let mut all = by_section(&["fault_begin", "fault_exit"]);
-    all.push(Attachment {
-        program: "fault_end",
-        point: AttachPoint::MajorFault,
-    });
+    all.push(Attachment { program: "fault_end", point: AttachPoint::MajorFault });
     all
 }

@@ -1,6 +1,6 @@
-//! Which processes belong to the trace.
+//! Tracks the traced processes.
 
-/// Tracepoints that it needs.
+/// Required tracepoints.
 pub(crate) const TRACEPOINTS: [&str; 2] = ["sched_process_fork", "sched_process_exit"];
 /// Its programs.
 pub(crate) const PROGRAMS: [&str; 2] = ["process_fork", "process_exit"];

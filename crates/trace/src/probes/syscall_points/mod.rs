@@ -7,7 +7,7 @@ use crate::targets::HookTarget;
 /// Category of the tracepoints.
 pub(crate) const CATEGORY: &str = "syscalls";
 
-/// Programs for a target, and where they are attached.
+/// Programs of a target, and their attach points.
 pub(crate) fn attachments(target: HookTarget) -> Vec<Attachment> {
     let both = |call: &syscalls::Syscall| {
         [("point_enter", "sys_enter_"), ("point_exit", "sys_exit_")].map(|(program, prefix)| {

@@ -1,4 +1,4 @@
-//! System calls: which ones, and how their arguments are read.
+//! System calls and the layout of their arguments.
 
 use crate::targets::HookTarget;
 #[cfg(feature = "ebpf")]
@@ -20,14 +20,14 @@ const CALL: u8 = 0x20;
 const NAME: u8 = 0x40;
 const UNSEEN: u8 = 0x80;
 
-/// A system call that is observed.
+/// An observed system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syscall {
-    /// Its name in the tracepoints.
+    /// Name in the tracepoints.
     pub(crate) name: &'static str,
-    /// Its number on this machine.
+    /// Number on this machine.
     pub(crate) number: i64,
-    /// What the probes do with it.
+    /// How the probes handle it.
     pub(crate) code: u8,
 }
 
@@ -36,7 +36,7 @@ impl Syscall {
         Syscall { name, number, code }
     }
 
-    /// What it does to a file; `None` of one that is no call on a file.
+    /// Operation on a file; `None` if it is not a call on a file.
     #[cfg(feature = "ebpf")]
     pub(crate) fn operation(&self) -> Option<Operation> {
         match self.code & CALL {
@@ -55,33 +55,18 @@ const TRANSFERS: &[Syscall] = &[
 const VECTORS: &[Syscall] = &[
     Syscall::new("readv", libc::SYS_readv, CALL | READ | VECTOR),
     Syscall::new("preadv", libc::SYS_preadv, CALL | READ | VECTOR | POSITION),
-    Syscall::new(
-        "preadv2",
-        libc::SYS_preadv2,
-        CALL | READ | VECTOR | POSITION,
-    ),
+    Syscall::new("preadv2", libc::SYS_preadv2, CALL | READ | VECTOR | POSITION),
     Syscall::new("writev", libc::SYS_writev, CALL | WRITE | VECTOR),
-    Syscall::new(
-        "pwritev",
-        libc::SYS_pwritev,
-        CALL | WRITE | VECTOR | POSITION,
-    ),
-    Syscall::new(
-        "pwritev2",
-        libc::SYS_pwritev2,
-        CALL | WRITE | VECTOR | POSITION,
-    ),
+    Syscall::new("pwritev", libc::SYS_pwritev, CALL | WRITE | VECTOR | POSITION),
+    Syscall::new("pwritev2", libc::SYS_pwritev2, CALL | WRITE | VECTOR | POSITION),
 ];
 const SYNCS: &[Syscall] = &[
     Syscall::new("fsync", libc::SYS_fsync, CALL | SYNC),
     Syscall::new("fdatasync", libc::SYS_fdatasync, CALL | SYNC),
 ];
-const SYNC_RANGES: &[Syscall] = &[Syscall::new(
-    "sync_file_range",
-    libc::SYS_sync_file_range,
-    CALL | SYNC | RANGE,
-)];
-// Names are changed by these; the lowest bits say how the arguments are read.
+const SYNC_RANGES: &[Syscall] =
+    &[Syscall::new("sync_file_range", libc::SYS_sync_file_range, CALL | SYNC | RANGE)];
+// Calls that change names; the lowest bits encode the argument layout.
 const NAMES: &[Syscall] = &[
     #[cfg(target_arch = "x86_64")]
     Syscall::new("rename", libc::SYS_rename, NAME),
@@ -91,7 +76,7 @@ const NAMES: &[Syscall] = &[
     Syscall::new("unlink", libc::SYS_unlink, NAME | 2),
     Syscall::new("unlinkat", libc::SYS_unlinkat, NAME | 3),
 ];
-// These move data in methods that are only counted: Linux AIO, and copies within the kernel.
+// Calls that are only counted: Linux AIO, and copies within the kernel.
 const UNSEEN_CALLS: &[Syscall] = &[
     Syscall::new("io_submit", libc::SYS_io_submit, UNSEEN),
     Syscall::new("sendfile64", libc::SYS_sendfile, UNSEEN | 1),
@@ -99,7 +84,7 @@ const UNSEEN_CALLS: &[Syscall] = &[
     Syscall::new("copy_file_range", libc::SYS_copy_file_range, UNSEEN | 1),
 ];
 
-/// The system calls that have to do with something.
+/// System calls of a target.
 pub(crate) fn for_target(target: HookTarget) -> &'static [Syscall] {
     match target {
         HookTarget::Transfers => TRANSFERS,

@@ -2,7 +2,7 @@
 
 use crate::targets::HookTarget;
 
-/// The functions and programs that observe something.
+/// Functions and programs of a target.
 pub(crate) fn programs(
     target: HookTarget,
 ) -> Option<(&'static [&'static str], &'static [&'static str])> {
@@ -13,12 +13,7 @@ pub(crate) fn programs(
         ),
         HookTarget::Vectors => (
             &["vfs_readv", "vfs_writev"],
-            &[
-                "fentry_readv",
-                "fexit_readv",
-                "fentry_writev",
-                "fexit_writev",
-            ],
+            &["fentry_readv", "fexit_readv", "fentry_writev", "fexit_writev"],
         ),
         HookTarget::Syncs => (&["vfs_fsync_range"], &["fentry_sync", "fexit_sync"]),
         _ => return None,

@@ -3,7 +3,7 @@
 use super::{AttachPoint, Attachment};
 use crate::targets::HookTarget;
 
-/// The functions that observe something, with the program of their entry and of their return.
+/// Functions of a target, with the programs for their entry and return.
 pub(crate) fn functions(
     target: HookTarget,
 ) -> &'static [(&'static str, &'static str, &'static str)] {
@@ -21,18 +21,12 @@ pub(crate) fn functions(
     }
 }
 
-/// Programs for such functions, and where they are attached.
+/// Programs for these functions, and their attach points.
 pub(crate) fn attachments(target: HookTarget) -> Vec<Attachment> {
     let both = |&(function, entry, back): &(&'static str, &'static str, &'static str)| {
         [
-            Attachment {
-                program: entry,
-                point: AttachPoint::Entry(function),
-            },
-            Attachment {
-                program: back,
-                point: AttachPoint::Return(function),
-            },
+            Attachment { program: entry, point: AttachPoint::Entry(function) },
+            Attachment { program: back, point: AttachPoint::Return(function) },
         ]
     };
     functions(target).iter().flat_map(both).collect()

@@ -16,12 +16,7 @@ pub(in crate::experiment::findings) fn row(
 ) -> Comparison {
     Comparison {
         statistic,
-        ratio: Estimate {
-            value: ratio[1],
-            low: ratio[0],
-            high: ratio[2],
-            confidence_ratio: 0.95,
-        },
+        ratio: Estimate { value: ratio[1], low: ratio[0], high: ratio[2], confidence_ratio: 0.95 },
         verdict,
         margin_ratio: 0.05,
         basis: Basis::BetweenRuns,
@@ -76,10 +71,8 @@ fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
 fn verdict_is_reported_with_interval_and_agreeing_figures() {
     let p99 = Statistic::Percentile { percent: 99.0 };
     let slower = ComparisonVerdict::Slower;
-    let rows = vec![
-        row(Statistic::Rate, [0.58, 0.6, 0.62], slower),
-        row(p99, [1.9, 2.0, 2.1], slower),
-    ];
+    let rows =
+        vec![row(Statistic::Rate, [0.58, 0.6, 0.62], slower), row(p99, [1.9, 2.0, 2.1], slower)];
     let found = found(rows);
     assert_eq!(
         found[0].statement.to_string(),
@@ -100,11 +93,7 @@ fn verdict_is_reported_with_interval_and_agreeing_figures() {
 
 #[test]
 fn too_few_data_are_a_warning_with_what_would_be_needed() {
-    let rows = vec![row(
-        Statistic::Rate,
-        [0.9, 1.02, 1.15],
-        ComparisonVerdict::NotEnoughData,
-    )];
+    let rows = vec![row(Statistic::Rate, [0.9, 1.02, 1.15], ComparisonVerdict::NotEnoughData)];
     let found = found(rows);
     assert_eq!(found[0].kind, FindingKind::Warning);
     assert_eq!(
@@ -112,20 +101,14 @@ fn too_few_data_are_a_warning_with_what_would_be_needed() {
         "not-enough-data-for-difference (a: A, b: B, margin: 5.0 %, ratio: 1.02 in 0.900 to 1.15, statistic: rate)"
     );
     assert!(found[1].statement.number("pairs") == Some(12.0));
-    assert_eq!(
-        found[1].evidence[1],
-        statement!("pairs-allowed", most = 5u64)
-    );
+    assert_eq!(found[1].evidence[1], statement!("pairs-allowed", most = 5u64));
     assert_eq!(found[1].evidence.len(), 2);
 }
 
 #[test]
 fn widely_differing_pairs_get_placement_advice_on_shared_cpus() {
-    let placed = Figures {
-        shares_cpus: false,
-        shared_cpus: None,
-        ..figures(4, None, 1_000.0, 4_000.0)
-    };
+    let placed =
+        Figures { shares_cpus: false, shared_cpus: None, ..figures(4, None, 1_000.0, 4_000.0) };
     let too_few = ComparisonVerdict::NotEnoughData;
     let answer = answer(vec![row(Statistic::Rate, [0.9, 1.02, 1.15], too_few)]);
     let reported = |figures: Figures| {
@@ -139,12 +122,8 @@ fn widely_differing_pairs_get_placement_advice_on_shared_cpus() {
 }
 
 #[test]
-fn figures_that_doesnot_decide_ask_for_no_pairs() {
-    let rows = vec![row(
-        Statistic::MeanTime,
-        [0.9, 1.02, 1.15],
-        ComparisonVerdict::NotEnoughData,
-    )];
+fn undecided_figures_need_no_more_pairs() {
+    let rows = vec![row(Statistic::MeanTime, [0.9, 1.02, 1.15], ComparisonVerdict::NotEnoughData)];
     let answer = AbAnswer {
         comparisons: rows,
         deciding: Statistic::Percentile { percent: 99.0 },
@@ -172,15 +151,9 @@ fn equal_sides_order_effect_and_lone_pair_are_reported() {
     let mut rows = vec![row(Statistic::Rate, [0.99, 1.0, 1.01], same)];
     rows[0].order_effect_ratio = Some(0.93);
     rows[0].basis = Basis::WithinRun;
-    let texts: Vec<String> = found(rows)
-        .into_iter()
-        .map(|one| one.statement.to_string())
-        .collect();
+    let texts: Vec<String> = found(rows).into_iter().map(|one| one.statement.to_string()).collect();
     assert!(texts[0].starts_with("no-difference-larger-than (a: A, b: B, margin: 5.0 %"));
-    assert!(
-        texts[1].contains("ratio: 0.930, statistic: rate"),
-        "{texts:?}"
-    );
+    assert!(texts[1].contains("ratio: 0.930, statistic: rate"), "{texts:?}");
     assert!(texts[2].starts_with("single-pair"));
 }
 
@@ -191,11 +164,7 @@ pub(in crate::experiment::findings) fn demand(ratio: [f64; 3]) -> DemandRatio {
         servers: 2,
         baseline_s: 50e-6,
         candidate_s: 50e-6 * ratio[1],
-        ratio: Figure {
-            value: ratio[1],
-            low: Some(ratio[0]),
-            high: Some(ratio[2]),
-        },
+        ratio: Figure { value: ratio[1], low: Some(ratio[0]), high: Some(ratio[2]) },
     }
 }
 
@@ -214,19 +183,12 @@ fn with_demand(
         costs: Vec::new(),
         explanation,
     };
-    let found = all(&experiment(), &answer).into_iter();
-    found.map(|one| one.statement.to_string()).collect()
+    all(&experiment(), &answer).into_iter().map(|one| one.statement.to_string()).collect()
 }
 
 #[test]
 fn difference_names_its_demand_or_that_no_demand_explains_it() {
-    let slower = || {
-        row(
-            Statistic::Rate,
-            [0.88, 0.9, 0.92],
-            ComparisonVerdict::Slower,
-        )
-    };
+    let slower = || row(Statistic::Rate, [0.88, 0.9, 0.92], ComparisonVerdict::Slower);
     let name = resource_name(ResourceKind::ServerCpu).to_owned();
     let demand = demand([1.06, 1.1, 1.14]);
     let texts = with_demand(slower(), demand.clone(), Some(Explanation::Demand { name }));
@@ -236,12 +198,8 @@ fn difference_names_its_demand_or_that_no_demand_explains_it() {
     );
     let texts = with_demand(slower(), demand.clone(), Some(Explanation::NoDemand));
     assert!(texts[1].contains("no-demand-explains"), "{texts:?}");
-    // Not the rate, but what it rests on.
-    let unclear = row(
-        Statistic::Rate,
-        [0.9, 1.0, 1.1],
-        ComparisonVerdict::NotEnoughData,
-    );
+    // The difference is in the demand, not in the rate.
+    let unclear = row(Statistic::Rate, [0.9, 1.0, 1.1], ComparisonVerdict::NotEnoughData);
     let texts = with_demand(unclear, demand, None);
     assert!(texts[1].starts_with("only-demands-differ"), "{texts:?}");
 }

@@ -34,10 +34,7 @@ pub(in crate::experiment::findings) fn answer(
     ];
     SloAnswer {
         objectives: Objectives {
-            responses: vec![Objective {
-                statistic: "p99_9".into(),
-                limit_us: 5_000.0,
-            }],
+            responses: vec![Objective { statistic: "p99_9".into(), limit_us: 5_000.0 }],
             failed_ratio: 0.0,
         },
         closed_rate_per_s: within(20_000.0, 0.01).into(),
@@ -88,16 +85,8 @@ fn boundary_is_reported_with_the_runs_on_both_sides() {
             "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
         ]
     );
-    assert_eq!(
-        found[1].statement.to_string(),
-        "always-kept-up-to (high: 10,400/s, low: 10,000/s)"
-    );
-    assert!(
-        found[2]
-            .statement
-            .to_string()
-            .contains("objective-before-exhaustion (share: 50 %)")
-    );
+    assert_eq!(found[1].statement.to_string(), "always-kept-up-to (high: 10,400/s, low: 10,000/s)");
+    assert!(found[2].statement.to_string().contains("objective-before-exhaustion (share: 50 %)"));
     assert_eq!(found.len(), 3);
 }
 
@@ -128,16 +117,11 @@ fn contradicting_runs_give_the_rates_where_chance_decides() {
              rate: 10,400/s)])"
         ]
     );
-    assert!(
-        found[2]
-            .statement
-            .to_string()
-            .starts_with("objective-search-ended-early")
-    );
+    assert!(found[2].statement.to_string().starts_with("objective-search-ended-early"));
 }
 
-/// More runs at the rate of one that is there: one with the same verdict, and one with the other before and after
-/// them in turn.
+/// More runs at an existing rate: one with the same verdict, and alternately one with the other verdict before
+/// and after them.
 pub(in crate::experiment::findings) fn with_outlier(
     answer: &mut SloAnswer,
     rate_per_s: f64,
@@ -162,7 +146,7 @@ pub(in crate::experiment::findings) fn with_outlier(
 }
 
 #[test]
-fn the_runs_that_are_shown_have_the_verdict_of_the_majority() {
+fn shown_runs_have_the_majority_verdict() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     with_outlier(&mut answer, 10_000.0, false);
     with_outlier(&mut answer, 10_400.0, true);
@@ -188,12 +172,7 @@ fn miss_by_failures_or_drops_is_named_and_blames_no_time() {
          time: 4.00 ms)])"
     );
     let texts: Vec<String> = found.iter().map(|one| one.statement.to_string()).collect();
-    assert!(
-        !texts
-            .iter()
-            .any(|text| text.contains("objective-before-exhaustion")),
-        "{texts:?}"
-    );
+    assert!(!texts.iter().any(|text| text.contains("objective-before-exhaustion")), "{texts:?}");
 }
 
 #[test]
@@ -207,11 +186,7 @@ fn an_objective_of_failures_alone_is_named() {
     }
     let found = &all(&answer)[0];
     let expected = "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: true, objective: objective (failed: 1.0 %, responses: [])";
-    assert!(
-        found.statement.to_string().starts_with(expected),
-        "{}",
-        found.statement
-    );
+    assert!(found.statement.to_string().starts_with(expected), "{}", found.statement);
     assert_eq!(
         reported(&found.evidence),
         [
@@ -224,37 +199,20 @@ fn an_objective_of_failures_alone_is_named() {
 #[test]
 fn missing_boundary_is_reported_with_the_reason() {
     let found = all(&answer(None, ObjectiveEnd::NeverKept));
-    assert!(
-        found[0]
-            .statement
-            .to_string()
-            .starts_with("no-rate-keeps-objective")
-    );
+    assert!(found[0].statement.to_string().starts_with("no-rate-keeps-objective"));
     assert_eq!(found[0].evidence.len(), 4);
+    assert!(found[1].statement.to_string().contains("objective-never-kept"));
     assert!(
-        found[1]
-            .statement
-            .to_string()
-            .contains("objective-never-kept")
-    );
-    assert!(
-        found[1].evidence[0]
-            .to_string()
-            .ends_with("(highest: 20,000/s, lowest: 5,000/s, runs: 4)")
+        found[1].evidence[0].to_string().ends_with("(highest: 20,000/s, lowest: 5,000/s, runs: 4)")
     );
 }
 
 #[test]
-fn a_client_that_was_too_busy_comes_first() {
+fn too_busy_client_comes_first() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     answer.attempts[3].generator_bound = true;
     let first = &all(&answer)[0];
-    assert!(
-        first
-            .statement
-            .to_string()
-            .starts_with("client-too-busy-in-runs (all: 4, runs: 1)")
-    );
+    assert!(first.statement.to_string().starts_with("client-too-busy-in-runs (all: 4, runs: 1)"));
     assert_eq!(
         reported(&first.evidence),
         [
@@ -270,14 +228,10 @@ fn runs_set_aside_are_reported_with_their_stolen_time() {
     lost.stolen_ratio = Some(0.137);
     answer.set_aside = vec![lost];
     let found = all(&answer);
-    let lost = found
-        .iter()
-        .find(|one| one.statement.to_string().contains("set-aside"));
-    let lost = lost.expect("it is told");
+    let lost = found.iter().find(|one| one.statement.to_string().contains("set-aside"));
+    let lost = lost.expect("reported");
     assert!(
-        lost.statement
-            .to_string()
-            .starts_with("runs-set-aside (all: 5, runs: 1)"),
+        lost.statement.to_string().starts_with("runs-set-aside (all: 5, runs: 1)"),
         "{}",
         lost.statement
     );

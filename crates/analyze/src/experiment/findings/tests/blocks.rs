@@ -3,7 +3,7 @@ use crate::experiment::blocks;
 use crate::experiment::sweep::kept_rate_per_s;
 use dyno_record::experiment::{Block, BlocksAnswer};
 
-/// The sweep over clients and the one over rates as one experiment; the points of both alternate.
+/// The sweeps over clients and over rates as one experiment; the points of both alternate.
 pub(super) fn both() -> Experiment {
     let (mut closed, open) = (clients(), rates());
     let rates = open.points.into_iter().map(|mut point| {
@@ -30,33 +30,27 @@ pub(super) fn answered(mut experiment: Experiment) -> Experiment {
 }
 
 fn blocks_of(experiment: &Experiment) -> &BlocksAnswer {
-    match experiment.answer.as_ref().expect("it is answered") {
+    match experiment.answer.as_ref().expect("an answer") {
         Answer::Blocks(answer) => answer,
-        other => panic!("it has no blocks: {other:?}"),
+        other => panic!("an answer without blocks: {other:?}"),
     }
 }
 
 #[test]
-fn each_block_has_the_answer_that_it_has_as_a_sweep_of_its_own() {
+fn each_block_has_the_answer_of_a_separate_sweep() {
     let both = answered(both());
     let found = blocks_of(&both);
     let of = |experiment: &Experiment| match experiment.answer.clone() {
         Some(Answer::Sweep(answer)) => *answer,
-        other => panic!("it is no sweep: {other:?}"),
+        other => panic!("not a sweep: {other:?}"),
     };
     let mut closed = found.closed.clone().expect("clients were swept");
-    assert_eq!(
-        (closed.block, closed.axis.as_deref()),
-        (Some(Block::Closed), Some(CLIENTS))
-    );
+    assert_eq!((closed.block, closed.axis.as_deref()), (Some(Block::Closed), Some(CLIENTS)));
     assert!(closed.usl.is_some() && !closed.bounds.is_empty() && closed.knee.is_some());
     let mut open = found.open.clone().expect("rates were swept");
-    assert_eq!(
-        (open.block, open.axis.as_deref()),
-        (Some(Block::Open), Some(RATE))
-    );
+    assert_eq!((open.block, open.axis.as_deref()), (Some(Block::Open), Some(RATE)));
     assert!(open.queue.is_some() && open.usl.is_none() && open.bounds.is_empty());
-    // Only places of runs and settings differ.
+    // Only run numbers and settings differ.
     for (own, alone) in [(&mut closed, of(&clients())), (&mut open, of(&rates()))] {
         own.block = None;
         for (level, other) in own.levels.iter_mut().zip(&alone.levels) {
@@ -78,18 +72,11 @@ fn closed_loop_x_max_is_reported_with_the_kept_offered_rate() {
         "x-max-of-blocks (at: with-clients (clients: [8]), has_rates: true, is_reached: true, kept: 16,000/s, share: 85 %, \
          x_max: 18,800/s in 18,600/s to 19,000/s)"
     );
-    let has = |part: &str| {
-        super::reported(&found.evidence)
-            .iter()
-            .any(|text| text.contains(part))
-    };
+    let has = |part: &str| super::reported(&found.evidence).iter().any(|text| text.contains(part));
     assert!(has("mean: 425 µs"), "{found:?}");
     assert!(has("more-clients-bring-nothing"), "{found:?}");
-    assert!(
-        has("rates-not-kept (at: at-offered-rates (rates: [30,000/s]))"),
-        "{found:?}"
-    );
-    // That is the highest rate of the closed loop; the other block has one of its own.
+    assert!(has("rates-not-kept (at: at-offered-rates (rates: [30,000/s]))"), "{found:?}");
+    // This is the closed loop's highest rate; the other block has its own.
     none_says(&both, "in-closed-loop (said: highest-rate (");
     the(&both, "in-open-loop (said: highest-rate (");
 }
@@ -107,16 +94,16 @@ fn each_finding_about_one_block_names_the_block() {
         let reported: Vec<&String> = reported.iter().filter(|text| text.contains(word)).collect();
         assert!(!reported.is_empty(), "{word}");
         let others = reported.iter().filter(|text| !text.starts_with(block));
-        // More clients that only wait are of the closed loop.
+        // Superfluous clients belong to the closed loop.
         let others = others.filter(|text| !text.contains("fewer-clients-are-enough"));
         assert_eq!(others.count(), 0, "{word}: {reported:?}");
     }
-    // What could be changed is said once.
+    // Possible changes appear once.
     the(&both, "disk-is-idle");
-    // What both say alike is said once, and of none.
+    // Equal findings of both appear once, without a block.
     let mut unwatched = both;
     for point in &mut unwatched.points {
-        let figures = point.figures.as_mut().expect("all were run");
+        let figures = point.figures.as_mut().expect("a run");
         figures.demands.clear();
     }
     let found = the(&answered(unwatched), "server-not-watched");
@@ -133,13 +120,10 @@ fn rising_rate_bounds_x_max_and_client_limited_rate_does_not() {
     let growing = answered(growing);
     assert!(!blocks_of(&growing).is_x_max_reached);
     let found = the(&growing, "x-max-of-blocks");
-    assert!(
-        found.statement.to_string().contains("is_reached: false"),
-        "{found:?}"
-    );
+    assert!(found.statement.to_string().contains("is_reached: false"), "{found:?}");
     let mut of_the_client = both();
     for point in &mut of_the_client.points {
-        let figures = point.figures.as_mut().expect("all were run");
+        let figures = point.figures.as_mut().expect("a run");
         if figures.offered_rate_per_s.is_none() {
             figures.caveats.push(CaveatKind::GeneratorBottleneck);
         }
@@ -153,16 +137,11 @@ fn rising_rate_bounds_x_max_and_client_limited_rate_does_not() {
 #[test]
 fn single_block_is_answered_and_unblocked_points_are_crossed() {
     let mut first = both();
-    first
-        .points
-        .retain(|point| point.block == Some(Block::Closed));
+    first.points.retain(|point| point.block == Some(Block::Closed));
     let first = answered(first);
     assert!(blocks_of(&first).open.is_none());
     let found = the(&first, "x-max-of-blocks");
-    assert!(
-        found.statement.to_string().contains("(clients: [8])"),
-        "{found:?}"
-    );
+    assert!(found.statement.to_string().contains("(clients: [8])"), "{found:?}");
     let mut crossed = both();
     for point in &mut crossed.points {
         point.block = None;
@@ -185,10 +164,10 @@ pub(super) fn up_to(clients: &[&str]) -> Experiment {
 }
 
 #[test]
-fn rates_that_are_known_badly_do_not_make_x_max_surer() {
+fn poorly_known_rates_do_not_make_x_max_more_certain() {
     let mut growing = up_to(&["1", "2", "4"]);
     for point in &mut growing.points {
-        let figures = point.figures.as_mut().expect("all were run");
+        let figures = point.figures.as_mut().expect("a run");
         if figures.offered_rate_per_s.is_none() {
             let rate = &mut figures.rate_per_s;
             (rate.low, rate.high) = (Some(0.6 * rate.value), Some(1.4 * rate.value));
@@ -204,7 +183,7 @@ fn offered_rate_above_the_closed_loop_means_too_few_clients() {
     let reported = the(&found, "is_reached: false");
     let evidence = super::reported(&reported.evidence);
     let said = evidence.iter().find(|text| text.contains("kept-more-than"));
-    let said = said.expect("it says why");
+    let said = said.expect("a reason");
     assert!(said.contains("clients: 1, kept: 16,000/s"), "{said}");
 }
 
@@ -213,7 +192,7 @@ fn rate_is_not_kept_when_arrivals_are_dropped_failed_or_missing() {
     let kept = |change: fn(&mut Figures)| {
         let mut experiment = both();
         for point in &mut experiment.points {
-            let figures = point.figures.as_mut().expect("all were run");
+            let figures = point.figures.as_mut().expect("a run");
             if figures.offered_rate_per_s == Some(16_000.0) {
                 change(figures);
             }

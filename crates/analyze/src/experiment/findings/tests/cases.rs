@@ -1,4 +1,4 @@
-//! Every finding of runs and experiments with the measurement that it rests on, and without it.
+//! Every finding of runs and experiments with its measurement, and without it.
 
 use super::*;
 use crate::experiment::{outages, run};
@@ -39,11 +39,10 @@ fn with(mut experiment: Experiment, change: impl FnOnce(&mut Experiment)) -> Exp
 
 /// The figures of all runs.
 fn runs(experiment: &mut Experiment) -> impl Iterator<Item = &mut Figures> {
-    let points = experiment.points.iter_mut();
-    points.filter_map(|point| point.figures.as_mut())
+    experiment.points.iter_mut().filter_map(|point| point.figures.as_mut())
 }
 
-/// Takes a resource out of all runs.
+/// Removes a resource from all runs.
 fn unwatched(experiment: &mut Experiment, kind: ResourceKind) {
     let name = resource_name(kind);
     for run in runs(experiment) {

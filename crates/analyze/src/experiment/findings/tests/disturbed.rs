@@ -1,17 +1,14 @@
-//! Pairs of runs in which the hypervisor took CPU time.
+//! Pairs of runs with stolen CPU time.
 
 use super::*;
 use crate::experiment::ab::{disturbed, pairs};
 use dyno_record::experiment::{DisturbedPair, Side};
 
-/// An A/B whose pairs had these shares of the CPU time taken, in the first and the second run.
+/// An A/B comparison with these stolen shares of CPU time in the first and the second run of each pair.
 fn pairs_with(stolen: &[[Option<f64>; 2]]) -> Experiment {
     let runs = stolen.iter().flatten();
     let runs: Vec<Figures> = runs
-        .map(|&stolen_ratio| Figures {
-            stolen_ratio,
-            ..figures(8, None, 10_000.0, 800.0)
-        })
+        .map(|&stolen_ratio| Figures { stolen_ratio, ..figures(8, None, 10_000.0, 800.0) })
         .collect();
     let values = vec!["8"; runs.len()];
     let mut found = experiment((CLIENTS, &values), runs);
@@ -30,17 +27,12 @@ const TAKEN: [Option<f64>; 2] = [Some(0.0), Some(0.03)];
 
 #[test]
 fn pair_is_set_aside_only_when_either_run_is_above_the_limit() {
-    let experiment = pairs_with(&[
-        CALM,
-        TAKEN,
-        [Some(0.05), None],
-        [None, None],
-        [Some(0.01), Some(0.01)],
-    ]);
+    let experiment =
+        pairs_with(&[CALM, TAKEN, [Some(0.05), None], [None, None], [Some(0.01), Some(0.01)]]);
     let found = disturbed(&experiment, Some(0.01), 20);
     assert_eq!(numbers(&found), [1, 2]);
     assert_eq!(found[0].stolen_ratio, 0.03);
-    // An answer from before there was a limit stays as it was.
+    // An answer from before the limit existed stays unchanged.
     assert_eq!(disturbed(&experiment, None, 20), []);
 }
 
@@ -51,7 +43,7 @@ fn half_of_the_pairs_count_even_when_time_is_always_stolen() {
 }
 
 #[test]
-fn a_pair_that_was_set_aside_is_not_compared() {
+fn pair_that_was_set_aside_is_not_compared() {
     let experiment = pairs_with(&[CALM, TAKEN, CALM]);
     let window = |place: usize| IntervalSample {
         duration_s: 1.0,

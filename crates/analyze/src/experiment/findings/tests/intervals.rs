@@ -1,4 +1,4 @@
-//! The intervals of what follows from demands, and what is said where there are none.
+//! Intervals of results from demands, and the findings without them.
 
 use super::*;
 use crate::experiment::xmax;
@@ -6,14 +6,14 @@ use dyno_record::experiment::{ClientsEnd, ClientsResult};
 use dyno_record::statement::Statement;
 use dyno_testkit::simulate::normal;
 
-/// What the benches of these tests have for N*: 125 µs of a lone client, and 50 µs between two operations.
+/// N* of the benches in these tests: 125 µs of a lone client, and 50 µs between two operations.
 const TRUE_SATURATION: f64 = 2.5;
 
-/// The run with all its demands times `factor`.
+/// A run with all its demands multiplied by `factor`.
 fn dearer(mut run: Figures, factor: f64) -> Figures {
     for demand in &mut run.demands {
         demand.demand_s *= factor;
-        // The counters are not what these tests are about.
+        // The counters' error is not under test.
         demand.uncertainty_ratio = 0.0;
     }
     run
@@ -23,20 +23,12 @@ fn dearer(mut run: Figures, factor: f64) -> Figures {
 fn saturation_of(seed: u64) -> Figure {
     let errors = normal(seed, 4);
     let lone_us = 125.0 * (1.0 + 0.01 / 1.96 * errors[0]);
-    let lone = Figures {
-        response_mean_us: figure(lone_us, 0.01),
-        ..figures(1, None, 8_000.0, lone_us)
-    };
+    let lone =
+        Figures { response_mean_us: figure(lone_us, 0.01), ..figures(1, None, 8_000.0, lone_us) };
     let busy = errors[1..].iter().map(|error| {
         let run = figures(8, None, 18_800.0, 425.0);
         let known = figure(18_800.0, 0.000_1);
-        dearer(
-            Figures {
-                rate_per_s: known,
-                ..run
-            },
-            1.0 + 0.02 * error,
-        )
+        dearer(Figures { rate_per_s: known, ..run }, 1.0 + 0.02 * error)
     });
     let runs = std::iter::once(lone).chain(busy).collect();
     let mut experiment = answered(experiment((CLIENTS, &["1", "8", "8", "8"]), runs));
@@ -59,16 +51,11 @@ fn n_star_has_no_interval_without_the_lone_clients_error() {
     lone.response_mean_us = Figure::bare(125.0);
     let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
     let mut experiment = answered(experiment((CLIENTS, &["1", "8"]), runs));
-    let reported = the(&experiment, "operations-wait-beyond")
-        .statement
-        .to_string();
-    assert!(
-        reported == "operations-wait-beyond (clients: 2.50)",
-        "{reported}"
-    );
+    let reported = the(&experiment, "operations-wait-beyond").statement.to_string();
+    assert!(reported == "operations-wait-beyond (clients: 2.50)", "{reported}");
     let answer = answer(&mut experiment);
     assert_eq!(answer.saturation_clients, Some(Figure::bare(2.5)));
-    // The bound does not rest on it.
+    // The bound does not depend on it.
     let bound = answer.bound_per_s.unwrap();
     assert!(bound.low.unwrap() < 20_000.0 && bound.high.unwrap() > 20_000.0);
 }
@@ -95,7 +82,7 @@ fn search(counted_runs: u32, rate_per_s: f64) -> ClientsResult {
 }
 
 #[test]
-fn a_maximum_from_one_run_has_the_interval_of_that_run() {
+fn maximum_from_one_run_has_that_runs_interval() {
     let elected = figures(8, None, 19_500.0, 410.0);
     let counted = figures(8, None, 18_800.0, 425.0);
     let best = [&elected, &counted];
@@ -106,7 +93,7 @@ fn a_maximum_from_one_run_has_the_interval_of_that_run() {
     let found = xmax::answer(search(1, 18_800.0), &best, &best, reasons, Vec::new());
     assert_eq!(found.x_max_per_s, None);
     assert_eq!(found.client_maximum_per_s, Some(counted.rate_per_s));
-    // A rate of 0 of a run that measured nothing is not that of another.
+    // A rate of 0 from a run that measured nothing does not belong to another run.
     let found = xmax::answer(search(1, 0.0), &best, &best, Vec::new(), Vec::new());
     assert_eq!(found.x_max_per_s, Some(Figure::bare(0.0)));
 }

@@ -3,7 +3,8 @@ use dyno_record::experiment::{AgainstBase, BASE, Explanation, Statistic};
 
 const VALUES: [&str; 2] = ["6.0.5", "6.0.27"];
 
-/// A sweep over two versions in rounds of one run each: the rate and the server's CPU time per operation of both.
+/// A sweep over two versions in rounds of one run each, with the rate and the server's CPU time per operation
+/// of both.
 pub(super) fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
     let mut runs = Vec::new();
     for round in rounds {
@@ -32,44 +33,32 @@ pub(super) fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
         times: SparseHistogram::from_counts([((8e9 / rate) as u64, rate as u64)]),
     };
     let of = |point: &Point| -> Vec<IntervalSample> {
-        let rate = point
-            .figures
-            .as_ref()
-            .map_or(0.0, |run| run.rate_per_s.value);
+        let rate = point.figures.as_ref().map_or(0.0, |run| run.rate_per_s.value);
         (0..20).map(|number| window(rate, number)).collect()
     };
     let windows = experiment.points.iter().map(of).enumerate().collect();
-    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
+    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("points");
     experiment.answer = Some(Answer::Sweep(Box::new(found)));
     experiment
 }
 
 fn row(experiment: &mut Experiment) -> AgainstBase {
-    let relative = answer(experiment).relative.clone().expect("it has a base");
-    let [row] = relative
-        .levels
-        .try_into()
-        .expect("one of two levels is the base");
+    let relative = answer(experiment).relative.clone().expect("a base");
+    let [row] = relative.levels.try_into().expect("a level and its base");
     row
 }
 
-/// Three rounds on a machine that becomes slower, with these relations of the rate and the server's CPU time, which is the
-/// most of what eight clients wait for.
+/// Three rounds on a machine that becomes slower, with these ratios of the rate and of the server's CPU time,
+/// which is most of the time that eight clients wait.
 pub(super) fn drifting(rate_ratio: f64, server_ratio: f64) -> Experiment {
     let round = |(drift, luck): (f64, f64)| {
         let rate = 10_000.0 * drift;
-        [
-            (rate, 180e-6 / drift),
-            (
-                rate * rate_ratio * luck,
-                180e-6 / drift * server_ratio * luck,
-            ),
-        ]
+        [(rate, 180e-6 / drift), (rate * rate_ratio * luck, 180e-6 / drift * server_ratio * luck)]
     };
     versions(&[(1.0, 1.001), (0.8, 0.999), (0.6, 1.0)].map(round))
 }
 
-/// Three rounds of which nothing follows for the rate, but the server's CPU time per operation is another one.
+/// Three rounds with no difference in the rate but in the server's CPU time per operation.
 pub(super) fn lucky() -> Experiment {
     let rounds = [(10_000.0, 0.9), (10_000.0, 1.1), (10_000.0, 1.0)];
     versions(&rounds.map(|(rate, luck)| [(rate, 80e-6), (rate * luck, 88e-6)]))
@@ -81,26 +70,14 @@ fn slower_version_is_explained_by_its_extra_cpu_time() {
     let found = row(&mut experiment);
     let rate = found.comparisons[0];
     assert_eq!((rate.statistic, rate.pairs), (Statistic::Rate, 3));
-    // Pairs of a round: the drift of 40 % is in neither interval.
-    assert!(
-        (rate.ratio.value - 0.9).abs() < 1e-3 && rate.ratio.contains(0.9),
-        "{rate:?}"
-    );
+    // Pairs of a round: neither interval includes the drift of 40 %.
+    assert!((rate.ratio.value - 0.9).abs() < 1e-3 && rate.ratio.contains(0.9), "{rate:?}");
     assert!(rate.ratio.high < 0.92, "{rate:?}");
     let name = resource_name(ResourceKind::ServerCpu);
-    let demand = found
-        .demands
-        .iter()
-        .find(|one| one.name == name)
-        .expect("it was watched");
+    let demand = found.demands.iter().find(|one| one.name == name).expect("a watched resource");
     assert!((demand.ratio.value - 1.1).abs() < 1e-3, "{demand:?}");
     assert!(demand.is_certain());
-    assert_eq!(
-        found.explanation,
-        Some(Explanation::Demand {
-            name: name.to_owned()
-        })
-    );
+    assert_eq!(found.explanation, Some(Explanation::Demand { name: name.to_owned() }));
     let sentence = the(&experiment, "needs (");
     assert!(
         sentence
@@ -124,12 +101,9 @@ fn demand_with_opposite_or_small_change_explains_nothing() {
     let mut other_way = drifting(0.9, 0.9);
     assert_eq!(row(&mut other_way).explanation, Some(Explanation::NoDemand));
     the(&other_way, "no-demand-explains");
-    // Of the hundreds of microseconds that are lost, eight clients could lose a few by it.
+    // Of the lost hundreds of microseconds, eight clients could lose only a few by it.
     let mut too_little = drifting(0.3, 1.05);
-    assert_eq!(
-        row(&mut too_little).explanation,
-        Some(Explanation::NoDemand)
-    );
+    assert_eq!(row(&mut too_little).explanation, Some(Explanation::NoDemand));
 }
 
 #[test]
@@ -152,14 +126,11 @@ fn unwatched_server_explains_nothing() {
     let mut experiment = drifting(0.9, 1.1);
     let server = resource_name(ResourceKind::ServerCpu);
     for point in &mut experiment.points {
-        let figures = point.figures.as_mut().expect("it was run");
+        let figures = point.figures.as_mut().expect("a run");
         figures.demands.retain(|demand| demand.name != server);
     }
     let windows = experiment.points.iter().enumerate().map(|(place, point)| {
-        let rate = point
-            .figures
-            .as_ref()
-            .map_or(0.0, |run| run.rate_per_s.value);
+        let rate = point.figures.as_ref().map_or(0.0, |run| run.rate_per_s.value);
         let window = |number: u64| IntervalSample {
             duration_s: 1.0,
             operations: rate as u64 + number % 3,
@@ -168,12 +139,9 @@ fn unwatched_server_explains_nothing() {
         (place, (0..20).map(window).collect())
     });
     let windows = windows.collect();
-    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
-    let relative = found.relative.clone().expect("it has a base");
-    assert_eq!(
-        relative.levels[0].explanation,
-        Some(Explanation::NotWatched)
-    );
+    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("points");
+    let relative = found.relative.clone().expect("a base");
+    assert_eq!(relative.levels[0].explanation, Some(Explanation::NotWatched));
 }
 
 #[test]
@@ -182,13 +150,8 @@ fn single_round_uses_run_windows_and_states_it() {
     let found = row(&mut experiment);
     assert_eq!(found.comparisons[0].pairs, 1);
     let sentence = the(&experiment, "level-differs");
-    assert!(
-        sentence.evidence[0]
-            .to_string()
-            .contains("from-windows-of-one-run"),
-        "{sentence:?}"
-    );
-    // Runs differ from each other by more than their windows do, so it is no more than a reason to repeat them.
+    assert!(sentence.evidence[0].to_string().contains("from-windows-of-one-run"), "{sentence:?}");
+    // Runs differ more than their windows do, so this is only a reason to repeat them.
     assert_eq!(sentence.kind, FindingKind::Warning);
     let said = sentence.statement.to_string();
     assert!(said.contains("is_of_one_run: true"), "{said}");
@@ -203,7 +166,7 @@ fn single_round_uses_run_windows_and_states_it() {
 fn missing_or_unmeasured_base_gives_no_relative_results() {
     let mut experiment = drifting(0.9, 1.1);
     let again = |experiment: &Experiment| {
-        analyze(experiment, &BTreeMap::new(), Resampling::seeded(1)).expect("there are points")
+        analyze(experiment, &BTreeMap::new(), Resampling::seeded(1)).expect("points")
     };
     assert!(again(&experiment).relative.is_some());
     for point in &mut experiment.points {

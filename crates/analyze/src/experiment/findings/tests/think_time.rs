@@ -1,4 +1,4 @@
-//! Bounds, N* and the network of clients that think, against a system whose truth is known.
+//! Bounds, N* and the network of clients with think time, against a system with known values.
 
 use super::*;
 use crate::closed_network::curve;
@@ -23,16 +23,13 @@ fn truth() -> ClosedSystem {
     }
 }
 
-/// What a sweep over clients measures there, and what it knows of their thinking.
+/// The measurements of a sweep over clients there, with this recorded think time.
 fn measured(think_mean_us: Option<f64>) -> Experiment {
     let points = curve(&truth(), 64);
     let runs = CLIENTS_OF_LEVELS.map(|clients| {
         let point = points[clients as usize - 1];
         let response_us = point.response_s * 1e6;
-        Figures {
-            think_mean_us,
-            ..figures(clients, None, point.rate_per_s, response_us)
-        }
+        Figures { think_mean_us, ..figures(clients, None, point.rate_per_s, response_us) }
     });
     let names = CLIENTS_OF_LEVELS.map(|clients| clients.to_string());
     let names = names.each_ref().map(String::as_str);
@@ -40,8 +37,7 @@ fn measured(think_mean_us: Option<f64>) -> Experiment {
 }
 
 fn verdicts(experiment: &mut Experiment, law: Law) -> Vec<LawVerdict> {
-    let levels = answer(experiment).levels.iter();
-    let checks = levels.flat_map(|level| level.laws.clone());
+    let checks = answer(experiment).levels.iter().flat_map(|level| level.laws.clone());
     let checks = checks.filter(|check| check.law == law);
     checks.map(|check| check.verdict).collect()
 }
@@ -60,7 +56,7 @@ fn bounds_n_star_and_network_include_think_time() {
         let off = found.response_s / expected.response_s - 1.0;
         assert!(off.abs() < 1e-6, "{found:?} {expected:?}");
     }
-    // 125 µs of an operation and 1 ms of thinking, in which the two CPUs could serve one every 50 µs.
+    // 125 µs of an operation and 1 ms of think time, in which the two CPUs could serve one every 50 µs.
     let saturation = answer.saturation_clients.unwrap().value;
     assert!((saturation - 22.5).abs() < 0.01, "{saturation}");
     let last = answer.bounds.last().unwrap();
@@ -75,9 +71,9 @@ fn uncounted_think_time_would_break_a_bound() {
     assert!(found.contains(&LawVerdict::Broken), "{found:?}");
 }
 
-/// Clients that think for 5 ms, by their number: what their operations take from the intended start, and how late they are sent.
+/// Clients that think for 5 ms, by their number: response time from the intended start, and start delay.
 #[test]
-fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
+fn late_client_at_high_rates_lowers_no_bound() {
     let think_us = 5_000.0;
     let rows = [
         (1, 130.0, 4.0),
@@ -105,22 +101,12 @@ fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
     let saturation = answer.saturation_clients.unwrap().value;
     assert!((saturation - 102.6).abs() < 1e-6, "{saturation}");
     for level in &answer.levels {
-        let mut bounds = answer.bounds.iter();
-        let bound = bounds.find(|one| one.clients == level.clients).unwrap();
+        let bound = answer.bounds.iter().find(|one| one.clients == level.clients).unwrap();
         let by_hand = (f64::from(level.clients) / 5.13e-3).min(20_000.0);
-        assert!(
-            (bound.rate_high_per_s / by_hand - 1.0).abs() < 1e-9,
-            "{bound:?}"
-        );
+        assert!((bound.rate_high_per_s / by_hand - 1.0).abs() < 1e-9, "{bound:?}");
         let (rate, response_s) = (level.rate_per_s.value, level.response_mean_us.value * 1e-6);
-        assert!(
-            rate < bound.rate_high_per_s * (1.0 + 1e-9),
-            "{rate} {bound:?}"
-        );
-        assert!(
-            response_s > bound.response_low_s * (1.0 - 1e-9),
-            "{response_s} {bound:?}"
-        );
+        assert!(rate < bound.rate_high_per_s * (1.0 + 1e-9), "{rate} {bound:?}");
+        assert!(response_s > bound.response_low_s * (1.0 - 1e-9), "{response_s} {bound:?}");
     }
 }
 
@@ -128,10 +114,7 @@ fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
 fn throttled_loop_has_no_bounds_as_its_waits_depend_on_level() {
     let runs = [1, 8, 32].map(|clients| {
         let think_us = f64::from(clients) * 1_000.0 - 130.0;
-        Figures {
-            think_mean_us: Some(think_us),
-            ..figures(clients, Some(1_000.0), 1_000.0, 130.0)
-        }
+        Figures { think_mean_us: Some(think_us), ..figures(clients, Some(1_000.0), 1_000.0, 130.0) }
     });
     let mut experiment = answered(experiment((CLIENTS, &["1", "8", "32"]), runs.to_vec()));
     for law in [Law::RateBound, Law::ResponseBound] {

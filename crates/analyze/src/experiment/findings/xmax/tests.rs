@@ -12,11 +12,7 @@ pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
         uncertainty_ratio: 0.02,
     };
     XmaxAnswer {
-        x_max_per_s: Some(Figure {
-            value: 18_800.0,
-            low: Some(18_500.0),
-            high: Some(19_100.0),
-        }),
+        x_max_per_s: Some(Figure { value: 18_800.0, low: Some(18_500.0), high: Some(19_100.0) }),
         client_maximum_per_s: None,
         search: ClientsResult {
             clients: 8,
@@ -27,10 +23,7 @@ pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
             end: ClientsEnd::Plateau,
             tried: tried
                 .iter()
-                .map(|(clients, rate)| TriedClients {
-                    clients: *clients,
-                    rates_per_s: vec![*rate],
-                })
+                .map(|(clients, rate)| TriedClients { clients: *clients, rates_per_s: vec![*rate] })
                 .collect(),
         },
         generator_bound: Vec::new(),
@@ -51,10 +44,7 @@ pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
 }
 
 fn texts(answer: &XmaxAnswer) -> Vec<String> {
-    all(answer)
-        .into_iter()
-        .map(|finding| finding.statement.to_string())
-        .collect()
+    all(answer).into_iter().map(|finding| finding.statement.to_string()).collect()
 }
 
 #[test]
@@ -75,14 +65,14 @@ fn maximum_is_reported_with_its_bound_and_sustained_rate() {
 }
 
 #[test]
-fn a_maximum_of_the_client_is_not_called_x_max() {
+fn client_limited_maximum_is_not_called_x_max() {
     let mut answer = answer();
     answer.x_max_per_s = None;
     answer.generator_bound = vec![Statement::recorded("3 of 3 runs say so")];
     let texts = texts(&answer);
     assert!(texts[0].starts_with("client-maximum (is_estimated: false, rate: 18,800/s)"));
     assert!(!texts.iter().any(|text| text.starts_with("x-max")));
-    // The server was not driven to what would saturate first.
+    // The server did not reach the load at which it would saturate.
     assert!(!texts.iter().any(|text| text.contains("saturates-first")));
 }
 

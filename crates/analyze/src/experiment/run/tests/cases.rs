@@ -52,10 +52,10 @@ fn disk_busy(run: &mut Run, busy_s: f64) {
     busy(run, ResourceKind::Disk, 1, busy_s);
 }
 
-/// One device that serves one request at a time, several, or nobody knows.
+/// One device that serves one request at a time, several, or an unknown number.
 fn disk_of(run: &mut Run, busy_s: f64, serves_several: Option<bool>) {
     disk_busy(run, busy_s);
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     disk.disks = vec![DiskUse {
         device: "sda".into(),
         serves_several,
@@ -67,74 +67,68 @@ fn disk_of(run: &mut Run, busy_s: f64, serves_several: Option<bool>) {
     }];
 }
 
-/// One that does 33 reads per second and, alone, so many.
+/// A disk with 33 reads per second and this measured capacity.
 fn measured_disk(run: &mut Run, most_per_s: f64) {
     disk_of(run, 29.0, None);
-    let most = DiskCapacity {
-        read_per_s: Some(most_per_s),
-        ..DiskCapacity::default()
-    };
+    let most = DiskCapacity { read_per_s: Some(most_per_s), ..DiskCapacity::default() };
     let storage = &mut run.0.environment.data_storage;
     let storage = storage.get_or_insert_default();
     storage.capacities.insert("sda".into(), most);
 }
 
-/// The same with flushes, or without.
+/// The disk with or without flushes.
 fn flushing_disk(run: &mut Run, flushes: f64) {
     measured_disk(run, 2000.0);
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     disk.disks[0].flushes = Some(flushes);
 }
 
-/// One that does 33 reads and 33 writes per second and, alone, so many of each.
+/// A disk with 33 reads and 33 writes per second and these measured capacities.
 fn mixed_disk(run: &mut Run, read_per_s: f64, write_per_s: Option<f64>) {
     measured_disk(run, read_per_s);
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     disk.disks[0].writes = Some(1000.0);
     let storage = run.0.environment.data_storage.as_mut();
-    let storage = storage.expect("it was measured");
+    let storage = storage.expect("a capacity");
     let capacity = storage.capacities.get_mut("sda");
-    capacity.expect("it was measured").write_per_s = write_per_s;
+    capacity.expect("a capacity").write_per_s = write_per_s;
 }
 
-/// One that hardly reads and writes, and flushes 33 times per second of these at most.
+/// A disk with few reads and writes, 33 flushes per second and this measured flush capacity.
 fn measured_flushes(run: &mut Run, flush_per_s: f64) {
     mixed_disk(run, 2000.0, Some(2000.0));
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     disk.disks[0].flushes = Some(1000.0);
     let storage = run.0.environment.data_storage.as_mut();
-    let storage = storage.expect("it was measured");
+    let storage = storage.expect("a capacity");
     let capacity = storage.capacities.get_mut("sda");
-    capacity.expect("it was measured").flush_per_s = Some(flush_per_s);
+    capacity.expect("a capacity").flush_per_s = Some(flush_per_s);
 }
 
-/// One that does so many reads and writes per second, of which the servers may do 50 each. It has time left.
+/// A disk with these reads and writes per second, each limited to 50 for the servers. It has time left.
 fn limited_disk(run: &mut Run, read_per_s: f64, write_per_s: f64) {
     disk_of(run, 3.0, None);
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     let duration_s = disk.duration_s;
     disk.disks[0].reads = Some(read_per_s * duration_s);
     disk.disks[0].writes = Some(write_per_s * duration_s);
-    let limit = DiskCapacity {
-        limit_per_s: Some(50.0),
-        ..DiskCapacity::default()
-    };
+    let limit = DiskCapacity { limit_per_s: Some(50.0), ..DiskCapacity::default() };
     let storage = &mut run.0.environment.data_storage;
     let storage = storage.get_or_insert_default();
     storage.capacities.insert("sda".into(), limit);
 }
 
-/// Two of them.
+/// Two disks.
 fn two_disks(run: &mut Run, other_s: f64) {
     disk_of(run, 12.0, Some(false));
-    let disk = run.0.resources.last_mut().expect("it was added");
+    let disk = run.0.resources.last_mut().expect("a disk");
     let mut other = disk.disks[0].clone();
     other.device = "sdb".into();
     other.busy_s = other_s;
     disk.disks.push(other);
 }
 
-/// Windows of these numbers of operations.
+/// Windows with these numbers of operations.
 fn windows_of(counts: impl Fn(u64) -> u64) -> PhaseResponses {
     let mut windows = windows(WINDOWS, RATE);
     for (place, window) in windows.iter_mut().enumerate() {
@@ -142,10 +136,7 @@ fn windows_of(counts: impl Fn(u64) -> u64) -> PhaseResponses {
         window.response_ns = vec![(200_000, window.succeeded)];
         window.response_sum_ns = u128::from(200_000 * window.succeeded);
     }
-    PhaseResponses {
-        operations: BTreeMap::new(),
-        all: windows,
-    }
+    PhaseResponses { operations: BTreeMap::new(), all: windows }
 }
 
 fn two_windows(run: &mut Run) {
@@ -162,22 +153,14 @@ fn alarms() -> Vec<Case> {
         case("generator-bound", full).not_if("the client had time left", |run| {
             run.0.caveats.clear();
         }),
-        case(
-            "operations-failed-in-run",
-            with(|run| phase(run).failed = 1_000),
-        )
-        .not_if("none failed", |run| phase(run).failed = 0),
+        case("operations-failed-in-run", with(|run| phase(run).failed = 1_000))
+            .not_if("none failed", |run| phase(run).failed = 0),
         // Busy for longer than there was time.
         case("law-broken", with(|run| server_busy(run, 64.0)))
-            .not_if("it was busy for less than that", |run| {
-                server_busy(run, 56.0)
-            }),
-        case(
-            "law-broken",
-            with(|run| phase(run).little_ratio = Some(1.2)),
-        )
-        .not_if("the law holds", |run| phase(run).little_ratio = Some(1.0))
-        .not_if("it was not counted", |run| phase(run).little_ratio = None),
+            .not_if("it was busy for less than that", |run| server_busy(run, 56.0)),
+        case("law-broken", with(|run| phase(run).little_ratio = Some(1.2)))
+            .not_if("the law holds", |run| phase(run).little_ratio = Some(1.0))
+            .not_if("it was not counted", |run| phase(run).little_ratio = None),
     ]
 }
 
@@ -243,18 +226,15 @@ fn disks() -> Vec<Case> {
             .not_if("it could do much more", |run| measured_disk(run, 350.0)),
         case("faster-disk", with(|run| limited_disk(run, 49.0, 0.0)))
             .not_if("it may do more", |run| limited_disk(run, 20.0, 0.0)),
-        case(
-            "disk-writes-limited",
-            with(|run| limited_disk(run, 48.0, 49.0)),
-        )
-        .not_if("the limit of reads is nearer", |run| {
-            limited_disk(run, 49.0, 48.0);
-        })
-        .not_if("both are far from it", |run| limited_disk(run, 10.0, 20.0))
-        .not_without("name: server CPU", "server-not-watched", server_unwatched)
-        .not_without("name: disk", "not-watched", |run| {
-            unwatched(run, ResourceKind::Disk);
-        }),
+        case("disk-writes-limited", with(|run| limited_disk(run, 48.0, 49.0)))
+            .not_if("the limit of reads is nearer", |run| {
+                limited_disk(run, 49.0, 48.0);
+            })
+            .not_if("both are far from it", |run| limited_disk(run, 10.0, 20.0))
+            .not_without("name: server CPU", "server-not-watched", server_unwatched)
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
         case("disk-without-bound", fast)
             .not_if("it serves one at a time", |run| {
                 disk_of(run, 29.0, Some(false));
@@ -274,27 +254,24 @@ fn disks() -> Vec<Case> {
             .not_without("name: disk", "not-watched", |run| {
                 unwatched(run, ResourceKind::Disk);
             }),
-        case(
-            "disk-known-in-part",
-            with(|run| measured_flushes(run, 35.0)),
-        )
-        .not_if("it can flush far more", |run| {
-            measured_flushes(run, 10_000.0);
-        }),
-        case(
-            "disk-known-in-part",
-            with(|run| mixed_disk(run, 60.0, Some(60.0))),
-        )
-        .not_if("it can do far more of both", |run| {
-            mixed_disk(run, 2000.0, Some(2000.0));
-        }),
-        case(
-            "disk-known-in-part",
-            with(|run| mixed_disk(run, 2000.0, None)),
-        )
-        .not_if("writes were measured, too", |run| {
-            mixed_disk(run, 2000.0, Some(2000.0));
-        }),
+        case("disk-known-in-part", with(|run| measured_flushes(run, 35.0))).not_if(
+            "its flush capacity is far higher",
+            |run| {
+                measured_flushes(run, 10_000.0);
+            },
+        ),
+        case("disk-known-in-part", with(|run| mixed_disk(run, 60.0, Some(60.0)))).not_if(
+            "both capacities are far higher",
+            |run| {
+                mixed_disk(run, 2000.0, Some(2000.0));
+            },
+        ),
+        case("disk-known-in-part", with(|run| mixed_disk(run, 2000.0, None))).not_if(
+            "writes were also measured",
+            |run| {
+                mixed_disk(run, 2000.0, Some(2000.0));
+            },
+        ),
         case("disks-used-unevenly", with(|run| two_disks(run, 1.0)))
             .not_if("all are used", |run| two_disks(run, 10.0))
             .not_without("name: disk", "not-watched", |run| {
@@ -304,37 +281,32 @@ fn disks() -> Vec<Case> {
 }
 
 fn reach() -> Vec<Case> {
-    let arrivals = |dropped| Arrivals {
-        due: 1_000,
-        dropped,
-        ..Arrivals::default()
-    };
+    let arrivals = |dropped| Arrivals { due: 1_000, dropped, ..Arrivals::default() };
     let dropped = with(|run| phase(run).arrivals = Some(arrivals(20)));
     let drifting = with(|run| run.1 = windows_of(|place| 20_000 + 1_000 * place));
     let scattered = with(|run| run.1 = windows_of(|place| 10_000 + place * 7_919 % 31 * 2_000));
     vec![
         case("server-not-watched", with(server_unwatched))
             .not_if("it was watched", |run| server_busy(run, 56.0)),
-        case("not-watched", usual()).not_if("all that is asked for was watched", |run| {
+        case("not-watched", usual()).not_if("everything was watched", |run| {
             busy(run, ResourceKind::HostCpu, 4, 66.0);
         }),
         case("arrivals-dropped-in-run", dropped).not_if("all were sent", |run| {
             phase(run).arrivals = None;
         }),
         // The server used 56 s of 120 s, and the client 9 s.
-        case(
-            "others-use-machine",
-            with(|run| busy(run, ResourceKind::HostCpu, 4, 90.0)),
-        )
-        .not_if("nobody else did", |run| {
-            busy(run, ResourceKind::HostCpu, 4, 66.0);
-        })
-        .not_without("name: all CPUs", "not-watched", |run| {
-            unwatched(run, ResourceKind::HostCpu);
-        }),
-        case("unsteady", drifting)
-            .not_if("it was steady", |run| run.1 = usual().1)
-            .not_without("steady-state", "not-watched", two_windows),
+        case("others-use-machine", with(|run| busy(run, ResourceKind::HostCpu, 4, 90.0)))
+            .not_if("nobody else did", |run| {
+                busy(run, ResourceKind::HostCpu, 4, 66.0);
+            })
+            .not_without("name: all CPUs", "not-watched", |run| {
+                unwatched(run, ResourceKind::HostCpu);
+            }),
+        case("unsteady", drifting).not_if("it was steady", |run| run.1 = usual().1).not_without(
+            "steady-state",
+            "not-watched",
+            two_windows,
+        ),
         case("rate-poorly-known", scattered)
             .not_if("it is well known", |run| run.1 = usual().1)
             .not_without("figures: [rate", "intervals-missing", two_windows),
@@ -365,19 +337,18 @@ fn opportunities() -> Vec<Case> {
             .not_without("name: all CPUs", "not-watched", |run| {
                 unwatched(run, ResourceKind::HostCpu);
             }),
-        case(
-            "more-clients-could-raise",
-            with(|run| server_busy(run, 20.0)),
-        )
-        .not_if("its CPUs are nearly used up", |run| server_busy(run, 56.0))
-        .not_if("the schedule is the limit", |run| {
-            phase(run).offered_rate_per_s = Some(RATE as f64);
-        })
-        .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("disk-is-idle", usual())
-            .not_if("it is used", |run| disk_busy(run, 3.0))
-            .not_without("name: disk", "not-watched", |run| {
+        case("more-clients-could-raise", with(|run| server_busy(run, 20.0)))
+            .not_if("its CPUs are nearly used up", |run| server_busy(run, 56.0))
+            .not_if("the schedule is the limit", |run| {
+                phase(run).offered_rate_per_s = Some(RATE as f64);
+            })
+            .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("disk-is-idle", usual()).not_if("it is used", |run| disk_busy(run, 3.0)).not_without(
+            "name: disk",
+            "not-watched",
+            |run| {
                 unwatched(run, ResourceKind::Disk);
-            }),
+            },
+        ),
     ]
 }

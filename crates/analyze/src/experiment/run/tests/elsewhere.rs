@@ -1,9 +1,9 @@
-//! A server on another machine, of which exporters and the server itself report.
+//! A server on another machine, reported by exporters and by the server itself.
 
 use super::*;
 use dyno_record::model::ReportedBy;
 
-/// The same run, but for what is known of its server.
+/// The usual run with other resources of its server.
 fn run_with(resources: Vec<ResourceUse>) -> RunAnalysis {
     let (mut document, responses) = usual();
     document.resources = resources;
@@ -12,21 +12,17 @@ fn run_with(resources: Vec<ResourceUse>) -> RunAnalysis {
 
 fn of_machine(kind: ResourceKind, machine: &str, busy_s: f64) -> ResourceUse {
     ResourceUse {
-        reported: Some(ReportedBy {
-            source: "node".to_owned(),
-            machine: machine.to_owned(),
-        }),
+        reported: Some(ReportedBy { source: "node".to_owned(), machine: machine.to_owned() }),
         ..resource(kind, 2, busy_s)
     }
 }
 
-/// Stations, the bottleneck, and what is said of it.
+/// Stations, the bottleneck, and its finding.
 fn reported_of(analysis: &RunAnalysis) -> (Vec<&str>, &str, String) {
     let stations = analysis.stations.iter().map(|one| one.name.as_str());
-    let bottleneck = analysis.bottleneck.as_ref().expect("the server is known");
-    let mut findings = analysis.findings.iter();
-    let said = findings.find(|finding| finding.statement.code == "bottleneck");
-    let said = said.expect("it is told").statement.to_string();
+    let bottleneck = analysis.bottleneck.as_ref().expect("a known server");
+    let said = analysis.findings.iter().find(|finding| finding.statement.code == "bottleneck");
+    let said = said.expect("a finding").statement.to_string();
     (stations.collect(), &bottleneck.demand.name, said)
 }
 
@@ -44,14 +40,13 @@ fn remote_machines_total_use_stands_for_its_server() {
     let bound_per_s = found.bottleneck.as_ref().map(|one| one.bound_per_s);
     assert!((bound_per_s.unwrap() / (2.0 / 48e-6) - 1.0).abs() < 1e-3);
     let codes = |found: &RunAnalysis| -> Vec<String> {
-        let findings = found.findings.iter();
-        findings.map(|one| one.statement.code.clone()).collect()
+        found.findings.iter().map(|one| one.statement.code.clone()).collect()
     };
     for missing in ["server-not-watched", "not-watched"] {
         assert!(!codes(&found).iter().any(|code| code == missing));
     }
     assert!(codes(&found).iter().any(|code| code == "share-of-work"));
-    // Beside what its process used it is no station.
+    // With process data the machine is not a station.
     let process = of_machine(ResourceKind::ServerCpu, "db1", operations / 2.0);
     let found = run_with(vec![process, whole]);
     let (stations, bottleneck, _) = reported_of(&found);
@@ -62,7 +57,7 @@ fn remote_machines_total_use_stands_for_its_server() {
 }
 
 #[test]
-fn of_several_machines_the_one_that_needs_most_is_full_first() {
+fn machine_with_the_largest_demand_saturates_first() {
     let operations = 48e-6 * 38_950.0 * WINDOWS as f64;
     for (kind, all, of) in [
         (ResourceKind::ServerCpu, "server CPU", "server CPU"),
@@ -77,11 +72,10 @@ fn of_several_machines_the_one_that_needs_most_is_full_first() {
         assert_eq!(stations, [each[0].as_str(), &each[1], "client CPU"]);
         assert_eq!(bottleneck, each[0]);
         assert!(said.contains(&each[0]), "{said}");
-        // Two CPUs of the first bound the rate, and not four of both.
+        // The first machine's two CPUs bound the rate, not the four of both.
         let bound_per_s = found.bottleneck.as_ref().map(|one| one.bound_per_s);
         assert!((bound_per_s.unwrap() / (2.0 / 48e-6) - 1.0).abs() < 1e-3);
-        let mut demands = found.figures.demands.iter();
-        let together = demands.find(|one| one.name == all).unwrap();
+        let together = found.figures.demands.iter().find(|one| one.name == all).unwrap();
         assert_eq!(together.servers, 4);
         assert!((together.demand_s / 64e-6 - 1.0).abs() < 1e-3);
     }

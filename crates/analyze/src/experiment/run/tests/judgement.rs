@@ -12,7 +12,7 @@ use dyno_record::statement::Value;
 /// CPUs of the machine.
 const CPUS: f64 = 4.0;
 
-/// How much is used, in CPUs, and what may be.
+/// CPU use of a run, in CPUs, and its limits.
 #[derive(Clone, Copy, Debug)]
 struct Scene {
     server: f64,
@@ -45,14 +45,9 @@ impl Scene {
         let seconds = WINDOWS as f64;
         let document = &mut run.0;
         document.environment.machine_cpus = Some(4);
-        let quota = self.quota.map(|cpus| CpuQuota {
-            group: "/a".to_owned(),
-            cpus,
-        });
-        let allowed = AllowedCpus {
-            cpus: self.server_cpus.to_owned(),
-            quotas: quota.into_iter().collect(),
-        };
+        let quota = self.quota.map(|cpus| CpuQuota { group: "/a".to_owned(), cpus });
+        let allowed =
+            AllowedCpus { cpus: self.server_cpus.to_owned(), quotas: quota.into_iter().collect() };
         let units = if self.server_cpus == "0-1" { 2 } else { 4 };
         document.resources = vec![
             ResourceUse {
@@ -108,10 +103,7 @@ impl Scene {
             ("process.client.workers_cpu_ratio".to_owned(), self.client),
             ("process.client.workers_wait_ratio".to_owned(), 0.0),
             ("process.client.workers_count".to_owned(), 1.0),
-            (
-                "cgroup.server.cpu_throttled_periods_ratio".to_owned(),
-                throttled,
-            ),
+            ("cgroup.server.cpu_throttled_periods_ratio".to_owned(), throttled),
         ];
         for (process, used) in [("server", self.server), ("client", self.client)] {
             values.push((format!("process.{process}.cpu_ratio"), used));
@@ -159,14 +151,8 @@ impl Scene {
             errors: 0,
             documents: 0,
             clamped: 0,
-            response: WindowLatency {
-                mean_us: 200.0,
-                ..WindowLatency::default()
-            },
-            service: WindowLatency {
-                mean_us: 200.0,
-                ..WindowLatency::default()
-            },
+            response: WindowLatency { mean_us: 200.0, ..WindowLatency::default() },
+            service: WindowLatency { mean_us: 200.0, ..WindowLatency::default() },
         };
         let operations: Vec<SeriesPoint> = windows.iter().map(of_window).collect();
         let tables = [self.table()];
@@ -187,18 +173,12 @@ fn scenes() -> Vec<Scene> {
     for server in [0.1, 0.28, 1.0, 1.9, 3.2] {
         for client in [0.1, 0.97] {
             for others in [0.0, 0.8, 2.0, 3.7] {
-                for (server_cpus, quota) in [
-                    ("0-3", None),
-                    ("0-1", None),
-                    ("0-3", Some(0.3)),
-                    ("0-1", Some(2.0)),
-                ] {
-                    for (disk, is_closed, waits) in [
-                        (0.1, true, 0.0),
-                        (0.1, true, 0.8),
-                        (0.1, false, 0.0),
-                        (0.95, true, 0.0),
-                    ] {
+                for (server_cpus, quota) in
+                    [("0-3", None), ("0-1", None), ("0-3", Some(0.3)), ("0-1", Some(2.0))]
+                {
+                    for (disk, is_closed, waits) in
+                        [(0.1, true, 0.0), (0.1, true, 0.8), (0.1, false, 0.0), (0.95, true, 0.0)]
+                    {
                         all.push(Scene {
                             server,
                             client,
@@ -223,13 +203,9 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     let found = scene.concluded();
     let verdict = found.verdict.as_ref().unwrap();
     let cause = verdict.causes.first().map(|one| one.cause);
-    // An open loop that keeps its rate waits for the next start by looking at the clock.
+    // An open loop that keeps its rate polls the clock for the next start.
     let spinning = if scene.is_closed { 0.0 } else { scene.client };
-    let cpus = found
-        .figures
-        .resources
-        .iter()
-        .filter(|one| one.name != "disk");
+    let cpus = found.figures.resources.iter().filter(|one| one.name != "disk");
     let is_used_up = cpus.fold(scene.disk >= 0.7, |is_used_up, one| {
         let spinning = match one.name.as_str() {
             "client CPU" => spinning,
@@ -240,15 +216,8 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     });
     let exhausts = |cause: Cause| !matches!(cause, Cause::TooFewClients | Cause::RoundTrip);
     let is_exhausted = cause.is_some_and(exhausts);
-    let codes: Vec<&str> = found
-        .findings
-        .iter()
-        .map(|one| one.statement.code.as_str())
-        .collect();
-    let bottleneck = found
-        .findings
-        .iter()
-        .find(|one| one.statement.code == "bottleneck");
+    let codes: Vec<&str> = found.findings.iter().map(|one| one.statement.code.as_str()).collect();
+    let bottleneck = found.findings.iter().find(|one| one.statement.code == "bottleneck");
     let values = &bottleneck.unwrap().statement.values;
     let is_near = values.get("is_near") == Some(&Value::Flag(true));
     let is_beside = values.contains_key("is_beside_verdict");
@@ -266,21 +235,12 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     check(more && is_exhausted, "more clients, verdict");
     let nothing = verdict.headline.code == "nothing-exhausted";
     check(nothing && is_used_up, "nothing exhausted, table");
-    check(
-        nothing && (is_near && !is_beside || cause.is_some()),
-        "nothing exhausted, findings",
-    );
-    check(
-        cause == Some(Cause::TooFewClients) && is_used_up,
-        "too few clients, table",
-    );
-    check(
-        codes.contains(&"disk-is-idle") && scene.disk > 0.7,
-        "idle disk, table",
-    );
+    check(nothing && (is_near && !is_beside || cause.is_some()), "nothing exhausted, findings");
+    check(cause == Some(Cause::TooFewClients) && is_used_up, "too few clients, table");
+    check(codes.contains(&"disk-is-idle") && scene.disk > 0.7, "idle disk, table");
     check(
         scene.quota == Some(0.3) && scene.server > 0.25 && !is_near,
-        "a quota that is used up is near",
+        "an exhausted quota is near",
     );
     wrong
 }
@@ -295,16 +255,11 @@ fn no_part_of_a_page_contradicts_another_on_saturation() {
             wrong.push(format!("{what}: {scene:?}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of them\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of them\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
-fn cpus_that_others_use_up_are_used_up() {
+fn cpus_exhausted_by_others_are_used_up() {
     let scene = Scene {
         server: 0.1,
         client: 0.1,
@@ -338,13 +293,7 @@ fn a_quota_bounds_the_rate_and_the_use() {
     let found = scene.concluded();
     let bottleneck = found.bottleneck.unwrap();
     assert_eq!(bottleneck.demand.name, "server CPU");
-    assert_eq!(
-        (bottleneck.demand.servers, bottleneck.demand.quota),
-        (4, Some(0.3))
-    );
-    assert!(
-        (bottleneck.reached_ratio - 0.28 / 0.3).abs() < 0.01,
-        "{bottleneck:?}"
-    );
+    assert_eq!((bottleneck.demand.servers, bottleneck.demand.quota), (4, Some(0.3)));
+    assert!((bottleneck.reached_ratio - 0.28 / 0.3).abs() < 0.01, "{bottleneck:?}");
     assert_eq!(found.verdict.unwrap().causes[0].cause, Cause::CpuThrottled);
 }

@@ -1,4 +1,4 @@
-//! Searches for several workloads on simulated benches, whose best settings are known.
+//! Searches for several workloads on simulated benches with known best settings.
 
 use super::super::tests::{
     NOISE, disturbed, figures_of, harmful, now_and_then, options, setting_aside, value,
@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
-/// How much better a workload does, as a logarithm, by the doublings of threads and of the delay from 4.
+/// Improvement of a workload, as a logarithm, by the doublings of threads and of the delay from 4.
 type Surface = fn(f64, f64) -> f64;
 
 const MORE_THREADS: Surface = |threads, _| 0.15 * threads;
@@ -18,13 +18,13 @@ const FEWER_THREADS: Surface = |threads, _| -0.15 * threads;
 const SHORTER_DELAY: Surface = |_, delay| -0.12 * delay;
 const NOTHING: Surface = |_, _| 0.0;
 
-/// Workloads `w0`, `w1` and so on, and what was run: the place of the workload and the keys.
+/// Workloads `w0`, `w1` and so on, and their runs: workload number and keys.
 struct Bench {
     random: Xoshiro256PlusPlus,
     surfaces: Vec<Surface>,
-    /// Of the last workload.
+    /// Thread count from which the last workload fails.
     fails_from_threads: f64,
-    /// The runs that are disturbed, by their numbers.
+    /// Whether the run with this number is disturbed.
     is_disturbed: fn(usize) -> bool,
     runs: Vec<(usize, Keys)>,
 }
@@ -99,24 +99,17 @@ fn searched_for(goal: TuneGoal, seed: u64, surfaces: &[Surface]) -> TuneAcrossAn
 }
 
 fn named(settings: &[(&str, &str)]) -> Named {
-    let pairs = settings.iter();
-    pairs
-        .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()))
-        .collect()
+    settings.iter().map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Asserts that a ratio is that of a logarithm, as far as its interval tells.
+/// Asserts that the interval of a ratio includes this logarithm.
 fn assert_is(ratio: Option<Figure>, log: f64) {
     let ratio = ratio.unwrap();
-    assert!(
-        (ratio.value.ln() - log).abs() < 0.04,
-        "{ratio:?}, not {log}"
-    );
+    assert!((ratio.value.ln() - log).abs() < 0.04, "{ratio:?}, not {log}");
 }
 
 fn comparisons(answer: &TuneAcrossAnswer, purpose: TunePurpose) -> usize {
-    let all = answer.searches.iter();
-    let trials = all.flat_map(|search| &search.answer.trials);
+    let trials = answer.searches.iter().flat_map(|search| &search.answer.trials);
     trials.filter(|trial| trial.purpose == purpose).count()
 }
 
@@ -138,18 +131,15 @@ fn settings_that_each_help_one_workload_combine_for_both() {
     let for_all = answer.for_all.as_ref().unwrap();
     assert_eq!(for_all.settings, named(&[delay, threads]));
     assert_eq!(for_all.found_for, ["w0", "w1"]);
-    assert_eq!(
-        for_all.keys["server.runtime_parameters.engine"],
-        "eviction=(threads_max=16)"
-    );
+    assert_eq!(for_all.keys["server.runtime_parameters.engine"], "eviction=(threads_max=16)");
     assert_is(for_all.mean_ratio, 0.27);
-    // Both have their best settings at once, so that it does not depend on the workload.
+    // The best settings of both combine, so they do not depend on the workload.
     assert_eq!(answer.dependence, Dependence::Same);
     assert_eq!(answer.same, Some(named(&[delay, threads])));
 }
 
 #[test]
-fn settings_slower_on_the_other_workload_are_good_for_none() {
+fn settings_slower_on_the_other_workload_are_not_for_all() {
     let answer = searched(5, &[MORE_THREADS, FEWER_THREADS]);
     assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
     assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
@@ -173,11 +163,7 @@ fn mean_gain_certainly_worse_on_one_workload_is_not_compared() {
 #[test]
 fn good_for_all_is_harmless_on_each_and_better_on_average() {
     let effect = |log_ratio| {
-        Effect::Compared(Comparison {
-            log_ratio,
-            error: 0.01,
-            degrees_of_freedom: 11.0,
-        })
+        Effect::Compared(Comparison { log_ratio, error: 0.01, degrees_of_freedom: 11.0 })
     };
     let margin = 0.04;
     assert!(are_good(&[effect(0.3), effect(0.0)], margin));
@@ -221,12 +207,9 @@ fn one_answer_for_all_workloads_is_not_measured_again() {
 fn gain_for_one_workload_at_no_cost_to_others_is_for_all() {
     let answer = searched(2, &[NOTHING, MORE_THREADS, NOTHING]);
     assert!(answer.winners[0].settings.is_empty());
-    // What changes nothing is not measured.
+    // Settings without an effect are not measured.
     let as_before = &answer.winners[0].on[1];
-    assert_eq!(
-        (as_before.ratio, as_before.pairs),
-        (Some(Figure::bare(1.0)), 0)
-    );
+    assert_eq!((as_before.ratio, as_before.pairs), (Some(Figure::bare(1.0)), 0));
     assert_is(as_before.beside_own, -0.3);
     assert_eq!(comparisons(&answer, TunePurpose::Across), 2);
     assert_eq!(comparisons(&answer, TunePurpose::ForAll), 3);
@@ -246,7 +229,7 @@ fn settings_failing_on_another_workload_are_named_not_for_all() {
     assert_eq!(problem, Some("the server is busy with itself"));
     assert_eq!(answer.winners[0].mean_ratio, None);
     assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
-    // What is best for the second one is worse for the first.
+    // The best settings for the second one are worse for the first.
     assert_eq!(answer.dependence, Dependence::Depends);
 }
 
@@ -259,7 +242,7 @@ fn each_workload_is_compared_with_its_own_defaults() {
     let mut bench = Bench::new(6, &[MORE_THREADS, MORE_THREADS]);
     let answer = bench.search(&of_each).answer();
     assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
-    // It has them already.
+    // It already has them.
     assert!(answer.winners[1].settings.is_empty());
     let on = &answer.winners[0].on[1];
     assert_eq!((on.ratio, on.beside_own), (Some(Figure::bare(1.0)), None));
@@ -274,7 +257,7 @@ fn every_run_is_named_once_by_its_own_workload() {
         let of_each = [TuneGoal::Rate, TuneGoal::P99].map(|goal| setting_aside(options(goal)));
         let answer = bench.search(&of_each).answer();
         every_run_is_named_once(&bench, &answer);
-        // Of times less is better.
+        // For times, less is better.
         let slower = answer.winners[0].on[1].beside_own.unwrap();
         assert!(slower.low.unwrap() > 1.0, "{slower:?}");
     }
@@ -286,8 +269,15 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAcrossAnswer) {
     let mut all: Vec<usize> = (0..BASELINE_RUNS * 2 + aside.sum::<usize>()).collect();
     for (workload, search) in answer.searches.iter().enumerate() {
         let keys = |settings: &Named| {
-            let knobs = search.options.knobs.as_ref().unwrap().iter();
-            keys_of(knobs.filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str()))))
+            keys_of(
+                search
+                    .options
+                    .knobs
+                    .as_ref()
+                    .unwrap()
+                    .iter()
+                    .filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str()))),
+            )
         };
         for trial in &search.answer.trials {
             for [tried, beside] in trial.pairs() {
@@ -296,8 +286,7 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAcrossAnswer) {
             }
             all.extend(trial.runs.concat());
             for aside in &trial.set_aside {
-                let mut runs = aside.runs.iter();
-                assert!(runs.all(|run| bench.runs[*run].0 == workload), "{aside:?}");
+                assert!(aside.runs.iter().all(|run| bench.runs[*run].0 == workload), "{aside:?}");
                 all.extend(&aside.runs);
             }
         }
@@ -321,7 +310,7 @@ fn every_goal_is_judged_by_its_own_figure_and_direction() {
         assert_eq!(for_all.settings, named(&[delay, threads]), "{goal:?}");
         assert_is(for_all.mean_ratio, sign * 0.27);
         assert_eq!(answer.dependence, Dependence::Same, "{goal:?}");
-        // What is better for one and worse for the other is good for none.
+        // Settings that are better for one and worse for the other are not good for all.
         let answer = searched_for(goal, 5, &[MORE_THREADS, FEWER_THREADS]);
         assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
         assert_is(answer.winners[0].on[1].ratio, sign * -0.3);
@@ -355,7 +344,7 @@ fn noise_is_neither_a_gain_for_all_nor_a_workload_difference() {
     for seed in 0..20 {
         let flat = searched(seed, &[NOTHING, NOTHING]);
         gains += usize::from(flat.for_all.is_some());
-        // From 8 on more threads do the same, so that either may be found.
+        // From 8 on more threads have no further effect, so either may be found.
         let plateau: Surface = |threads, _| 0.15 * threads.min(1.0);
         let same = searched(seed, &[plateau, plateau]);
         assert!(same.for_all.is_some(), "{seed}");
@@ -367,9 +356,9 @@ fn noise_is_neither_a_gain_for_all_nor_a_workload_difference() {
 #[test]
 fn time_budget_covers_searches_and_their_cross_comparison() {
     assert_eq!(budget_across(3600.0, 10.0, 1), budget(3600.0, 10.0));
-    // An hour for each of two workloads: 300 runs and 60 for the settings of the other one and those for both.
+    // An hour for each of two workloads: 300 runs, and 60 for the other one's settings and the common ones.
     assert_eq!(budget_across(7200.0, 20.0, 2), budget(3000.0, 10.0));
-    // 24 runs of each, and 24 for what follows.
+    // 24 runs of each, and 24 for the comparisons after them.
     assert_eq!(budget_across(47.9, 1.0, 2), None);
     assert_eq!(budget_across(48.0, 1.0, 2), budget(24.0, 1.0));
     assert!(budget(24.0, 1.0).is_some());
@@ -382,7 +371,7 @@ fn errors_of_independent_comparisons_add_up() {
         error,
         degrees_of_freedom,
     };
-    // Two equal variances have the freedom of both, one alone has its own.
+    // Two equal variances add up their degrees of freedom; one alone keeps its own.
     let both = weighted(&[(1.0, one(0.03, 5.0)), (-1.0, one(0.03, 5.0))]);
     assert!((both.error - 0.03 * 2.0_f64.sqrt()).abs() < 1e-12);
     assert!((both.degrees_of_freedom - 10.0).abs() < 1e-9 && both.log_ratio == 0.0);

@@ -1,4 +1,4 @@
-//! The search decides a confirmation, and its page shows the comparison that `dyno ab` makes of the same pairs.
+//! The search decides a confirmation, and its page shows the comparison of `dyno ab` for the same pairs.
 
 use super::*;
 use crate::comparison::Pair;
@@ -30,7 +30,8 @@ fn run(better: f64, seed: u64) -> Series {
     Series::new(&windows)
 }
 
-/// What both say of the same pairs, of which those tuned are better by this logarithm, and the second run by another one.
+/// Both results for the same pairs: the tuned runs are better by this logarithm, and the second runs by
+/// another.
 fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbComparison) {
     let (statistic, deciding, sign) = match goal {
         TuneGoal::Rate => (Statistic::Rate, Deciding::Rate, 1.0),
@@ -59,27 +60,24 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
             break found;
         }
     };
-    let resampling = Resampling {
-        draws: 60,
-        ..Resampling::seeded(seed)
-    };
+    let resampling = Resampling { draws: 60, ..Resampling::seeded(seed) };
     let answer = analyze(&pairs, deciding, options.margin_ratio, resampling).unwrap();
     (progress.ratio(&found), *answer.decision().unwrap())
 }
 
 #[test]
 fn search_and_ab_agree_on_a_confirmation() {
-    // The CPU time of the servers is no figure of `dyno ab`.
+    // `dyno ab` does not compare the servers' CPU time.
     for (goal, seed) in [TuneGoal::Rate, TuneGoal::P99]
         .into_iter()
         .flat_map(|goal| (0..20).map(move |seed| (goal, seed)))
     {
         let better = [-0.2, 0.0, 0.05, 0.2][seed as usize % 4];
         let (search, ab) = both(goal, better, 0.0, seed);
-        // The same ratio, so that one is never certain of a gain and the other one of a loss.
+        // Equal ratios: one is never certain of a gain and the other of a loss.
         assert!((search.value / ab.ratio.value).ln().abs() < 1e-9);
         let is_certain = search.low.unwrap() > 1.0 || search.high.unwrap() < 1.0;
-        // The search takes no pairs for quieter than half of the noise that it knows, so that it claims less.
+        // The search assumes at least half of the known noise for the pairs, so it claims less.
         assert!(!is_certain || !ab.ratio.contains(1.0), "{search:?} {ab:?}");
         let expected = match better {
             0.2 => ComparisonVerdict::Faster,
@@ -95,10 +93,7 @@ fn search_and_ab_agree_on_a_confirmation() {
 fn warm_second_run_leaves_search_as_certain_as_ab() {
     for seed in 0..5 {
         let (search, ab) = both(TuneGoal::Rate, 0.1, 0.2, seed);
-        assert!(
-            ab.order_effect_ratio.is_some_and(|effect| effect > 1.1),
-            "{ab:?}"
-        );
+        assert!(ab.order_effect_ratio.is_some_and(|effect| effect > 1.1), "{ab:?}");
         assert_eq!(ab.verdict, ComparisonVerdict::Faster, "{ab:?}");
         assert!(search.low.unwrap() > 1.0, "{search:?}");
     }

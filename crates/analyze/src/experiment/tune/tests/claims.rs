@@ -1,12 +1,12 @@
-//! What a search without an answer rules out, against gains of just that size.
+//! Gains that a search without an answer rules out, tested against gains of exactly that size.
 
 use super::*;
 
 /// Searches of each kind.
 const SEARCHES: u64 = 200;
 
-/// Some values of the first knob gain this much, as a logarithm; all else does nothing. Where values are ordered, large ones gain,
-/// else a single one.
+/// Some values of the first knob gain this much, as a logarithm; everything else has no effect. Ordered values
+/// gain from large ones, otherwise a single value gains.
 struct Truth {
     options: TuneOptions,
     noise: f64,
@@ -14,14 +14,14 @@ struct Truth {
     seed: u64,
 }
 
-/// What a search claims: the gain that is ruled out, and whether a setting with the gain was compared.
+/// A search's claim: the gain that is ruled out, and whether a setting with the gain was compared.
 struct Claim {
     visible: f64,
     was_tried: bool,
 }
 
 impl Truth {
-    /// Searches as different as people make them: one switch with two values in runs that vary much, a few knobs, more of them.
+    /// Typical searches: one switch with two values in noisy runs, a few knobs, more knobs.
     fn new(seed: u64) -> Truth {
         let (knobs, values, noise, trials, pairs) = match seed % 3 {
             0 => (1, 2, 0.1, 5, 4),
@@ -41,12 +41,7 @@ impl Truth {
             knob.ordered = seed % 3 == 2;
         }
         options.knobs.iter_mut().for_each(|all| all.truncate(knobs));
-        Truth {
-            options,
-            noise,
-            gain: 0.0,
-            seed,
-        }
+        Truth { options, noise, gain: 0.0, seed }
     }
 
     /// `None` if the search has an answer.
@@ -56,11 +51,7 @@ impl Truth {
             let engine = keys.get("server.runtime_parameters.engine");
             let threads = engine.and_then(|text| text.split("threads_max=").nth(1));
             let threads = threads.map(|text| text.split(')').next().unwrap_or_default());
-            let gains: &[&str] = if self.seed % 3 == 2 {
-                &["4", "8"]
-            } else {
-                &["2"]
-            };
+            let gains: &[&str] = if self.seed % 3 == 2 { &["4", "8"] } else { &["2"] };
             threads.is_some_and(|threads| gains.contains(&threads))
         };
         let mut run = |keys: &Keys| {
@@ -72,20 +63,18 @@ impl Truth {
         while !baseline.is_complete() {
             baseline.take(run(&Keys::new()));
         }
-        let mut progress = TuneProgress::new(&self.options, &baseline).expect("nothing does harm");
+        let mut progress = TuneProgress::new(&self.options, &baseline).expect("a harmless run");
         let mut was_tried = false;
         while let TuneNext::Run { keys, .. } = progress.next_run() {
             was_tried |= gaining(&keys);
             let figures = run(&keys);
-            progress
-                .take(RunOutcome::Measured(&figures))
-                .expect("nothing does harm");
+            progress.take(RunOutcome::Measured(&figures)).expect("a harmless run");
         }
         let answer = progress.answer();
-        answer.settings.is_empty().then_some(Claim {
-            visible: answer.visible_ratio.ln_1p(),
-            was_tried,
-        })
+        answer
+            .settings
+            .is_empty()
+            .then_some(Claim { visible: answer.visible_ratio.ln_1p(), was_tried })
     }
 }
 
@@ -107,9 +96,5 @@ fn ruled_out_gain_exists_in_at_most_one_of_20_searches() {
     }
     let most = SEARCHES as usize / 20;
     assert!(found <= most, "{found} answers without a gain");
-    assert!(
-        wrong.len() <= most,
-        "{} of {claimed}: {wrong:?}",
-        wrong.len()
-    );
+    assert!(wrong.len() <= most, "{} of {claimed}: {wrong:?}", wrong.len());
 }

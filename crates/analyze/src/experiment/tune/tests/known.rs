@@ -1,12 +1,12 @@
-//! A simulated server with eight settings, of which three have an effect or none has, searched as `dyno tune` does it: the noise is
-//! what the runs show, and confirmations end by the width of their interval.
+//! A simulated server with eight settings, of which three or none have an effect, searched as `dyno tune` does
+//! it: the noise comes from the runs, and confirmations end by the width of their interval.
 
 use super::*;
 use dyno_testkit::simulate::{
     EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time,
 };
 
-/// Standard deviation of the logarithm of a run.
+/// Standard deviation of a run's logarithm.
 const NOISE: f64 = 0.05;
 
 /// The logarithm of the rate with these values, by their numbers.
@@ -39,7 +39,7 @@ fn known(seed: u64, trials: u32) -> TuneOptions {
     }
 }
 
-/// The numbers of all values, where some are given by the numbers of their settings.
+/// The numbers of all values, if some are given by the numbers of their settings.
 fn values(given: &BTreeMap<String, String>, prefix: &str) -> Vec<usize> {
     let of_setting = |(place, setting): (usize, &SurfaceSetting)| {
         let value = given.get(&format!("{prefix}{place}"));
@@ -83,7 +83,7 @@ fn three_of_eight_settings_that_count_are_found_and_no_others() {
 fn no_gain_is_reported_when_none_of_eight_settings_counts() {
     let reported = (0..20).filter(|seed| {
         let answer = search(&known(*seed, 16), flat);
-        // It is told what would have been seen, whether or not that is of interest.
+        // The visible gain is reported, whether or not it is relevant.
         assert!(answer.was_compared() && answer.visible_ratio > 0.0);
         !answer.settings.is_empty()
     });

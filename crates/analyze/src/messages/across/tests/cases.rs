@@ -1,4 +1,4 @@
-//! Every finding of messages with the measurement that it rests on, and without it.
+//! Every finding of messages with its measurement, and without it.
 
 use super::*;
 use dyno_record::tail::{HostClock, Sample};
@@ -9,31 +9,20 @@ type Case = dyno_testkit::findings::Case<TailDocument>;
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut reported = Reported::default();
-    for cases in [
-        latencies(),
-        sizes_and_drivers(),
-        events(),
-        caveats(),
-        programs(),
-    ] {
+    for cases in [latencies(), sizes_and_drivers(), events(), caveats(), programs()] {
         reported.check(findings, cases);
     }
     reported.finish("crates/analyze/src/messages");
 }
 
-/// Documents of one cell of a producer that waits for each insert.
+/// Documents with one cell of a producer that waits for each insert.
 fn one(change: impl FnOnce(&mut Cell)) -> TailDocument {
     let mut cell = cell("node", Some(1), 10, 100.0, false);
     measured(&mut cell).producers[0].resources.cpu_s = Some(0.1);
     measured(&mut cell).consumers[0].resources.cpu_s = Some(0.1);
     measured(&mut cell).server = Some(Resources {
         cpu_s: Some(4.0),
-        samples: [0.0, 10.0]
-            .map(|at_s| Sample {
-                at_s,
-                ..Sample::default()
-            })
-            .into(),
+        samples: [0.0, 10.0].map(|at_s| Sample { at_s, ..Sample::default() }).into(),
     });
     change(&mut cell);
     document(vec![cell])
@@ -55,14 +44,14 @@ fn as_usual(document: &mut TailDocument) {
     *document = one(|_| ());
 }
 
-/// Nothing was received.
+/// Removes all received messages.
 fn without_deliveries(document: &mut TailDocument) {
     for cell in &mut document.cells {
         measured(cell).consumers[0].deliveries.clear();
     }
 }
 
-/// A sixth of the messages of each producer.
+/// Keeps a sixth of each producer's messages.
 fn few_messages(document: &mut TailDocument) {
     for cell in &mut document.cells {
         let producer = &mut measured(cell).producers[0];
@@ -82,36 +71,26 @@ fn latencies() -> Vec<Case> {
                 it.cells[0] = cell("node", Some(1), 10, 200.0, true);
                 it.cells[1] = cell("node", None, 10, 900.0, false);
             })
-            .not_if("one of them failed", |it| {
-                it.cells[1].status = CellStatus::Failed
-            })
+            .not_if("one of them failed", |it| it.cells[1].status = CellStatus::Failed)
             .not_without("latency-trend", "not-watched", few_messages),
         case("grows-in-repetitions", rounds_that_grow())
             .not_if("latency is flat in all", |it| {
                 it.cells = rounds(&[("go", &[100.0, 101.0])]);
             })
             .not_without("latency-trend", "not-watched", few_messages),
-        case(
-            "judgement-of-producer",
-            document(vec![cell("go", None, 10, 900.0, true)]),
-        )
-        .not_if("latency is flat", as_usual)
-        .not_without("latency-trend", "not-watched", few_messages),
+        case("judgement-of-producer", document(vec![cell("go", None, 10, 900.0, true)]))
+            .not_if("latency is flat", as_usual)
+            .not_without("latency-trend", "not-watched", few_messages),
         case("latency-does-not-grow-with", one(|_| ()))
-            .not_if("it grows", |it| {
-                it.cells[0] = cell("go", None, 10, 900.0, true)
-            })
+            .not_if("it grows", |it| it.cells[0] = cell("go", None, 10, 900.0, true))
             .not_without("latency-trend", "not-watched", few_messages),
     ]
 }
 
-/// Two repetitions, of which the second one grows.
+/// Two repetitions, of which the second grows.
 fn rounds_that_grow() -> TailDocument {
     let mut cells = rounds(&[("go", &[100.0, 101.0])]);
-    cells[1] = Cell {
-        repetition: Some(2),
-        ..cell("go", Some(1), 10, 100.0, true)
-    };
+    cells[1] = Cell { repetition: Some(2), ..cell("go", Some(1), 10, 100.0, true) };
     document(cells)
 }
 
@@ -138,10 +117,7 @@ fn sizes_and_drivers() -> Vec<Case> {
             .not_if("nothing was received", without_deliveries),
         case(
             "differences-beyond-intervals",
-            document(rounds(&[
-                ("wire", &[100.0, 101.0, 102.0]),
-                ("ruby", &[700.0, 705.0, 710.0]),
-            ])),
+            document(rounds(&[("wire", &[100.0, 101.0, 102.0]), ("ruby", &[700.0, 705.0, 710.0])])),
         )
         .not_if("there is one alone", |it| it.cells.truncate(3))
         .not_if("nothing was received", without_deliveries),
@@ -157,39 +133,27 @@ fn events() -> Vec<Case> {
         cell.reason = Some("consumer 0 (wire) lost 3 messages".into());
     });
     let unmeasured = one(|cell| (cell.status, cell.measured) = (CellStatus::Failed, None));
-    let blind = BlindCursor {
-        blind_s: 2.5,
-        found: 202,
-    };
+    let blind = BlindCursor { blind_s: 2.5, found: 202 };
     vec![
         case("cell-failed", failed).not_if("it did not", as_usual),
         case("cell-failed", unmeasured).not_if("it did not", as_usual),
-        case(
-            "position-lost",
-            with_consumer(|one| one.position_lost = Some(2)),
-        )
-        .not_if("none was", |it| consumer(it).position_lost = Some(0))
-        .not_without("cursor-events", "not-watched", |it| {
-            consumer(it).position_lost = None;
-        }),
-        case(
-            "cursor-opened-again",
-            with_consumer(|one| one.reopened = Some(3)),
-        )
-        .not_if("the collection was empty each time", |it| {
-            consumer(it).reopened_empty = Some(3);
-        })
-        .not_without("cursor-events", "not-watched", |it| {
-            consumer(it).reopened = None;
-        }),
-        case(
-            "found-by-query",
-            with_consumer(|one| one.caught_up = Some(4)),
-        )
-        .not_if("none was", |it| consumer(it).caught_up = Some(0))
-        .not_without("cursor-events", "not-watched", |it| {
-            consumer(it).caught_up = None;
-        }),
+        case("position-lost", with_consumer(|one| one.position_lost = Some(2)))
+            .not_if("none was", |it| consumer(it).position_lost = Some(0))
+            .not_without("cursor-events", "not-watched", |it| {
+                consumer(it).position_lost = None;
+            }),
+        case("cursor-opened-again", with_consumer(|one| one.reopened = Some(3)))
+            .not_if("the collection was empty each time", |it| {
+                consumer(it).reopened_empty = Some(3);
+            })
+            .not_without("cursor-events", "not-watched", |it| {
+                consumer(it).reopened = None;
+            }),
+        case("found-by-query", with_consumer(|one| one.caught_up = Some(4)))
+            .not_if("none was", |it| consumer(it).caught_up = Some(0))
+            .not_without("cursor-events", "not-watched", |it| {
+                consumer(it).caught_up = None;
+            }),
         case("cursor-blind", with_consumer(|one| one.blind = vec![blind]))
             .not_if("none was", |it| consumer(it).blind.clear()),
     ]
@@ -199,7 +163,7 @@ fn with_consumer(change: impl FnOnce(&mut ConsumerRecord)) -> TailDocument {
     one(|cell| change(&mut measured(cell).consumers[0]))
 }
 
-/// Consumers on another host, whose clock is known this well.
+/// Consumers on another host with this clock uncertainty.
 fn far(uncertainty_ns: u64, consistent: bool) -> TailDocument {
     one(|cell| {
         cell.settings.consumer_host = Some("db2".into());
@@ -223,15 +187,13 @@ fn caveats() -> Vec<Case> {
             .not_if("all round trips agree", |it| *it = far(0, true))
             .not_without("clock-differences", "not-watched", unmeasured),
         case("clocks-not-known-well", far(11_000, true))
-            .not_if("they are known to a tenth of the median", |it| {
-                *it = far(9_000, true)
-            })
+            .not_if("they are known to a tenth of the median", |it| *it = far(9_000, true))
             .not_if("both hosts are the same", |it| {
                 it.cells[0].settings.producer_host = Some("db2".into());
             })
             .not_if("nothing was received", without_deliveries)
             .not_without("clock-differences", "not-watched", unmeasured),
-        // Two CPUs, looked at for 10 s.
+        // Two CPUs, watched for 10 s.
         case("machine-busy", busy(19.0))
             .not_if("a tenth of them was idle", |it| {
                 first(it).server.as_mut().unwrap().cpu_s = Some(17.0);
@@ -240,12 +202,12 @@ fn caveats() -> Vec<Case> {
                 first(it).server = None;
             }),
         case("not-watched", one(|cell| measured(cell).server = None))
-            .not_if("all that is asked for was watched", as_usual),
+            .not_if("everything was watched", as_usual),
     ]
 }
 
 fn programs() -> Vec<Case> {
-    // A producer that waits for its instants turns its loop meanwhile.
+    // A producer that waits for its start times keeps its loop turning.
     let full = one(|cell| {
         cell.settings.schedule = None;
         let producer = &mut measured(cell).producers[0];
@@ -256,10 +218,7 @@ fn programs() -> Vec<Case> {
         measured(cell).producers[0].driver.version.build = Some("debug".into());
     });
     let mut left_out = one(|_| ());
-    left_out.skipped = vec![SkippedDriver {
-        name: "java".into(),
-        reason: "no javac".into(),
-    }];
+    left_out.skipped = vec![SkippedDriver { name: "java".into(), reason: "no javac".into() }];
     vec![
         case("one-cpu-producers", full)
             .not_if("its CPU was idle for half of the time", |it| {

@@ -1,24 +1,23 @@
-//! What the value of a knob is in what a server tells of its parameter.
+//! Finds knob values in the parameters that a server reports.
 
 use crate::deployment::engine_configuration;
 use dyno_plan::knobs::{ENGINE_CONFIGURATION, Knob};
 use serde_json::Value;
 
-/// What stands for the value in the text of a knob.
+/// Placeholder for the value in the text of a knob.
 const PLACE: &str = "{}";
 
-/// What a server has of a knob.
+/// Value of a knob on a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reported {
-    /// This value.
     Value(String),
-    /// Different values in the places of its text, of which none is what the server has.
+    /// The places in its text have different values.
     Several,
-    /// The server does not tell it.
+    /// The server does not report it.
     Nothing,
 }
 
-/// Finds the value of a knob in what a server tells of its parameter.
+/// Finds the value of a knob in the reported parameter.
 pub(super) fn value_of(knob: &Knob, reported: &str) -> Reported {
     let Some(text) = &knob.text else {
         return Reported::Value(reported.to_owned());
@@ -42,20 +41,19 @@ pub(super) fn value_of(knob: &Knob, reported: &str) -> Reported {
     }
 }
 
-/// The text of a knob, if it is a document, with a string for the value in it.
+/// The text of a knob as a document, if it is one, with a string at the value's place.
 fn document(text: &str) -> Option<Value> {
     let bare = text.replace(PLACE, &format!("\"{PLACE}\""));
     let parsed = serde_json::from_str(&bare).or_else(|_| serde_json::from_str(text));
     parsed.ok().filter(Value::is_object)
 }
 
-/// What another document has where this one has places; `None` of each that it has not.
+/// The values of another document at the places in this one; `None` for missing ones.
 fn in_document(text: &Value, reported: Option<&Value>) -> Vec<Option<String>> {
     match text {
         Value::String(text) if text == PLACE => vec![reported.and_then(plain)],
         Value::Object(fields) => {
-            let fields = fields.iter();
-            let inner = fields.flat_map(|(name, inner)| {
+            let inner = fields.iter().flat_map(|(name, inner)| {
                 in_document(inner, reported.and_then(|reported| reported.get(name)))
             });
             inner.collect()
@@ -64,7 +62,7 @@ fn in_document(text: &Value, reported: Option<&Value>) -> Vec<Option<String>> {
     }
 }
 
-/// A value as people write it; `None` of what is none.
+/// A scalar as people write it; otherwise `None`.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

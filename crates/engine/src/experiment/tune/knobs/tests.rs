@@ -15,18 +15,10 @@ fn with(setting: Option<(&str, &str)>) -> Task {
     Task::from_plan(plan, None, None).expect("it is valid")
 }
 
-/// The knobs of a group as they are shipped, for a machine with this memory.
+/// The knobs of a shipped group, for a machine with this memory.
 fn group(name: &str, memory_bytes: u64, durability: bool) -> Vec<Knob> {
-    let machine = Machine {
-        memory_bytes,
-        cores: 2,
-        has_servers: true,
-    };
-    let allowed = Allowed {
-        restart: true,
-        host: false,
-        durability,
-    };
+    let machine = Machine { memory_bytes, cores: 2, has_servers: true };
+    let allowed = Allowed { restart: true, host: false, durability };
     find(&[name.to_owned()], allowed, machine).unwrap()
 }
 
@@ -41,10 +33,7 @@ fn default_of(knob: &Knob) -> &str {
 #[test]
 fn cache_default_is_the_servers_value_and_all_values_fit() {
     let mut knobs = shipped(24 << 30);
-    let reported = ServerRecord {
-        cache_bytes: Some(3 * (3840 << 20)),
-        ..ServerRecord::default()
-    };
+    let reported = ServerRecord { cache_bytes: Some(3 * (3840 << 20)), ..ServerRecord::default() };
     let mut three = task(None);
     three.plan.server.topology = Some("pairs=3".into());
     let cache = cache_of(Some(&reported), &three);
@@ -56,7 +45,7 @@ fn cache_default_is_the_servers_value_and_all_values_fit() {
     assert_eq!(default_of(&knobs[0]), "3840MiB");
     let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
     assert!(3 * largest.0 <= 12 << 30, "{:?}", knobs[0].values);
-    // Of ten in 4 GiB none can have another cache than the smallest.
+    // Ten servers in 4 GiB can only have the smallest cache.
     let smallest = Some("256MiB".to_owned());
     let caches = std::slice::from_ref(&smallest);
     let left_out = fit_caches(&mut knobs, caches, 10, 4 << 30);
@@ -85,7 +74,7 @@ fn plan_value_of_one_workload_is_not_the_default_of_another() {
 
 #[test]
 fn values_less_durable_than_the_server_are_left_out_and_named() {
-    // Each plan with what its servers have.
+    // Each plan with its servers' values.
     let resolved = |now: &[&[&str]], durability| {
         let mut knob = group("journal", 4 << 30, durability).remove(0);
         let name = "journalCommitInterval".to_owned();
@@ -113,13 +102,13 @@ fn values_less_durable_than_the_server_are_left_out_and_named() {
     let name = "`journal commit interval (30 and 100)`";
     assert_left_out(&left_out, &["30", "100"], name);
     assert!(!resolved(&[&["50"], &["100"]], false).0);
-    // One of the other members has less than what the first one has.
+    // Another member has a smaller value than the first one.
     assert!(!resolved(&[&["100", "30"]], false).0);
     assert_eq!(resolved(&[&["50", "30"]], true), (true, 6, Vec::new()));
     assert_eq!(resolved(&[&["100"]], false), (true, 3, Vec::new()));
     assert_eq!(resolved(&[&["500"]], false), (true, 5, Vec::new()));
     assert_eq!(resolved(&[&["10"]], true), (true, 5, Vec::new()));
-    // Neither is a parameter tried that one of the servers does not have.
+    // A parameter that one of the servers does not have is not tried.
     let mut knob = group("journal", 4 << 30, false).remove(0);
     let found = BTreeMap::from([("journalCommitInterval".to_owned(), "100".to_owned())]);
     let found = [vec![found, BTreeMap::new()]];
@@ -161,15 +150,8 @@ fn dirty_memory_ratio_is_left_out_when_a_size_is_set() {
     };
     let resolved = |name: &str| {
         let asked = format!("{name}=5,20");
-        let allowed = Allowed {
-            host: true,
-            ..Allowed::default()
-        };
-        let machine_of = Machine {
-            memory_bytes: 4 << 30,
-            cores: 2,
-            has_servers: true,
-        };
+        let allowed = Allowed { host: true, ..Allowed::default() };
+        let machine_of = Machine { memory_bytes: 4 << 30, cores: 2, has_servers: true };
         let mut knob = find(&[asked], allowed, machine_of).unwrap().remove(0);
         let setting = knob.host_setting().unwrap();
         let files = resolve_host_in(machine.path(), &mut knob, setting, &[]);
@@ -189,12 +171,11 @@ fn dirty_memory_ratio_is_left_out_when_a_size_is_set() {
 #[test]
 fn server_value_becomes_the_default_even_of_a_text_knob() {
     let resolved = |own: &str, name: &str, reported: &str| {
-        let mut all = group(own, 4 << 30, false).into_iter();
-        let mut knob = all.find(|knob| knob.name == name).expect("it is shipped");
-        let parameter = knob
-            .reported_parameter()
-            .expect("servers tell it")
-            .to_owned();
+        let mut knob = group(own, 4 << 30, false)
+            .into_iter()
+            .find(|knob| knob.name == name)
+            .expect("it is shipped");
+        let parameter = knob.reported_parameter().expect("servers report it").to_owned();
         let server = BTreeMap::from([(parameter, reported.to_owned())]);
         let mut left_out = Vec::new();
         let is_left = resolve_parameter(&mut knob, &[vec![server]], false, &mut left_out);
@@ -210,7 +191,7 @@ fn server_value_becomes_the_default_even_of_a_text_knob() {
     let engine = "eviction=(threads_max=8,threads_min=8),eviction_dirty_target=7";
     resolved_to("eviction", "eviction threads", engine, "8");
     resolved_to("eviction", "dirty target", engine, "7");
-    // What it does not tell is what the file says.
+    // If the server does not report it, the file's value applies.
     resolved_to("eviction", "dirty trigger", engine, "20");
     let several = "eviction=(threads_max=20,threads_min=4)";
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Time of the CPUs by mode, and their frequency.
+//! CPU time by mode, and frequency.
 
 use super::super::text::Scrape;
 use super::numbers::{growth, instances};
@@ -13,7 +13,7 @@ const FREQUENCY: &str = "node_cpu_scaling_frequency_hertz";
 
 pub(super) const NAMES: [&str; 3] = [SECONDS, GUEST_SECONDS, FREQUENCY];
 
-/// Modes of all cores together that have a metric each.
+/// Modes of all cores together with a metric each.
 const OF_ALL: [(&str, Metric); 8] = [
     ("user", cpu::ALL_USER_RATIO),
     ("nice", cpu::ALL_NICE_RATIO),
@@ -25,11 +25,11 @@ const OF_ALL: [(&str, Metric); 8] = [
     ("steal", cpu::ALL_STEAL_RATIO),
 ];
 
-/// Seconds by mode since the reading before.
+/// Seconds by mode since the previous reading.
 type Modes<'s> = BTreeMap<&'s str, f64>;
 
-/// Shares of the time of each core and of all. A counter that goes back, as the kernel's do now and then for idle
-/// time, has not grown.
+/// Shares of the time of each core and of all cores. A decreased counter has not grown; the
+/// kernel's idle time decreases now and then.
 pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     let mut by_core: BTreeMap<&str, Modes<'_>> = BTreeMap::new();
     for sample in scrape.named(SECONDS) {
@@ -60,7 +60,7 @@ pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Repo
     report_guest(scrape, rates, all.values().sum(), reported);
 }
 
-/// The time of guests is a part of `user` and `nice`.
+/// Reports the time of guests, which is included in `user` and `nice`.
 fn report_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, reported: &mut Reported) {
     let mut guest_s = None;
     for sample in scrape.named(GUEST_SECONDS) {
@@ -76,13 +76,10 @@ fn report_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, reported: 
     reported.put_if_known(cpu::ALL_GUEST_RATIO.id(), ratio);
 }
 
-/// Mean and least frequency of the cores.
+/// Mean and lowest frequency of the cores.
 pub(super) fn report_frequency(scrape: &Scrape<'_>, reported: &mut Reported) {
     let cores = instances(scrape, FREQUENCY, "cpu").len();
-    let least = scrape
-        .named(FREQUENCY)
-        .map(|sample| sample.value)
-        .reduce(f64::min);
+    let least = scrape.named(FREQUENCY).map(|sample| sample.value).reduce(f64::min);
     let sum: f64 = scrape.named(FREQUENCY).map(|sample| sample.value).sum();
     if let Some(least) = least {
         reported.put(frequency::MEAN_HZ.id(), sum / cores as f64);
@@ -90,14 +87,14 @@ pub(super) fn report_frequency(scrape: &Scrape<'_>, reported: &mut Reported) {
     }
 }
 
-/// The share of some modes in the time of all; `None` while no time has passed.
+/// Share of some modes in the total time; `None` if no time has passed.
 fn share(modes: &Modes<'_>, parts: &[&str]) -> Option<f64> {
     let whole_s: f64 = modes.values().sum();
     let part_s: f64 = parts.iter().filter_map(|part| modes.get(part)).sum();
     (whole_s > 0.0).then(|| part_s / whole_s)
 }
 
-/// All but idle time and that of waiting for a disk, in which the core is idle too.
+/// The total time except idle time and iowait, in which the core is idle as well.
 fn busy(modes: &Modes<'_>) -> Option<f64> {
     Some((1.0 - share(modes, &["idle", "iowait"])?).max(0.0))
 }

@@ -1,5 +1,6 @@
-//! Which disks of a machine hold the data of servers: those that were named, or that of the file system below which their
-//! data folders lie. `node_exporter` counts what whole disks do, and names file systems by their partitions and volumes.
+//! Disks of a machine that hold the data of servers: the named disks, or the disks below the file
+//! systems of their data folders. `node_exporter` counts the work of whole disks, and names file
+//! systems by their partitions and volumes.
 
 use super::super::DataPlace;
 use super::super::text::Scrape;
@@ -10,13 +11,14 @@ use crate::watch::source::Reported;
 use dyno_record::names::storage;
 use std::path::Path;
 
-/// Of each file system, by its device and where it is mounted.
+/// One per file system, with its device and mount point.
 const FILE_SYSTEM: &str = "node_filesystem_avail_bytes";
-/// Of each volume of the device mapper: its device, such as `dm-0`, and its name below `/dev/mapper`.
+/// One per volume of the device mapper, with its device, such as `dm-0`, and its name below
+/// `/dev/mapper`.
 const MAPPER: &str = "node_disk_device_mapper_info";
 
-/// Marks the disks that hold data. A disk that was named and is not there is missing; one that cannot be found out is not
-/// known, and nothing is marked.
+/// Marks the disks that hold data. A named disk that does not exist is reported as missing. If the
+/// disk of a folder cannot be determined, nothing is marked.
 pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Reported) {
     let disks = instances(scrape, BUSY_SECONDS, "device");
     if !place.disks.is_empty() {
@@ -27,7 +29,7 @@ pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Repo
         let device = device_of(scrape, folder)?;
         disk_of(scrape, &disks, device)
     });
-    // Where one of several folders lies is not known, the others are not all.
+    // If the disk of one of several folders is unknown, the others are incomplete.
     let Some(mut found) = found.collect::<Option<Vec<&str>>>() else {
         return;
     };
@@ -38,7 +40,8 @@ pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Repo
     }
 }
 
-/// Marks the disks that were named, if all of them are there: some of the members of an array are not all of its work.
+/// Marks the named disks if all of them exist: some members of an array would not show all of its
+/// work.
 fn report_named(named: &[String], disks: &[&str], reported: &mut Reported) {
     let mut named_texts = named.iter().map(String::as_str);
     match named_texts.find(|name| !disks.contains(name)) {
@@ -55,7 +58,7 @@ fn report_named(named: &[String], disks: &[&str], reported: &mut Reported) {
     }
 }
 
-/// The device of the file system that a folder lies on, as the exporter names it.
+/// The device of the file system of a folder, as the exporter names it.
 fn device_of<'s>(scrape: &'s Scrape<'_>, folder: &str) -> Option<&'s str> {
     let depth = |mounted: &str| Path::new(mounted).components().count();
     let mounts = scrape.named(FILE_SYSTEM).filter_map(|sample| {
@@ -67,7 +70,7 @@ fn device_of<'s>(scrape: &'s Scrape<'_>, folder: &str) -> Option<&'s str> {
     nearest.map(|(_, device)| device)
 }
 
-/// The disk, among those that are counted, that a device is or is a part of.
+/// The counted disk that a device is or belongs to.
 fn disk_of<'s>(scrape: &'s Scrape<'_>, disks: &[&'s str], device: &str) -> Option<&'s str> {
     let name = device.strip_prefix("/dev/")?;
     let among = |name: &str| disks.iter().find(|disk| **disk == name).copied();
@@ -78,8 +81,7 @@ fn disk_of<'s>(scrape: &'s Scrape<'_>, disks: &[&'s str], device: &str) -> Optio
     }
     let whole = name.trim_end_matches(|c: char| c.is_ascii_digit());
     // `nvme0n1p2` is a part of `nvme0n1`, and `sda2` of `sda`.
-    let before_p = whole
-        .strip_suffix('p')
-        .filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
+    let before_p =
+        whole.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
     among(name).or_else(|| among(before_p.unwrap_or(whole)))
 }

@@ -46,11 +46,11 @@ const RATES: [(&str, Metric); 7] = [
     (FLUSHES, disk::FLUSH_PER_S),
     (READ_BYTES, disk::READ_BYTES_PER_S),
     (WRITTEN_BYTES, disk::WRITE_BYTES_PER_S),
-    // Seconds of waiting per second: by Little's law the mean number of those that wait.
+    // Seconds of waiting per second: by Little's law the mean number of waiting requests.
     (WEIGHTED_SECONDS, disk::QUEUE_COUNT),
 ];
 
-/// Totals by which others are divided, and the factor: the time and the size of an operation.
+/// Totals that are divided by others, and a factor: time and size of an operation.
 const MEANS: [(&str, &str, Metric, f64); 5] = [
     (READ_SECONDS, READS, disk::READ_AWAIT_MS, 1000.0),
     (WRITE_SECONDS, WRITES, disk::WRITE_AWAIT_MS, 1000.0),
@@ -59,7 +59,7 @@ const MEANS: [(&str, &str, Metric, f64); 5] = [
     (WRITTEN_BYTES, WRITES, disk::WRITE_SIZE_BYTES, 1.0),
 ];
 
-/// Tells of every device.
+/// Reports every device.
 pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for device in instances(scrape, BUSY_SECONDS, "device") {
         let number = |series| of_instance(scrape, series, "device", device);
@@ -83,7 +83,7 @@ pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Repo
     }
 }
 
-/// Tells of every file system on a device; of one that is mounted at several places once.
+/// Reports every file system on a device; once if it is mounted at several places.
 pub(super) fn report_storage(scrape: &Scrape<'_>, reported: &mut Reported) {
     for device in instances(scrape, AVAILABLE, "device") {
         let Some(name) = device.strip_prefix("/dev/") else {

@@ -1,4 +1,5 @@
-//! What a machine has once: run queue, pressure, memory, paging, TCP; and its network interfaces and sensors.
+//! Metrics that a machine has once: run queue, pressure, memory, paging, TCP; and its network
+//! interfaces and sensors.
 
 use super::super::text::Scrape;
 use super::numbers::{growth, instances, of_instance};
@@ -36,30 +37,18 @@ pub(super) const NAMES: [&str; 15] = [
     "node_network_transmit_drop_total",
 ];
 
-/// Totals of an interface that are added up and reported per second.
+/// Totals of an interface that are summed and reported per second.
 const OF_INTERFACE: [(&[&str], Metric); 6] = [
     (&[RECEIVED_BYTES], network::RECEIVED_BYTES_PER_S),
     (&[SENT_BYTES], network::SENT_BYTES_PER_S),
+    (&["node_network_receive_packets_total"], network::RECEIVED_PACKETS_PER_S),
+    (&["node_network_transmit_packets_total"], network::SENT_PACKETS_PER_S),
     (
-        &["node_network_receive_packets_total"],
-        network::RECEIVED_PACKETS_PER_S,
-    ),
-    (
-        &["node_network_transmit_packets_total"],
-        network::SENT_PACKETS_PER_S,
-    ),
-    (
-        &[
-            "node_network_receive_errs_total",
-            "node_network_transmit_errs_total",
-        ],
+        &["node_network_receive_errs_total", "node_network_transmit_errs_total"],
         network::ERRORS_PER_S,
     ),
     (
-        &[
-            "node_network_receive_drop_total",
-            "node_network_transmit_drop_total",
-        ],
+        &["node_network_receive_drop_total", "node_network_transmit_drop_total"],
         network::DROPPED_PER_S,
     ),
 ];
@@ -69,29 +58,20 @@ const PAGE: f64 = 4096.0;
 
 /// A metric without labels.
 pub(super) struct Value {
-    /// Name at the exporter.
+    /// Its name at the exporter.
     pub(super) series: &'static str,
     metric: Metric,
-    /// Reported per second.
+    /// Whether it is a total, which is reported per second.
     is_total: bool,
     factor: f64,
 }
 
 const fn gauge(series: &'static str, metric: Metric) -> Value {
-    Value {
-        series,
-        metric,
-        is_total: false,
-        factor: 1.0,
-    }
+    Value { series, metric, is_total: false, factor: 1.0 }
 }
 
 const fn total(series: &'static str, metric: Metric, factor: f64) -> Value {
-    Value {
-        is_total: true,
-        factor,
-        ..gauge(series, metric)
-    }
+    Value { is_total: true, factor, ..gauge(series, metric) }
 }
 
 /// All metrics without labels.
@@ -138,31 +118,25 @@ pub(super) const VALUES: &[Value] = &[
     gauge("node_netstat_Tcp_CurrEstab", tcp::ESTABLISHED_COUNT),
 ];
 
-/// Tells what a machine has once.
+/// Reports the metrics that a machine has once.
 pub(super) fn report_values(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for value in VALUES {
         let Some(number) = scrape.number(value.series) else {
             continue;
         };
         let id = value.metric.id();
-        let known = if value.is_total {
-            rates.per_s(&id, number)
-        } else {
-            Some(number)
-        };
+        let known = if value.is_total { rates.per_s(&id, number) } else { Some(number) };
         reported.put_if_known(id, known.map(|known| known * value.factor));
     }
     let swap = scrape.number(SWAP_TOTAL).zip(scrape.number(SWAP_FREE));
     let swap = swap.map(|(total, free)| total - free);
     reported.put_if_known(memory::SWAP_USED_BYTES.id(), swap);
-    let pages = scrape
-        .number(HUGE_PAGES)
-        .zip(scrape.number(HUGE_PAGE_BYTES));
+    let pages = scrape.number(HUGE_PAGES).zip(scrape.number(HUGE_PAGE_BYTES));
     let pages = pages.map(|(count, bytes)| count * bytes);
     reported.put_if_known(memory::HUGEPAGES_BYTES.id(), pages);
 }
 
-/// Tells of every interface that ever carried anything.
+/// Reports every interface that has carried traffic.
 pub(super) fn report_network(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for interface in instances(scrape, RECEIVED_BYTES, "device") {
         let number = |series: &str| of_instance(scrape, series, "device", interface);
@@ -182,17 +156,13 @@ pub(super) fn report_network(scrape: &Scrape<'_>, rates: &mut Rates, reported: &
     }
 }
 
-/// Tells of every sensor.
+/// Reports every sensor.
 pub(super) fn report_temperature(scrape: &Scrape<'_>, reported: &mut Reported) {
-    for (series, labels) in [
-        (ZONE_TEMPERATURE, ["type", "zone"]),
-        (SENSOR_TEMPERATURE, ["chip", "sensor"]),
-    ] {
+    for (series, labels) in
+        [(ZONE_TEMPERATURE, ["type", "zone"]), (SENSOR_TEMPERATURE, ["chip", "sensor"])]
+    {
         for sample in scrape.named(series) {
-            let parts: Vec<&str> = labels
-                .iter()
-                .filter_map(|label| sample.label(label))
-                .collect();
+            let parts: Vec<&str> = labels.iter().filter_map(|label| sample.label(label)).collect();
             reported.put(temperature::CELSIUS.of(&parts.join("-")), sample.value);
         }
     }

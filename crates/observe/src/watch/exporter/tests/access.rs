@@ -1,4 +1,4 @@
-//! Exporters that want to know who asks, or that prove who they are.
+//! Exporters that require credentials or prove their identity.
 
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, generate_simple_self_signed};
@@ -10,27 +10,24 @@ use std::sync::Arc;
 
 /// A folder with a file of this content.
 fn file(content: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("a folder can be created");
     let path = folder.path().join("file");
     std::fs::write(&path, content).expect("it can be written");
     (folder, path)
 }
 
 fn with(url: &str, credentials: Option<Credentials>, ca_file: Option<PathBuf>) -> Address {
-    Address {
-        url: url.to_owned(),
-        credentials,
-        ca_file,
-    }
+    Address { url: url.to_owned(), credentials, ca_file }
 }
 
-/// The lines of a request that say who asks.
+/// The `Authorization` lines of a request.
 fn authorization(request: &str) -> Vec<&str> {
     let is_it = |line: &&str| line.to_ascii_lowercase().starts_with("authorization:");
     request.lines().filter(is_it).collect()
 }
 
-/// What an exporter is asked with these credentials, in each of two questions; between them the secret becomes `other`.
+/// The `Authorization` lines of two requests with these credentials; between them the secret
+/// becomes `other`.
 fn asked(content: &str, other: &str, credentials: fn(PathBuf) -> Credentials) -> Vec<String> {
     let (_folder, path) = file(content);
     let server = Server::start(vec![metrics("a 1\n"), metrics("a 1\n")]);
@@ -46,22 +43,17 @@ fn asked(content: &str, other: &str, credentials: fn(PathBuf) -> Credentials) ->
 }
 
 #[test]
-fn a_token_is_brought_and_renewed() {
+fn token_is_sent_and_renewed() {
     let expected = ["authorization: bearer abc.def", "authorization: bearer ghi"];
     assert_eq!(asked("abc.def\n", "ghi", Credentials::Token), expected);
 }
 
 #[test]
-fn user_and_password_are_brought() {
-    let credentials = |file| Credentials::Password {
-        user: "scraper".to_owned(),
-        file,
-    };
-    // `scraper:pass word` and `scraper:` with an umlaut, by Base64; compared without regard to case.
-    let expected = [
-        "authorization: basic c2nyyxblcjpwyxnzihdvcmq=",
-        "authorization: basic c2nyyxblcjrdpa==",
-    ];
+fn user_and_password_are_sent() {
+    let credentials = |file| Credentials::Password { user: "scraper".to_owned(), file };
+    // Base64 of `scraper:pass word` and of `scraper:` with an umlaut; compared case-insensitively.
+    let expected =
+        ["authorization: basic c2nyyxblcjpwyxnzihdvcmq=", "authorization: basic c2nyyxblcjrdpa=="];
     assert_eq!(asked("pass word\r\n", "\u{e4}", credentials), expected);
 }
 
@@ -85,7 +77,7 @@ fn refusal_names_the_required_credentials() {
 }
 
 #[test]
-fn credentials_are_not_brought_to_another_host() {
+fn credentials_are_not_sent_to_another_host() {
     let server = Server::start(vec![metrics("a 1\n")]);
     let elsewhere = server.url.replace("127.0.0.1", "localhost");
     let head = format!("HTTP/1.1 302 Found\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\n\r\n");
@@ -117,10 +109,7 @@ fn unfit_files_are_named_but_their_content_is_not_shown() {
         let reported = problem(Some(Credentials::Token(file_path.clone())), None);
         let text = reported.to_string();
         let shown = file_path.display().to_string();
-        assert!(
-            text.contains(&shown) && !text.contains("two words"),
-            "{text}"
-        );
+        assert!(text.contains(&shown) && !text.contains("two words"), "{text}");
         let AccessError::Unfit { path, problem } = reported else {
             panic!("{text}");
         };
@@ -134,10 +123,9 @@ fn unfit_files_are_named_but_their_content_is_not_shown() {
         "{reported}"
     );
     let gone = folder.path().join("gone");
-    for reported in [
-        problem(None, Some(gone.clone())),
-        problem(Some(Credentials::Token(gone.clone())), None),
-    ] {
+    for reported in
+        [problem(None, Some(gone.clone())), problem(Some(Credentials::Token(gone.clone())), None)]
+    {
         assert!(
             matches!(&reported, AccessError::Unreadable { path, .. } if *path == gone),
             "{reported}"
@@ -145,22 +133,20 @@ fn unfit_files_are_named_but_their_content_is_not_shown() {
     }
 }
 
-/// An exporter behind TLS on this machine; it answers so many connections. Its certificate is for `localhost`, and may be
-/// that of an authority.
+/// An exporter behind TLS on this machine that answers this many connections. Its certificate is
+/// for `localhost`, and may be an authority's.
 fn encrypted(connections: usize, is_authority: bool) -> (u16, String, JoinHandle<()>) {
-    let signing_key = KeyPair::generate().expect("a key can be made");
+    let signing_key = KeyPair::generate().expect("a key can be created");
     let names = vec!["localhost".to_owned()];
     let mut parameters = CertificateParams::new(names).expect("it is a name");
     if is_authority {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     }
-    let cert = parameters
-        .self_signed(&signing_key)
-        .expect("a certificate can be made");
+    let cert = parameters.self_signed(&signing_key).expect("a certificate can be created");
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("it is a key");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("the provider has them")
+        .expect("the provider supports them")
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
         .expect("they fit together");
@@ -173,7 +159,7 @@ fn encrypted(connections: usize, is_authority: bool) -> (u16, String, JoinHandle
             let connection = ServerConnection::new(Arc::clone(&config)).expect("it is good");
             let mut stream = StreamOwned::new(connection, stream);
             let mut request = [0; 1024];
-            // A client that does not trust this certificate goes.
+            // A client that does not trust this certificate disconnects.
             if stream.read(&mut request).is_ok() {
                 let body =
                     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\na 1\n";
@@ -213,11 +199,7 @@ fn tls_exporter_needs_a_trusted_certificate_for_its_name() {
 fn authority_certificate_is_refused_for_an_exporter() {
     let (port, certificate, thread) = encrypted(1, true);
     let (_folder, trusted) = file(&certificate);
-    let address = with(
-        &format!("https://localhost:{port}/metrics"),
-        None,
-        Some(trusted),
-    );
+    let address = with(&format!("https://localhost:{port}/metrics"), None, Some(trusted));
     let mut source =
         exporter("x".to_owned(), address, true, DataPlace::default()).expect("the file is good");
     let health = source.read(1.0).expect_err("it is refused");
@@ -226,8 +208,8 @@ fn authority_certificate_is_refused_for_an_exporter() {
     assert!(reason.contains("an authority"), "{reason}");
 }
 
-/// The certificate of somebody else.
+/// A certificate from a different issuer.
 fn of_a_stranger() -> String {
     let made = generate_simple_self_signed(["localhost".to_owned()]);
-    made.expect("a certificate can be made").cert.pem()
+    made.expect("a certificate can be created").cert.pem()
 }

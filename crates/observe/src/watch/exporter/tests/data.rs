@@ -1,4 +1,4 @@
-//! Which disk of a machine holds the data.
+//! The disk of a machine that holds the data.
 
 use super::*;
 use dyno_record::names::storage;
@@ -18,18 +18,14 @@ node_filesystem_avail_bytes{device=\"tmpfs\",fstype=\"tmpfs\",mountpoint=\"/run\
 
 fn reported(place: DataPlace) -> Reported {
     let mut reader = ExporterReader::new("x".to_owned()).with_data_in(place);
-    reader
-        .read(0.0, 0.0, MACHINE)
-        .expect("it is a text of metrics")
+    reader.read(0.0, 0.0, MACHINE).expect("it is a text of metrics")
 }
 
-/// The disks that are marked, with how many folders each holds.
+/// The marked disks, with the number of folders on each.
 fn marked(place: DataPlace) -> Vec<(String, f64)> {
-    let values = reported(place).values.into_iter();
-    let marks = values.filter(|(id, _)| storage::HOLDS_DATA_COUNT.is(id));
-    marks
-        .map(|(id, count)| (id.instance().unwrap_or_default().to_owned(), count))
-        .collect()
+    let marks =
+        reported(place).values.into_iter().filter(|(id, _)| storage::HOLDS_DATA_COUNT.is(id));
+    marks.map(|(id, count)| (id.instance().unwrap_or_default().to_owned(), count)).collect()
 }
 
 fn folders(all: &[&str]) -> DataPlace {
@@ -40,7 +36,7 @@ fn folders(all: &[&str]) -> DataPlace {
 }
 
 #[test]
-fn the_disk_is_the_one_below_the_file_system_of_the_folder() {
+fn disk_is_below_the_file_system_of_the_folder() {
     for (folder, disk) in [
         ("/var/lib/mongodb", "nvme0n1"),
         ("/var/lib/mongodb/db", "nvme0n1"),
@@ -49,18 +45,14 @@ fn the_disk_is_the_one_below_the_file_system_of_the_folder() {
         ("/srv/db", "dm-0"),
         ("/mnt/x", "sdb"),
     ] {
-        assert_eq!(
-            marked(folders(&[folder])),
-            [(disk.to_owned(), 1.0)],
-            "{folder}"
-        );
+        assert_eq!(marked(folders(&[folder])), [(disk.to_owned(), 1.0)], "{folder}");
     }
     let both = marked(folders(&["/srv/a", "/data", "/srv/b"]));
     assert_eq!(both, [("dm-0".to_owned(), 2.0), ("vda".to_owned(), 1.0)]);
 }
 
 #[test]
-fn a_folder_on_no_disk_leaves_it_unknown() {
+fn folder_without_a_disk_leaves_it_unknown() {
     assert_eq!(marked(folders(&["/run/db"])), []);
     assert_eq!(marked(folders(&["/srv/a", "/run/db"])), []);
     assert_eq!(marked(DataPlace::default()), []);
@@ -75,13 +67,10 @@ fn named_disks_override_folders_and_must_exist() {
     assert_eq!(marked(named(&["sdb"])), [("sdb".to_owned(), 1.0)]);
     let both = marked(named(&["sdb", "vda"]));
     assert_eq!(both, [("sdb".to_owned(), 1.0), ("vda".to_owned(), 1.0)]);
-    // Of an array of which one member is not known, nothing is.
+    // If one member of an array is unknown, nothing is marked.
     assert_eq!(marked(named(&["sdb", "sdc"])), []);
     let missing = reported(named(&["sdb", "sdc"])).missing;
-    let (_, health) = missing
-        .iter()
-        .find(|(part, _)| *part == "storage")
-        .expect("it is told");
+    let (_, health) = missing.iter().find(|(part, _)| *part == "storage").expect("it is told");
     assert!(matches!(health, Health::Failed { .. }));
     let reason = health.reason().expect("it has one");
     for part in ["`sdc`", "vda, nvme0n1, sdb, dm-0"] {

@@ -1,24 +1,21 @@
-//! Exporters that do not answer as they should.
+//! Exporters that do not answer properly.
 
 use super::*;
 
-/// The reason that is given for an answer.
+/// The reason given for an answer.
 fn reason(answer: Answer) -> String {
     let server = Server::start(vec![answer]);
     let mut source = source(&server.url, false);
-    let health = source.read(1.0).expect_err("it is no good answer");
+    let health = source.read(1.0).expect_err("the answer is not valid");
     let url = format!("`{}`: ", server.url);
     server.requests();
     assert!(matches!(health, Health::Failed { .. }), "{health:?}");
     let reason = health.reason().expect("a fault has a reason").to_owned();
-    reason
-        .strip_prefix(&url)
-        .expect("it begins with the address")
-        .to_owned()
+    reason.strip_prefix(&url).expect("it begins with the address").to_owned()
 }
 
 #[test]
-fn a_status_that_is_not_200_is_reported() {
+fn status_other_than_200_is_reported() {
     for status in ["500 Internal Server Error", "404 Not Found"] {
         let reason = reason(response(status, "text/plain", "a 1\n"));
         assert!(reason.ends_with(&format!("status {status}")), "{reason}");
@@ -26,11 +23,8 @@ fn a_status_that_is_not_200_is_reported() {
 }
 
 #[test]
-fn a_page_is_not_metrics() {
-    for page in [
-        response("200 OK", "text/html", "welcome"),
-        metrics("\n<!DOCTYPE html>\n"),
-    ] {
+fn html_page_is_not_metrics() {
+    for page in [response("200 OK", "text/html", "welcome"), metrics("\n<!DOCTYPE html>\n")] {
         let reason = reason(page);
         assert!(reason.contains("a page"), "{reason}");
         assert!(reason.contains("`/metrics`"), "{reason}");
@@ -38,7 +32,7 @@ fn a_page_is_not_metrics() {
 }
 
 #[test]
-fn garbage_and_nothing_are_not_metrics() {
+fn garbage_and_empty_text_are_not_metrics() {
     let garbage = metrics(
         "\u{1b}[31mhello there, this is a long line that goes on and on until it is cut off\n",
     );
@@ -52,23 +46,18 @@ fn garbage_and_nothing_are_not_metrics() {
 }
 
 #[test]
-fn some_lines_that_cannot_be_read_do_not_hide_the_others() {
+fn unreadable_lines_do_not_hide_the_others() {
     let server = Server::start(vec![metrics("a 1\nb x\nc\n")]);
-    let reported = source(&server.url, false)
-        .read(1.0)
-        .expect("a line is good");
+    let reported = source(&server.url, false).read(1.0).expect("a line is good");
     assert_values(&reported, &[("exporter.a", 1.0)]);
     let [("text", Health::Degraded { reason })] = &reported.missing[..] else {
         panic!("{:?}", reported.missing);
     };
-    assert!(
-        reason.contains("2 lines") && reason.contains("`b x`"),
-        "{reason}"
-    );
+    assert!(reason.contains("2 lines") && reason.contains("`b x`"), "{reason}");
 }
 
 #[test]
-fn an_answer_without_end_is_cut_off() {
+fn endless_answer_is_cut_off() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
     let body = "a_metric_with_a_name 1\n".repeat(400_000);
     let answer = Answer::Bytes([head.as_bytes(), body.as_bytes()].concat());
@@ -93,14 +82,11 @@ fn refused_connection_names_the_address() {
     let url = format!("http://{address}/metrics");
     let health = source(&url, false).read(1.0).expect_err("nobody listens");
     let reason = health.reason().expect("a fault has a reason");
-    assert!(
-        reason.contains(&url) && reason.to_lowercase().contains("refused"),
-        "{reason}"
-    );
+    assert!(reason.contains(&url) && reason.to_lowercase().contains("refused"), "{reason}");
 }
 
 #[test]
-fn an_encrypted_address_is_not_read_in_plain_text() {
+fn encrypted_address_is_not_read_in_plain_text() {
     let health = source("https://127.0.0.1:1/metrics", false).read(1.0);
     let health = health.expect_err("there is no encryption");
     assert!(matches!(health, Health::Failed { .. }), "{health:?}");
@@ -111,18 +97,11 @@ fn request_names_its_formats_and_chunked_answers_are_read() {
     let chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
                    3\r\na 1\r\n3\r\n2\nb\r\n3\r\n 3\n\r\n0\r\n\r\n";
     let server = Server::start(vec![Answer::Bytes(chunked.into())]);
-    let reported = source(&server.url, false)
-        .read(1.0)
-        .expect("it is a good answer");
+    let reported = source(&server.url, false).read(1.0).expect("it is a good answer");
     assert_values(&reported, &[("exporter.a", 12.0), ("exporter.b", 3.0)]);
     let requests = server.requests();
-    assert!(
-        requests[0].starts_with("GET /metrics HTTP/1.1\r\n"),
-        "{requests:?}"
-    );
-    let asks = requests[0]
-        .to_lowercase()
-        .contains("accept: text/plain;version=0.0.4\r\n");
+    assert!(requests[0].starts_with("GET /metrics HTTP/1.1\r\n"), "{requests:?}");
+    let asks = requests[0].to_lowercase().contains("accept: text/plain;version=0.0.4\r\n");
     assert!(asks, "{requests:?}");
 }
 
@@ -134,7 +113,7 @@ fn missing(reported: &Reported, part: &str) -> String {
     health.reason().expect("it has a reason").to_owned()
 }
 
-/// CPU, disk and memory of a machine after `n` seconds, with the label that is given.
+/// CPU, disk and memory of a machine after `n` seconds, with the given label.
 fn of_machine(label: &str, n: u32) -> String {
     format!(
         "node_cpu_seconds_total{{cpu=\"0\",{label}mode=\"idle\"}} {n}\n\
@@ -173,19 +152,11 @@ fn cpus_of_one_machine_and_disks_of_another_are_not_mixed() {
 }
 
 #[test]
-fn labels_that_all_samples_of_a_machine_share_do_no_harm() {
+fn labels_shared_by_all_samples_of_a_machine_are_allowed() {
     let text = |n| of_machine("instance=\"db1:9100\",job=\"node\",", n);
     let reported = read_all(&[&text(1), &text(2)]);
-    assert_values(
-        &reported[1],
-        &[("cpu.all.busy_ratio", 0.5), ("memory.available_bytes", 2.0)],
-    );
-    assert!(
-        !reported[1]
-            .missing
-            .iter()
-            .any(|(part, _)| *part == "machine")
-    );
+    assert_values(&reported[1], &[("cpu.all.busy_ratio", 0.5), ("memory.available_bytes", 2.0)]);
+    assert!(!reported[1].missing.iter().any(|(part, _)| *part == "machine"));
 }
 
 #[test]
@@ -206,19 +177,15 @@ fn servers_of_one_text_are_never_mixed() {
     ] {
         let reported = &read_all(&[&text])[0];
         missing(reported, "server");
-        assert!(
-            !values(reported)
-                .keys()
-                .any(|name| name.starts_with("replication"))
-        );
+        assert!(!values(reported).keys().any(|name| name.starts_with("replication")));
     }
-    // Names of two versions are of one server.
+    // Names of two versions belong to one server.
     let reported = read_all(&[&(one.clone() + &old(1)), &(line("a", 3) + &old(3))]);
     assert_values(&reported[1], &[("operations.x.query_per_s", 2.0)]);
 }
 
 #[test]
-fn samples_that_were_taken_long_ago_are_missing() {
+fn samples_taken_long_ago_are_missing() {
     let read = |now_s: f64, text: &str| {
         let mut reader = ExporterReader::new("x".to_owned());
         reader.read(1.0, now_s, text)
@@ -232,7 +199,7 @@ fn samples_that_were_taken_long_ago_are_missing() {
 }
 
 #[test]
-fn totals_that_were_not_renewed_do_not_count_as_idle_time() {
+fn totals_that_were_not_renewed_are_not_idle_time() {
     let mut reader = ExporterReader::new("x".to_owned());
     let mut read = |at_s: f64, n: u32, taken_s: u32| {
         let text = format!("requests_total {n} {taken_s}\n");

@@ -1,4 +1,4 @@
-//! What `node_exporter` reports.
+//! Metrics of `node_exporter`.
 
 use super::*;
 
@@ -86,10 +86,7 @@ fn machine(n: f64) -> String {
         ("memory_HugePages_Total", 3.0),
         ("memory_Hugepagesize_bytes", 2_097_152.0),
         ("netstat_Tcp_CurrEstab", 12.0),
-        (
-            "hwmon_temp_celsius{chip=\"platform_coretemp_0\",sensor=\"temp1\"}",
-            45.0,
-        ),
+        ("hwmon_temp_celsius{chip=\"platform_coretemp_0\",sensor=\"temp1\"}", 45.0),
         ("entropy_available_bits", 256.0),
     ] {
         put(&format!("node_{name}"), value);
@@ -98,7 +95,7 @@ fn machine(n: f64) -> String {
 }
 
 #[test]
-fn a_machine_has_the_names_of_the_host_source() {
+fn machine_metrics_have_the_names_of_the_host_source() {
     let reported = read_all(&[&machine(10.0), &machine(11.0)]);
     assert_values(
         &reported[1],
@@ -153,36 +150,24 @@ fn a_machine_has_the_names_of_the_host_source() {
         ],
     );
     let values = values(&reported[1]);
-    // No flush ended, an interface carried nothing, and memory is no file system.
-    for name in [
-        "disk.vda.flush_await_ms",
-        "network.eth1.sent_bytes_per_s",
-        "storage.tmpfs.free_bytes",
-    ] {
+    // No flush ended, one interface carried nothing, and memory is not a file system.
+    for name in
+        ["disk.vda.flush_await_ms", "network.eth1.sent_bytes_per_s", "storage.tmpfs.free_bytes"]
+    {
         assert!(!values.contains_key(name), "{name}");
     }
-    // What has a name of ours is not reported twice.
-    let others: Vec<&String> = values
-        .keys()
-        .filter(|name| name.starts_with("exporter."))
-        .collect();
+    // A metric with a name of our own is not reported twice.
+    let others: Vec<&String> = values.keys().filter(|name| name.starts_with("exporter.")).collect();
     assert_eq!(others, ["exporter.node_entropy_available_bits"]);
     assert_eq!(reported[1].missing, []);
 }
 
 #[test]
-fn the_first_reading_of_a_machine_has_no_shares_and_no_rates() {
+fn first_reading_of_a_machine_has_no_shares_and_rates() {
     let reported = read_all(&[&machine(10.0)]);
     let values = values(&reported[0]);
-    let are_gauges = [
-        "_count",
-        "_bytes",
-        "_hz",
-        "speed_bytes_per_s",
-        "celsius",
-        "free_ratio",
-        "_bits",
-    ];
+    let are_gauges =
+        ["_count", "_bytes", "_hz", "speed_bytes_per_s", "celsius", "free_ratio", "_bits"];
     for name in values.keys() {
         assert!(are_gauges.iter().any(|unit| name.ends_with(unit)), "{name}");
     }
@@ -190,18 +175,15 @@ fn the_first_reading_of_a_machine_has_no_shares_and_no_rates() {
 }
 
 #[test]
-fn idle_time_that_goes_back_has_not_grown() {
+fn decreased_idle_time_has_not_grown() {
     let line = |core: u8, mode, value: f64| {
         format!("node_cpu_seconds_total{{cpu=\"{core}\",mode=\"{mode}\"}} {value}\n")
     };
     let first = line(0, "idle", 10.0) + &line(0, "user", 5.0);
-    // A second core comes.
+    // A second core appears.
     let second = line(0, "idle", 9.99) + &line(0, "user", 5.5) + &line(1, "idle", 3.0);
     let reported = read_all(&[&first, &second]);
-    assert_values(
-        &reported[1],
-        &[("cpu.0.user_ratio", 1.0), ("cpu.all.busy_ratio", 1.0)],
-    );
+    assert_values(&reported[1], &[("cpu.0.user_ratio", 1.0), ("cpu.all.busy_ratio", 1.0)]);
     assert!(!values(&reported[1]).contains_key("cpu.1.busy_ratio"));
 }
 

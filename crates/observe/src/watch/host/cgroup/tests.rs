@@ -14,15 +14,10 @@ struct Watched {
 
 impl Watched {
     fn new(mounts: &str, membership: &str) -> Watched {
-        let fixture = Fixture::new()
-            .with("proc/self/mountinfo", mounts)
-            .with("proc/7/cgroup", membership);
+        let fixture =
+            Fixture::new().with("proc/self/mountinfo", mounts).with("proc/7/cgroup", membership);
         let hierarchies = Hierarchies::read(fixture.root()).unwrap();
-        Watched {
-            fixture,
-            groups: ControlGroups::new("server"),
-            hierarchies,
-        }
+        Watched { fixture, groups: ControlGroups::new("server"), hierarchies }
     }
 
     fn with(mut self, path: &str, text: &str) -> Watched {
@@ -33,8 +28,7 @@ impl Watched {
     fn read(&mut self, at_s: f64) -> Reported {
         let mut reported = Reported::default();
         let process = self.fixture.root().join("proc/7");
-        self.groups
-            .read(&process, &self.hierarchies, at_s, &mut reported);
+        self.groups.read(&process, &self.hierarchies, at_s, &mut reported);
         reported
     }
 }
@@ -47,7 +41,7 @@ fn stat_of_two(periods: u64, throttled: u64, throttled_us: u64) -> String {
 }
 
 #[test]
-fn limits_of_version_two_are_the_lowest_on_the_way_up() {
+fn lowest_limit_on_the_way_up_counts_in_version_two() {
     let mut watched = Watched::new(TWO, "0::/a/b\n")
         .with("cg/unified/a/b/cpu.max", "max 100000\n")
         .with("cg/unified/a/cpu.max", "150000 100000\n")
@@ -55,14 +49,8 @@ fn limits_of_version_two_are_the_lowest_on_the_way_up() {
         .with("cg/unified/a/b/memory.max", "2000000\n")
         .with("cg/unified/a/b/memory.current", "1500000\n")
         .with("cg/unified/a/memory.max", "max\n")
-        .with(
-            "cg/unified/a/b/io.max",
-            "8:16 rbps=max wbps=1048576 riops=max wiops=120\n",
-        )
-        .with(
-            "cg/unified/a/io.max",
-            "8:0 rbps=1 wbps=max riops=max wiops=max\n",
-        );
+        .with("cg/unified/a/b/io.max", "8:16 rbps=max wbps=1048576 riops=max wiops=120\n")
+        .with("cg/unified/a/io.max", "8:0 rbps=1 wbps=max riops=max wiops=max\n");
     let reported = watched.read(1.0);
     assert_eq!(value(&reported, "cgroup.server.cpu_throttled_ratio"), None);
     assert_values(
@@ -88,7 +76,7 @@ fn limits_of_version_two_are_the_lowest_on_the_way_up() {
 }
 
 #[test]
-fn limits_of_version_one_are_found_up_to_the_root() {
+fn version_one_limits_are_found_up_to_the_root() {
     let stat = |periods: u64, throttled: u64, ns: u64| {
         format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_time {ns}\n")
     };
@@ -97,18 +85,12 @@ fn limits_of_version_one_are_found_up_to_the_root() {
         .with("cg/cpu/x/cpu.cfs_period_us", "100000\n")
         .with("cg/cpu/x/cpu.stat", &stat(0, 0, 0))
         .with("cg/cpu/cpu.cfs_quota_us", "-1\n")
-        .with(
-            "cg/memory/x/y/memory.limit_in_bytes",
-            "9223372036854771712\n",
-        )
+        .with("cg/memory/x/y/memory.limit_in_bytes", "9223372036854771712\n")
         .with("cg/memory/x/memory.limit_in_bytes", "4096000\n")
         .with("cg/memory/x/memory.usage_in_bytes", "1000\n")
         .with("cg/memory/memory.limit_in_bytes", "9223372036854771712\n")
         .with("cg/blkio/x/blkio.throttle.read_iops_device", "")
-        .with(
-            "cg/blkio/blkio.throttle.write_iops_device",
-            "7:0 100\n254:0 9\n",
-        );
+        .with("cg/blkio/blkio.throttle.write_iops_device", "7:0 100\n254:0 9\n");
     watched.read(1.0);
     let mut watched = watched.with("cg/cpu/x/cpu.stat", &stat(10, 9, 500_000_000));
     let reported = watched.read(2.0);
@@ -127,7 +109,7 @@ fn limits_of_version_one_are_found_up_to_the_root() {
 }
 
 #[test]
-fn a_machine_with_both_versions_has_each_controller_in_one() {
+fn machine_with_both_versions_has_each_controller_once() {
     let mounts = format!("{}{TWO}", ONE.lines().next().unwrap().to_owned() + "\n");
     let mut watched = Watched::new(&mounts, "1:cpu:/x\n0::/y\n")
         .with("cg/cpu/x/cpu.cfs_quota_us", "-1\n")
@@ -147,15 +129,12 @@ fn a_machine_with_both_versions_has_each_controller_in_one() {
 }
 
 #[test]
-fn a_process_that_is_moved_has_the_limits_of_its_new_groups() {
+fn moved_process_has_the_limits_of_its_new_groups() {
     let mut watched = Watched::new(TWO, "0::/a\n")
         .with("cg/unified/a/cpu.max", "max 100000\n")
         .with("cg/unified/b/cpu.max", "20000 100000\n")
         .with("cg/unified/b/cpu.stat", &stat_of_two(5, 5, 5));
-    assert_eq!(
-        value(&watched.read(1.0), "cgroup.server.cpu_limit_count"),
-        None
-    );
+    assert_eq!(value(&watched.read(1.0), "cgroup.server.cpu_limit_count"), None);
     let mut watched = watched.with("proc/7/cgroup", "0::/b\n");
     let reported = watched.read(2.0);
     assert_values(&reported, &[("cgroup.server.cpu_limit_count", 0.2)]);
@@ -163,10 +142,7 @@ fn a_process_that_is_moved_has_the_limits_of_its_new_groups() {
     let reported = watched.read(3.0);
     assert_values(&reported, &[("cgroup.server.cpu_throttled_ratio", 0.0)]);
     // No period passed.
-    assert_eq!(
-        value(&reported, "cgroup.server.cpu_throttled_periods_ratio"),
-        None
-    );
+    assert_eq!(value(&reported, "cgroup.server.cpu_throttled_periods_ratio"), None);
 }
 
 #[test]
@@ -174,17 +150,11 @@ fn unreadable_cgroup_files_are_reported() {
     let mut watched = Watched::new("1 0 0:1 / / rw - ext4 /dev/vda rw\n", "0::/a\n");
     let reported = watched.read(1.0);
     assert!(reported.values.is_empty());
-    assert!(matches!(
-        missing(&reported, PART),
-        Some(Health::Unsupported { .. })
-    ));
+    assert!(matches!(missing(&reported, PART), Some(Health::Unsupported { .. })));
     let mut watched = Watched::new(TWO, "0::/a\n")
         .with("cg/unified/a/cpu.max", "20000 100000\n")
         .with("cg/unified/a/cpu.stat", "usage_usec 9\n");
-    assert!(matches!(
-        missing(&watched.read(1.0), PART),
-        Some(Health::Degraded { .. })
-    ));
+    assert!(matches!(missing(&watched.read(1.0), PART), Some(Health::Degraded { .. })));
 }
 
 #[test]

@@ -30,15 +30,9 @@ fn machine(stat: &str) -> Fixture {
             "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t1\n",
         )
         .with("proc/7/cgroup", "0::/a\n")
-        .with(
-            "proc/self/mountinfo",
-            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
-        )
+        .with("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n")
         .with("cg/a/cpu.max", "150000 100000\n")
-        .with(
-            "cg/a/cpu.stat",
-            "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
-        )
+        .with("cg/a/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n")
 }
 
 fn watched(fixture: &Fixture) -> Processes {
@@ -46,7 +40,7 @@ fn watched(fixture: &Fixture) -> Processes {
 }
 
 #[test]
-fn a_process_is_reported_with_its_threads_and_groups() {
+fn process_is_reported_with_its_threads_and_groups() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let mut processes = watched(&fixture);
     let reported = read(&mut processes, 1.0);
@@ -85,14 +79,11 @@ fn a_process_is_reported_with_its_threads_and_groups() {
             ("cgroup.server.cpu_throttled_ratio", 0.0),
         ],
     );
-    assert!(matches!(
-        missing(&reported, "process_delay"),
-        Some(Health::Unsupported { .. })
-    ));
+    assert!(matches!(missing(&reported, "process_delay"), Some(Health::Unsupported { .. })));
 }
 
 #[test]
-fn the_delay_by_disks_is_reported_where_the_kernel_counts_it() {
+fn disk_delay_is_reported_if_the_kernel_counts_it() {
     let of_thread = |ticks: u64| format!("7 (x) S{} {ticks} 0 0\n", " 1".repeat(38));
     let fixture = machine(&stat('S', [0, 0], [0, 0], 1, 987))
         .with("proc/sys/kernel/task_delayacct", "1\n")
@@ -108,7 +99,7 @@ fn the_delay_by_disks_is_reported_where_the_kernel_counts_it() {
     assert_eq!(missing(&reported, "process_delay"), None);
 }
 
-/// Two readings of a process that is there, and what the third one reports of it.
+/// The third reading of a process after two good ones and a change.
 fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Reported, Processes) {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let mut processes = watched(&fixture);
@@ -127,14 +118,14 @@ fn assert_ended(reported: &Reported) {
 }
 
 #[test]
-fn a_process_that_ended_is_reported_as_missing_and_stays_so() {
+fn ended_process_is_reported_as_missing_permanently() {
     let (reported, mut processes) = after(|fixture| {
         fs::remove_file(fixture.root().join("proc/7/stat")).unwrap();
         fixture
     });
     assert_ended(&reported);
     assert_ended(&read(&mut processes, 4.0));
-    // Nobody waited for it yet.
+    // Its parent has not collected it yet.
     assert_ended(
         &after(|fixture| fixture.with("proc/7/stat", &stat('Z', [0, 0], [0, 0], 1, 987))).0,
     );
@@ -144,13 +135,13 @@ fn a_process_that_ended_is_reported_as_missing_and_stays_so() {
     );
 }
 
-/// Port 27017 is listened on by the process that holds the socket 4711.
+/// The process that holds socket 4711 listens on port 27017.
 const LISTENER: &str = "sl local_address\n \
     0: 0100007F:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 1 0\n";
 
 #[cfg(target_endian = "little")]
 #[test]
-fn a_server_that_was_started_again_is_watched_again() {
+fn restarted_server_is_watched_again() {
     let fixture = machine(&stat('S', [0, 0], [50, 20], 1, 987));
     let ports = [("server".to_owned(), 27017)];
     let named = vec![("server".to_owned(), 7)];
@@ -161,7 +152,7 @@ fn a_server_that_was_started_again_is_watched_again() {
     for at_s in [2.0, 3.0, 4.0] {
         assert_ended(&read(&mut processes, at_s));
     }
-    // Looked for at 3 s and at 4 s, and then at 6 s.
+    // Searches at 3 s, 4 s and 6 s.
     let fixture = fixture
         .with("proc/net/tcp", LISTENER)
         .with("proc/9/comm", "mongod\n")
@@ -172,14 +163,11 @@ fn a_server_that_was_started_again_is_watched_again() {
     assert_ended(&read(&mut processes, 5.0));
     let reported = read(&mut processes, 6.0);
     assert_eq!(missing(&reported, "process"), None);
-    // It begins anew: what the one before had used is not taken from what this one has.
+    // It starts anew: the totals of the old process are not subtracted from the new one's.
     assert_eq!(value(&reported, "process.server.cpu_ratio"), None);
     let _fixture = fixture.with("proc/9/stat", &stat('S', [0, 0], [53, 1], 1, 5000));
     let reported = read(&mut processes, 7.0);
-    assert_values(
-        &reported,
-        &[("process.server.cpu_ratio", 50.0 / ticks_per_s())],
-    );
+    assert_values(&reported, &[("process.server.cpu_ratio", 50.0 / ticks_per_s())]);
 }
 
 #[test]
@@ -194,7 +182,7 @@ fn missing_process_does_not_hide_the_others() {
 }
 
 #[test]
-fn a_process_with_very_many_threads_is_reported_by_some_of_them() {
+fn process_with_very_many_threads_is_sampled() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 600, 987))
         .with("proc/7/task/8/schedstat", "1000000 1000000 5\n")
         .with("proc/7/task/8/status", "voluntary_ctxt_switches:\t5\n");
@@ -209,7 +197,7 @@ fn a_process_with_very_many_threads_is_reported_by_some_of_them() {
 }
 
 #[test]
-fn counters_that_are_not_counted_or_not_readable_are_missing() {
+fn uncounted_or_unreadable_counters_are_missing() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987))
         .with("proc/7/task/7/schedstat", "0 0 0\n")
         .with("proc/7/io", "rchar: 5\n");
@@ -218,22 +206,13 @@ fn counters_that_are_not_counted_or_not_readable_are_missing() {
     let reported = read(&mut processes, 2.0);
     assert_eq!(value(&reported, "process.server.cpu_wait_ratio"), None);
     assert_eq!(value(&reported, "process.server.read_bytes_per_s"), None);
-    assert_values(
-        &reported,
-        &[("process.server.voluntary_switches_per_s", 0.0)],
-    );
-    assert!(matches!(
-        missing(&reported, "process_wait"),
-        Some(Health::Unsupported { .. })
-    ));
-    assert!(matches!(
-        missing(&reported, "process_io"),
-        Some(Health::Degraded { .. })
-    ));
+    assert_values(&reported, &[("process.server.voluntary_switches_per_s", 0.0)]);
+    assert!(matches!(missing(&reported, "process_wait"), Some(Health::Unsupported { .. })));
+    assert!(matches!(missing(&reported, "process_io"), Some(Health::Degraded { .. })));
 }
 
 #[test]
-fn a_garbled_stat_is_degraded_and_not_an_end() {
+fn garbled_stat_is_degraded_and_not_an_end() {
     let whole = stat('S', [100, 3], [50, 20], 1, 987);
     let fixture = machine(&whole);
     let mut processes = watched(&fixture);
@@ -250,14 +229,12 @@ fn a_garbled_stat_is_degraded_and_not_an_end() {
 }
 
 #[test]
-fn the_files_of_this_process_are_counted() {
+fn files_of_this_process_are_counted() {
     let folder = Path::new("/proc/self/fd");
     let before = open_files(folder).unwrap();
-    let files: Vec<_> = (0..20)
-        .map(|_| fs::File::open("/proc/self/stat").unwrap())
-        .collect();
+    let files: Vec<_> = (0..20).map(|_| fs::File::open("/proc/self/stat").unwrap()).collect();
     let after = open_files(folder).unwrap();
-    // Other tests of this process open and close some at the same time.
+    // Other tests of this process open and close files at the same time.
     assert!(before >= 3.0 && after >= 20.0, "{before} {after}");
     drop(files);
 }

@@ -1,4 +1,4 @@
-//! What is asked beside `serverStatus`: the replica set and the log.
+//! Commands in addition to `serverStatus`: the replica set and the log.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn member(name: &str, state: i32, behind_ms: i64) -> Document {
     }
 }
 
-/// Reads once from a member of a replica set whose state is this.
+/// One reading from a member of a replica set with this state.
 fn of_set(members: Vec<Document>) -> Reported {
     let (mut source, _) = source(move |name, _| match name {
         "serverStatus" => Ok(up()),
@@ -36,7 +36,7 @@ fn lag_compares_last_applied_times_of_primary_and_member() {
         member("b:1", 2, 2250),
         down,
         doc! { "name": "arbiter:1", "health": 1.0, "state": 7 },
-        // The primary knows more of this one than the time it has of itself.
+        // The primary's knowledge of this member is newer than its own time.
         member("e:1", 2, -40),
     ]);
     assert_values(
@@ -57,7 +57,7 @@ fn lag_compares_last_applied_times_of_primary_and_member() {
 }
 
 #[test]
-fn lag_is_whole_seconds_before_4_4_and_needs_a_primary() {
+fn lag_is_in_whole_seconds_before_4_4() {
     let old = |name, state, behind_ms| {
         let mut member = member(name, state, behind_ms);
         member.remove("lastAppliedWallTime");
@@ -84,20 +84,9 @@ fn standalone_server_is_asked_for_its_set_once() {
     assert!(reason.contains("replica set"), "{reason}");
     source.read(2.0).expect("it answers");
     let asked = asked.lock().unwrap();
-    let names: Vec<&str> = asked
-        .iter()
-        .filter_map(|(_, command)| command.keys().next().map(String::as_str))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "serverStatus",
-            "hello",
-            "isMaster",
-            "getLog",
-            "serverStatus"
-        ]
-    );
+    let names: Vec<&str> =
+        asked.iter().filter_map(|(_, command)| command.keys().next().map(String::as_str)).collect();
+    assert_eq!(names, ["serverStatus", "hello", "isMaster", "getLog", "serverStatus"]);
 }
 
 #[test]
@@ -110,11 +99,7 @@ fn refused_set_status_is_a_fault_only_for_missing_rights() {
         });
         let reported = source.read(1.0).expect("the status is there");
         let health = missing(&reported, "replication").expect("it is reported");
-        assert_eq!(
-            matches!(health, Health::Failed { .. }),
-            is_fault,
-            "{health:?}"
-        );
+        assert_eq!(matches!(health, Health::Failed { .. }), is_fault, "{health:?}");
         source.read(2.0).expect("the status is there");
         let asked = asked.lock().unwrap();
         let of_set = |(_, command): &&(String, Document)| command.contains_key("replSetGetStatus");
@@ -131,11 +116,8 @@ fn lost_connection_after_the_status_costs_only_the_rest() {
     });
     let reported = source.read(1.0).expect("the status is there");
     assert_values(&reported, &[("server.s.uptime_s", 1.0)]);
-    assert!(matches!(
-        missing(&reported, "connection"),
-        Some(Health::Failed { .. })
-    ));
-    // The log was not asked for over a connection that is gone.
+    assert!(matches!(missing(&reported, "connection"), Some(Health::Failed { .. })));
+    // The log was not requested over a lost connection.
     assert_eq!(asked.lock().unwrap().len(), 3);
 }
 
@@ -145,8 +127,8 @@ fn line(message: &str, namespace: &str) -> String {
     )
 }
 
-/// Rates of slow operations, all and on the collection, at the eleventh reading: ten seconds after the first look, which found
-/// `before` lines written, the second finds `written` and `lines`.
+/// Rates of slow operations, all and on the collection, at the eleventh reading. The first search
+/// found `before` lines written; ten seconds later, the second finds `written` and `lines`.
 fn slow(before: i64, written: i64, lines: Vec<String>) -> Option<(f64, f64)> {
     let mut looks = vec![
         doc! { "totalLinesWritten": before, "log": [line("Slow query", "ycsb.usertable")] },
@@ -188,13 +170,13 @@ fn lines_of_the_embedded_server_are_understood() {
 }
 
 #[test]
-fn when_lines_were_pushed_out_their_share_is_taken_for_all() {
+fn share_of_remaining_lines_is_extrapolated() {
     let lines = vec![line("Slow query", "a.b"), line("Connection ended", "-")];
     assert_eq!(slow(0, 400, lines), Some((20.0, 0.0)));
 }
 
 #[test]
-fn a_log_that_was_begun_anew_gives_no_count() {
+fn restarted_log_gives_no_count() {
     assert_eq!(slow(900, 5, vec![line("Slow query", "a.b")]), None);
 }
 
@@ -216,10 +198,7 @@ fn uncountable_log_is_unsupported_and_asked_for_once() {
         let reported = source.read(0.0).expect("it answers");
         let health = missing(&reported, "slow").expect("it is reported");
         assert!(matches!(health, Health::Unsupported { .. }), "{health:?}");
-        assert!(
-            health.reason().is_some_and(|reason| reason.contains(part)),
-            "{health:?}"
-        );
+        assert!(health.reason().is_some_and(|reason| reason.contains(part)), "{health:?}");
         for at_s in 1..12 {
             source.read(f64::from(at_s)).expect("it answers");
         }

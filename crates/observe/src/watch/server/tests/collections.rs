@@ -8,10 +8,7 @@ where
     F: FnMut(&str, &Document) -> Result<Document, AskError> + Send,
 {
     let asked = Asked::default();
-    let mut scripted = Scripted {
-        asked: Arc::clone(&asked),
-        answer,
-    };
+    let mut scripted = Scripted { asked: Arc::clone(&asked), answer };
     let found = collection_statistics(&mut scripted, "ycsb", "usertable");
     (found, asked)
 }
@@ -49,7 +46,7 @@ fn statistics_have_sizes_indexes_and_the_cache() {
 }
 
 #[test]
-fn shards_are_added_up() {
+fn shards_are_summed() {
     let (found, _) = statistics(|_, _| {
         let mut whole = doc! { "sharded": true, "count": 300, "size": 1 };
         whole.insert("shards", doc! { "shard-0": part(1), "shard-1": part(2) });
@@ -59,7 +56,7 @@ fn shards_are_added_up() {
 }
 
 #[test]
-fn where_the_command_is_gone_the_stage_is_asked() {
+fn stage_replaces_a_removed_command() {
     let (found, asked) = statistics(|name, _| match name {
         "collStats" => refused(59, "no such command"),
         _ => Ok(
@@ -73,15 +70,12 @@ fn where_the_command_is_gone_the_stage_is_asked() {
 #[test]
 fn unreported_sizes_are_absent_and_empty_ones_have_no_mean() {
     let (found, _) = statistics(|_, _| Ok(doc! { "count": 0, "size": 0, "ok": 1.0 }));
-    let expected = CollectionStatistics {
-        data_bytes: Some(0),
-        ..CollectionStatistics::default()
-    };
+    let expected = CollectionStatistics { data_bytes: Some(0), ..CollectionStatistics::default() };
     assert_eq!(found, Ok(expected));
 }
 
 #[test]
-fn a_refusal_is_reported_with_its_text() {
+fn refusal_is_reported_with_its_text() {
     let (found, asked) = statistics(|_, _| refused(13, "not authorized on ycsb"));
     let Err(Health::Failed { reason }) = &found else {
         panic!("{found:?}");

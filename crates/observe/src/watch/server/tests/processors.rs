@@ -1,4 +1,4 @@
-//! The CPU time of a server's process, and the CPUs that it has.
+//! CPU time of a server's process, and the number of its CPUs.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn status(n: i64) -> Document {
     }
 }
 
-/// Two readings, 2 s apart, of a server that answers `hostInfo` so.
+/// Two readings, 2 s apart, of a server that answers `hostInfo` with `info`.
 fn two_readings(info: fn() -> Result<Document, AskError>) -> (Reported, Asked) {
     let mut n = 0;
     let (mut source, asked) = source(move |name, _| match name {
@@ -37,11 +37,9 @@ fn cpu_time_becomes_busy_cpus_and_their_count_is_asked_once() {
     ];
     assert_values(&reported, &expected);
     let asked = asked.lock().expect("no test panics in it");
-    let questions = asked
-        .iter()
-        .filter(|(_, command)| command.contains_key("hostInfo"));
+    let questions = asked.iter().filter(|(_, command)| command.contains_key("hostInfo"));
     assert_eq!(questions.count(), 1);
-    // Fewer, where it may not use all of them.
+    // A smaller number, if it may not use all of them.
     let (reported, _) = two_readings(|| {
         Ok(doc! { "system": { "numCores": 8, "numCoresAvailableToProcess": 2_i64 } })
     });
@@ -53,18 +51,13 @@ fn cpu_count_is_missing_when_the_server_does_not_report_it() {
     let (reported, _) = two_readings(|| refused(13, "not authorized on admin"));
     assert!(!values(&reported).contains_key("server_cpu.s.cpus_count"));
     let health = missing(&reported, "server_cpu").expect("it is told");
-    assert!(
-        health
-            .reason()
-            .is_some_and(|reason| reason.contains("hostInfo")),
-        "{health:?}"
-    );
+    assert!(health.reason().is_some_and(|reason| reason.contains("hostInfo")), "{health:?}");
     let (reported, _) = two_readings(|| Ok(doc! { "system": {} }));
     assert!(!values(&reported).contains_key("server_cpu.s.cpus_count"));
 }
 
 #[test]
-fn a_server_without_cpu_time_is_not_asked_for_its_cpus() {
+fn server_without_cpu_time_is_not_asked_for_its_cpus() {
     let (mut source, asked) = source(|name, _| match name {
         "serverStatus" => Ok(doc! { "uptimeMillis": 5, "mem": { "resident": 1 } }),
         _ => refused(59, "no such command"),
@@ -74,9 +67,5 @@ fn a_server_without_cpu_time_is_not_asked_for_its_cpus() {
     let reason = health.reason().expect("it has one");
     assert!(reason.contains("`extra_info.user_time_us`"), "{reason}");
     let asked = asked.lock().expect("no test panics in it");
-    assert!(
-        !asked
-            .iter()
-            .any(|(_, command)| command.contains_key("hostInfo"))
-    );
+    assert!(!asked.iter().any(|(_, command)| command.contains_key("hostInfo")));
 }

@@ -1,8 +1,9 @@
-//! `serverStatus` as several versions answer it.
+//! `serverStatus` in the form of several versions.
 
 use super::*;
 
-/// What MongoDB 4.4 answers, `n` times a moment after its start. Integers of both sizes and floating point numbers, as there.
+/// An answer of MongoDB 4.4 with counters after `n` steps. Integers of both sizes and floating
+/// point numbers, as in the original.
 fn of_4_4(n: i32) -> Document {
     let wide = |number: i64| number * i64::from(n);
     doc! {
@@ -63,7 +64,7 @@ fn of_4_4(n: i32) -> Document {
     }
 }
 
-/// What is reported of two such answers that are 2 s and one step apart.
+/// Reported values of two such answers that are 2 s and one step apart.
 const OF_4_4: &[(&str, f64)] = &[
     ("server.s.uptime_s", 4.0),
     ("operations.s.insert_per_s", 1.0),
@@ -165,7 +166,7 @@ fn two_readings_of_4_4_give_every_area_its_values() {
     assert_eq!(changes.collect::<Vec<_>>(), ["flow_control.s.target_per_s"]);
     let second = source.read(12.0).expect("it answers");
     assert_values(&second, OF_4_4);
-    // There were no writes: their mean is not 0, there is none.
+    // Without writes, their mean is absent, not 0.
     assert!(!values(&second).contains_key("operation_latency.s.writes_mean_us"));
     assert_eq!(values(&second)["operation_latency.s.writes_per_s"], 0.0);
 }
@@ -185,7 +186,7 @@ fn fields_that_a_version_lacks_are_reported_once() {
     assert_eq!(second.missing, []);
 }
 
-/// The parts that MongoDB 8.0 has elsewhere.
+/// The parts that MongoDB 8.0 moved.
 fn of_8_0(n: i32) -> Document {
     let tickets = |out: i32| {
         doc! {
@@ -210,7 +211,7 @@ fn of_8_0(n: i32) -> Document {
 }
 
 #[test]
-fn the_names_of_8_0_give_the_same_metrics() {
+fn names_of_8_0_give_the_same_metrics() {
     let mut source = source_of(vec![of_8_0(1), of_8_0(2)]);
     source.read(1.0).expect("it answers");
     let reported = source.read(2.0).expect("it answers");
@@ -272,7 +273,7 @@ fn admission_of_9_0_is_reported_and_absent_before() {
 }
 
 #[test]
-fn a_router_has_no_storage_and_says_so_without_zeros() {
+fn router_reports_no_storage_and_no_zeros() {
     let router = doc! {
         "process": "mongos", "uptime": 5.0, "uptimeMillis": 5000_i64,
         "connections": { "current": 1, "available": 2, "totalCreated": 3_i64, "active": 1 },
@@ -281,10 +282,7 @@ fn a_router_has_no_storage_and_says_so_without_zeros() {
     let reported = source.read(1.0).expect("it answers");
     for (part, section) in [
         ("cache", "`wiredTiger.cache`"),
-        (
-            "tickets",
-            "`wiredTiger.concurrentTransactions` or `queues.execution`",
-        ),
+        ("tickets", "`wiredTiger.concurrentTransactions` or `queues.execution`"),
     ] {
         let Some(Health::Unsupported { reason }) = missing(&reported, part) else {
             panic!("{part}: {:?}", reported.missing);
@@ -294,17 +292,14 @@ fn a_router_has_no_storage_and_says_so_without_zeros() {
     }
     assert_eq!(missing(&reported, "connections"), None);
     let groups: Vec<&str> = reported.values.iter().map(|(id, _)| id.group()).collect();
-    assert_eq!(
-        groups,
-        ["server", "connections", "connections", "connections"]
-    );
+    assert_eq!(groups, ["server", "connections", "connections", "connections"]);
 }
 
 #[test]
-fn after_a_restart_all_totals_are_first_ones() {
+fn all_totals_are_first_ones_after_a_restart() {
     let mut restarted = of_4_4(1);
     restarted.insert("uptimeMillis", 100_i64);
-    // More than before the restart, in less time: not a growth.
+    // A larger total than before the restart, in less time: not a growth.
     restarted.insert("opcounters", doc! { "insert": 1_000_000 });
     let mut after = of_4_4(2);
     after.insert("opcounters", doc! { "insert": 1_000_010 });
@@ -330,7 +325,7 @@ fn restart_during_an_outage_is_noticed_on_a_young_server() {
     source.read(5.0).expect("it answers");
     let reported = source.read(35.0).expect("it answers");
     assert!(!values(&reported).contains_key("operations.s.insert_per_s"));
-    // An answer that comes half a second early is none of another server.
+    // An answer half a second early is not from another server.
     let reported = source.read(41.0).expect("it answers");
     assert_values(&reported, &[("operations.s.insert_per_s", 10.0)]);
 }
@@ -373,10 +368,7 @@ fn useless_sections_are_disabled_unless_the_server_objects() {
         .collect();
     assert_eq!(commands.len(), 3);
     assert_eq!(commands[0].get("locks"), Some(&Bson::Int32(0)));
-    assert_eq!(
-        commands[0].keys().next().map(String::as_str),
-        Some("serverStatus")
-    );
+    assert_eq!(commands[0].keys().next().map(String::as_str), Some("serverStatus"));
     assert_eq!(commands[1], &doc! { "serverStatus": 1 });
     assert_eq!(commands[2], &doc! { "serverStatus": 1 });
 }

@@ -12,7 +12,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.into_iter().flatten().collect()
 }
 
-/// A pair of runs whose rates compare so.
+/// A pair of runs with this comparison.
 fn compared(rows: Vec<Comparison>) -> Experiment {
     let run = figures(8, None, 18_800.0, 425.0);
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![run.clone(), run]);
@@ -35,25 +35,19 @@ fn slower() -> Experiment {
 }
 
 fn unclear() -> Experiment {
-    compared(vec![rate(
-        [0.9, 1.02, 1.15],
-        ComparisonVerdict::NotEnoughData,
-    )])
+    compared(vec![rate([0.9, 1.02, 1.15], ComparisonVerdict::NotEnoughData)])
 }
 
 fn plans(experiment: &mut Experiment) -> &mut AbAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Ab(answer)) => answer,
-        other => panic!("it is no comparison: {other:?}"),
+        other => panic!("not a comparison: {other:?}"),
     }
 }
 
 fn caveats() -> Vec<Case> {
     let stolen = with(slower(), |it| {
-        let pair = DisturbedPair {
-            pair: 0,
-            stolen_ratio: 0.03,
-        };
+        let pair = DisturbedPair { pair: 0, stolen_ratio: 0.03 };
         plans(it).set_aside = vec![pair];
     });
     let full = with(slower(), |it| {
@@ -83,22 +77,28 @@ fn verdicts() -> Vec<Case> {
         let times = row(p99, [1.9, 2.0, 2.1], ComparisonVerdict::Slower);
         plans(it).comparisons.push(times);
     });
-    // What decides has no interval.
+    // The deciding figure has no interval.
     let undecided = |it: &mut Experiment| {
         plans(it).deciding = Statistic::Percentile { percent: 99.0 };
     };
     let by_chance = |it: &mut Experiment| *it = unclear();
     let reason = "deciding-has-no-interval";
     vec![
-        case("faster", faster)
-            .not_if("it is by chance", by_chance)
-            .not_without(reason, "not-enough-data", undecided),
-        case("slower", slower())
-            .not_if("it is by chance", by_chance)
-            .not_without(reason, "not-enough-data", undecided),
-        case("no-difference-larger-than", alike)
-            .not_if("it may be larger", by_chance)
-            .not_without(reason, "not-enough-data", undecided),
+        case("faster", faster).not_if("it is by chance", by_chance).not_without(
+            reason,
+            "not-enough-data",
+            undecided,
+        ),
+        case("slower", slower()).not_if("it is by chance", by_chance).not_without(
+            reason,
+            "not-enough-data",
+            undecided,
+        ),
+        case("no-difference-larger-than", alike).not_if("it may be larger", by_chance).not_without(
+            reason,
+            "not-enough-data",
+            undecided,
+        ),
         case("not-enough-data-for-difference", unclear())
             .not_if("there is one for certain", |it| *it = slower())
             .not_without(reason, "not-enough-data", undecided),
@@ -110,7 +110,7 @@ fn verdicts() -> Vec<Case> {
     ]
 }
 
-/// Both sides have a disk that is busy all the time and serves several requests at once.
+/// Gives both sides a disk that is always busy and serves several requests at once.
 fn busy_disk(experiment: &mut Experiment) {
     unwatched(experiment, ResourceKind::Disk);
     for run in runs(experiment) {
@@ -118,10 +118,7 @@ fn busy_disk(experiment: &mut Experiment) {
         let rate = run.rate_per_s.quantity();
         run.demands.extend(super::super::demand(&disk, rate));
         run.resources.push(disk);
-        run.disks = vec![DiskFigures {
-            busy_ratio: 0.99,
-            ..super::super::disks::idle_disk()
-        }];
+        run.disks = vec![DiskFigures { busy_ratio: 0.99, ..super::super::disks::idle_disk() }];
     }
 }
 
@@ -181,7 +178,7 @@ fn demands() -> Vec<Case> {
         .not_if("it is by chance", uncertain)
         .not_without("name: server CPU", "not-watched", server_unwatched),
         case("not-watched", with(slower(), server_unwatched))
-            .not_if("all that is asked for was watched", |it| *it = slower()),
+            .not_if("everything was watched", |it| *it = slower()),
     ]
 }
 
@@ -207,7 +204,7 @@ fn pairs() -> Vec<Case> {
         }),
         case("pairs-needed", unclear())
             .not_if("there are enough", certain)
-            .not_if("no number would tell", hopeless),
+            .not_if("no number would decide", hopeless),
         case("no-number-of-pairs-would-tell", with(unclear(), hopeless))
             .not_if("there are enough", certain)
             .not_if("some would", |it| plans(it).pairs_needed = Some(12)),

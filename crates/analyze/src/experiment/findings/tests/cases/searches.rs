@@ -16,7 +16,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.into_iter().flatten().collect()
 }
 
-/// Two runs, and what followed from them.
+/// Two runs with the answer.
 fn answered_by(answer: Answer) -> Experiment {
     let run = figures(8, None, 18_800.0, 425.0);
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![run.clone(), run]);
@@ -35,7 +35,7 @@ fn search(change: impl FnOnce(&mut XmaxAnswer)) -> Experiment {
 fn searched(experiment: &mut Experiment) -> &mut XmaxAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Xmax(answer)) => answer,
-        other => panic!("it is no search for a rate: {other:?}"),
+        other => panic!("not a search for a rate: {other:?}"),
     }
 }
 
@@ -48,17 +48,12 @@ fn objective(change: impl FnOnce(&mut SloAnswer)) -> Experiment {
 fn kept(experiment: &mut Experiment) -> &mut SloAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Slo(answer)) => answer,
-        other => panic!("it is no search for an objective: {other:?}"),
+        other => panic!("not a search for an objective: {other:?}"),
     }
 }
 
 fn by_client(answer: &mut XmaxAnswer) {
-    let reason = statement!(
-        "client-limit-in-runs",
-        runs = 2u32,
-        all = 2u32,
-        clients = 8u32
-    );
+    let reason = statement!("client-limit-in-runs", runs = 2u32, all = 2u32, clients = 8u32);
     answer.client_maximum_per_s = answer.x_max_per_s.take();
     answer.generator_bound = vec![reason];
 }
@@ -86,7 +81,7 @@ fn unwatched_server(experiment: &mut Experiment) {
 }
 
 fn confirmations() -> Vec<Case> {
-    // None of as many as are tried is kept.
+    // No tried rate meets the objective.
     let missed = |number: usize| {
         move |answer: &mut XmaxAnswer| {
             let mut one = answer.confirmations[0].clone();
@@ -151,12 +146,14 @@ fn objectives() -> Vec<Case> {
             objective(|answer| answer.attempts[3].generator_bound = true),
         )
         .not_if("the client had time left", as_usual),
-        case("runs-set-aside", stolen)
-            .not_if("none was", as_usual)
-            .not_without("stolen-time", "not-watched", |it| {
+        case("runs-set-aside", stolen).not_if("none was", as_usual).not_without(
+            "stolen-time",
+            "not-watched",
+            |it| {
                 kept(it).set_aside[0].stolen_ratio = None;
                 runs(it).for_each(|run| run.stolen_ratio = None);
-            }),
+            },
+        ),
         case("no-rate-keeps-objective", with(objective(|_| ()), none)).not_if("one does", as_usual),
         case("objective-kept-up-to", objective(|_| ())).not_if("none does", none),
         case("chance-decides", by_chance)
@@ -180,16 +177,8 @@ fn ends_of_objectives() -> Vec<Case> {
     let ends = [
         ("objective-always-kept", ObjectiveEnd::AlwaysKept, true),
         ("objective-never-kept", ObjectiveEnd::NeverKept, true),
-        (
-            "objective-search-ended-early",
-            ObjectiveEnd::OutOfMeasurements,
-            true,
-        ),
-        (
-            "boundary-not-certain",
-            ObjectiveEnd::OutOfMeasurements,
-            false,
-        ),
+        ("objective-search-ended-early", ObjectiveEnd::OutOfMeasurements, true),
+        ("boundary-not-certain", ObjectiveEnd::OutOfMeasurements, false),
     ];
     let reported = ends.map(|(code, end, has_boundary)| {
         let ended = objective(|answer| {
@@ -220,8 +209,6 @@ fn single_runs() -> Vec<Case> {
             .not_if("all were steady", |it| unsteady(it, Some(true)))
             .not_without("steady-state", "not-watched", |it| unsteady(it, None)),
         case("not-watched", with(search(|_| ()), |it| unsteady(it, None)))
-            .not_if("all that is asked for was watched", |it| {
-                unsteady(it, Some(true))
-            }),
+            .not_if("everything was watched", |it| unsteady(it, Some(true))),
     ]
 }

@@ -9,7 +9,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.into_iter().flatten().collect()
 }
 
-/// With the second topology `a` does half of what it did with the first, and `c` nearly the same.
+/// With the second topology `a` has half its rate with the first, and `c` nearly the same.
 fn slower() -> Experiment {
     on_two_topologies([1_000, 2_000, 500, 1_950])
 }
@@ -17,11 +17,11 @@ fn slower() -> Experiment {
 fn suite(experiment: &mut Experiment) -> &mut SuiteAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Suite(answer)) => answer,
-        other => panic!("it is no suite: {other:?}"),
+        other => panic!("not a suite: {other:?}"),
     }
 }
 
-/// The rate of `a` with the first topology, which is the lowest of these.
+/// The rate of `a` with the first topology, the lowest of the rates.
 fn lowest(experiment: &mut Experiment) -> &mut Figure {
     &mut suite(experiment).rows[0].level.rate_per_s
 }
@@ -35,10 +35,7 @@ fn without_rates(experiment: &mut Experiment) {
 
 fn uncompared(experiment: &mut Experiment) {
     let relative = suite(experiment).relative.as_mut().unwrap();
-    relative
-        .levels
-        .iter_mut()
-        .for_each(|row| row.comparisons.clear());
+    relative.levels.iter_mut().for_each(|row| row.comparisons.clear());
 }
 
 fn changes() -> Vec<Case> {
@@ -77,8 +74,7 @@ fn shares() -> Vec<Case> {
             .not_if("no time was named", |it| suite(it).below_us = None)
             .not_if("nothing was counted", |it| {
                 for row in &mut suite(it).rows {
-                    let operations = row.operations.values_mut();
-                    operations.for_each(|one| one.below_ratio = None);
+                    row.operations.values_mut().for_each(|one| one.below_ratio = None);
                 }
             }),
     ]

@@ -26,7 +26,7 @@ fn level(experiment: &mut Experiment, number: usize) -> &mut Level {
     &mut answer(experiment).levels[number]
 }
 
-/// Takes a resource out of all runs, and answers again.
+/// Removes a resource from all runs, and answers again.
 fn without(experiment: &mut Experiment, kind: ResourceKind) {
     unwatched(experiment, kind);
     *experiment = answered(experiment.clone());
@@ -51,16 +51,10 @@ fn alarms() -> Vec<Case> {
         case("experiment-not-complete", partial)
             .not_if("it is", |it| it.status = RunStatus::Complete),
         case("generator-bound-at-levels", full).not_if("the client had time left", as_usual),
-        case(
-            "failed-at-levels",
-            with(rates(), |it| level(it, 3).failed_ratio = 0.02),
-        )
-        .not_if("none failed", |it| level(it, 3).failed_ratio = 0.0),
-        case(
-            "dropped-at-levels",
-            with(rates(), |it| level(it, 3).dropped_ratio = 0.3),
-        )
-        .not_if("all were sent", |it| level(it, 3).dropped_ratio = 0.0),
+        case("failed-at-levels", with(rates(), |it| level(it, 3).failed_ratio = 0.02))
+            .not_if("none failed", |it| level(it, 3).failed_ratio = 0.0),
+        case("dropped-at-levels", with(rates(), |it| level(it, 3).dropped_ratio = 0.3))
+            .not_if("all were sent", |it| level(it, 3).dropped_ratio = 0.0),
         case(
             "law-broken-at-levels",
             with(clients(), |it| {
@@ -94,9 +88,11 @@ fn limits() -> Vec<Case> {
                 *it = answered(it.clone());
             })
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("demand-varies", varying)
-            .not_if("it does not", as_usual)
-            .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("demand-varies", varying).not_if("it does not", as_usual).not_without(
+            "name: server CPU",
+            "server-not-watched",
+            server_unwatched,
+        ),
         case(
             "laws-hold",
             with(clients(), |it| {
@@ -114,8 +110,7 @@ fn limits() -> Vec<Case> {
 
 fn rates_and_queues() -> Vec<Case> {
     let flat = |it: &mut Experiment| {
-        let levels = answer(it).levels.iter_mut();
-        levels.for_each(|level| level.response_mean_us = figure(130.0, 0.02));
+        answer(it).levels.iter_mut().for_each(|level| level.response_mean_us = figure(130.0, 0.02));
     };
     let queue = |applies| {
         with(rates(), |it| {
@@ -175,17 +170,10 @@ fn clients_and_knees() -> Vec<Case> {
     };
     let knee = |knee| with(clients(), |it| answer(it).knee = Some(knee));
     let few = |it: &mut Experiment| answer(it).knee = Some(Knee::TooFewLoads);
-    let found = Knee::Found {
-        load: 3.21,
-        low: 2.0,
-        high: 4.0,
-        rate_per_s: 16_500.0,
-        response_s: 190e-6,
-    };
-    let (above, below) = (
-        Knee::AboveMeasured { highest_load: 16.0 },
-        Knee::BelowMeasured { lowest_load: 1.0 },
-    );
+    let found =
+        Knee::Found { load: 3.21, low: 2.0, high: 4.0, rate_per_s: 16_500.0, response_s: 190e-6 };
+    let (above, below) =
+        (Knee::AboveMeasured { highest_load: 16.0 }, Knee::BelowMeasured { lowest_load: 1.0 });
     let unfitted = |it: &mut Experiment| {
         let answer = answer(it);
         (answer.usl, answer.usl_problem) = (None, Some(statement!("usl-no-solution")));
@@ -232,23 +220,12 @@ fn relative() -> Vec<Case> {
         case("level-differs", drifting(0.9, 1.1))
             .not_if("it differs by chance", |it| *it = lucky())
             .not_if("nothing is its base", alone)
-            .not_without(
-                "settings: [mongod 6.0.27]",
-                "level-not-compared",
-                uncompared,
-            ),
-        case(
-            "level-differs",
-            versions(&[[(10_000.0, 80e-6), (9_000.0, 90e-6)]]),
-        )
-        .not_if("nothing is its base", alone),
+            .not_without("settings: [mongod 6.0.27]", "level-not-compared", uncompared),
+        case("level-differs", versions(&[[(10_000.0, 80e-6), (9_000.0, 90e-6)]]))
+            .not_if("nothing is its base", alone),
         case("level-indistinct", lucky())
             .not_if("it differs for certain", |it| *it = drifting(0.9, 1.1))
-            .not_without(
-                "settings: [mongod 6.0.27]",
-                "level-not-compared",
-                uncompared,
-            ),
+            .not_without("settings: [mongod 6.0.27]", "level-not-compared", uncompared),
         case("level-not-compared", with(drifting(0.9, 1.1), uncompared))
             .not_if("the figures have intervals", |it| *it = drifting(0.9, 1.1)),
     ]
@@ -268,17 +245,16 @@ fn reach() -> Vec<Case> {
     vec![
         case("server-not-watched", with(clients(), server_unwatched))
             .not_if("it was watched", as_usual),
-        case(
+        case("not-watched", with(clients(), |it| without(it, ResourceKind::Disk)))
+            .not_if("everything was watched", as_usual),
+        case("unsteady-at-levels", drifted).not_if("it was steady", as_usual).not_without(
+            "steady-state",
             "not-watched",
-            with(clients(), |it| without(it, ResourceKind::Disk)),
-        )
-        .not_if("all that is asked for was watched", as_usual),
-        case("unsteady-at-levels", drifted)
-            .not_if("it was steady", as_usual)
-            .not_without("steady-state", "not-watched", |it| {
+            |it| {
                 unsteady(it, None);
                 *it = answered(it.clone());
-            }),
+            },
+        ),
         case("others-use-machine-at-levels", shared)
             .not_if("nobody else did", as_usual)
             .not_without("name: all CPUs", "not-watched", |it| {
@@ -336,18 +312,12 @@ fn opportunities() -> Vec<Case> {
             .not_without("name: disk", "not-watched", |it| {
                 without(it, ResourceKind::Disk);
             }),
-        case(
-            "compare-with-durable-writes",
-            doubtful(CaveatKind::Durability, relaxed),
-        )
-        .not_if("they wait for the disk", undoubted),
+        case("compare-with-durable-writes", doubtful(CaveatKind::Durability, relaxed))
+            .not_if("they wait for the disk", undoubted),
         case("try-larger-data", doubtful(CaveatKind::FitsInCache, fits))
             .not_if("they do not fit", undoubted),
-        case(
-            "machine-setting-disturbs",
-            doubtful(CaveatKind::MachineSetting, setting),
-        )
-        .not_if("all are as advised", undoubted),
+        case("machine-setting-disturbs", doubtful(CaveatKind::MachineSetting, setting))
+            .not_if("all are as advised", undoubted),
     ]
 }
 

@@ -15,16 +15,9 @@ pub(super) fn cases() -> Vec<Case> {
             .not_if("the ratio is not known", |it| answer(it).ratio = None),
         case("tune-nothing-to-gain", tuned(1.0, false))
             .not_if("something is better", |it| *it = tuned(1.2, false))
-            .not_if("more may have been missed", |it| {
-                answer(it).visible_ratio = 0.2
-            }),
-        case(
-            "tune-not-proven",
-            with(tuned(1.0, false), |it| answer(it).visible_ratio = 0.2),
-        )
-        .not_if("it would have been seen", |it| {
-            answer(it).visible_ratio = 0.02
-        }),
+            .not_if("more may have been missed", |it| answer(it).visible_ratio = 0.2),
+        case("tune-not-proven", with(tuned(1.0, false), |it| answer(it).visible_ratio = 0.2))
+            .not_if("it would have been seen", |it| answer(it).visible_ratio = 0.02),
         case(
             "tune-none-compared",
             with(tuned(1.0, false), |it| {
@@ -65,17 +58,19 @@ pub(super) fn cases() -> Vec<Case> {
         .not_if("it was for another reason", |it| {
             let answer = answer(it);
             let of_trial = answer.trials[0].set_aside.iter_mut();
-            let all = answer.first_set_aside.iter_mut().chain(of_trial);
-            all.for_each(|one| one.stolen_ratio = None);
+            answer
+                .first_set_aside
+                .iter_mut()
+                .chain(of_trial)
+                .for_each(|one| one.stolen_ratio = None);
         }),
         case("tune-harmful-settings", tuned(1.2, true))
             .not_if("all went well", |it| *it = tuned(1.2, false)),
         case(
             "tune-refused-settings",
             with(tuned(1.2, true), |it| {
-                let mut trials = answer(it).trials.iter_mut();
-                let harmed = trials.find(|trial| trial.problem.is_some());
-                harmed.expect("one did harm").is_refused = true;
+                let harmed = answer(it).trials.iter_mut().find(|trial| trial.problem.is_some());
+                harmed.expect("a harmful setting").is_refused = true;
             }),
         )
         .not_if("it did harm", |it| *it = tuned(1.2, true)),
@@ -90,15 +85,12 @@ pub(super) fn cases() -> Vec<Case> {
 fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Tune(answer)) => answer,
-        other => panic!("it is no search for settings: {other:?}"),
+        other => panic!("not a search for settings: {other:?}"),
     }
 }
 
 fn set_aside(run: usize) -> RunsSetAside {
-    RunsSetAside {
-        runs: vec![run],
-        stolen_ratio: Some(0.03),
-    }
+    RunsSetAside { runs: vec![run], stolen_ratio: Some(0.03) }
 }
 
 fn left_out(reason: LeftOutReason) -> LeftOutKnob {
@@ -107,7 +99,7 @@ fn left_out(reason: LeftOutReason) -> LeftOutKnob {
         name: name.into(),
         key: format!("server.runtime_parameters.{name}"),
         values: Vec::new(),
-        // As older records have it.
+        // As in older records.
         reason: Some(reason).filter(|reason| *reason != LeftOutReason::NotThere),
         near: None,
     }
@@ -151,12 +143,12 @@ pub(super) fn options() -> TuneOptions {
     }
 }
 
-/// A search on a bench on which threads at 4 multiply the rate, and a delay of 4 does harm or nothing.
+/// A search on a bench where a thread count of 4 multiplies the rate, and a delay of 4 does harm or nothing.
 fn tuned(factor: f64, harms: bool) -> Experiment {
     let options = options();
     let mut done = Vec::new();
     let mut run = |factor: f64| {
-        // A little noise that repeats.
+        // Some noise with repetitions.
         let noise = [1.0, 1.003, 0.998, 1.001, 0.997][done.len() % 5];
         let figures = figures(8, None, 10_000.0 * factor * noise, 425.0);
         done.push(figures.clone());
@@ -166,7 +158,7 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
     while !baseline.is_complete() {
         baseline.take(run(1.0));
     }
-    let mut progress = TuneProgress::new(&options, &baseline).expect("it goes well");
+    let mut progress = TuneProgress::new(&options, &baseline).expect("a baseline");
     while let TuneNext::Run { keys, .. } = progress.next_run() {
         let is = |name: &str| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
@@ -182,17 +174,11 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
             let figures = run(if is("threads") { factor } else { 1.0 });
             progress.take(RunOutcome::Measured(&figures))
         };
-        taken.expect("the defaults go well");
+        taken.expect("the defaults succeed");
     }
-    let mut experiment = experiment(
-        (CLIENTS, &["8", "8"]),
-        vec![done[0].clone(), done[1].clone()],
-    );
+    let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![done[0].clone(), done[1].clone()]);
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
-    experiment.options.insert(
-        TUNE.into(),
-        serde_json::to_value(&options).expect("it is plain data"),
-    );
+    experiment.options.insert(TUNE.into(), serde_json::to_value(&options).expect("plain data"));
     experiment.answer = Some(Answer::Tune(Box::new(progress.answer())));
     experiment
 }
@@ -213,21 +199,16 @@ fn explained() -> Experiment {
             ratio: figure(0.83, 0.01),
         }],
         costs: Vec::new(),
-        explanation: Some(Explanation::Demand {
-            name: "server CPU".into(),
-        }),
+        explanation: Some(Explanation::Demand { name: "server CPU".into() }),
     }));
     experiment
 }
 
 fn compared(experiment: &mut Experiment) -> &mut AbAnswer {
-    answer(experiment)
-        .comparison
-        .as_mut()
-        .expect("it was compared")
+    answer(experiment).comparison.as_mut().expect("a comparison")
 }
 
-/// No demand explains the gain, and three costs fell, two of which are waits.
+/// A gain without a demand that explains it, with three lower costs including two waits.
 fn waiting_less() -> Experiment {
     let cost = |kind, error_ratio| CostRatio {
         kind,
@@ -247,7 +228,7 @@ fn waiting_less() -> Experiment {
     })
 }
 
-/// The rate of what was tuned, divided by that before.
+/// The tuned rate divided by the rate before.
 fn half_as_many_again() -> Comparison {
     Comparison {
         statistic: Statistic::Rate,
@@ -273,7 +254,7 @@ fn certain_shorter_waits_are_named_when_no_demand_explains_gain() {
         change(compared(&mut experiment));
         let found = findings(&experiment).into_iter();
         let mut found = found.filter(|one| one.statement.code == "explanation");
-        let found = found.next().expect("there is an explanation");
+        let found = found.next().expect("an explanation");
         found.statement.to_string()
     };
     let both = said(|_| {});
@@ -281,14 +262,11 @@ fn certain_shorter_waits_are_named_when_no_demand_explains_gain() {
         assert!(both.contains(part), "{both}");
     }
     let one = said(|it| it.costs[2].ratio = figure(0.75, 0.5));
-    assert!(
-        one.contains("fewer-cache-misses") && !one.contains("shorter-journal-syncs"),
-        "{one}"
-    );
-    // A quarter less for each of half as many operations again is more time of syncs per second.
+    assert!(one.contains("fewer-cache-misses") && !one.contains("shorter-journal-syncs"), "{one}");
+    // A quarter less per operation at half as many operations again is more sync time per second.
     let more = said(|it| it.comparisons.push(half_as_many_again()));
     assert!(!more.contains("shorter-journal-syncs"), "{more}");
-    // No page is read into the cache any more, of which there is no interval.
+    // No page is read into the cache any more, so there is no interval.
     let gone = said(|it| {
         it.costs[1].candidate = 0.0;
         it.costs[1].ratio = Figure::bare(0.0);
@@ -300,8 +278,5 @@ fn certain_shorter_waits_are_named_when_no_demand_explains_gain() {
         let name = "server CPU".to_owned();
         it.explanation = Some(Explanation::Demand { name });
     });
-    assert!(
-        demand.contains("needs") && !demand.contains("waits-shorter"),
-        "{demand}"
-    );
+    assert!(demand.contains("needs") && !demand.contains("waits-shorter"), "{demand}");
 }

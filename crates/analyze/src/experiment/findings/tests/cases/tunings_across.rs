@@ -10,18 +10,13 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         case("tune-across-same", together())
             .not_if("each loses what the other gains", |it| *it = opposed())
-            .not_if("it cannot be told", |it| {
-                answer(it).dependence = Dependence::Undecided
-            }),
+            .not_if("it cannot be told", |it| answer(it).dependence = Dependence::Undecided),
         case("tune-across-depends", opposed()).not_if("both have the same", |it| *it = together()),
-        case("tune-across-depends", harmful()).not_if("it cannot be told", |it| {
-            answer(it).dependence = Dependence::Undecided
-        }),
+        case("tune-across-depends", harmful())
+            .not_if("it cannot be told", |it| answer(it).dependence = Dependence::Undecided),
         case(
             "tune-across-undecided",
-            with(opposed(), |it| {
-                answer(it).dependence = Dependence::Undecided
-            }),
+            with(opposed(), |it| answer(it).dependence = Dependence::Undecided),
         )
         .not_if("nothing was compared", |it| {
             for found in &mut answer(it).winners {
@@ -39,9 +34,8 @@ pub(super) fn cases() -> Vec<Case> {
             .not_if("the ratio is not known", |it| {
                 answer(it).for_all.as_mut().unwrap().mean_ratio = None
             }),
-        case("tune-not-proven-for-all", not_proven()).not_if("nothing was compared for it", |it| {
-            answer(it).not_for_all.clear()
-        }),
+        case("tune-not-proven-for-all", not_proven())
+            .not_if("nothing was compared for it", |it| answer(it).not_for_all.clear()),
         case(
             "tune-not-proven-for-all",
             with(not_proven(), |it| {
@@ -60,16 +54,16 @@ pub(super) fn cases() -> Vec<Case> {
 fn answer(experiment: &mut Experiment) -> &mut TuneAcrossAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::TuneAcross(answer)) => answer,
-        other => panic!("it is no search for several workloads: {other:?}"),
+        other => panic!("not a search for several workloads: {other:?}"),
     }
 }
 
-/// Threads at 4 help the first workload, a delay of 4 the second.
+/// A thread count of 4 helps the first workload, a delay of 4 the second.
 fn together() -> Experiment {
     across([(1.2, 1.0), (1.0, 1.3)])
 }
 
-/// The same, and each costs the other workload more than that.
+/// Both settings cost the other workload more than they gain.
 fn opposed() -> Experiment {
     across([(1.2, 0.6), (0.6, 1.2)])
 }
@@ -78,7 +72,7 @@ fn flat() -> Experiment {
     across([(1.0, 1.0); 2])
 }
 
-/// As [`opposed`], and the first settings do harm to the second workload.
+/// Like [`opposed`], and the first settings harm the second workload.
 fn harmful() -> Experiment {
     with(opposed(), |it| do_harm(&mut answer(it).winners[0].on[1]))
 }
@@ -95,12 +89,13 @@ fn do_harm(on: &mut OnWorkload) {
     on.problem = Some("it hangs".into());
 }
 
-/// Searches for two workloads, whose rates threads at 4 and a delay of 4 multiply by these factors.
+/// Searches for two workloads whose rates are multiplied by these factors at a thread count of 4 and at a delay
+/// of 4.
 fn across(factors: [(f64, f64); 2]) -> Experiment {
     let options = options();
     let mut done = Vec::new();
     let mut run = |factor: f64| {
-        // A little noise that repeats.
+        // Some noise with repetitions.
         let noise = [1.0, 1.003, 0.998, 1.001, 0.997][done.len() % 5];
         let figures = figures(8, None, 10_000.0 * factor * noise, 425.0);
         done.push(figures.clone());
@@ -112,7 +107,7 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         while !baseline.is_complete() {
             baseline.take(run(1.0));
         }
-        let progress = TuneProgress::new(&options, &baseline).expect("it goes well");
+        let progress = TuneProgress::new(&options, &baseline).expect("a baseline");
         searches.push((workload.to_owned(), progress));
     }
     let mut progress = AcrossProgress::new(searches);
@@ -126,12 +121,9 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         let delay = if is("delay") { delay } else { 1.0 };
         let figures = run(threads * delay);
         let taken = progress.take(RunOutcome::Measured(&figures));
-        taken.expect("the defaults go well");
+        taken.expect("the defaults succeed");
     }
-    let mut experiment = experiment(
-        (CLIENTS, &["8", "8"]),
-        vec![done[0].clone(), done[1].clone()],
-    );
+    let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![done[0].clone(), done[1].clone()]);
     experiment.answer = Some(Answer::TuneAcross(Box::new(progress.answer())));
     experiment
 }

@@ -1,8 +1,9 @@
-//! What a measurement of a device alone leaves open.
+//! Limits of a measurement of a device alone.
 
 use super::*;
 
-/// What is said of a disk of eight servers that was measured alone, with this capacity of each kind in requests.
+/// Disk findings for a disk with eight servers that was measured alone, with this request capacity of each
+/// kind.
 fn measured(
     cpu_s: f64,
     read_per_s: Option<f64>,
@@ -24,7 +25,7 @@ fn measured(
     (sweep, found)
 }
 
-/// Half of the requests are writes.
+/// Makes half of the requests writes.
 fn half_writes(disk: &mut DiskFigures) {
     disk.read_per_s = disk.read_per_s.map(|reads| reads / 2.0);
     disk.write_per_s = disk.read_per_s;
@@ -34,31 +35,28 @@ fn half_writes(disk: &mut DiskFigures) {
 
 #[test]
 fn bound_of_mixed_reads_and_writes_is_not_below_device_ability() {
-    // Each alone 8,000 per second: both at once, or 8,000 of both together.
+    // Each kind alone 8,000 per second: both at once, or 8,000 together.
     let (mut sweep, found) = measured(10e-6, Some(8e3), Some(8e3), half_writes);
-    let limit = found.known.expect("it was measured");
-    let rate = answer(&mut sweep).bound_per_s.expect("there is a bound");
+    let limit = found.known.expect("a measured limit");
+    let rate = answer(&mut sweep).bound_per_s.expect("a bound");
     assert!((rate.value / 16e3 - 1.0).abs() < 0.01, "{rate:?}");
-    let together = limit.together_s.expect("they may share its time");
+    let together = limit.together_s.expect("reads and writes may share its time");
     assert!((together * 8e3 - 1.0).abs() < 0.01, "{together}");
-    // It limits first, whichever is true.
+    // It limits first in both cases.
     assert_eq!(found.unknown, None);
     let said = the(&sweep, "bottleneck (");
     let reported = reported(&said.evidence).join("; ");
-    assert!(
-        reported.contains("together:") && reported.contains("is_least: true"),
-        "{reported}"
-    );
-    // Two CPUs of 200 µs end at 10,000/s, which is between both.
+    assert!(reported.contains("together:") && reported.contains("is_least: true"), "{reported}");
+    // Two CPUs with 200 µs end at 10,000/s, between both values.
     let (sweep, found) = measured(200e-6, Some(8e3), Some(8e3), half_writes);
-    let unknown = found.unknown.expect("it may end at 8,000/s");
+    let unknown = found.unknown.expect("an unknown limit");
     assert_eq!(unknown.reason, NoLimit::ReadsBesideWrites);
     assert!(unknown.may_be_first, "{unknown:?}");
     let part = the(&sweep, "disk-known-in-part").statement.to_string();
     assert!(part.contains("disk-reads-beside-writes"), "{part}");
     let bottleneck = the(&sweep, "bottleneck (").statement.to_string();
     assert!(bottleneck.contains("is_of_known: true"), "{bottleneck}");
-    // Those of 800 µs end at 2,500/s, before either.
+    // Two CPUs with 800 µs end at 2,500/s, before either.
     let (_, found) = measured(800e-6, Some(8e3), Some(8e3), half_writes);
     assert!(found.unknown.is_none_or(|unknown| !unknown.may_be_first));
 }
@@ -66,10 +64,10 @@ fn bound_of_mixed_reads_and_writes_is_not_below_device_ability() {
 #[test]
 fn flushes_were_not_measured_and_leave_the_limit_open() {
     let flushing = |disk: &mut DiskFigures| disk.flush_per_s = Some(500.0);
-    // What its requests take of a fast device bounds nothing, and is no station.
+    // The requests' time on a fast device bounds nothing, and is not a station.
     let (mut sweep, found) = measured(10e-6, Some(8e6), None, flushing);
     assert_eq!(found.known, None);
-    let unknown = found.unknown.expect("flushes take time");
+    let unknown = found.unknown.expect("an unknown limit");
     assert_eq!(unknown.reason, NoLimit::FlushesUnknown);
     assert!(unknown.may_be_first, "{unknown:?}");
     the(&sweep, "disk-known-in-part");
@@ -78,45 +76,36 @@ fn flushes_were_not_measured_and_leave_the_limit_open() {
     assert!(said.contains("is_of_known"), "{said}");
     let reported = reported(&bottleneck.evidence).join("; ");
     assert!(!reported.contains("next-resource"), "{reported}");
-    let bound = answer(&mut sweep).bound_per_s.expect("that of the CPUs");
+    let bound = answer(&mut sweep).bound_per_s.expect("the CPUs' bound");
     assert!((bound.value * 5e-6 - 1.0).abs() < 0.1, "{bound:?}");
-    // Where its requests alone allow less than the CPUs, that stays a bound.
+    // If its requests alone allow less than the CPUs, they remain a bound.
     let (mut sweep, found) = measured(10e-6, Some(8e3), None, flushing);
-    assert_eq!(
-        found.known.map(|limit| limit.basis),
-        Some(LimitBasis::Measured)
-    );
-    assert_eq!(
-        found.unknown.map(|unknown| unknown.reason),
-        Some(NoLimit::FlushesUnknown)
-    );
-    let bound = answer(&mut sweep).bound_per_s.expect("there is a bound");
+    assert_eq!(found.known.map(|limit| limit.basis), Some(LimitBasis::Measured));
+    assert_eq!(found.unknown.map(|unknown| unknown.reason), Some(NoLimit::FlushesUnknown));
+    let bound = answer(&mut sweep).bound_per_s.expect("a bound");
     assert!((bound.value / 8e3 - 1.0).abs() < 0.01, "{bound:?}");
-    // Without flushes a fast device is known to be no limit.
+    // Without flushes a fast device is known not to limit.
     let (_, found) = measured(10e-6, Some(8e6), None, |_| ());
     assert_eq!(found.unknown, None);
     assert!(found.known.is_some());
-    // One that serves one at a time works whenever it has a request, a flush included.
+    // A device that serves one request at a time works whenever it has one, including a flush.
     let (_, found) = measured(10e-6, Some(8e6), None, |disk| {
         disk.flush_per_s = Some(500.0);
         disk.serves_several = Some(false);
     });
     assert_eq!(found.unknown, None);
-    assert_eq!(
-        found.known.map(|limit| limit.basis),
-        Some(LimitBasis::OneAtATime)
-    );
+    assert_eq!(found.known.map(|limit| limit.basis), Some(LimitBasis::OneAtATime));
 }
 
 #[test]
 fn few_measured_flushes_are_known_not_to_limit() {
-    // Of what it can do alone it did 1/16 of reads and writes, and this share of flushes.
+    // It did 1/16 of its read and write capacity, and this share of its flush capacity.
     let flushing = |share: f64| {
         move |disk: &mut DiskFigures| {
             half_writes(disk);
             disk.flush_per_s = Some(share * 1e3);
-            let capacity = disk.capacity.as_mut().expect("it has one");
-            let reads = disk.read_per_s.expect("it reads");
+            let capacity = disk.capacity.as_mut().expect("a capacity");
+            let reads = disk.read_per_s.expect("reads");
             capacity.read_per_s = Some(reads * 32.0);
             capacity.write_per_s = Some(reads * 32.0);
             capacity.read_bytes_per_s = None;
@@ -129,34 +118,31 @@ fn few_measured_flushes_are_known_not_to_limit() {
     assert!(few.unknown.is_none_or(|unknown| !unknown.may_be_first));
     let codes = |sweep: &Experiment| format!("{:?}", sweep.findings);
     assert!(!codes(&sweep).contains("disk-known-in-part"));
-    // Nine tenths of what it can flush may be the end, or may not.
+    // Nine tenths of the flush capacity may or may not be the limit.
     let (sweep, many) = measured(400e-6, Some(1.0), Some(1.0), flushing(0.9));
-    let unknown = many.unknown.expect("flushes may limit");
+    let unknown = many.unknown.expect("an unknown limit");
     assert_eq!(unknown.reason, NoLimit::FlushesBeside);
     assert!(unknown.may_be_first, "{unknown:?}");
     let part = the(&sweep, "disk-known-in-part").statement.to_string();
     assert!(part.contains("disk-flushes-beside"), "{part}");
-    // Where writes were not measured, flushes are not what is missing.
+    // If writes were not measured, flushes are not the missing part.
     let (_, part) = measured(400e-6, Some(1.0), None, |disk| {
         flushing(0.01)(disk);
-        let capacity = disk.capacity.as_mut().expect("it has one");
+        let capacity = disk.capacity.as_mut().expect("a capacity");
         capacity.write_per_s = None;
     });
     let reason = part.unknown.map(|unknown| unknown.reason);
     assert_eq!(reason, Some(NoLimit::PartUnknown));
-    // What its reads and writes need at least is a bound all the same.
+    // The minimum for its reads and writes is still a bound.
     assert!(many.known.is_some());
 }
 
 #[test]
 fn partly_measured_capacity_is_a_lower_limit_of_the_demand() {
     let (mut sweep, found) = measured(10e-6, Some(4e3), None, half_writes);
-    let bound = answer(&mut sweep).bound_per_s.expect("reads are known");
+    let bound = answer(&mut sweep).bound_per_s.expect("a bound");
     assert!((bound.value / 8e3 - 1.0).abs() < 0.01, "{bound:?}");
-    assert_eq!(
-        found.unknown.map(|unknown| unknown.reason),
-        Some(NoLimit::PartUnknown)
-    );
+    assert_eq!(found.unknown.map(|unknown| unknown.reason), Some(NoLimit::PartUnknown));
     let part = the(&sweep, "disk-known-in-part").statement.to_string();
     assert!(part.contains("disk-part-unmeasured"), "{part}");
 }
@@ -167,15 +153,10 @@ fn levels_show_a_limit_that_no_capacity_states() {
     let runs = sweep.points.iter_mut();
     for run in runs.filter_map(|point| point.figures.as_mut()) {
         run.disks[0].flush_per_s = Some(0.5);
-        run.disks[0].capacity = Some(DiskCapacity {
-            read_per_s: Some(8e6),
-            ..DiskCapacity::default()
-        });
+        run.disks[0].capacity =
+            Some(DiskCapacity { read_per_s: Some(8e6), ..DiskCapacity::default() });
     }
     let found = limits(&mut answered(sweep));
-    assert_eq!(
-        found.known.map(|limit| limit.basis),
-        Some(LimitBasis::Saturated)
-    );
+    assert_eq!(found.known.map(|limit| limit.basis), Some(LimitBasis::Saturated));
     assert_eq!(found.unknown, None);
 }
