@@ -8,9 +8,9 @@ pub fn warning(server: &ServerPlan) -> Option<String> {
     let is_open = server.kind != ServerKind::Uri && !listen.is_loopback() && !server.auth;
     is_open.then(|| {
         format!(
-            "everyone who reaches {listen} can read, change and delete everything on the server, \
-                which requires no password: add `--auth --tls` (`server.auth`, \
-                `server.encryption`), or use a private network"
+            "everyone who reaches {listen} can read, change and delete everything on the server \
+                without a password; add `--auth --tls` (`server.auth`, `server.encryption`), or \
+                use a private network"
         )
     })
 }

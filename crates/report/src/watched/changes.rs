@@ -256,8 +256,8 @@ mod tests {
         let long = drift_text(&drift(-0.02, -0.04), 7_200.0);
         assert!(long.contains("hour"), "{long}");
         insta::assert_snapshot!(format!("{short}\n{long}"), @r"
-        The mean response time rose little by little, to 4,906 times its start over the measured time (p = 0.0093).
-        The mean response time fell little by little, by 4.00 % over the measured time, by 2.00 % in an hour (p = 0.0093).
+        The mean response time rose gradually, to 4,906 times its start over the measured time (p = 0.0093).
+        The mean response time fell gradually, by 4.00 % over the measured time, by 2.00 % per hour (p = 0.0093).
         ");
     }
 

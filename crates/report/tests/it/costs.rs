@@ -98,7 +98,7 @@ fn slo_page_has_costs_of_the_rates_around_its_answer() {
     let head = lines.iter().find(|line| line.trim_start().starts_with("offered")).unwrap();
     assert_eq!(head.matches("/s").count(), 5, "{head}");
     let lines = lines.join(" ");
-    for note in [format!("{} rates", rates.len()), "5 nearest".to_owned()] {
+    for note in ["The 5 ".to_owned(), format!("of {}.", rates.len())] {
         assert!(lines.contains(&note), "{note}: {text}");
     }
 }

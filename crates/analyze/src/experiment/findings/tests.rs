@@ -633,7 +633,7 @@ fn caveats_of_the_runs_become_opportunities() {
     );
     assert_eq!(
         reported(&the(&experiment, "machine-setting-disturbs").evidence),
-        ["caveat-with-advice (doubt: recorded (hint: sudo this, text: readahead is 8 MiB))"]
+        ["caveat-with-advice (caveat: recorded (hint: sudo this, text: readahead is 8 MiB))"]
     );
 }
 

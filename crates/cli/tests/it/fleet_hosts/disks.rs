@@ -32,7 +32,7 @@ fn disks_of_all_servers_are_recorded_and_need_room() {
     let run = |more: &[&str]| hosts.run("run", &[&fixed[..], more].concat());
     // A terabyte each. Nothing is started, and nothing is left.
     let refused = run(&["--records", "1000000000"]).expect(3);
-    refused.says("free disk").says("`server1`");
+    refused.says("`server.data_dirs`").says("`server1`");
     hosts.assert_clean();
     assert!(!memory.0.exists());
     // The needs of both servers on one file system are added up.

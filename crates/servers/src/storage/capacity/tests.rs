@@ -124,7 +124,7 @@ fn measurements_that_miss_the_device_limit_are_refused() {
     // The page cache, possibly of the file behind a loop device, has answered one in nine.
     assert!(rates(Kind::Reads, &looks, &job(8_800.0, 4096.0)).is_ok());
     assert!(reason(&job(9_000.0, 4096.0)).contains("cache"));
-    assert!(reason(&job(16_000.0, 2048.0)).contains("joined"));
+    assert!(reason(&job(16_000.0, 2048.0)).contains("merged"));
     let busy = JobDone { cpu_ratio: 0.9, ..job(8_000.0, 4096.0) };
     assert!(reason(&busy).contains("CPU"));
     // Written later, in a burst.
