@@ -240,11 +240,7 @@ fn report_overwrites_a_file_only_with_force() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     bench.dyno(&reads(&responder.uri(), &["--operations", "100", "--out", "r"])).expect(0);
     let before = std::fs::read(bench.path("r/run.json")).unwrap();
-    bench
-        .dyno(&["report", "r", "-o", "r/run.json"])
-        .expect(2)
-        .says("`r/run.json` exists")
-        .says("--force");
+    bench.dyno(&["report", "r", "-o", "r/run.json"]).expect(2).says("`r/run.json`").says("--force");
     assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
     bench.dyno(&["report", "r", "-o", "text"]).expect(0);
     bench.dyno(&["report", "r", "-o", "text", "--force"]).expect(0);

@@ -63,7 +63,7 @@ fn several_topologies_are_one_plan_with_an_estimate() {
     assert_eq!(again.expect(0).stdout, text);
     let more = ["--records", "900000M"];
     let none = bench.dyno(&[&["index-build", "shuffled", "--dry-run"][..], &more].concat());
-    none.expect(2).says("has room");
+    none.expect(2).says(" free").says("`--records`");
 }
 
 /// Checks an index build that compares one server with these numbers of servers, over which its documents are split.

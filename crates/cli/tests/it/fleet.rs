@@ -60,14 +60,14 @@ fn experiment_is_refused_when_its_plans_need_other_hosts() {
         let fixed = ["fleet", "sweep", "many.toml", "--set", set];
         bench.dyno(&[&fixed[..], &fleet].concat()).expect(2)
     };
-    let refused = sweep("fleet.agents_per_host=1,2").says("another table `[fleet]`");
+    let refused = sweep("fleet.agents_per_host=1,2").says("`[fleet]`");
     assert_eq!(refused.stderr.matches("error: ").count(), 1);
     sweep("server.kind=mongod,embedded").says("another `server.kind`");
     let other = PLAN.replace("[\"c\"]", "[\"d\"]");
     std::fs::write(bench.path("other.toml"), other).unwrap();
     let ab = ["fleet", "ab", "many.toml", "other.toml"];
     let refused = bench.dyno(&[&ab[..], &fleet].concat()).expect(2);
-    refused.says("another table `[fleet]`");
+    refused.says("`[fleet]`");
     assert_eq!(bench.entries(), ["many.toml", "other.toml"]);
 }
 

@@ -282,7 +282,7 @@ fn an_experiment_is_refused_without_its_runs() {
         run(&["sweep", "many.toml", "--set", "server.pairs=1,2"], &["1 placement", "2 instances"]),
         run(
             &["sweep", "many.toml", "--set", "fleet.agents_per_host=1,2"],
-            &["another table `[fleet]`"],
+            &["`[fleet]`", "`dyno compare`"],
         ),
         run(&["xmax", "many.toml", "--max-clients", "1"], &["`--max-clients`", "at least 2"]),
         run(

@@ -104,13 +104,13 @@ impl Local {
         String::from_utf8(client.output().unwrap().stdout).unwrap()
     }
 
-    /// The common start of a stage, once the controller has announced it.
-    fn start_of(&self, child: &mut Child, run: &str, stage: &str) -> SystemTime {
+    /// The common start of a step, once the controller has announced it.
+    fn start_of(&self, child: &mut Child, run: &str, step: &str) -> SystemTime {
         let key = format!("dyno:{run}:down");
         let mut at_ns = 0;
         wait_for("the word to start", || {
             let said = self.redis_says(&["XRANGE", &key, "-", "+"]);
-            let wanted = format!("\"stage\":\"{stage}\",\"at_ns\":");
+            let wanted = format!("\"step\":\"{step}\",\"at_ns\":");
             let digits: String = said
                 .split(&wanted)
                 .nth(1)

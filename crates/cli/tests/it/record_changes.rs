@@ -211,7 +211,7 @@ fn other_formats_warn_of_changed_runs_and_history_skips_them() {
         assert!(!other.stderr.contains("warning: "), "{}", other.stderr);
     }
     let found = bench.dyno(&["history", "h", "--format", "json"]).expect(0);
-    let found = found.says("warning: `1`").says("`plan.toml`").json();
+    let found = found.says("warning: ").says("`1`").says("`plan.toml`").json();
     assert_eq!(found["runs"].as_array().unwrap().len(), 2);
     assert_eq!(found["left_out"].as_array().unwrap().len(), 1);
 }

@@ -112,7 +112,7 @@ fn taken_and_unknown_names_are_refused() {
         .says("`one`")
         .says("dyno server stop one");
     for command in ["status", "stop"] {
-        lab.bench.dyno(&["server", command, "other"]).expect(2).says("`other`").says(": one");
+        lab.bench.dyno(&["server", command, "other"]).expect(2).says("`other`").says(" one");
     }
     lab.bench.dyno(&["server", "start", "--name", "../one"]).expect(2);
     status(&lab, "one", 0);

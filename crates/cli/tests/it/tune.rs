@@ -437,7 +437,7 @@ fn workloads_are_compared_with_the_settings_of_each_other() {
     arguments[1] = "busy.toml";
     let planned = bench.dyno(&[&arguments[..], &["--dry-run"]].concat());
     let planned = planned.expect(0).stdout;
-    for part in ["`busy`", "`thinking`", "4 runs"] {
+    for part in ["`busy`", "`thinking`", "8 runs"] {
         assert!(planned.contains(part), "{part}: {planned}");
     }
     // A killed search can be resumed; here it was searching for the first workload.

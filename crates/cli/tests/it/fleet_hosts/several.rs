@@ -566,7 +566,7 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     assert_eq!(queue["at_end"], queue["set"], "{server}");
     let left = "`round_trip` (unknown): nothing to change";
     assert_eq!(server["not_applied"], serde_json::json!([left]));
-    ended.says(&format!("on `server1`, {left}"));
+    ended.says(&format!("on `server1`: {left}"));
     let report = ["report", "whole", "--format", "markdown"];
     let report = Finished::from(hosts.bench.command(&report).output().unwrap()).expect(0);
     let reported = format!("Not changed on server1: {left}.");
