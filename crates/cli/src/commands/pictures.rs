@@ -11,7 +11,7 @@ pub(crate) fn write(page: &Page, folder: &Path) -> Result<usize, Error> {
     write_all(&pictures(page).map_err(unexpected)?, folder)
 }
 
-/// Writes drawn charts like [`write`].
+/// Writes drawn charts like [`write()`].
 pub(crate) fn write_all(pictures: &[Picture], folder: &Path) -> Result<usize, Error> {
     make_folder(folder)?;
     for picture in pictures {
