@@ -16,7 +16,7 @@ pub struct Resampling {
 }
 
 impl Resampling {
-    /// 1000 draws at [`DEFAULT_CONFIDENCE_RATIO`](crate::estimate::DEFAULT_CONFIDENCE_RATIO).
+    /// 1000 draws at [`DEFAULT_CONFIDENCE_RATIO`].
     pub fn seeded(seed: u64) -> Resampling {
         Resampling { seed, draws: 1000, confidence_ratio: DEFAULT_CONFIDENCE_RATIO }
     }
