@@ -71,7 +71,7 @@ impl RecordedWindows {
     /// # Errors
     /// [`RecordError`] if the files are missing or are not the files of a run.
     pub fn open(directory: &Path) -> Result<Self, RecordError> {
-        Windows::open(directory).map(RecordedWindows)
+        Windows::open(directory, &Clock::ALL).map(RecordedWindows)
     }
 
     /// The next complete window; `None` after the last one. Truncated data at the end is skipped.
@@ -152,7 +152,7 @@ pub fn copy_latency_log(
     phase: Option<PhaseKind>,
     output: &mut dyn Write,
 ) -> Result<Vec<String>, CopyError> {
-    let mut windows = Windows::open(directory)?;
+    let mut windows = Windows::open(directory, &Clock::ALL)?;
     let mut whole: u64 = 0;
     while let Some(window) = windows.next_window()? {
         whole += window.histograms.len() as u64;

@@ -46,7 +46,7 @@ pub fn responses(
     operation: Option<&str>,
 ) -> Result<Vec<WindowResponses>, RecordError> {
     let common = common_window(directory, phase)?;
-    let mut windows = Windows::open_responses(directory)?;
+    let mut windows = Windows::open(directory, &[Clock::Response])?;
     let mut found = Vec::new();
     while let Some(window) = windows.next_window()? {
         if window.interval.phase == phase {
@@ -79,7 +79,7 @@ pub fn by_operation(
     most_windows: usize,
 ) -> Result<PhaseResponses, RecordError> {
     let mut collector = ResponsesCollector::new(directory, phase, most_windows)?;
-    let mut windows = Windows::open_responses(directory)?;
+    let mut windows = Windows::open(directory, &[Clock::Response])?;
     while let Some(window) = windows.next_window()? {
         collector.add(&window);
     }

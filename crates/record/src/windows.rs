@@ -77,17 +77,8 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Opens the files and checks their headers.
-    pub(crate) fn open(directory: &Path) -> Result<Windows, RecordError> {
-        Windows::open_clocks(directory, &Clock::ALL)
-    }
-
-    /// Like [`Windows::open`], but decodes only the histograms of response times.
-    pub(crate) fn open_responses(directory: &Path) -> Result<Windows, RecordError> {
-        Windows::open_clocks(directory, &[Clock::Response])
-    }
-
-    fn open_clocks(directory: &Path, clocks: &'static [Clock]) -> Result<Windows, RecordError> {
+    /// Opens the files and checks their headers. Only histograms of `clocks` are decoded.
+    pub(crate) fn open(directory: &Path, clocks: &'static [Clock]) -> Result<Windows, RecordError> {
         let mut reader = Reader::open(directory, clocks)?;
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         Ok(Windows {
