@@ -333,7 +333,7 @@ static void consume(void) {
     collection = mongoc_client_get_collection(client, options.database, options.collection);
     bson_t document;
     bson_error_t error, why = {0};
-    bool idle = false, told = false, polls = strcmp(options.mode, "poll") == 0;
+    bool idle = false, reported = false, polls = strcmp(options.mode, "poll") == 0;
     bool is_tailable = strcmp(options.mode, "tailable") == 0;
     int64_t blind_ns = 0, blind_found = 0;
     reason_t lost = NOT_LOST;
@@ -358,11 +358,11 @@ static void consume(void) {
             good = found || !error.code;
         }
         first = false;
-        if (good && lost != NOT_LOST && !told) {
+        if (good && lost != NOT_LOST && !reported) {
             printf("{\"event\":\"reopened\",\"reason\":\"%s\",\"at_ns\":%lld,", REASONS[lost], (long long)now_ns());
             if (lost == BLIND) printf("\"blind_ns\":%lld,\"found\":%lld,", (long long)blind_ns, (long long)blind_found);
             print_error(&why);
-            told = true;
+            reported = true;
         }
         idle = !found;
         if (found) {
@@ -371,7 +371,7 @@ static void consume(void) {
             bson_destroy(&document);
         } else if (!good) {
             why = error;
-            told = false;
+            reported = false;
             lost = broken(&error);
         } else if (polls && !mongoc_cursor_more(cursor)) {
             close_source();
@@ -379,7 +379,7 @@ static void consume(void) {
         } else if (cursor && !mongoc_cursor_more(cursor)) {
             /* Dead without an error: the tailable cursor found no message. */
             close_source();
-            told = lost == EMPTY;
+            reported = lost == EMPTY;
             lost = EMPTY;
             memset(&why, 0, sizeof why);
             snprintf(why.message, sizeof why.message, "the cursor died without finding a message");
@@ -387,7 +387,7 @@ static void consume(void) {
             control_sleep(EMPTY_PAUSE_NS);
         } else if (is_tailable && sight_is_blind(&sight, now_ns())) {
             close_source();
-            told = false;
+            reported = false;
             lost = BLIND;
             memset(&why, 0, sizeof why);
             snprintf(why.message, sizeof why.message, "the cursor did not return messages that queries found");

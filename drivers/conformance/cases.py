@@ -21,7 +21,7 @@ from .wire import Client, Int32, Refused
 MESSAGES = 200
 CUTS = 10
 # Number of failed inserts that get an event each.
-TOLD = 20
+MAX_REPORTED = 20
 # The longest pause before a cursor is opened again, with some time for the opening.
 LONG_PAUSE_S = 0.9
 # After this time without a message, a consumer queries for missing messages.
@@ -73,11 +73,11 @@ class Cases(unittest.TestCase):
 
     def skip(self, cause):
         """Records a skip as the other tests do, once for each driver."""
-        told = vars(type(self)).get("told", set())
-        if cause not in told and (log := os.environ.get("DYNO_SKIP_LOG")):
+        reported = vars(type(self)).get("reported", set())
+        if cause not in reported and (log := os.environ.get("DYNO_SKIP_LOG")):
             with open(log, "a") as lines:
                 lines.write(f"-\tconformance {self.name}: {self._testMethodName}\t{' '.join(cause.split())}\n")
-        type(self).told = told | {cause}
+        type(self).reported = reported | {cause}
         self.skipTest(f"{self.name}: {cause}")
 
     def capped(self, size=16 * MIB):
@@ -345,9 +345,9 @@ class Cases(unittest.TestCase):
         stamps, done = program.stamps(), program.done()
         self.assertEqual(sorted(stamp[0] for stamp in stamps if stamp[3] < 0), list(taken))
         self.assertEqual((done["messages"], done["failed"]), (MESSAGES - len(taken), len(taken)))
-        told = [event["n"] for event in program.named("failed")]
-        self.assertEqual(len(told), TOLD)
-        self.none(checks.once_each(told, [n for n in taken if n in told]))
+        reported = [event["n"] for event in program.named("failed")]
+        self.assertEqual(len(reported), MAX_REPORTED)
+        self.none(checks.once_each(reported, [n for n in taken if n in reported]))
 
     def test_a_refused_insert_is_counted_and_the_next_is_sent(self):
         self.capped()

@@ -63,7 +63,7 @@ std::optional<Received> Consumer::next() {
 }
 
 void Consumer::tell() {
-    if (!lost || std::exchange(lost->told, true)) return;
+    if (!lost || std::exchange(lost->reported, true)) return;
     const std::string code = lost->code ? std::to_string(*lost->code) : "null";
     std::printf("{\"event\":\"reopened\",\"reason\":\"%s\",\"at_ns\":%" PRId64 ",\"code\":%s,\"message\":", lost->reason,
                 now_ns(), code.c_str());
@@ -103,8 +103,8 @@ std::optional<Consumer::Lost> Consumer::ended() {
     }
     empty++;
     control_sleep(EMPTY_PAUSE_NS);
-    const bool told = lost && std::string("empty") == lost->reason;
-    return Lost{"empty", std::nullopt, "the cursor died without finding a message", told};
+    const bool reported = lost && std::string("empty") == lost->reason;
+    return Lost{"empty", std::nullopt, "the cursor died without finding a message", reported};
 }
 
 Consumer::Lost Consumer::broken(const Failure &failure) {

@@ -20,7 +20,7 @@ class Consumer {
         const char *reason;
         std::optional<int> code;
         std::string message;
-        bool told;
+        bool reported;
         // For a blind cursor: how long it was blind, and how many messages queries found in that time.
         std::int64_t blind_ns = 0, found = 0;
     };

@@ -28,8 +28,8 @@ const (
 	// Pings before ready, one after the other, so that all drivers start equally warm.
 	pings = 100
 	// Largest number of failed inserts with an event each.
-	told = 20
-	spin = 50 * time.Microsecond
+	maxReported = 20
+	spin        = 50 * time.Microsecond
 	// An idle runtime waits in whole milliseconds, so a thread sleeps for this long before an intended start.
 	coarse = 2 * time.Millisecond
 	// Time for answers to inserts in flight after a stop request.
@@ -353,7 +353,7 @@ func (s *stamps) produced(n, intendedNs, sendNs, endedNs int64, failed bool) boo
 		return false
 	}
 	s.failed++
-	return s.failed <= told
+	return s.failed <= maxReported
 }
 
 // close returns a producer's last event. Later answers have no stamp and are not counted.

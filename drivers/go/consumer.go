@@ -43,16 +43,16 @@ func (s stream) TryNext(ctx context.Context) bool {
 type lost struct {
 	reason, text string
 	code         any
-	told         bool
+	reported     bool
 	// For a blind cursor: how long it was blind, and how many messages queries found in that time.
 	blindNs, found int64
 }
 
 func (l *lost) tell(atNs int64) {
-	if l.told {
+	if l.reported {
 		return
 	}
-	l.told = true
+	l.reported = true
 	event := map[string]any{"event": "reopened", "reason": l.reason, "at_ns": atNs, "code": l.code, "message": l.text}
 	if l.reason == blind {
 		event["blind_ns"], event["found"] = l.blindNs, l.found
@@ -258,8 +258,8 @@ func (c *consumer) ended(why *lost) *lost {
 	}
 	c.empty++
 	c.control.sleep(emptyPause)
-	told := why != nil && why.reason == "empty"
-	return &lost{reason: "empty", text: "the cursor died without finding a message", told: told}
+	reported := why != nil && why.reason == "empty"
+	return &lost{reason: "empty", text: "the cursor died without finding a message", reported: reported}
 }
 
 func (c *consumer) broken(err error) *lost {

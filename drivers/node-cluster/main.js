@@ -10,7 +10,7 @@ const { Producer } = require('../node/producer.js');
 const FLUSH_MS = 100;
 const LOOK_MS = 20;
 const RECORD_BYTES = 32;
-const TOLD = 20;
+const MAX_REPORTED = 20;
 
 /** The worker's part of `total`; parts differ by at most one. */
 const part = (total, { index, of }) => Math.floor(total / of) + (index < total % of ? 1 : 0);
@@ -34,15 +34,15 @@ async function worker() {
   const options = { ...given, pool: Math.max(1, part(given.pool, share)) };
   const control = new common.Control({ signals: false });
   const stamps = new Forwarded();
-  const tell = (event) => (told) => process.send({ event: { event, ...told } });
+  const send = (event) => (fields) => process.send({ event: { event, ...fields } });
   let program;
   if (role === 'produce') {
     options.inFlight = given.inFlight === null ? Infinity : part(given.inFlight, share);
-    program = new Producer(options, control, stamps, tell('failed'), share);
+    program = new Producer(options, control, stamps, send('failed'), share);
   } else {
     // Only the primary process knows when everything was received, or nothing for too long.
     Object.assign(options, { messages: Infinity, idleS: Infinity });
-    program = new Consumer(options, control, stamps, tell('reopened'), share);
+    program = new Consumer(options, control, stamps, send('reopened'), share);
     // Duplicates and long work do not count as idle time.
     setInterval(() => {
       if (program.lastNs) process.send({ lastNs: String(program.isWorking ? program.clock() : program.lastNs) });
@@ -112,7 +112,7 @@ async function primary(role, argv) {
   const control = new common.Control();
   const of = workerCount(options);
   const total = {};
-  let told = 0;
+  let reported = 0;
   // A signal to the group also reaches the workers; they are stopped by a message, after their stamps.
   const workers = [];
   const finished = new Set();
@@ -124,7 +124,7 @@ async function primary(role, argv) {
     each.on('message', (message) => {
       if (message.lastNs) received.isHeard(BigInt(message.lastNs));
       if (message.stamps) received.take(Buffer.from(message.stamps, 'base64'));
-      if (message.event && (message.event.event !== 'failed' || (told += 1) <= TOLD)) common.emit(message.event);
+      if (message.event && (message.event.event !== 'failed' || (reported += 1) <= MAX_REPORTED)) common.emit(message.event);
       if (message.done) {
         for (const [name, sum] of Object.entries(message.done)) total[name] = (total[name] ?? 0) + sum;
         finished.add(each);

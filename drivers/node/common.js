@@ -18,7 +18,7 @@ const NAMED = 4096;
 const WORD = 32;
 const FULL = 0xffffffff;
 // Largest number of failed inserts with an event each.
-const TOLD = 20;
+const MAX_REPORTED = 20;
 // Timers have whole milliseconds and may be one late, so the event loop spins for this long before an intended start.
 const TIMER_NS = 2_000_000n;
 // Time for answers to inserts in flight after a stop request.
@@ -249,7 +249,7 @@ class Stamps {
     this.buffer.writeBigInt64LE(error ? -endedNs : endedNs, at + 24);
     if (!error) this.sent += 1;
     else this.failed += 1;
-    return Boolean(error) && this.failed <= TOLD;
+    return Boolean(error) && this.failed <= MAX_REPORTED;
   }
 
   /** Acknowledged and failed inserts. Later answers have no stamp and are not counted. */

@@ -113,8 +113,8 @@ class Consumer {
       try {
         if (!this.source) {
           await this.openSource(lost);
-          if (lost && !polls && !lost.told) {
-            const { told, ...why } = lost;
+          if (lost && !polls && !lost.reported) {
+            const { reported, ...why } = lost;
             this.onReopened({ ...why, at_ns: Number(clock()) });
           }
         } else if (this.isTailable && idle && this.sight.asks(clock())) {
@@ -188,7 +188,7 @@ class Consumer {
     this.empty += 1;
     await common.sleep(EMPTY_PAUSE_MS);
     const message = 'the cursor died without finding a message';
-    return { reason: 'empty', code: null, message, told: lost?.reason === 'empty' };
+    return { reason: 'empty', code: null, message, reported: lost?.reason === 'empty' };
   }
 
   async broken(error) {

@@ -233,7 +233,7 @@ class Consumer:
             try:
                 if self.source is None:
                     await self._open(lost)
-                    if not polls and lost and not lost.pop("told", False):
+                    if not polls and lost and not lost.pop("reported", False):
                         common.emit(event="reopened", at_ns=options.clock(), **lost)
                 elif self.is_tailable and idle and self.sight.asks(options.clock()):
                     await self._catch_up(newer=True)
@@ -302,8 +302,8 @@ class Consumer:
             return {"reason": "position-lost", "code": None, "message": "the driver ended the cursor"}
         self.empty += 1
         await asyncio.sleep(common.EMPTY_PAUSE_S)
-        told = lost is not None and lost["reason"] == "empty"
-        return {"reason": "empty", "code": None, "message": "the cursor died without finding a message", "told": told}
+        reported = lost is not None and lost["reason"] == "empty"
+        return {"reason": "empty", "code": None, "message": "the cursor died without finding a message", "reported": reported}
 
     async def _broken(self, error):
         await self._close()

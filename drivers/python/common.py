@@ -21,7 +21,7 @@ NAMED = 4096
 BLOCK = 256
 FULL = (1 << BLOCK) - 1
 # Largest number of failed inserts with an event each.
-TOLD = 20
+MAX_REPORTED = 20
 SPIN_NS = 50_000
 SLICE_NS = 100_000_000
 # Time for answers to inserts in flight after a stop request.
@@ -253,7 +253,7 @@ class Stamps:
             self._file.write(record)
             self._sent += error is None
             self._failed += error is not None
-            return error is not None and self._failed <= TOLD
+            return error is not None and self._failed <= MAX_REPORTED
 
     def consumed(self, n, send_ns, received_ns, producer, batch=NO_BATCH):
         with self._lock:

@@ -11,7 +11,7 @@ module Common
   # This driver does not report the server's reply that contained a message.
   NO_BATCH = 0xffff_ffff
   # Largest number of failed inserts with an event each.
-  TOLD = 20
+  MAX_REPORTED = 20
 
   class Usage < StandardError; end
 
@@ -182,7 +182,7 @@ module Common
 
         @file.write(record)
         error ? @failed += 1 : @sent += 1
-        error && @failed <= TOLD
+        error && @failed <= MAX_REPORTED
       end
     end
 

@@ -17,7 +17,7 @@ class Consumer
 
   # Reason for opening a source again; for a blind cursor, how long it was blind, and how many messages queries found
   # in that time.
-  Lost = Struct.new(:reason, :code, :message, :told, :blind_ns, :found)
+  Lost = Struct.new(:reason, :code, :message, :reported, :blind_ns, :found)
 
   def initialize(options, control, stamps)
     @options, @control, @stamps = options, control, stamps
@@ -96,12 +96,12 @@ class Consumer
   end
 
   def tell(lost)
-    return if polls? || lost.nil? || lost.told
+    return if polls? || lost.nil? || lost.reported
 
     event = { event: 'reopened', reason: lost.reason, at_ns: @control.now, code: lost.code, message: lost.message }
     event.update(blind_ns: lost.blind_ns, found: lost.found) if lost.found
     Common.emit(event)
-    lost.told = true
+    lost.reported = true
   end
 
   def receive(message, by_query: false)

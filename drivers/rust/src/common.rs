@@ -28,7 +28,7 @@ pub(crate) const SPIN_NS: i64 = 50_000;
 /// Pings before `ready`, one after the other, so that all drivers start equally warm.
 pub(crate) const PINGS: usize = 100;
 /// Largest number of failed inserts with an event each.
-const TOLD: i64 = 20;
+const MAX_REPORTED: i64 = 20;
 const MOST_MESSAGES: i64 = (1 << PRODUCER_SHIFT) - 1;
 
 /// Options by name.
@@ -338,7 +338,7 @@ impl Stamps {
             return false;
         }
         written.failed += 1;
-        written.failed <= TOLD
+        written.failed <= MAX_REPORTED
     }
 
     /// A consumer's stamp: n, send, received and the last two fields.

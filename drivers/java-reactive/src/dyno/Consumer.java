@@ -126,7 +126,7 @@ final class Consumer {
         openedNs = options.clock.getAsLong();
         sight.opened(openedNs);
         catchUpNs = mode.equals("tailable") ? openedNs + Common.CATCH_UP_NS : 0;
-        if (lost != null && !lost.told() && !isOver) {
+        if (lost != null && !lost.reported() && !isOver) {
             lost.tell(openedNs);
         }
     }
@@ -271,8 +271,8 @@ final class Consumer {
         }
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
-        boolean told = lost != null && lost.reason().equals("empty");
-        return new Common.Lost("empty", null, "the cursor died without finding a message", told);
+        boolean reported = lost != null && lost.reason().equals("empty");
+        return new Common.Lost("empty", null, "the cursor died without finding a message", reported);
     }
 
     private Common.Lost broken(Throwable error) throws InterruptedException {

@@ -45,7 +45,7 @@ final class Common {
     /** Pings before {@code ready}, one after the other, so that all drivers start equally warm. */
     static final int PINGS = 100;
     /** Largest number of failed inserts with an event each. */
-    private static final int TOLD = 20;
+    private static final int MAX_REPORTED = 20;
     /** Largest number of missing messages that a filter lists one by one; lower ones are requested as a range. */
     private static final int NAMED = 4096;
     /** Numbers in one word of the record of received messages. */
@@ -412,7 +412,7 @@ final class Common {
             buffer.putLong(n).putLong(intendedNs).putLong(sendNs).putLong(error == null ? endedNs : -endedNs);
             sent += error == null ? 1 : 0;
             failed += error == null ? 0 : 1;
-            return error != null && failed <= TOLD;
+            return error != null && failed <= MAX_REPORTED;
         }
 
         /** The last event of a producer. Later answers have no stamp and are not counted. */
@@ -491,9 +491,9 @@ final class Common {
 
     /** Reason for opening a source again; for a blind cursor, how long it was blind, and how many messages queries
      * found in that time. */
-    record Lost(String reason, Integer code, String message, boolean told, long blindNs, long found) {
-        Lost(String reason, Integer code, String message, boolean told) {
-            this(reason, code, message, told, 0, 0);
+    record Lost(String reason, Integer code, String message, boolean reported, long blindNs, long found) {
+        Lost(String reason, Integer code, String message, boolean reported) {
+            this(reason, code, message, reported, 0, 0);
         }
 
         /** This reason, after its event was reported. */

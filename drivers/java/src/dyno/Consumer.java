@@ -98,7 +98,7 @@ final class Consumer {
             try {
                 if (cursor == null && stream == null) {
                     open(lost);
-                    if (lost != null && !lost.told()) {
+                    if (lost != null && !lost.reported()) {
                         lost = lost.tell(options.clock.getAsLong());
                     }
                 } else if (isTailable && idle && sight.asks(options.clock.getAsLong())) {
@@ -195,8 +195,8 @@ final class Consumer {
         }
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
-        boolean told = lost != null && lost.reason().equals("empty");
-        return new Common.Lost("empty", null, "the cursor died without finding a message", told);
+        boolean reported = lost != null && lost.reason().equals("empty");
+        return new Common.Lost("empty", null, "the cursor died without finding a message", reported);
     }
 
     private Common.Lost broken(MongoException error) throws InterruptedException {
