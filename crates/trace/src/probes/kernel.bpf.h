@@ -1,5 +1,5 @@
-/* What the probes read of the kernel, and nothing else. Places of fields are found when the probes
- * are loaded (CO-RE), so only names and nesting count here, not the order or what is left out. */
+/* Kernel structures that the probes read. CO-RE finds the offsets of fields at load time, so only names and
+ * nesting matter here, not order or completeness. */
 #ifndef DYNO_KERNEL_BPF_H
 #define DYNO_KERNEL_BPF_H
 
@@ -105,7 +105,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-/* Where a process is: what its names without a slash begin at. */
+/* Root and working directory of a process, where relative names begin. */
 struct fs_struct {
 	struct path pwd;
 };
@@ -124,7 +124,7 @@ struct thread_info {
 	u32 status;
 };
 
-/* Where the kernel counts what a thread asks devices for. */
+/* The kernel's I/O accounting of a thread. */
 struct task_io_accounting {
 	u64 read_bytes;
 };
@@ -166,7 +166,7 @@ struct kiocb {
 	long long ki_pos;
 };
 
-/* The part of a request of io_uring that belongs to the operation lies at its start. */
+/* The operation's own part of an io_uring request is at its start. */
 struct io_rw {
 	struct kiocb kiocb;
 	u64 addr;
@@ -214,7 +214,7 @@ struct pt_regs {
 
 #pragma clang attribute pop
 
-/* Arguments and result of a system call, and of a function of the kernel. */
+/* Arguments and result of a system call and of a kernel function. */
 #if defined(__TARGET_ARCH_x86)
 #define SYSCALL_NUMBER(context) ((context)->orig_ax)
 #define SYSCALL_0(context) ((context)->di)
@@ -239,8 +239,7 @@ struct pt_regs {
 #define FUNCTION_RESULT(context) ((context)->regs[0])
 #endif
 
-/* Reads through pointers of any origin as fast as the kernel's own code; since Linux 6.2. Older
- * kernels copy field by field. */
+/* Reads through any pointer as fast as kernel code, since Linux 6.2. Older kernels copy field by field. */
 extern void *bpf_rdonly_cast(const void *pointer, u32 type) __ksym __weak;
 
 #define CAST(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))

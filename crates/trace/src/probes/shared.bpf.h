@@ -1,4 +1,4 @@
-/* What the probes share with each other and with user space: settings, maps, events. The layouts are
+/* Settings, maps and events that the probes share with each other and with user space. The layouts equal
  * those of `ebpf/layout.rs`; a test compares their sizes. */
 #ifndef DYNO_SHARED_BPF_H
 #define DYNO_SHARED_BPF_H
@@ -7,15 +7,15 @@
 
 enum operation { READ, WRITE, SYNC, FAULT, OPERATIONS };
 
-/* How a system call is read: the lowest bits are its operation. */
+/* Flags of a system call; the lowest bits are its operation. */
 enum {
 	CODE_OPERATION = 0x03,
 	CODE_VECTOR = 0x04,   /* its second argument is a vector of buffers */
 	CODE_POSITION = 0x08, /* its fourth argument is the position */
 	CODE_RANGE = 0x10,    /* sync of a range: position and length are the second and third */
 	CODE_CALL = 0x20,
-	CODE_NAME = 0x40,   /* changes a name: which, in the lowest bits */
-	CODE_UNSEEN = 0x80, /* moves data in a way that is only counted: which, in the lowest bits */
+	CODE_NAME = 0x40,   /* changes a name; the lowest bits say how */
+	CODE_UNSEEN = 0x80, /* moves data and is only counted; the lowest bits say how */
 };
 
 enum { NAME_RENAME, NAME_RENAMEAT, NAME_UNLINK, NAME_UNLINKAT };
@@ -40,9 +40,9 @@ struct settings {
 	u64 wake_bytes; /* a quarter of the buffer */
 	u32 aggregated;
 	u32 operations;    /* bits by operation */
-	u32 first_verdict; /* of a file that is seen the first time */
+	u32 first_verdict; /* of a new file */
 	u32 page_shift;
-	u32 compat_bit; /* of thread_info.status: the call has numbers and arguments of 32 bits */
+	u32 compat_bit; /* of thread_info.status: the call is one of 32 bits */
 	u32 unused;
 };
 
@@ -61,7 +61,7 @@ struct {
 
 struct file_key {
 	u64 inode;
-	u32 device; /* as the kernel has it: major << 20 | minor */
+	u32 device; /* major << 20 | minor, as in the kernel */
 	u32 generation;
 };
 
@@ -70,9 +70,9 @@ enum { PENDING, ALLOWED, DENIED };
 struct file_slot {
 	u32 id;
 	u32 verdict;
-	u64 name;   /* what the name was when it was judged: see `name_of` */
+	u64 name;   /* the name at the last verdict: see `name_of` */
 	u64 met_ns; /* when user space was last asked for a verdict */
-	u32 asked;  /* how often that was */
+	u32 asked;  /* number of requests for a verdict */
 	u32 unused;
 };
 
@@ -86,29 +86,29 @@ struct {
 
 u32 next_file = 0;
 
-/* What a thread is doing. */
+/* State of a thread. */
 struct thread_state {
-	u32 traced; /* known to be of a traced process */
+	u32 traced; /* belongs to a traced process */
 	u32 known_id;
 	/* The file of its last call: most calls are on the same file as the one before. */
 	u64 known_inode;
 	u64 known_system;
 	u64 known_number;
 	u32 known_generation;
-	u32 verdict; /* on the file of the call, when it began */
-	u64 start_ns; /* 0: no call is under way */
+	u32 verdict; /* on the file, at the start of the call */
+	u64 start_ns; /* 0: no call is in progress */
 	u64 requested;
-	s64 offset; /* -1: that of the open file */
+	s64 offset; /* -1: the position of the open file */
 	u64 file;
 	u32 id;
 	u32 operation;
-	u64 fetched; /* what the thread had asked devices for before */
+	u64 fetched; /* bytes that the thread had requested from devices before */
 	u64 fault_fetched;
-	u64 fault_start_ns; /* 0: no page fault is under way */
+	u64 fault_start_ns; /* 0: no page fault is in progress */
 	u64 fault_offset;
 	u32 fault_id;
 	u32 fault_verdict;
-	u32 name_code; /* of a call that changes a name; 0: none is under way */
+	u32 name_code; /* of a call that changes a name; 0: none is in progress */
 	u32 unused;
 	u64 name_from;
 	u64 name_to;
@@ -130,7 +130,7 @@ struct {
 	__type(value, u64);
 } counters SEC(".maps");
 
-/* What was lost is reported by file or device: only user space knows which of them are wanted. */
+/* Losses are counted by file or device, because only user space knows which of them it wants. */
 struct loss_key {
 	u32 counter;
 	u32 number;
@@ -170,10 +170,10 @@ struct call_event {
 #define NAME_BYTES 256
 #define PATH_DEPTH 32
 
-/* Names from a file up to the root of its file system, each ended by a zero. */
+/* Names from a file up to the root of its file system, each terminated by zero. */
 struct walked_path {
 	u32 bytes;
-	u32 whole; /* it reaches up to the root */
+	u32 whole; /* whether it reaches the root */
 	u8 names[PATH_BYTES + NAME_BYTES];
 };
 
@@ -197,7 +197,7 @@ struct block_event {
 	u32 bytes;
 	u32 operation;
 	u32 process;
-	u32 known_by; /* the number by which the device was found: its own, or that of a partition */
+	u32 known_by; /* number by which the device was found: its own or a partition's */
 };
 
 #define NAME_PATH_BYTES 1024
@@ -213,22 +213,22 @@ struct name_event {
 	u8 to[NAME_PATH_BYTES];
 };
 
-/* A folder that a name begins at. */
+/* Folder of a relative name. */
 struct folder {
 	u32 device;
 	u32 unused;
-	struct walked_path path; /* empty where the name is a whole path */
+	struct walked_path path; /* empty for an absolute name */
 };
 
-/* A change of names that are no whole paths. */
+/* A change of relative names. */
 struct name_in_folder_event {
 	struct name_event name;
 	struct folder from;
 	struct folder to;
 };
 
-/* Totals of a file and an operation. Latencies: four parts to a power of two; sizes and distances:
- * whole powers. */
+/* Totals of a file and an operation. Buckets of latencies: four per power of two; of sizes and distances:
+ * one per power of two. */
 #define LATENCY_BUCKETS 168
 #define SIZE_BUCKETS 41
 #define SEEK_BUCKETS 48
@@ -250,8 +250,8 @@ struct total {
 	u64 backward[SEEK_BUCKETS];
 };
 
-/* Allocated beforehand: values of this size cannot be got while a call is under way. How many there
- * are is set when the object is opened. */
+/* Preallocated, because values of this size cannot be allocated during a call. Their number is set when the
+ * object is opened. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 1);
@@ -259,7 +259,7 @@ struct {
 	__type(value, struct total);
 } totals SEC(".maps");
 
-/* A value of zeros to start from: it is too large for the stack. */
+/* Initial value, all zeros, which is too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -269,8 +269,8 @@ struct {
 
 #define ENDS 65536
 
-/* One more than where the last call of a file and operation ended; 0: there was none. By the lower half
- * of the file's number: as many files as have a slot have a place. */
+/* End of the last call of a file and operation, plus 1; 0 without one. The key is the lower half of the
+ * file's number, so every file with a slot has an entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, ENDS * OPERATIONS);
@@ -280,7 +280,7 @@ struct {
 
 #define ALWAYS (~0ull)
 
-/* Block devices that are looked at, and until when. */
+/* Traced block devices, and until when. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -289,7 +289,7 @@ struct {
 	__type(value, u64);
 } devices SEC(".maps");
 
-/* Never used: so the compiler describes these layouts, and a test can compare them. */
+/* Unused: makes the compiler emit these layouts, which a test compares. */
 union {
 	struct call_event call;
 	struct file_event file;
@@ -305,7 +305,7 @@ static __always_inline void count(u32 counter)
 		*value += 1;
 }
 
-/* Counts what was lost of a file or a device; for everybody where there is no room to tell. */
+/* Counts a loss of a file or device, or of all of them if the map is full. */
 static __noinline void count_lost(u32 counter, u32 number)
 {
 	struct loss_key key = { .counter = counter, .number = number };
@@ -334,8 +334,8 @@ static __always_inline bool is_traced(u32 process)
 	return value && *value == TRACED;
 }
 
-/* The reader looks by itself many times a second; it is woken only when the buffer fills up before:
- * once, as the filling passes a mark. */
+/* The reader polls many times a second. It is woken only if the buffer fills faster: once, when its fill
+ * level passes a mark. */
 #define MARK_BYTES 4096
 
 static __always_inline u64 wakeup(void)
@@ -345,9 +345,9 @@ static __always_inline u64 wakeup(void)
 	return beyond < MARK_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* While the reader waits for a CPU, what may be of no use must not take the room of what is wanted. So
- * requests of processes that are not traced go in as long as two quarters are not full, calls on files
- * without a verdict as long as three are not; the last one is for calls on traced files, and questions. */
+/* While the reader waits for a CPU, events that may be useless must not displace useful ones. Requests of
+ * untraced processes may fill half of the buffer, calls on files without a verdict three quarters; the last
+ * quarter is for calls on traced files and for requests of verdicts. */
 enum { FOR_OTHERS = 2, FOR_PENDING = 3 };
 
 static __always_inline bool has_room(u32 quarters)

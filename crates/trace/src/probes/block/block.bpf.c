@@ -1,15 +1,14 @@
-/* Requests of the block layer to the devices of traced files, whoever made them: data that is written
- * later or read ahead reaches the device in the name of a thread of the kernel.
+/* Block-layer requests to the devices of traced files, from any process: kernel threads issue the requests
+ * for writeback and read-ahead.
  *
- * Hooks: block_rq_insert, block_rq_issue, block_rq_complete. Queue time is from the first to the
- * second, device time from the second to the third, and both are recorded. A request that is issued
- * without being put into a queue has a queue time of 0. What waits before it becomes a request, such
- * as for the limits of a control group, is in neither. A device that is full gives a request back, which
- * is block_rq_requeue; the last issue counts.
- * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
- * them are seen. What does not fit into the buffer is counted by device: see `has_room`. And ends that the
- * kernel does not report: below a sandbox, those in interrupts of its own threads. They are known by what is
- * left of the request, when its memory is used for the next one or the trace ends. */
+ * Hooks: block_rq_insert, block_rq_issue, block_rq_complete. Queue time runs from insert to issue, device
+ * time from issue to completion. A request that is issued without a queue has a queue time of 0. Neither
+ * includes waiting before the request exists, such as in the throttling of a control group. A full device
+ * returns a request (block_rq_requeue); the last issue counts.
+ * Missed: devices without requests, such as those of the device mapper (the devices below them are
+ * traced); events that do not fit into the buffer, which are counted by device (see `has_room`); and
+ * completions that the kernel does not report, such as those in interrupts of a sandbox's own threads. Those
+ * are detected when the request's memory is reused or the trace ends. */
 #include "../shared.bpf.h"
 
 struct request_state {
@@ -21,12 +20,11 @@ struct request_state {
 	u32 known_by;
 	u32 operation;
 	u32 process;
-	/* Given back by the device, and not issued again yet. */
+	/* Returned by the device and not issued again yet. */
 	u32 is_requeued;
 };
 
-/* Requests under way, by address. Allocated beforehand: devices finish them in interrupts, and many at a
- * time. */
+/* Requests in progress, by address. Preallocated, because they complete in interrupts. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -64,21 +62,20 @@ static __always_inline u32 block_operation(u32 flags)
 /* `PF_KTHREAD` of the kernel. */
 #define KERNEL_THREAD 0x00200000
 
-/* Who makes a request; 0 for a thread of the kernel, which does so for others. */
+/* Process of a request; 0 for a kernel thread, which issues requests for others. */
 static __always_inline u32 requester(void)
 {
 	return bpf_get_current_task_btf()->flags & KERNEL_THREAD ? 0 : current_process();
 }
 
-static __always_inline bool is_looked_at(u32 device)
+static __always_inline bool is_watched(u32 device)
 {
 	u64 *until = bpf_map_lookup_elem(&devices, &device);
 
 	return until && (*until == ALWAYS || bpf_ktime_get_ns() < *until);
 }
 
-/* Whether the disk of a request, or its partition, is looked at. Both are kept: the whole disk for the
- * record. */
+/* Whether the disk of a request or its partition is traced. Keeps both: the record names the whole disk. */
 static __always_inline bool find_device(struct request *request, struct request_state *state)
 {
 	struct gendisk *disk = request->q->disk;
@@ -88,12 +85,12 @@ static __always_inline bool find_device(struct request *request, struct request_
 		return 0;
 	state->device = (u32)disk->major << 20 | disk->first_minor;
 	state->known_by = state->device;
-	if (is_looked_at(state->known_by))
+	if (is_watched(state->known_by))
 		return 1;
 	if (!part)
 		return 0;
 	state->known_by = part->bd_dev;
-	return is_looked_at(state->known_by);
+	return is_watched(state->known_by);
 }
 
 SEC("tp_btf/block_rq_insert")
@@ -106,7 +103,7 @@ int block_insert(u64 *ctx)
 	if (!find_device(request, &state))
 		return 0;
 	known = bpf_map_lookup_elem(&requests, &key);
-	/* Another request may have come to be in its memory. */
+	/* The memory may belong to another request now. */
 	if (known && known->is_requeued && known->sector == request->__sector)
 		return 0;
 	if (known && known->issue_ns)
@@ -118,7 +115,7 @@ int block_insert(u64 *ctx)
 	return 0;
 }
 
-/* What is known only now: others may have been merged into it while it waited. */
+/* Size and position may have changed until now, because waiting requests are merged. */
 static __always_inline void issue(struct request *request, struct request_state *state)
 {
 	state->sector = request->__sector;
@@ -137,7 +134,7 @@ int block_issue(u64 *ctx)
 
 	known = bpf_map_lookup_elem(&requests, &key);
 	if (known && !known->issue_ns) {
-		/* Who issues what was queued may be anybody. */
+		/* Any process may issue a queued request, so keep the one that inserted it. */
 		issue(request, known);
 		return 0;
 	}
@@ -152,7 +149,7 @@ int block_issue(u64 *ctx)
 	return 0;
 }
 
-/* It still is a request of its process, whoever inserts and issues it again. */
+/* The request keeps its process even if another one issues it again. */
 SEC("tp_btf/block_rq_requeue")
 int block_requeue(u64 *ctx)
 {
@@ -166,8 +163,8 @@ int block_requeue(u64 *ctx)
 	return 0;
 }
 
-/* Whether a request is certainly wanted: one of a traced process to a device of traced files. Threads of
- * the kernel make requests for anybody. */
+/* Whether a request certainly belongs to the trace: a traced process sent it to a device of traced files.
+ * Kernel threads send requests for any process. */
 static __always_inline bool is_wanted(struct request_state *state)
 {
 	u64 *until = bpf_map_lookup_elem(&devices, &state->known_by);
@@ -188,10 +185,10 @@ int block_complete(u64 *ctx)
 	state = bpf_map_lookup_elem(&requests, &key);
 	if (!state)
 		return 0;
-	/* Ended without being issued again. */
+	/* Completed without another issue. */
 	if (!state->issue_ns)
 		goto done;
-	/* A part of it: the rest follows. */
+	/* Partial completion: the rest follows. */
 	if (!(s32)ctx[1] && moved < request->__data_len)
 		return 0;
 	if (state->operation == BLOCK_OTHER)

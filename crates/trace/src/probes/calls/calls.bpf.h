@@ -1,4 +1,4 @@
-/* What every way of calling has in common: which file it is, when it began, what became of it. */
+/* Common parts of all calls: file, start and result. */
 #ifndef DYNO_CALLS_BPF_H
 #define DYNO_CALLS_BPF_H
 
@@ -9,7 +9,7 @@
 #define BLOCK_DEVICE 0060000
 #define APPENDS 02000
 
-/* The identity of a file; false of what is neither a file nor a block device. */
+/* Identity of a file; false for anything but files and block devices. */
 static __always_inline bool identify_inode(struct inode *inode, struct file_key *key)
 {
 	u32 mode;
@@ -39,7 +39,7 @@ static __always_inline s64 position_of(struct file *file)
 	return HAS_CAST ? CAST(struct file, file)->f_pos : BPF_CORE_READ(file, f_pos);
 }
 
-/* The open file of a descriptor of the current process, by the same way as the kernel goes. */
+/* The open file of a descriptor of the current process, looked up like in the kernel. */
 static __always_inline struct file *file_of(struct task_struct *task, u32 descriptor)
 {
 	struct fdtable *table = task->files->fdt;
@@ -47,7 +47,7 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 descri
 
 	if (descriptor >= table->max_fds)
 		return 0;
-	/* What has a pointer at its beginning is read without a call. */
+	/* Structures that start with a pointer are read without a helper call. */
 	if (HAS_CAST)
 		return (void *)CAST(struct hlist_node, table->fd + descriptor)->next;
 	if (bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor))
@@ -94,8 +94,8 @@ static __always_inline struct dentry *any_dentry_of(struct inode *inode)
 	return (void *)first - bpf_core_field_offset(struct dentry, d_u.d_alias);
 }
 
-/* File systems whose files are views of the kernel, and no data on any device: proc, sysfs, tracefs,
- * debugfs, both of control groups, securityfs, bpf. */
+/* File systems without data on a device: proc, sysfs, tracefs, debugfs, both versions of control groups,
+ * securityfs, bpf. */
 static __always_inline bool is_view_of_kernel(struct inode *inode)
 {
 	switch (BPF_CORE_READ(inode, i_sb, s_magic)) {
@@ -113,8 +113,7 @@ static __always_inline bool is_view_of_kernel(struct inode *inode)
 	}
 }
 
-/* What tells one name of a file from another: its own name and the folder that it is in. Folders that
- * are renamed above it are not seen by it. */
+/* Distinguishes names of a file: its own name and its folder. Renamed folders above that are not noticed. */
 static __always_inline u64 name_of(struct dentry *dentry)
 {
 	u64 folder, name;
@@ -139,8 +138,8 @@ static __always_inline struct dentry *dentry_of(struct inode *inode, struct file
 	return HAS_CAST ? CAST(struct file, file)->f_path.dentry : BPF_CORE_READ(file, f_path.dentry);
 }
 
-/* The device that a file lies on is looked at until there is a verdict: a call that begins now may
- * reach it earlier than user space can answer. */
+/* Traces the device of a file until there is a verdict: a call that starts now may reach the device before
+ * user space answers. */
 #define ANSWER_NS 1000000000ull
 
 static __always_inline void look_at_device(struct file_key *key, struct inode *inode)
@@ -158,7 +157,7 @@ static __always_inline void look_at_device(struct file_key *key, struct inode *i
 		*known = until;
 }
 
-/* Asks user space for a verdict. The name is asked for while the process still has the file open. */
+/* Asks user space for a verdict. Reads the name while the process still has the file open. */
 static __always_inline void send_file(struct file_event *event, struct file_key *key, struct file_slot *slot,
 				      struct inode *inode, struct dentry *dentry, s32 descriptor)
 {
@@ -169,13 +168,13 @@ static __always_inline void send_file(struct file_event *event, struct file_key 
 	event->process = current_process();
 	event->descriptor = descriptor;
 	write_path(&event->path, dentry);
-	/* In this order: requests to it come after what user space needs to know of them. */
+	/* In this order, so that requests arrive after the data that user space needs for them. */
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 	look_at_device(key, inode);
 }
 
-/* A file that was not seen before: gets a number, and user space is notified. Returns its verdict in the
- * upper and its number in the lower half; all ones if it could not be done. */
+/* Numbers a new file and notifies user space. Returns its verdict in the upper and its number in the lower
+ * half; all ones on failure. */
 static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct file *file, s32 descriptor)
 {
 	struct file_slot slot = {}, *known;
@@ -208,8 +207,8 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 	return (u64)slot.verdict << 32 | slot.id;
 }
 
-/* A file that is left out may have got another name since: then it is judged again, and its calls are
- * sent until it is. Names of one file that are used in turns must not fill the buffer. */
+/* An excluded file may have been renamed: it then needs a new verdict, and its calls are sent until then.
+ * Alternating names of one file must not fill the buffer. */
 #define FREE_QUESTIONS 16
 #define QUESTION_GAP_NS 10000000
 
@@ -237,7 +236,7 @@ static __noinline u64 judge_again(struct file_slot *slot, struct file_key *key, 
 		return denied | slot->id;
 	}
 	asked.id = slot->id;
-	/* Another thread may have come here first. */
+	/* Another thread may have been faster. */
 	if (__sync_val_compare_and_swap(&slot->name, before, name) != before) {
 		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
 		return (u64)PENDING << 32 | asked.id;
@@ -253,7 +252,7 @@ static __noinline u64 judge_again(struct file_slot *slot, struct file_key *key, 
 	return (u64)PENDING << 32 | asked.id;
 }
 
-/* The verdict on a file in the upper and its number in the lower half. */
+/* Verdict on a file in the upper half, its number in the lower half. */
 static __always_inline u64 verdict_on(struct inode *inode, struct file *file, s32 descriptor)
 {
 	struct file_key key = {};
@@ -269,7 +268,7 @@ static __always_inline u64 verdict_on(struct inode *inode, struct file *file, s3
 	return new_file(&key, inode, file, descriptor);
 }
 
-/* As above, of a file that is to be traced or may have to be; -1 of others. */
+/* As above for files that are or may be traced; -1 for others. */
 static __always_inline s64 traced_file(struct inode *inode, struct file *file, s32 descriptor)
 {
 	u64 verdict = verdict_on(inode, file, descriptor);
@@ -277,7 +276,7 @@ static __always_inline s64 traced_file(struct inode *inode, struct file *file, s
 	return verdict >> 32 >= DENIED ? -1ll : (s64)verdict;
 }
 
-/* The same, quicker where it is the file of the thread's last call. */
+/* The same, faster for the file of the thread's last call. */
 static __always_inline s64 traced_file_for(struct thread_state *state, struct inode *inode, struct file *file,
 					   s32 descriptor)
 {
@@ -294,7 +293,7 @@ static __always_inline s64 traced_file_for(struct thread_state *state, struct in
 	    state->known_generation == generation && state->known_system == system)
 		return (s64)ALLOWED << 32 | state->known_id;
 	verdict = verdict_on(inode, file, descriptor);
-	/* What is pending may be denied later, and what is denied must not be kept here. */
+	/* Do not cache a pending verdict: it may become a denial. */
 	if (verdict >> 32 == ALLOWED) {
 		state->known_inode = (u64)inode;
 		state->known_system = system;
@@ -338,7 +337,7 @@ static __always_inline void record_call(struct call *call)
 		send_call(call);
 }
 
-/* The state of the current thread; none if its process is not traced. */
+/* State of the current thread; null if its process is not traced. */
 static __always_inline struct thread_state *traced_thread(struct task_struct *task)
 {
 	struct thread_state *state = bpf_task_storage_get(&threads, task, 0, 0);
@@ -353,8 +352,8 @@ static __always_inline struct thread_state *traced_thread(struct task_struct *ta
 	return state;
 }
 
-/* What a thread has asked devices for so far, as the kernel accounts it: at the moment when a read is
- * handed to the block layer, before limits or other threads delay it. */
+/* Bytes that a thread has requested from devices so far. The kernel counts them when a read enters the block
+ * layer, before throttling or other threads delay it. */
 static __always_inline u64 fetched_by(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->ioac.read_bytes) ? task->ioac.read_bytes : 0;
@@ -367,17 +366,17 @@ static __always_inline s64 fetched_since(u64 before)
 	return bpf_core_field_exists(task->ioac.read_bytes) ? (s64)(task->ioac.read_bytes - before) : -1;
 }
 
-/* A call begins. `offset` -1 stands for the position of the open file. The clock is read last: what
- * the probe takes is not part of the call. */
+/* Starts a call. An `offset` of -1 means the position of the open file. Reads the clock last, so that the
+ * probe's own time is not part of the call. */
 static __always_inline void begin_call(struct thread_state *state, struct file *file, s32 descriptor,
 				       u32 operation, u64 requested, s64 offset)
 {
 	s64 found;
 
-	/* A write to a file that must be written through syncs in its own function, inside of the write. */
+	/* A write to a synchronous file syncs in a function of its own within the write. */
 	if (operation == SYNC && state->start_ns && state->operation == WRITE)
 		return;
-	/* Whatever follows: the end of this call is not that of one before it, whose end was not seen. */
+	/* The end of this call must not count for an earlier call whose end was missed. */
 	state->start_ns = 0;
 	if (operation != SYNC && requested < settings.smallest_bytes)
 		return;
@@ -390,14 +389,14 @@ static __always_inline void begin_call(struct thread_state *state, struct file *
 	state->id = found;
 	state->verdict = found >> 32;
 	state->operation = operation;
-	/* Totals have no room for it. */
+	/* No room in the totals. */
 	if (!settings.aggregated)
 		state->fetched = fetched_by(bpf_get_current_task_btf());
 	state->start_ns = bpf_ktime_get_ns();
 }
 
-/* Where a call began that did not say where: the open file stands behind what was moved now. So it is
- * right for files that are appended to as well. */
+/* Start of a call without a position: the open file's position is now behind the transferred bytes. This
+ * also holds for appending. */
 static __always_inline s64 begin_of(struct file *file, s64 returned)
 {
 	s64 position = position_of(file);
@@ -416,14 +415,14 @@ static __always_inline s64 offset_of(struct thread_state *state, s64 returned)
 		return begin_of(file, returned);
 	if (state->operation == WRITE && returned > 0) {
 		flags = HAS_CAST ? CAST(struct file, file)->f_flags : BPF_CORE_READ(file, f_flags);
-		/* Such a file is appended to wherever the call says. */
+		/* Such a file is appended to at any position. */
 		if (flags & APPENDS)
 			return BPF_CORE_READ(file, f_inode, i_size) - returned;
 	}
 	return state->offset;
 }
 
-/* A call ends. The clock was read before what follows here. */
+/* Ends a call. The clock was read before. */
 static __always_inline void end_call(struct thread_state *state, u64 now, s64 returned)
 {
 	struct call call = {
@@ -436,7 +435,7 @@ static __always_inline void end_call(struct thread_state *state, u64 now, s64 re
 		.operation = state->operation,
 	};
 
-	/* Of no use for totals. */
+	/* Not needed for totals. */
 	if (!settings.aggregated) {
 		u64 both = bpf_get_current_pid_tgid();
 
@@ -450,8 +449,8 @@ static __always_inline void end_call(struct thread_state *state, u64 now, s64 re
 	record_call(&call);
 }
 
-/* Bytes of a vector of buffers. Of very long ones the first buffers count; what was moved counts
- * where that is more. */
+/* Bytes of a vector of buffers. Only the first buffers of very long vectors count; the transferred bytes
+ * count if they are more. */
 #define VECTOR_BUFFERS 256
 
 struct vector_part {

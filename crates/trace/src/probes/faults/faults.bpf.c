@@ -1,12 +1,10 @@
-/* Pages of mapped files that were missing when a process touched them.
+/* Page faults on mapped files.
  *
- * Hooks: mm_filemap_fault, where the kernel begins to look for the page of a file, and the software
- * event of major page faults, which is counted when a fault that had to wait for a device is done:
- * timed from the one to the other.
- * Missed: reads of mapped pages that are in memory, which no kernel sees, and pages that are mapped
- * around a missing one. A fault that found its page in memory after all has no end that could be
- * hooked; it is recorded with a latency of 0 when the next one of its thread begins, whatever file that
- * is on, so that it does not get the end of that one. */
+ * Timed from mm_filemap_fault, where the kernel starts to look for the page, to the software event of major
+ * page faults, which fires when a fault that waited for a device is done.
+ * Missed: reads of mapped pages in memory, which the kernel does not see, and pages that are mapped around a
+ * missing one. A fault whose page was in memory has no event at its end; it is recorded with a latency of 0
+ * at the thread's next fault, so that it does not get the end of that fault. */
 #include "../calls/calls.bpf.h"
 
 static __always_inline void record_fault(struct thread_state *state, u64 latency_ns, s64 fetched)
@@ -42,7 +40,7 @@ int fault_begin(u64 *ctx)
 		return 0;
 	found = traced_file(mapping->host, 0, -1);
 	if (state->fault_start_ns) {
-		/* The kernel comes here again when it had to wait: that is the same fault. */
+		/* The kernel retries after waiting: this is the same fault. */
 		if (found >= 0 && state->fault_id == (u32)found && state->fault_offset == offset)
 			return 0;
 		record_fault(state, 0, -1);
@@ -68,7 +66,7 @@ int fault_end(void *ctx)
 	return 0;
 }
 
-/* The last fault of a thread that had no end. */
+/* Records the last fault of a thread if it had no end. */
 SEC("tp_btf/sched_process_exit")
 int fault_exit(u64 *ctx)
 {

@@ -1,9 +1,9 @@
-/* Reads, writes and syncs that were handed over by io_uring.
+/* Reads, writes and syncs by io_uring.
  *
- * Hooks: io_uring_submit_req, when the kernel takes a request out of the ring, and io_uring_complete,
- * when it posts the result: timed from the one to the other.
- * Missed: requests that ask for no result when they succeed; bytes asked for by vectored requests on
- * registered buffers. Where a request was linked to others, its time contains the wait for them. */
+ * Timed from io_uring_submit_req, where the kernel takes a request from the ring, to io_uring_complete, where
+ * it posts the result.
+ * Missed: requests without a result on success, and the requested bytes of vectored requests on registered
+ * buffers. The time of a linked request includes waiting for the requests before it. */
 #include "../calls/calls.bpf.h"
 
 struct ring_call {
@@ -69,7 +69,7 @@ int ring_submit(u64 *ctx)
 	struct ring_call call = { .operation = ring_operation(opcode), .offset = -1 };
 	u64 key = ctx[0];
 
-	/* Requests that ask for no result leave theirs here, and their memory is used again. */
+	/* Requests without a result leave an entry, and the kernel reuses their memory. */
 	bpf_map_delete_elem(&ring_calls, &key);
 	if (call.operation >= OPERATIONS || !(settings.operations & 1 << call.operation))
 		return 0;
@@ -111,7 +111,7 @@ static __always_inline int ring_end(u64 key, s64 returned)
 	call.operation = begun->operation;
 	call.process = begun->process;
 	call.thread = begun->thread;
-	/* It may have been carried out by another thread. */
+	/* Another thread may have executed it. */
 	call.fetched = -1;
 	if (call.operation != SYNC && returned > 0 && (u64)returned > call.requested)
 		call.requested = returned;
@@ -129,7 +129,7 @@ static __always_inline int ring_end(u64 key, s64 returned)
 	return 0;
 }
 
-/* The form since Linux 6.15: context, request, entry of the completion queue. */
+/* Arguments since Linux 6.15: context, request, completion queue entry. */
 SEC("tp_btf/io_uring_complete")
 int ring_complete_entry(u64 *ctx)
 {
@@ -138,7 +138,7 @@ int ring_complete_entry(u64 *ctx)
 	return ring_end(ctx[1], BPF_CORE_READ(entry, res));
 }
 
-/* The form before: context, request, user data, result. */
+/* Arguments before Linux 6.15: context, request, user data, result. */
 SEC("tp_btf/io_uring_complete")
 int ring_complete_result(u64 *ctx)
 {

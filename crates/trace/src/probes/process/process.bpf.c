@@ -1,6 +1,5 @@
-/* Which processes are looked at: children of a traced process are traced from their first
- * instruction, and a process is forgotten when its last thread ends. Threads have the process number
- * of their process and need nothing.
+/* The traced processes: children of a traced process are traced from their first instruction, and a process
+ * is removed when its last thread exits. Threads share the process ID, so they need no entry.
  *
  * Hooks: sched_process_fork, sched_process_exit. Cost: one lookup per fork and exit of any process. */
 #include "../shared.bpf.h"

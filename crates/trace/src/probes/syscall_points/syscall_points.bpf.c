@@ -1,7 +1,7 @@
-/* System calls, by a pair of tracepoints for each of them, as tracefs lists them: for kernels that
- * refuse the tracepoints of all system calls. One program serves all.
+/* System calls by a pair of tracepoints for each call, as tracefs lists them, for kernels that refuse the
+ * tracepoints of all system calls. One program handles all of them.
  *
- * Timed and missed as in `syscalls`. */
+ * Times and limits are those of `syscalls`. */
 #include "../syscalls/syscalls.bpf.h"
 
 struct point_enter {
@@ -16,8 +16,7 @@ struct point_exit {
 	s64 returned;
 };
 
-/* Arguments are copied: a program that reads them in place can only be attached to calls that have
- * as many. */
+/* Copies the arguments: a program that reads them directly cannot be attached to calls with fewer. */
 SEC("tracepoint")
 int point_enter(void *ctx)
 {

@@ -1,9 +1,9 @@
-/* System calls, by the two tracepoints that all of them pass: no tracefs is needed, and a call that
- * is not ours costs a look into a table.
+/* System calls by the two tracepoints that all of them pass. They do not need tracefs, and a call of another
+ * process costs one lookup.
  *
  * Timed from the entry of the system call to its exit, without the probes.
- * Missed: calls with the numbers of 32-bit programs; a descriptor that another thread replaces
- * between here and the kernel's own look at it. */
+ * Missed: calls of 32-bit programs, and a descriptor that another thread replaces before the kernel looks it
+ * up. */
 #include "syscalls.bpf.h"
 
 SEC("tp_btf/sys_enter")

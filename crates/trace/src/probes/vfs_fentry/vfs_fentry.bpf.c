@@ -1,9 +1,9 @@
-/* Reads and writes where the virtual file system carries them out, by trampolines: the cheapest
- * hooks, and the open file is an argument.
+/* Reads and writes in the virtual file system, by trampolines: the cheapest hooks, with the open file as an
+ * argument.
  *
- * Timed from the entry of the function to its exit: shorter than the system call by its entry and
- * exit. Also sees calls of 32-bit programs. Missed: io_uring, Linux AIO, sendfile and the like, which
- * go past these functions. */
+ * Timed from the entry of the function to its exit, which excludes entry and exit of the system call. Includes
+ * calls of 32-bit programs. Missed: io_uring, Linux AIO, sendfile and similar calls, which bypass these
+ * functions. */
 #include "../calls/calls.bpf.h"
 
 static __always_inline int enter_function(struct file *file, u32 operation, u64 requested, s64 offset)
@@ -24,7 +24,7 @@ static __always_inline int exit_function(bool sync, s64 returned)
 	return 0;
 }
 
-/* Without a position the file has none, and there is nothing to say about where. */
+/* A call without a position is on a file without one. */
 static __always_inline s64 given_position(u64 pointer)
 {
 	s64 position = -1;
@@ -58,7 +58,7 @@ int fexit_write(u64 *ctx)
 	return exit_function(0, ctx[4]);
 }
 
-/* The address of a vector as a number: the verifier lets nobody calculate with the pointer. */
+/* The address of a vector as a number: the verifier forbids arithmetic on the pointer. */
 static __always_inline u64 vector_argument(u64 *ctx)
 {
 	u64 vector = 0;

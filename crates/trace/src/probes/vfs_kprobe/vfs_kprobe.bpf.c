@@ -1,5 +1,5 @@
-/* Reads and writes where the virtual file system carries them out, by breakpoints: for kernels
- * without trampolines. Timed and missed as in `vfs_fentry`; each costs more. */
+/* Reads and writes in the virtual file system, by breakpoints, for kernels without trampolines. Times and
+ * limits are those of `vfs_fentry`; each call costs more. */
 #include "../calls/calls.bpf.h"
 
 static __always_inline int enter_probed(struct pt_regs *ctx, u32 operation, bool vector)
@@ -30,7 +30,7 @@ static __always_inline int leave_probed(struct pt_regs *ctx, bool sync)
 	return 0;
 }
 
-/* For the return of all that transfer. */
+/* The return of every transfer. */
 SEC("kretprobe")
 int kprobe_return(struct pt_regs *ctx)
 {
