@@ -105,7 +105,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-/* Root and working directory of a process, where relative names begin. */
+/* Working directory of a process, where relative names begin. */
 struct fs_struct {
 	struct path pwd;
 };
