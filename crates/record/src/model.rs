@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Format version of a run directory. Raised when a reader of the old format would misread the new one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
 #[serde_with::skip_serializing_none]
@@ -116,10 +116,6 @@ impl Document for RunDocument {
     const FILE: &'static str = "run.json";
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a run directory";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 /// Parses a timestamp of a record as milliseconds since 1970; `None` if it is invalid.
@@ -191,7 +187,7 @@ pub struct PlacementRecord {
     /// Whether the client threads had the planned CPUs and memory policy, read while they ran; absent if nothing was
     /// planned or they did not run.
     pub clients_as_planned: Option<bool>,
-    /// Machine for which placements and cache sizes were computed; absent in older records.
+    /// Machine for which placements and cache sizes were computed.
     pub machine: Option<PlannedMachine>,
 }
 
@@ -533,7 +529,7 @@ pub struct ResourceUse {
     /// Number of servers in the queueing sense: usable CPUs, or data devices.
     pub units: u64,
     /// CPUs and quotas of the processes: of the servers for their CPU time, of the worker threads for their waits.
-    /// Absent in older records and for other resources.
+    /// Absent for other resources.
     pub allowed: Option<AllowedCpus>,
     /// Busy time, summed over all units.
     pub busy_s: f64,
@@ -700,10 +696,10 @@ pub struct Environment {
     pub cpu_model: Option<String>,
     /// Logical CPUs that this process may use.
     pub cpus: Option<u64>,
-    /// CPUs and CPU quota of this process; absent in older records.
+    /// CPUs and CPU quota of this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<AllowedCpus>,
-    /// Logical CPUs that are online, usable or not; absent in older records.
+    /// Logical CPUs that are online, usable or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpus: Option<u64>,
     pub numa_nodes: Option<u64>,
@@ -837,7 +833,7 @@ pub struct ServerRecord {
     /// Median round-trip time of an empty command before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<f64>,
-    /// Machine as the server reports it; absent for a server on the client's machine, and in older records.
+    /// Machine as the server reports it; absent for a server on the client's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
     /// Processes that were started for the run, with their settings; empty for a server that was already running.

@@ -132,7 +132,7 @@ impl Run {
 
     /// Like [`Run::open`], with at most about `most_points` points over time.
     pub fn open_downsampled(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
-        let mut document = read_document(directory)?;
+        let mut document = RunDocument::read(directory)?;
         let mut windows = Windows::open(directory)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
         let mut downsampler = Downsampler::new(windows::count(directory)?, most_points);
@@ -181,22 +181,6 @@ impl Run {
             .iter()
             .find(|entry| entry.phase == phase && entry.operation == operation)
             .map(|entry| &entry.latency)
-    }
-}
-
-fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
-    let mut document = RunDocument::read(directory)?;
-    rename_old_keys(&mut document.plan);
-    Ok(document)
-}
-
-/// Renames a key of the plan from version 0.1 to its current name.
-fn rename_old_keys(plan: &mut serde_json::Value) {
-    let server = plan.get_mut("server").and_then(|server| server.as_object_mut());
-    if let Some(server) = server
-        && let Some(value) = server.remove("sync_on_commit")
-    {
-        server.entry("durable_writes").or_insert(value);
     }
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Format version that is written.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// A trace of file I/O.
 #[serde_with::skip_serializing_none]
@@ -48,7 +48,7 @@ pub struct TraceDocument {
     pub lost_block_requests: u64,
     /// Whether requests of the block layer were traced.
     pub block_traced: bool,
-    /// Machine; absent if another document describes it, such as the run's, and in older records.
+    /// Machine; absent if another document describes it, such as the run's.
     pub environment: Option<Environment>,
     /// Files; events refer to them by index.
     pub files: Vec<FileEntry>,
@@ -66,10 +66,6 @@ impl Document for TraceDocument {
     const FILE: &'static str = DOCUMENT;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a trace folder";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 impl TraceDocument {
