@@ -22,7 +22,8 @@ pub(crate) fn outside(plan: &Plan) -> Vec<Problem> {
                 window.key, window.from
             );
             let hint = format!("lengthen the phase with `{key}`, or let the trace begin earlier");
-            (window.from.0 >= end.0).then(|| Problem::new(message).with_hint(hint))
+            let problem = Problem::new(message).with_hint(hint).about([window.key.as_str(), key]);
+            (window.from.0 >= end.0).then_some(problem)
         })
         .collect()
 }

@@ -438,9 +438,9 @@ fn empty_value_is_absent() {
 fn plan_problems_name_the_parameters_behind_them() {
     let settings = applied(&[("INSERT_START", "9"), ("RECORD_COUNT", "5")]);
     let mut problems = [
-        Problem::new("`data.insert_start` is 9"),
-        Problem::new("`server.pairs` is wrong"),
-        Problem::new("`client.batch` is wrong"),
+        Problem::new("`data.insert_start` is 9").about(["data.insert_start"]),
+        Problem::new("`server.pairs` is wrong").about(["server.pairs"]),
+        Problem::new("`client.batch` is wrong").about(["client.batch"]),
     ];
     settings.explain(&mut problems);
     for part in ["`insertstart`", "`INSERT_START`"] {

@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     pub(super) fn at(&self, name: &str, message: impl fmt::Display) -> Problem {
         match self.entry(name) {
             Some(entry) => entry.problem(message),
-            None => Problem::new(message.to_string()),
+            None => Problem::new(message.to_string()).about([name]),
         }
     }
 
@@ -197,10 +197,10 @@ impl<'a> Reader<'a> {
             let Treatment::Plan(key) = property.treatment else {
                 continue;
             };
-            let (key, name) = (format!("`{key}`"), format!("`{}`", property.name));
-            if problem.message.contains(&key) {
+            if problem.keys.iter().any(|named| named == key) {
                 place = place.or_else(|| self.entry(property.name));
             }
+            let (key, name) = (format!("`{key}`"), format!("`{}`", property.name));
             message = message.replace(&key, &name);
             hint = hint.map(|hint| hint.replace(&key, &name));
         }
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
             None => Problem::new(message),
         };
         translated.hint = hint;
-        translated
+        translated.about(&problem.keys)
     }
 
     fn entry(&self, name: &str) -> Option<&'a Entry> {
