@@ -43,7 +43,10 @@ impl<'a> Reader<'a> {
                     entry.problem(format_args!("`{name}` is `{value}`, which is not supported"));
                 self.problems.push(problem.with_hint(reason));
             }
-            Treatment::Plan(_) | Treatment::Client(_) | Treatment::Target(_) => {}
+            Treatment::Plan(_)
+            | Treatment::Client(_)
+            | Treatment::Checked(_)
+            | Treatment::Target(_) => {}
         }
     }
 
