@@ -716,6 +716,22 @@ impl ClientPlan {
     }
 }
 
+choices! {
+    /// Name of a schedule, as given by an option.
+    ScheduleKind {
+        /// See [`Schedule::Closed`].
+        Closed = "closed", "Each client starts its next operation when its last one has ended";
+        /// See [`Schedule::Constant`].
+        Constant = "constant", "Operations start at equal distances, whatever the server does";
+        /// See [`Schedule::Poisson`].
+        Poisson = "poisson",
+            "Operations start at random, exponentially distributed distances, whatever the server does";
+        /// See [`Schedule::Throttled`].
+        Throttled = "throttled",
+            "Each client starts its share of the rate at equal distances, or when its last operation has ended (YCSB's target)";
+    }
+}
+
 /// Rule for the intended start of every operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -757,6 +773,16 @@ impl Schedule {
     /// completely, but bounded, so that a permanently slow server does not collect an endless
     /// queue.
     pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
+
+    /// Its kind.
+    pub fn kind(&self) -> ScheduleKind {
+        match self {
+            Schedule::Closed {} => ScheduleKind::Closed,
+            Schedule::Constant { .. } => ScheduleKind::Constant,
+            Schedule::Poisson { .. } => ScheduleKind::Poisson,
+            Schedule::Throttled { .. } => ScheduleKind::Throttled,
+        }
+    }
 
     /// Offered operations per second; `None` for a closed loop.
     pub fn rate_per_s(&self) -> Option<f64> {

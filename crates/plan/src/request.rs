@@ -1,8 +1,7 @@
 //! A request as plain data: a command line, a service or a program creates it, and
 //! [`crate::resolve::resolve`] turns it into a [`crate::Task`].
 
-use crate::model::{Backend, ServerKind};
-use crate::names::choices;
+use crate::model::{Backend, ScheduleKind, ServerKind};
 use crate::units::Span;
 use crate::wsf::Parameters;
 use serde::{Deserialize, Serialize};
@@ -73,22 +72,6 @@ pub enum Work {
     Tail,
     /// Servers that are started and keep running.
     Servers,
-}
-
-choices! {
-    /// Name of a schedule, as given by an option.
-    ScheduleKind {
-        /// See [`crate::model::Schedule::Closed`].
-        Closed = "closed", "Each client starts its next operation when its last one has ended";
-        /// See [`crate::model::Schedule::Constant`].
-        Constant = "constant", "Operations start at equal distances, whatever the server does";
-        /// See [`crate::model::Schedule::Poisson`].
-        Poisson = "poisson",
-            "Operations start at random, exponentially distributed distances, whatever the server does";
-        /// See [`crate::model::Schedule::Throttled`].
-        Throttled = "throttled",
-            "Each client starts its share of the rate at equal distances, or when its last operation has ended (YCSB's target)";
-    }
 }
 
 /// Single values of a plan; `None` leaves the plan as it is.

@@ -2,7 +2,7 @@
 //! and the messages of a cell count as a phase.
 
 use crate::model::PhaseKind;
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -10,12 +10,13 @@ use crate::document::Document;
 use crate::error_example::ErrorExample;
 pub use crate::event::{Event, EventRecord};
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
+use dyno_plan::model::ServerPlan;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,8 +142,7 @@ impl RunDocument {
             return Some(fleet.agents.iter().map(|agent| agent.threads).sum());
         }
         let plan = self.recorded_plan();
-        let pairs = plan.server.pairs.unwrap_or(1).max(1);
-        Some(plan.client.threads?.max(1).saturating_mul(pairs))
+        Some(u64::from(plan.client?.threads.max(1)).saturating_mul(pairs(plan.server)))
     }
 
     /// Clients of all instances; `None` if the plan does not set them.
@@ -152,9 +152,13 @@ impl RunDocument {
             return Some(clients);
         }
         let plan = self.recorded_plan();
-        let pairs = plan.server.pairs.unwrap_or(1).max(1);
-        Some(plan.client.clients?.saturating_mul(pairs))
+        Some(u64::from(plan.client?.clients).saturating_mul(pairs(plan.server)))
     }
+}
+
+/// Number of servers side by side, each with its own client.
+fn pairs(server: Option<ServerPlan>) -> u64 {
+    server.map_or(1, |server| server.pairs.max(1).into())
 }
 
 /// One of several servers with its own client.

@@ -189,7 +189,7 @@ fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
     if phase == PhaseKind::Load {
         return None;
     }
-    document.recorded_plan().schedule.rate_per_s
+    document.recorded_plan().rate_per_s()
 }
 
 /// Adds phases that the document lacks and corrects its status; returns whether that was necessary.

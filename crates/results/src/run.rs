@@ -124,5 +124,5 @@ fn bench(run: &Run) -> Bench<'_> {
 
 /// Seed for resampling: the plan's seed, so that a run always gives the same figures.
 fn seed(document: &RunDocument) -> u64 {
-    document.recorded_plan().client.seed.unwrap_or(0)
+    document.recorded_plan().seed().unwrap_or(0)
 }

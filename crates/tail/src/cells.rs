@@ -6,7 +6,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
 use dyno_record::tail::{
-    Arrive, Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Mode, Schedule, Settings, SkippedDriver,
+    Arrive, Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Schedule, Settings, SkippedDriver,
 };
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -29,11 +29,7 @@ pub(crate) fn cells(
         wanted(&tail.producers, "produce", found, &mut skipped)?
     };
     let consumers = wanted(&tail.consumers, "consume", found, &mut skipped)?;
-    let mode = match tail.mode {
-        TailMode::Tailable => Mode::Tailable,
-        TailMode::ChangeStream => Mode::ChangeStream,
-        TailMode::Poll => Mode::Poll,
-    };
+    let mode = tail.mode;
     let mut cells = Vec::new();
     for producer in &producers {
         for consumer in &consumers {
@@ -139,7 +135,7 @@ fn settings(
     tail: &TailPlan,
     (producer, consumer): (&Driver, &Driver),
     (in_flight, pool): (InFlight, u32),
-    mode: Mode,
+    mode: TailMode,
 ) -> Settings {
     let several = |driver: &Driver, count: u32| vec![driver.name.clone(); count as usize];
     Settings {

@@ -6,7 +6,7 @@ use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, Pric
 use super::values::{percentile, quantity, setting, share, share_or_all, share_or_none};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::units::Span;
 use dyno_report::{Format, PageFormat};
 use std::path::PathBuf;

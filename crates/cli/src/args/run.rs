@@ -5,8 +5,8 @@ use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, Pric
 use super::values::{count, property, quantity, setting, share_or_none, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::model::{Backend, ServerKind};
-use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::{CacheSize, Rate, Span};
 use dyno_report::Format;
 use std::path::PathBuf;

@@ -5,8 +5,8 @@ use super::names::one_of;
 use super::values::{quantity, share, share_or_all, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::names::Names;
-use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::{Rate, Span};
 use dyno_record::experiment::TuneGoal;
 

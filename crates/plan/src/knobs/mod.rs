@@ -112,7 +112,7 @@ impl Knob {
 
     /// The machine setting that it sets, if any.
     pub fn host_setting(&self) -> Option<HostSetting> {
-        HostSetting::named(self.key.strip_prefix(HOST_SETTINGS)?)
+        HostSetting::from_name(self.key.strip_prefix(HOST_SETTINGS)?)
     }
 
     /// Whether a new value needs a restart of the server.
@@ -245,7 +245,7 @@ fn no_group(text: &str) -> PlanError {
 /// A typed parameter of a running server or machine setting, with its values.
 fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> {
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    let reach = match HostSetting::named(name) {
+    let reach = match HostSetting::from_name(name) {
         Some(_) => Reach::Host,
         None => Reach::RunTime,
     };
@@ -291,7 +291,7 @@ fn not_allowed(what: &str) -> PlanError {
 
 /// Whether a key that is set in this way may be changed, apart from durability.
 fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
-    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
+    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::from_name);
     match reach {
         Reach::RunTime | Reach::Client => true,
         Reach::Restart => allowed.restart,

@@ -2,11 +2,12 @@
 
 use crate::builtin;
 use crate::error::PlanError;
+use crate::model::ScheduleKind;
 use crate::model::{
     ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ServerKind, TracePhase, TracePlan,
 };
 use crate::problem::Problem;
-use crate::request::{Observing, Overrides, ScheduleKind};
+use crate::request::{Observing, Overrides};
 use crate::units::Span;
 use crate::wsf::TraceWindow;
 
@@ -86,12 +87,9 @@ fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
 }
 
 fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    let kind = overrides.schedule.unwrap_or(match plan.schedule {
-        Schedule::Poisson { .. } => ScheduleKind::Poisson,
-        Schedule::Constant { .. } => ScheduleKind::Constant,
-        Schedule::Throttled { .. } => ScheduleKind::Throttled,
-        Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
-        Schedule::Closed {} => ScheduleKind::Closed,
+    let kind = overrides.schedule.unwrap_or(match plan.schedule.kind() {
+        ScheduleKind::Closed if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
+        kind => kind,
     });
     let rate_per_s = overrides.rate_per_s.or(plan.schedule.rate_per_s());
     let needed = || {

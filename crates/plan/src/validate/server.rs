@@ -280,7 +280,7 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
 
 fn check_host_settings(problems: &mut Problems, server: &ServerPlan) {
     for (name, value) in &server.host_settings {
-        let Some(setting) = HostSetting::named(name) else {
+        let Some(setting) = HostSetting::from_name(name) else {
             let all: Vec<&str> = HostSetting::NAMES.iter().map(|(_, name, _)| *name).collect();
             let hint = format!("the names are `{}`", all.join("`, `"));
             problems.require_or("server.host_settings", false, &hint, || {

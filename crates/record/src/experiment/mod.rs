@@ -42,11 +42,11 @@ pub use tune_across::{
 
 use crate::document::Document;
 use crate::model::{Caveat, Environment, RunStatus};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

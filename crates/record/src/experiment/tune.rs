@@ -3,7 +3,7 @@
 use super::comparison::AbAnswer;
 use super::figures::Figure;
 use super::search::Objective;
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@ use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
 use crate::model::Environment;
-use crate::named::named;
 use crate::statement::Statement;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -11,10 +11,10 @@ pub use timeline::{
 use crate::consumption::Consumption;
 use crate::document::Document;
 use crate::model::{Environment, RunStatus};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
+pub use dyno_plan::tail::TailMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,19 +175,6 @@ pub struct Cell {
     pub measured: Option<Measured>,
 }
 
-named! {
-    /// How consumers get messages.
-    // The names are passed to the drivers.
-    Mode {
-        /// Tailable cursor with `awaitData`.
-        Tailable = "tailable",
-        /// Change stream.
-        ChangeStream = "change-stream",
-        /// Repeated query.
-        Poll = "poll",
-    }
-}
-
 /// Distribution of the times between messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -232,8 +219,8 @@ pub struct Settings {
     /// Whether inserts are acknowledged only after they are in the journal on disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
-    /// How consumers get messages.
-    pub mode: Mode,
+    /// How consumers get messages. Drivers get its name.
+    pub mode: TailMode,
     /// Schedule of the messages; `None` for a closed loop.
     pub schedule: Option<Schedule>,
     /// Consumers end after this time without a message.

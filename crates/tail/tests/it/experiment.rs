@@ -2,7 +2,7 @@
 use dyno_analyze::messages::judge;
 use dyno_engine::Cancel;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
-use dyno_record::tail::{Arrive, Cause, InFlight, Measured, Mode, Schedule, Settings};
+use dyno_record::tail::{Arrive, Cause, InFlight, Measured, Schedule, Settings, TailMode};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{Skip, embedded, or_skip, project_dir};
@@ -21,7 +21,7 @@ fn settings(driver: &str) -> Settings {
         capped_bytes: 16 << 20,
         write_concern: "1".to_owned(),
         journal: false,
-        mode: Mode::Tailable,
+        mode: TailMode::Tailable,
         schedule: None,
         idle_s: 10,
         delay_us: 0,
