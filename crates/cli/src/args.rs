@@ -200,8 +200,7 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::model::ScheduleKind;
-    use dyno_plan::model::{Backend, ServerKind};
+    use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
     use dyno_plan::units::{Rate, Span};
     use dyno_report::Format;
 

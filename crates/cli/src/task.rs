@@ -9,7 +9,7 @@ use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_engine::environment::ServerHome;
 use dyno_plan::Plan;
-use dyno_plan::model::ScheduleKind;
+use dyno_plan::model::{Backend, ScheduleKind};
 use dyno_plan::request::{Observing, Overrides, Request, Setting, Work};
 use dyno_plan::resolve::resolve;
 use dyno_plan::storage::Storage;
@@ -41,8 +41,8 @@ pub(crate) fn of_load(
     let (target, client) = (&arguments.target, &arguments.client);
     let mut request = on_target(target, &client.worker, &arguments.data, surroundings);
     request.work = Work::Load;
-    request.overrides.clients = client.clients;
     request.settings.splice(0..0, price(&arguments.price));
+    request.settings.extend(keys_of("client.clients", client.clients));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -62,18 +62,14 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
     request.work = Work::Experiment;
+    let warmup = arguments.warmup.map(|warmup| warmup.to_string());
+    request.settings.extend(keys_of("phases.warmup", warmup));
     request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
-    request.overrides = Overrides {
-        duration: arguments.duration,
-        warmup: arguments.warmup,
-        schedule,
-        rate_per_s,
-        ..request.overrides
-    };
+    request.overrides =
+        Overrides { duration: arguments.duration, schedule, rate_per_s, ..request.overrides };
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -85,16 +81,15 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
     request.work = Work::IndexBuild { collection: arguments.collection.clone() };
     request.source = Some(arguments.layout.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.records = arguments.records;
-    request.overrides.seed = arguments.seed;
     let remedy = arguments.remedy.map(|remedy| remedy.as_str());
     let storage = arguments.storage.as_ref().map(Storage::to_string);
     let settings = [
+        keys_of("client.seed", arguments.seed),
         keys_of("index_build.keys", arguments.keys.as_deref()),
         keys_of("index_build.start", arguments.warm.then_some("warm")),
         keys_of("index_build.remedy", remedy),
@@ -130,9 +125,7 @@ pub(crate) fn of_tail(
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
-    request.overrides.seed = arguments.sending.seed;
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
     request.settings.extend(tail_settings(&arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }
@@ -145,6 +138,7 @@ fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> 
     let pool = &arguments.pool;
     let span = |span: Option<Span>| span.map(|span| span.to_string());
     let settings = [
+        keys_of("client.seed", arguments.seed),
         keys_of("tail.producers", texts(&arguments.producer)),
         keys_of("tail.consumers", texts(&arguments.consumer)),
         keys_of("tail.in_flight", texts(&arguments.in_flight)),
@@ -180,26 +174,24 @@ pub(crate) fn of_server(
 }
 
 fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
-    let request =
+    let mut request =
         on_target(&arguments.target, &arguments.client.worker, &arguments.data, surroundings);
-    let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
+    let settings = [
+        keys_of("client.clients", arguments.client.clients),
+        keys_of("phases.warmup", arguments.warmup.map(|warmup| warmup.to_string())),
+        keys_of("client.tolerated_error_ratio", arguments.tolerate_errors),
+        keys_of("server.receive_packet_steering", arguments.rps.as_deref()),
+    ];
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
+    request.settings.extend(settings.into_iter().flatten());
     Request {
         overrides: Overrides {
-            clients: arguments.client.clients,
             operations: arguments.operations,
             duration: arguments.duration,
-            warmup: arguments.warmup,
             rate_per_s: arguments.rate.map(|rate| rate.0),
             schedule: arguments.schedule,
-            tolerated_error_ratio: arguments.tolerate_errors,
             ..request.overrides
         },
-        settings: grafana(&arguments.grafana)
-            .into_iter()
-            .chain(price(&arguments.price))
-            .chain(request.settings)
-            .chain(card)
-            .collect(),
         trace: arguments.trace.clone(),
         observe: observing(&arguments.observe),
         no_load: arguments.no_load,
@@ -215,13 +207,14 @@ fn observing(arguments: &ObserveArguments) -> Observing {
     }
 }
 
-/// The `--grafana` option as a plan setting. It comes first, because other keys of the table need it.
-fn grafana(arguments: &GrafanaArguments) -> Option<Setting> {
-    let url = arguments.grafana.as_deref()?;
-    Some(Setting::from_text("observe.grafana.url", url))
+/// The options `--grafana` and `--price` as plan settings. They come first: other keys of the table need the address of
+/// Grafana, and `--set` overrides the keys of the price.
+fn shown(grafana: &GrafanaArguments, price: &PriceArguments) -> impl Iterator<Item = Setting> {
+    let url = grafana.grafana.as_deref();
+    let url = url.map(|url| Setting::from_text("observe.grafana.url", url));
+    url.into_iter().chain(self::price(price))
 }
 
-/// The `--price` option as a plan setting. It comes first, so that `--set` overrides its keys.
 fn price(arguments: &PriceArguments) -> Option<Setting> {
     let price = arguments.price.as_ref()?;
     let mut table = json!({ "per_h": price.per_h });
@@ -238,17 +231,20 @@ fn on_target(
     data: &DataArguments,
     surroundings: &Surroundings,
 ) -> Request {
-    let request = starting(&target.start);
+    let mut request = starting(&target.start);
+    let settings = [
+        keys_of("client.backend", worker.backend.map(Backend::as_str)),
+        keys_of("client.seed", worker.seed),
+        keys_of("client.timeout", worker.timeout.map(|timeout| timeout.to_string())),
+        keys_of("client.batch", data.batch),
+    ];
+    request.settings.extend(settings.into_iter().flatten());
     Request {
         source: target.workload.clone(),
         uri: target.uri.clone(),
         overrides: Overrides {
             records: data.records,
             threads: worker.threads,
-            backend: worker.backend,
-            seed: worker.seed,
-            timeout: worker.timeout,
-            batch: data.batch,
             ..request.overrides
         },
         properties: target.properties.clone(),
@@ -282,17 +278,17 @@ fn starting(start: &StartArguments) -> Request {
     ];
     let typed = start.settings.iter();
     let typed = typed.map(|(key, text)| Setting::from_text(key, text));
+    let placement = keys_of("server.placement", start.placement.as_deref());
     Request {
         embedded_server: start.embedded_server.clone(),
         data_dir: start.data_dir.clone(),
         overrides: Overrides {
             pairs: start.pairs,
-            placement: start.placement.clone(),
             server: start.server,
             mongod: start.mongod.clone(),
             ..Overrides::default()
         },
-        settings: options.into_iter().flatten().chain(typed).collect(),
+        settings: options.into_iter().flatten().chain(typed).chain(placement).collect(),
         ..Request::default()
     }
 }

@@ -122,6 +122,12 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     Ok(())
 }
 
+/// The problem with a key that no plan has.
+pub(crate) fn unknown_key(key: &str) -> Option<Problem> {
+    let problems = set(&mut default_plan(), &[Setting::from_text(key, "")]).err()?;
+    problems.into_iter().find(|problem| problem.kind == ProblemKind::Unknown)
+}
+
 /// The plan with a new value for a key.
 fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
     let wrong = |error: serde_json::Error| Problem::new(format!("`{key}`: {error}")).about([key]);

@@ -23,6 +23,8 @@ pub struct Problem {
 pub enum ProblemKind {
     /// A required key is missing; other keys of its table are not to blame.
     Missing,
+    /// No plan has the key.
+    Unknown,
     /// Anything else.
     Wrong,
 }

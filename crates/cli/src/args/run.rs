@@ -2,11 +2,10 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{count, property, quantity, setting, share_or_none, span_above_0};
+use super::values::{count, one_number, property, quantity, setting, share_or_none, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use dyno_plan::model::ScheduleKind;
-use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
 use dyno_plan::units::{CacheSize, Rate, Span};
 use dyno_report::Format;
 use std::path::PathBuf;
@@ -237,7 +236,7 @@ pub(crate) struct StartArguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientArguments {
     /// Concurrent connections, each with at most one operation in flight, like YCSB's threads (default: 16)
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     #[command(flatten)]
     pub(crate) worker: WorkerArguments,

@@ -29,6 +29,11 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses the one number of an option that other commands take a list for.
+pub(super) fn one_number(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "it must be one whole number, such as `16`".into())
+}
+
 /// Parses a percentile above 0 and below 100 with a time: `75=5ms`.
 pub(super) fn percentile(text: &str) -> Result<(f64, Span), String> {
     let (percent, time) =

@@ -41,15 +41,25 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn report(&mut self, offset: usize, key: &str, message: String, hint: Option<String>) {
+        self.report_as(ProblemKind::Wrong, offset, key, message, hint);
+    }
+
+    fn report_as(
+        &mut self,
+        kind: ProblemKind,
+        offset: usize,
+        key: &str,
+        message: String,
+        hint: Option<String>,
+    ) {
         let (line, column) = position(self.text, offset);
         let problem = Problem::new(message).about([key]).at(line, column);
-        self.problems.push(Problem { hint, ..problem });
+        self.problems.push(Problem { hint, kind, ..problem });
     }
 
     fn report_missing(&mut self, offset: usize, key: &str, hint: Option<String>) {
-        let (line, column) = position(self.text, offset);
-        let problem = Problem::new(format!("`{key}` is missing")).about([key]).at(line, column);
-        self.problems.push(Problem { hint, kind: ProblemKind::Missing, ..problem });
+        let message = format!("`{key}` is missing");
+        self.report_as(ProblemKind::Missing, offset, key, message, hint);
     }
 
     fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
@@ -65,7 +75,8 @@ impl Checker<'_> {
                     let known = properties.into_iter().flat_map(|properties| properties.keys());
                     let hint = nearest(name.get_ref(), known.map(String::as_str))
                         .map(|near| format!("did you mean `{}`?", join(path, near)));
-                    self.report(name.span().start, &key, format!("unknown key `{key}`"), hint);
+                    let message = format!("unknown key `{key}`");
+                    self.report_as(ProblemKind::Unknown, name.span().start, &key, message, hint);
                 }
             }
         }

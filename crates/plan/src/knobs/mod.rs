@@ -199,7 +199,12 @@ pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<
         let plans = if text.contains('/') || text.ends_with(".toml") {
             let path = Path::new(text);
             let content = text::read(path).map_err(PlanError::unreadable(path))?;
-            parse(&content, text)?
+            let plans = parse(&content, text)?;
+            if let Some(problem) = plans.iter().find_map(|plan| crate::file::unknown_key(&plan.key))
+            {
+                return Err(invalid(problem));
+            }
+            plans
         } else {
             let own = built_in().into_iter().filter(|knob| knob.group == *text);
             own.collect()

@@ -2,9 +2,9 @@
 
 use crate::builtin;
 use crate::error::PlanError;
-use crate::model::ScheduleKind;
 use crate::model::{
-    ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ServerKind, TracePhase, TracePlan,
+    ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ScheduleKind, ServerKind, TracePhase,
+    TracePlan,
 };
 use crate::problem::Problem;
 use crate::request::{Observing, Overrides};
@@ -14,21 +14,14 @@ use crate::wsf::TraceWindow;
 /// Applies single values to the plan, except those about the server.
 pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     let client = &mut plan.client;
-    set(&mut client.clients, overrides.clients);
     set(&mut client.threads, overrides.threads);
     if overrides.threads.is_none() {
         client.threads = client.threads.min(client.clients.max(1));
     }
-    set(&mut client.backend, overrides.backend);
-    set(&mut client.seed, overrides.seed);
-    set(&mut client.timeout, overrides.timeout);
-    set(&mut client.tolerated_error_ratio, overrides.tolerated_error_ratio);
-    set(&mut client.batch, overrides.batch);
     if overrides.records.is_some() {
         plan.data.times_cache = None;
     }
     set(&mut plan.data.records, overrides.records);
-    set(&mut plan.phases.warmup, overrides.warmup);
     apply_stop(plan, overrides);
     apply_schedule(plan, overrides)
 }
@@ -46,9 +39,6 @@ pub(super) fn apply_server(
     uri: Option<String>,
 ) -> Result<(), PlanError> {
     set(&mut plan.server.pairs, overrides.pairs);
-    if overrides.placement.is_some() {
-        plan.server.placement.clone_from(&overrides.placement);
-    }
     let kind = match (overrides.server, &uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
             let problem = Problem::new("`--uri` uses a running server, `--server` starts one")
