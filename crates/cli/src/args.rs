@@ -35,7 +35,7 @@ pub(crate) use standing::{
     StatusArguments, StopArguments,
 };
 use std::path::PathBuf;
-pub(crate) use tail::{SendingArguments, TailArguments};
+pub(crate) use tail::TailArguments;
 pub(crate) use tools::{
     CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
     ReportArguments, ResponderArguments, SelfcheckArguments,

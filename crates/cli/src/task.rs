@@ -2,20 +2,20 @@
 
 use crate::args::{
     DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments, LoadArguments,
-    ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
-    StartArguments, TailArguments, TargetArguments, WorkerArguments, WsfDefaults,
+    ObserveArguments, PriceArguments, RunArguments, SoakArguments, StartArguments, TailArguments,
+    TargetArguments, WorkerArguments, WsfDefaults,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_engine::environment::ServerHome;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, ScheduleKind};
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::request::{Observing, Overrides, Request, Setting, Work};
 use dyno_plan::resolve::resolve;
 use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
-use dyno_plan::units::Span;
 use dyno_plan::wsf::Parameters;
+use serde::Serialize;
 use serde_json::json;
 
 /// Resolves the arguments of `dyno run`.
@@ -126,38 +126,19 @@ pub(crate) fn of_tail(
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
     request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
-    request.settings.extend(tail_settings(&arguments.sending));
+    request.settings.extend(keys_of("client.seed", arguments.sending.seed));
+    request.settings.extend(table_of("tail", &arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> {
-    let texts = |list: &[String]| {
-        let list: Vec<String> = list.iter().map(|text| text.trim().to_owned()).collect();
-        (!list.is_empty()).then_some(list)
-    };
-    let pool = &arguments.pool;
-    let span = |span: Option<Span>| span.map(|span| span.to_string());
-    let settings = [
-        keys_of("client.seed", arguments.seed),
-        keys_of("tail.producers", texts(&arguments.producer)),
-        keys_of("tail.consumers", texts(&arguments.consumer)),
-        keys_of("tail.in_flight", texts(&arguments.in_flight)),
-        keys_of("tail.pool", (!pool.is_empty()).then(|| pool.clone())),
-        keys_of("tail.repeat", arguments.repeat),
-        keys_of("tail.messages", arguments.messages),
-        keys_of("tail.rate_per_s", arguments.rate),
-        keys_of("tail.producers_at_once", arguments.producers),
-        keys_of("tail.consumers_at_once", arguments.consumers),
-        keys_of("tail.producer_host", arguments.producer_host.as_deref()),
-        keys_of("tail.consumer_host", arguments.consumer_host.as_deref()),
-        keys_of("tail.host_drivers", arguments.host_drivers.as_deref()),
-        keys_of("tail.size", arguments.size.map(|size| size.0)),
-        keys_of("tail.capped_size", arguments.capped_size.map(|size| size.0)),
-        keys_of("tail.write_concern", arguments.write_concern.as_deref()),
-        keys_of("tail.work", span(arguments.work)),
-        keys_of("tail.mode", arguments.mode.map(|mode| mode.as_str())),
-    ];
-    settings.into_iter().flatten()
+/// Settings of the given options, whose names are the keys of a table.
+fn table_of(table: &str, options: &impl Serialize) -> Vec<Setting> {
+    let options = serde_json::to_value(options).unwrap_or_default();
+    let given = options.as_object().into_iter().flatten();
+    given
+        .filter(|(_, value)| !value.is_null() && **value != json!([]))
+        .map(|(key, value)| Setting::new(format!("{table}.{key}"), value.clone()))
+        .collect()
 }
 
 /// Resolves the plan of long-lived servers: a plan's `[server]` table, and its collection, which a cluster
@@ -232,13 +213,8 @@ fn on_target(
     surroundings: &Surroundings,
 ) -> Request {
     let mut request = starting(&target.start);
-    let settings = [
-        keys_of("client.backend", worker.backend.map(Backend::as_str)),
-        keys_of("client.seed", worker.seed),
-        keys_of("client.timeout", worker.timeout.map(|timeout| timeout.to_string())),
-        keys_of("client.batch", data.batch),
-    ];
-    request.settings.extend(settings.into_iter().flatten());
+    request.settings.extend(table_of("client", worker));
+    request.settings.extend(keys_of("client.batch", data.batch));
     Request {
         source: target.workload.clone(),
         uri: target.uri.clone(),

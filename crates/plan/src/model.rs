@@ -8,7 +8,7 @@ use crate::command_words::{MASK, lacks_secrets, without_query, without_secrets};
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
-use crate::names::choices;
+use crate::names::{choices, named};
 use crate::price::PricePlan;
 use crate::storage::Storage;
 use crate::tail::TailPlan;
@@ -948,17 +948,19 @@ pub struct GrafanaPlan {
     pub ca_file: Option<PathBuf>,
 }
 
-/// A phase that can contain a trace window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TracePhase {
-    /// Inserts the data set.
-    Load,
-    /// Under load, before measuring.
-    Warmup,
-    /// The result.
-    #[default]
-    Measure,
+named! {
+    /// Purpose of a phase.
+    // Listed in execution order.
+    #[derive(Default)]
+    PhaseKind {
+        /// Inserts the data set.
+        Load = "load",
+        /// The same load as `Measure`, until the server has settled; not part of the result.
+        Warmup = "warmup",
+        /// The measured load.
+        #[default]
+        Measure = "measure",
+    }
 }
 
 impl Plan {
@@ -997,7 +999,7 @@ pub struct TracePlan {
     pub command: Vec<String>,
     /// Phase of the window.
     #[serde(default)]
-    pub phase: TracePhase,
+    pub phase: PhaseKind,
     /// Time from the start of the phase to the start of the program.
     #[serde(default)]
     pub from: Span,

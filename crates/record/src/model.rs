@@ -15,8 +15,9 @@ use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
+pub use dyno_plan::model::PhaseKind;
+
 use dyno_plan::model::ServerPlan;
-use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -414,19 +415,6 @@ pub enum RunStatus {
     Partial,
     /// Stopped by an error.
     Failed,
-}
-
-named! {
-    /// Purpose of a phase.
-    // Listed in execution order.
-    PhaseKind {
-        /// Inserts the data set.
-        Load = "load",
-        /// The same load as `Measure`, until the server has settled; not part of the result.
-        Warmup = "warmup",
-        /// The measured load.
-        Measure = "measure",
-    }
 }
 
 /// Totals of one phase.

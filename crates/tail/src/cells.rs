@@ -4,9 +4,9 @@ use crate::driver::{Driver, Found};
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
+use dyno_plan::tail::{TailMode, TailPlan};
 use dyno_record::tail::{
-    Arrive, Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Schedule, Settings, SkippedDriver,
+    Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Schedule, Settings, SkippedDriver,
 };
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -153,10 +153,7 @@ fn settings(
         mode,
         schedule: tail.rate_per_s.map(|rate_per_s| Schedule {
             rate_per_s,
-            arrive: match tail.arrivals {
-                TailArrivals::Constant => Arrive::Constant,
-                TailArrivals::Poisson => Arrive::Poisson,
-            },
+            arrive: tail.arrivals,
             seed: plan.client.seed,
         }),
         idle_s: tail.idle.0.as_secs(),

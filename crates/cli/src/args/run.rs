@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
 use dyno_plan::units::{CacheSize, Rate, Span};
 use dyno_report::Format;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Options of started servers; they conflict with `--uri`.
@@ -242,14 +243,15 @@ pub(crate) struct ClientArguments {
     pub(crate) worker: WorkerArguments,
 }
 
-/// Options of the client except the number of clients.
-#[derive(Clone, Debug, Args)]
+/// Options of the client except the number of clients. The fields are keys of the plan's table `client`.
+#[derive(Clone, Debug, Args, Serialize)]
 #[command(next_help_heading = "Client")]
 pub(crate) struct WorkerArguments {
     /// Worker threads that share the connections, at most one per connection
     ///
     /// Default: half of the cores if the server is on this machine, else all cores.
     #[arg(long, value_name = "N", hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) threads: Option<u32>,
     /// Protocol implementation: `wire` is built in and has the lowest overhead, `driver` is the official driver
     #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES), hide_short_help = true)]

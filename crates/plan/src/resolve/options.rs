@@ -3,7 +3,7 @@
 use crate::builtin;
 use crate::error::PlanError;
 use crate::model::{
-    ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ScheduleKind, ServerKind, TracePhase,
+    ClientPlan, ExporterPlan, PhaseKind, PhasePlan, Plan, Schedule, ScheduleKind, ServerKind,
     TracePlan,
 };
 use crate::problem::Problem;
@@ -151,7 +151,7 @@ pub(super) fn apply_trace(plan: &mut Plan, command: Option<&str>, window: Option
         plan.traces.push(TracePlan {
             name: "trace".into(),
             command: Vec::new(),
-            phase: TracePhase::Measure,
+            phase: PhaseKind::Measure,
             from: Span::from_secs(0),
             length: None,
         });

@@ -519,7 +519,7 @@ fn trace_command_runs_in_the_measure_phase_by_default() {
     let plan = resolved("a", request);
     let trace = &plan.traces[0];
     assert_eq!(trace.command, ["sh", "-c", "perf record -a"]);
-    assert_eq!(trace.phase, crate::model::TracePhase::Measure);
+    assert_eq!(trace.phase, crate::model::PhaseKind::Measure);
 }
 
 #[test]

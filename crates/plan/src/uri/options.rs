@@ -230,7 +230,7 @@ const NEITHER: [(&[&str], &str, &str); 7] = [
 
 /// Why neither backend supports an option, with advice.
 fn neither(name: &str) -> Refusal {
-    let (_, reason, hint) = NEITHER.iter().find(|(names, ..)| names.contains(&name))?;
+    let &(_, reason, hint) = NEITHER.iter().find(|(names, ..)| names.contains(&name))?;
     Some((reason, hint))
 }
 

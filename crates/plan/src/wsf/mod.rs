@@ -18,7 +18,7 @@ mod tests;
 pub use parameters::Parameters;
 pub use table::{Form, Treatment, VARIABLES, Variable, find};
 
-use crate::model::TracePhase;
+use crate::model::PhaseKind;
 use crate::problem::Problem;
 use crate::units::Span;
 use crate::ycsb;
@@ -39,7 +39,7 @@ pub struct Setting {
 /// The window in which another program observes the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceWindow {
-    pub phase: TracePhase,
+    pub phase: PhaseKind,
     /// From the start of the phase.
     pub from: Span,
     /// Length; until the end of the phase if absent.

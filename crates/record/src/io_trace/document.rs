@@ -1,5 +1,7 @@
 //! Format of `trace.json`: how the trace was made, its contents, and its caveats.
 
+pub use dyno_plan::io_trace::TraceMode;
+
 use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
@@ -79,17 +81,6 @@ impl TraceDocument {
             ..TraceDocument::default()
         }
     }
-}
-
-/// Detail of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceMode {
-    /// One row for each call.
-    #[default]
-    Events,
-    /// Totals only, counted in the kernel.
-    Aggregated,
 }
 
 /// Processes whose I/O is traced.

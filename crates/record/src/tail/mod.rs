@@ -14,7 +14,7 @@ use crate::model::{Environment, RunStatus};
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
-pub use dyno_plan::tail::TailMode;
+pub use dyno_plan::tail::{TailArrivals, TailMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,21 +175,13 @@ pub struct Cell {
     pub measured: Option<Measured>,
 }
 
-/// Distribution of the times between messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrive {
-    Constant,
-    /// Exponentially distributed.
-    Poisson,
-}
-
 /// An open loop: the intended times of messages do not depend on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     /// Messages per second of all producers together; above 0.
     pub rate_per_s: f64,
-    pub arrive: Arrive,
+    /// Distribution of the times between messages.
+    pub arrive: TailArrivals,
     /// Seed of random arrivals.
     pub seed: u64,
 }
