@@ -119,8 +119,6 @@ pub struct ServerPlan {
     pub block_compressor: Option<String>,
     /// A write is acknowledged when it is on the disk. The embedded server flushes its log on every
     /// commit; for other servers the operations use `journal=true` in their write concern.
-    // Plans of version 0.1 use the name of the embedded server's option.
-    #[serde(alias = "sync_on_commit")]
     pub durable_writes: bool,
     /// Time between checkpoints of a server that we start. The server's own default when absent.
     pub checkpoint_interval: Option<Span>,
