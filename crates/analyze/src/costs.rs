@@ -14,7 +14,7 @@ use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
-use dyno_record::plan::RecordedPrice;
+use dyno_record::plan::PricePlan;
 
 /// Time between WiredTiger checkpoints. Source: `storage.syncPeriodSecs` in the MongoDB manual.
 pub(crate) const CHECKPOINT_INTERVAL_S: f64 = 60.0;
@@ -109,18 +109,16 @@ impl Tally {
     }
 
     /// Adds the price from the price per hour and the rate per second.
-    fn price(&mut self, price: Option<RecordedPrice>, rate_per_s: Figure) {
+    fn price(&mut self, price: Option<PricePlan>, rate_per_s: Figure) {
         let Some(price) = price else { return };
-        if let Some(per_h) = price.per_h {
-            let of_million = |rate_per_s: f64| per_h / 3600.0 / rate_per_s * 1e6;
-            let value = Figure {
-                value: of_million(rate_per_s.value),
-                // The higher the rate, the lower the price.
-                low: rate_per_s.high.map(of_million),
-                high: rate_per_s.low.filter(|low| *low > 0.0).map(of_million),
-            };
-            self.put(CostKind::Price, value);
-        }
+        let of_million = |rate_per_s: f64| price.per_h / 3600.0 / rate_per_s * 1e6;
+        let value = Figure {
+            value: of_million(rate_per_s.value),
+            // The higher the rate, the lower the price.
+            low: rate_per_s.high.map(of_million),
+            high: rate_per_s.low.filter(|low| *low > 0.0).map(of_million),
+        };
+        self.put(CostKind::Price, value);
         self.costs.currency = price.currency;
     }
 

@@ -35,7 +35,7 @@ pub(crate) use standing::{
     StatusArguments, StopArguments,
 };
 use std::path::PathBuf;
-pub(crate) use tail::{SendingArguments, TailArguments};
+pub(crate) use tail::TailArguments;
 pub(crate) use tools::{
     CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
     ReportArguments, ResponderArguments, SelfcheckArguments,
@@ -200,8 +200,7 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::model::{Backend, ServerKind};
-    use dyno_plan::request::ScheduleKind;
+    use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
     use dyno_plan::units::{Rate, Span};
     use dyno_report::Format;
 

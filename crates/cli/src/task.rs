@@ -2,19 +2,20 @@
 
 use crate::args::{
     DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments, LoadArguments,
-    ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
-    StartArguments, TailArguments, TargetArguments, WorkerArguments, WsfDefaults,
+    ObserveArguments, PriceArguments, RunArguments, SoakArguments, StartArguments, TailArguments,
+    TargetArguments, WorkerArguments, WsfDefaults,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_engine::environment::ServerHome;
 use dyno_plan::Plan;
-use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
+use dyno_plan::model::ScheduleKind;
+use dyno_plan::request::{Observing, Overrides, Request, Setting, Work};
 use dyno_plan::resolve::resolve;
 use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
-use dyno_plan::units::Span;
 use dyno_plan::wsf::Parameters;
+use serde::Serialize;
 use serde_json::json;
 
 /// Resolves the arguments of `dyno run`.
@@ -40,8 +41,8 @@ pub(crate) fn of_load(
     let (target, client) = (&arguments.target, &arguments.client);
     let mut request = on_target(target, &client.worker, &arguments.data, surroundings);
     request.work = Work::Load;
-    request.overrides.clients = client.clients;
     request.settings.splice(0..0, price(&arguments.price));
+    request.settings.extend(keys_of("client.clients", client.clients));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -61,18 +62,14 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
     request.work = Work::Experiment;
+    let warmup = arguments.warmup.map(|warmup| warmup.to_string());
+    request.settings.extend(keys_of("phases.warmup", warmup));
     request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
-    request.overrides = Overrides {
-        duration: arguments.duration,
-        warmup: arguments.warmup,
-        schedule,
-        rate_per_s,
-        ..request.overrides
-    };
+    request.overrides =
+        Overrides { duration: arguments.duration, schedule, rate_per_s, ..request.overrides };
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -84,16 +81,15 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
     request.work = Work::IndexBuild { collection: arguments.collection.clone() };
     request.source = Some(arguments.layout.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.records = arguments.records;
-    request.overrides.seed = arguments.seed;
     let remedy = arguments.remedy.map(|remedy| remedy.as_str());
     let storage = arguments.storage.as_ref().map(Storage::to_string);
     let settings = [
+        keys_of("client.seed", arguments.seed),
         keys_of("index_build.keys", arguments.keys.as_deref()),
         keys_of("index_build.start", arguments.warm.then_some("warm")),
         keys_of("index_build.remedy", remedy),
@@ -129,40 +125,20 @@ pub(crate) fn of_tail(
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
-    request.overrides.seed = arguments.sending.seed;
-    let typed = grafana(&arguments.grafana).into_iter().chain(price(&arguments.price));
-    request.settings.splice(0..0, typed);
-    request.settings.extend(tail_settings(&arguments.sending));
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
+    request.settings.extend(keys_of("client.seed", arguments.sending.seed));
+    request.settings.extend(table_of("tail", &arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> {
-    let texts = |list: &[String]| {
-        let list: Vec<String> = list.iter().map(|text| text.trim().to_owned()).collect();
-        (!list.is_empty()).then_some(list)
-    };
-    let pool = &arguments.pool;
-    let span = |span: Option<Span>| span.map(|span| span.to_string());
-    let settings = [
-        keys_of("tail.producers", texts(&arguments.producer)),
-        keys_of("tail.consumers", texts(&arguments.consumer)),
-        keys_of("tail.in_flight", texts(&arguments.in_flight)),
-        keys_of("tail.pool", (!pool.is_empty()).then(|| pool.clone())),
-        keys_of("tail.repeat", arguments.repeat),
-        keys_of("tail.messages", arguments.messages),
-        keys_of("tail.rate_per_s", arguments.rate),
-        keys_of("tail.producers_at_once", arguments.producers),
-        keys_of("tail.consumers_at_once", arguments.consumers),
-        keys_of("tail.producer_host", arguments.producer_host.as_deref()),
-        keys_of("tail.consumer_host", arguments.consumer_host.as_deref()),
-        keys_of("tail.host_drivers", arguments.host_drivers.as_deref()),
-        keys_of("tail.size", arguments.size.map(|size| size.0)),
-        keys_of("tail.capped_size", arguments.capped_size.map(|size| size.0)),
-        keys_of("tail.write_concern", arguments.write_concern.as_deref()),
-        keys_of("tail.work", span(arguments.work)),
-        keys_of("tail.mode", arguments.mode.map(|mode| mode.as_str())),
-    ];
-    settings.into_iter().flatten()
+/// Settings of the given options, whose names are the keys of a table.
+fn table_of(table: &str, options: &impl Serialize) -> Vec<Setting> {
+    let options = serde_json::to_value(options).unwrap_or_default();
+    let given = options.as_object().into_iter().flatten();
+    given
+        .filter(|(_, value)| !value.is_null() && **value != json!([]))
+        .map(|(key, value)| Setting::new(format!("{table}.{key}"), value.clone()))
+        .collect()
 }
 
 /// Resolves the plan of long-lived servers: a plan's `[server]` table, and its collection, which a cluster
@@ -179,26 +155,24 @@ pub(crate) fn of_server(
 }
 
 fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
-    let request =
+    let mut request =
         on_target(&arguments.target, &arguments.client.worker, &arguments.data, surroundings);
-    let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
+    let settings = [
+        keys_of("client.clients", arguments.client.clients),
+        keys_of("phases.warmup", arguments.warmup.map(|warmup| warmup.to_string())),
+        keys_of("client.tolerated_error_ratio", arguments.tolerate_errors),
+        keys_of("server.receive_packet_steering", arguments.rps.as_deref()),
+    ];
+    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
+    request.settings.extend(settings.into_iter().flatten());
     Request {
         overrides: Overrides {
-            clients: arguments.client.clients,
             operations: arguments.operations,
             duration: arguments.duration,
-            warmup: arguments.warmup,
             rate_per_s: arguments.rate.map(|rate| rate.0),
             schedule: arguments.schedule,
-            tolerated_error_ratio: arguments.tolerate_errors,
             ..request.overrides
         },
-        settings: grafana(&arguments.grafana)
-            .into_iter()
-            .chain(price(&arguments.price))
-            .chain(request.settings)
-            .chain(card)
-            .collect(),
         trace: arguments.trace.clone(),
         observe: observing(&arguments.observe),
         no_load: arguments.no_load,
@@ -214,13 +188,14 @@ fn observing(arguments: &ObserveArguments) -> Observing {
     }
 }
 
-/// The `--grafana` option as a plan setting. It comes first, because other keys of the table need it.
-fn grafana(arguments: &GrafanaArguments) -> Option<Setting> {
-    let url = arguments.grafana.as_deref()?;
-    Some(Setting::from_text("observe.grafana.url", url))
+/// The options `--grafana` and `--price` as plan settings. They come first: other keys of the table need the address of
+/// Grafana, and `--set` overrides the keys of the price.
+fn shown(grafana: &GrafanaArguments, price: &PriceArguments) -> impl Iterator<Item = Setting> {
+    let url = grafana.grafana.as_deref();
+    let url = url.map(|url| Setting::from_text("observe.grafana.url", url));
+    url.into_iter().chain(self::price(price))
 }
 
-/// The `--price` option as a plan setting. It comes first, so that `--set` overrides its keys.
 fn price(arguments: &PriceArguments) -> Option<Setting> {
     let price = arguments.price.as_ref()?;
     let mut table = json!({ "per_h": price.per_h });
@@ -237,17 +212,15 @@ fn on_target(
     data: &DataArguments,
     surroundings: &Surroundings,
 ) -> Request {
-    let request = starting(&target.start);
+    let mut request = starting(&target.start);
+    request.settings.extend(table_of("client", worker));
+    request.settings.extend(keys_of("client.batch", data.batch));
     Request {
         source: target.workload.clone(),
         uri: target.uri.clone(),
         overrides: Overrides {
             records: data.records,
             threads: worker.threads,
-            backend: worker.backend,
-            seed: worker.seed,
-            timeout: worker.timeout,
-            batch: data.batch,
             ..request.overrides
         },
         properties: target.properties.clone(),
@@ -281,17 +254,17 @@ fn starting(start: &StartArguments) -> Request {
     ];
     let typed = start.settings.iter();
     let typed = typed.map(|(key, text)| Setting::from_text(key, text));
+    let placement = keys_of("server.placement", start.placement.as_deref());
     Request {
         embedded_server: start.embedded_server.clone(),
         data_dir: start.data_dir.clone(),
         overrides: Overrides {
             pairs: start.pairs,
-            placement: start.placement.clone(),
             server: start.server,
             mongod: start.mongod.clone(),
             ..Overrides::default()
         },
-        settings: options.into_iter().flatten().chain(typed).collect(),
+        settings: options.into_iter().flatten().chain(typed).chain(placement).collect(),
         ..Request::default()
     }
 }

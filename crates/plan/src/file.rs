@@ -7,7 +7,7 @@ mod check;
 
 use crate::builtin;
 use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
-use crate::problem::{self, Problem};
+use crate::problem::{self, Problem, ProblemKind};
 use crate::request::{Setting, SettingValue};
 use crate::validate::validate;
 use serde::Deserialize;
@@ -122,9 +122,15 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     Ok(())
 }
 
+/// The problem with a key that no plan has.
+pub(crate) fn unknown_key(key: &str) -> Option<Problem> {
+    let problems = set(&mut default_plan(), &[Setting::from_text(key, "")]).err()?;
+    problems.into_iter().find(|problem| problem.kind == ProblemKind::Unknown)
+}
+
 /// The plan with a new value for a key.
 fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
-    let wrong = |error: serde_json::Error| Problem::new(format!("`{key}`: {error}"));
+    let wrong = |error: serde_json::Error| Problem::new(format!("`{key}`: {error}")).about([key]);
     let mut changed = serde_json::to_value(plan).map_err(wrong)?;
     let mut place = &mut changed;
     for name in key.split('.') {
@@ -145,8 +151,8 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     };
     if !key.split('.').all(is_word) || key == BASE {
         let hint = "such as `server.cache` or `client.clients`";
-        let problem = Problem::new(format!("`{key}` is not a key of a plan")).with_hint(hint);
-        return Err(vec![problem]);
+        let problem = Problem::new(format!("`{key}` is not a key of a plan")).about([key]);
+        return Err(vec![problem.with_hint(hint)]);
     }
     let quoted = format!("{key} = {}\n", toml::Value::String(value.into()));
     let literal = format!("{key} = {value}\n");
@@ -154,6 +160,7 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
         let table = Reader { text: line }.table();
         let checked = table.and_then(|table| check::check(&schema(), line, table.get_ref()));
         // Other keys of the same table may complete it; that is checked later.
+        let is_missing = |problem: &Problem| problem.kind == ProblemKind::Missing;
         checked.err().filter(|problems| !problems.iter().all(is_missing))
     };
     let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
@@ -166,20 +173,17 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     }
 }
 
-fn is_missing(problem: &Problem) -> bool {
-    problem.message.ends_with("is missing")
-}
-
 /// Whether the plan contains the key that a table of settings lacks. The kind of a table is
 /// excluded, because it decides which other keys the table has.
 fn has_it(plan: &Plan, problem: &Problem) -> bool {
-    let key = problem.message.strip_prefix('`');
-    let key = key.and_then(|rest| rest.strip_suffix("` is missing"));
-    let Some((key, plan)) = key.zip(serde_json::to_value(plan).ok()) else {
-        return false;
-    };
-    let place = format!("/{}", key.replace('.', "/"));
-    !key.ends_with(".kind") && plan.pointer(&place).is_some()
+    let is_known = |key: &String| !key.ends_with(".kind") && value_of(plan, key).is_some();
+    problem.kind == ProblemKind::Missing && problem.keys.iter().any(is_known)
+}
+
+/// The value of a key in the JSON form of a plan; `None` if the plan does not set it.
+pub fn value_of(plan: &Plan, key: &str) -> Option<Value> {
+    let plan = serde_json::to_value(plan.without_secrets()).ok()?;
+    key.split('.').try_fold(&plan, |table, name| table.get(name)).cloned()
 }
 
 /// Typed settings have no lines.
@@ -216,20 +220,6 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Renames keys of version 0.1: recorded plans use the embedded server's name for durable writes.
-fn rename_old_keys(table: &mut DeTable<'_>) {
-    let Some(DeValue::Table(server)) = table.get_mut("server").map(Spanned::get_mut) else {
-        return;
-    };
-    if server.contains_key("durable_writes") {
-        return;
-    }
-    if let Some((name, value)) = server.remove_entry("sync_on_commit") {
-        let span = name.span();
-        server.insert(Spanned::new(span, "durable_writes".into()), value);
-    }
-}
-
 struct Reader<'a> {
     text: &'a str,
 }
@@ -237,9 +227,8 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The text parsed as TOML.
     fn table(&self) -> Result<Spanned<DeTable<'a>>, Vec<Problem>> {
-        let (mut table, errors) = DeTable::parse_recoverable(self.text);
+        let (table, errors) = DeTable::parse_recoverable(self.text);
         if errors.is_empty() {
-            rename_old_keys(table.get_mut());
             return Ok(table);
         }
         Err(errors.iter().map(|error| self.syntax_problem(error)).collect())
@@ -279,11 +268,9 @@ impl<'a> Reader<'a> {
         Problem::new(error.message().trim().replace('\n', ", ")).at(line, column)
     }
 
-    /// Locates a problem of the whole plan at the first key that its message names.
+    /// Locates a problem of the whole plan at the first of its keys that the file contains.
     fn place(&self, problem: Problem, table: &DeTable<'_>) -> Problem {
-        let offset =
-            problem.message.split('`').skip(1).step_by(2).find_map(|key| offset_of(table, key));
-        match offset {
+        match problem.keys.iter().find_map(|key| offset_of(table, key)) {
             Some(offset) => {
                 let (line, column) = check::position(self.text, offset);
                 problem.at(line, column)
@@ -468,20 +455,6 @@ mod tests {
         assert!(problems[0].message.starts_with("`client.clients`: "));
         assert!(problems[1].message.contains("`cahce`"));
         assert!(plan == before);
-    }
-
-    #[test]
-    fn sync_on_commit_of_older_plans_means_durable_writes() {
-        let plan = parse("[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n", "t");
-        assert!(plan.unwrap().server.durable_writes);
-        let mut plan = default_plan();
-        let old = Setting::from_text("server.sync_on_commit", "true");
-        set(&mut plan, std::slice::from_ref(&old)).unwrap();
-        assert!(plan.server.durable_writes);
-        let text = to_toml(&plan);
-        assert!(!text.contains("sync_on_commit") && text.contains("durable_writes = true"));
-        let both = problems("[server]\nsync_on_commit = true\ndurable_writes = true\n");
-        assert!(both[0].contains("`server.sync_on_commit`"), "{both:?}");
     }
 
     #[test]

@@ -42,11 +42,6 @@ pub enum Place {
 }
 
 impl HostSetting {
-    /// The setting with this name.
-    pub fn named(name: &str) -> Option<HostSetting> {
-        HostSetting::NAMES.iter().find_map(|(setting, own, _)| (*own == name).then_some(*setting))
-    }
-
     /// Location of this setting in the kernel.
     pub const fn place(self) -> Place {
         match self {
@@ -190,9 +185,9 @@ mod tests {
         assert_eq!(HostSetting::Readahead.read("4096"), "4MiB");
         assert_eq!(HostSetting::Swappiness.read("60"), "60");
         for (setting, name, help) in HostSetting::NAMES {
-            assert_eq!(HostSetting::named(name), Some(*setting));
+            assert_eq!(HostSetting::from_name(name), Some(*setting));
             assert!(!help.ends_with('.'), "{help}");
         }
-        assert_eq!(HostSetting::named("vm.swappiness"), None);
+        assert_eq!(HostSetting::from_name("vm.swappiness"), None);
     }
 }

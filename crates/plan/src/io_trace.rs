@@ -1,7 +1,7 @@
 //! `trace` in a plan: whether the servers' files are traced during a run, in which window, and
 //! which operations. `trace = true` is the table with its defaults.
 
-use crate::model::TracePhase;
+use crate::model::PhaseKind;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -37,7 +37,7 @@ pub enum TraceMode {
 #[serde(deny_unknown_fields, default)]
 pub struct IoTracePlan {
     /// Phase of the trace window.
-    pub phase: TracePhase,
+    pub phase: PhaseKind,
     /// Time from the start of the phase to the start of the trace.
     pub from: Span,
     /// Longest duration; until the end of the phase when absent.
@@ -59,7 +59,7 @@ impl Default for IoTracePlan {
     fn default() -> Self {
         use TracedOperation::{Read, Sync, Write};
         IoTracePlan {
-            phase: TracePhase::Measure,
+            phase: PhaseKind::Measure,
             from: Span::from_secs(0),
             length: None,
             mode: TraceMode::Events,
@@ -121,7 +121,7 @@ mod tests {
         let text = "base = \"a\"\n[trace]\nphase = \"load\"\nfrom = \"2s\"\nfor = \"30s\"\n\
                     mode = \"aggregated\"\noperations = [\"read\"]\nfiles = [\"*.wt\"]\nsmallest = \"4KiB\"\n";
         let trace = trace_of(text).expect("there is one");
-        assert_eq!(trace.phase, TracePhase::Load);
+        assert_eq!(trace.phase, PhaseKind::Load);
         assert_eq!(trace.length, Some(Span::from_secs(30)));
         assert_eq!(trace.mode, TraceMode::Aggregated);
         assert_eq!(trace.operations, [TracedOperation::Read]);

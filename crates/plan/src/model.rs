@@ -8,7 +8,7 @@ use crate::command_words::{MASK, lacks_secrets, without_query, without_secrets};
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
-use crate::names::choices;
+use crate::names::{choices, named};
 use crate::price::PricePlan;
 use crate::storage::Storage;
 use crate::tail::TailPlan;
@@ -119,8 +119,6 @@ pub struct ServerPlan {
     pub block_compressor: Option<String>,
     /// A write is acknowledged when it is on the disk. The embedded server flushes its log on every
     /// commit; for other servers the operations use `journal=true` in their write concern.
-    // Plans of version 0.1 use the name of the embedded server's option.
-    #[serde(alias = "sync_on_commit")]
     pub durable_writes: bool,
     /// Time between checkpoints of a server that we start. The server's own default when absent.
     pub checkpoint_interval: Option<Span>,
@@ -716,6 +714,22 @@ impl ClientPlan {
     }
 }
 
+choices! {
+    /// Name of a schedule, as given by an option.
+    ScheduleKind {
+        /// See [`Schedule::Closed`].
+        Closed = "closed", "Each client starts its next operation when its last one has ended";
+        /// See [`Schedule::Constant`].
+        Constant = "constant", "Operations start at equal distances, whatever the server does";
+        /// See [`Schedule::Poisson`].
+        Poisson = "poisson",
+            "Operations start at random, exponentially distributed distances, whatever the server does";
+        /// See [`Schedule::Throttled`].
+        Throttled = "throttled",
+            "Each client starts its share of the rate at equal distances, or when its last operation has ended (YCSB's target)";
+    }
+}
+
 /// Rule for the intended start of every operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -757,6 +771,16 @@ impl Schedule {
     /// completely, but bounded, so that a permanently slow server does not collect an endless
     /// queue.
     pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
+
+    /// Its kind.
+    pub fn kind(&self) -> ScheduleKind {
+        match self {
+            Schedule::Closed {} => ScheduleKind::Closed,
+            Schedule::Constant { .. } => ScheduleKind::Constant,
+            Schedule::Poisson { .. } => ScheduleKind::Poisson,
+            Schedule::Throttled { .. } => ScheduleKind::Throttled,
+        }
+    }
 
     /// Offered operations per second; `None` for a closed loop.
     pub fn rate_per_s(&self) -> Option<f64> {
@@ -922,17 +946,19 @@ pub struct GrafanaPlan {
     pub ca_file: Option<PathBuf>,
 }
 
-/// A phase that can contain a trace window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TracePhase {
-    /// Inserts the data set.
-    Load,
-    /// Under load, before measuring.
-    Warmup,
-    /// The result.
-    #[default]
-    Measure,
+named! {
+    /// Purpose of a phase.
+    // Listed in execution order.
+    #[derive(Default)]
+    PhaseKind {
+        /// Inserts the data set.
+        Load = "load",
+        /// The same load as `Measure`, until the server has settled; not part of the result.
+        Warmup = "warmup",
+        /// The measured load.
+        #[default]
+        Measure = "measure",
+    }
 }
 
 impl Plan {
@@ -971,7 +997,7 @@ pub struct TracePlan {
     pub command: Vec<String>,
     /// Phase of the window.
     #[serde(default)]
-    pub phase: TracePhase,
+    pub phase: PhaseKind,
     /// Time from the start of the phase to the start of the program.
     #[serde(default)]
     pub from: Span,

@@ -3,38 +3,58 @@
 /// Values, each with its name and a line of help, in the order of a list.
 pub type Names<T> = &'static [(T, &'static str, &'static str)];
 
-/// Declares enums whose variants have the names of a plan, each with a line of help for an option.
-macro_rules! choices {
-    ($($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident = $text:literal, $help:literal;)* })*) => {$(
+/// Declares enums by the names of their variants, which are also their serialized form.
+#[macro_export]
+macro_rules! named {
+    ($($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident = $text:literal,)* })*) => {$(
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name {
             $($(#[$meaning])* #[serde(rename = $text)] $variant,)*
         }
 
         impl $name {
-            /// All values with their names.
-            pub const NAMES: crate::names::Names<$name> = &[$(($name::$variant, $text, $help)),*];
+            /// All variants in order.
+            pub const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
 
-            /// Its name in a plan.
+            /// Name in files and reports.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)*
                 }
             }
+
+            /// Parses a name from files and reports.
+            pub fn from_name(name: &str) -> Option<$name> {
+                $name::ALL.into_iter().find(|one| one.as_str() == name)
+            }
         }
     )*};
 }
 
-pub(crate) use choices;
+/// Declares enums as [`named`] does, with a line of help for each variant as the value of an option.
+macro_rules! choices {
+    ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident = $text:literal, $help:literal;)* }) => {
+        $crate::names::named! {
+            $(#[$about])*
+            $name { $($(#[$meaning])* $variant = $text,)* }
+        }
+
+        impl $name {
+            /// All values with their names.
+            pub const NAMES: crate::names::Names<$name> = &[$(($name::$variant, $text, $help)),*];
+        }
+    };
+}
+
+pub(crate) use {choices, named};
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index_build::Remedy;
-    use crate::model::{Backend, ServerKind};
-    use crate::request::ScheduleKind;
+    use crate::model::{Backend, ScheduleKind, ServerKind};
     use crate::storage::FileSystem;
     use crate::tail::TailMode;
     use serde::Serialize;

@@ -9,16 +9,44 @@ pub struct Problem {
     pub line: Option<usize>,
     /// Column in the line, in characters from 1.
     pub column: Option<usize>,
+    pub kind: ProblemKind,
+    /// Keys of the plan, or the name of the property, that the problem is about.
+    pub keys: Vec<String>,
     /// Description with values in backticks.
     pub message: String,
     /// Advice for the user.
     pub hint: Option<String>,
 }
 
+/// Kind of a [`Problem`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// A required key is missing; other keys of its table are not to blame.
+    Missing,
+    /// No plan has the key.
+    Unknown,
+    /// Anything else.
+    Wrong,
+}
+
 impl Problem {
     /// A problem without a place.
     pub fn new(message: impl Into<String>) -> Self {
-        Problem { line: None, column: None, message: message.into(), hint: None }
+        Problem {
+            line: None,
+            column: None,
+            kind: ProblemKind::Wrong,
+            keys: Vec::new(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds the keys that the problem is about.
+    #[must_use]
+    pub fn about<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        self.keys.extend(keys.into_iter().map(Into::into));
+        self
     }
 
     /// Adds a hint.

@@ -129,6 +129,11 @@ fn assignments(text: &str, part: Part) -> Edits {
             return whole.end;
         };
         let (own, shown) = (&text[name.clone()], &text[value.range.clone()]);
+        // Usage such as `--set <KEY=VALUE>`.
+        let is_form = text[..name.start].ends_with('<');
+        if is_form && names::is_placeholder(shown.trim_end_matches('>')) {
+            return whole.end;
+        }
         // `--password= --quiet` has an empty value.
         if is_apart && !value.is_quoted && shown.starts_with('-') {
             return whole.end;

@@ -1,8 +1,7 @@
 //! A request as plain data: a command line, a service or a program creates it, and
 //! [`crate::resolve::resolve`] turns it into a [`crate::Task`].
 
-use crate::model::{Backend, ServerKind};
-use crate::names::choices;
+use crate::model::{ScheduleKind, ServerKind};
 use crate::units::Span;
 use crate::wsf::Parameters;
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ pub struct Request {
     pub embedded_server: Option<PathBuf>,
     /// Data folder of the server to start, instead of the plan's.
     pub data_dir: Option<String>,
-    /// Single values of the plan that have their own options.
+    /// Values that decide about more than one key.
     pub overrides: Overrides,
     /// Any keys of the plan. If a key occurs twice, the last value counts.
     pub settings: Vec<Setting>,
@@ -75,30 +74,12 @@ pub enum Work {
     Servers,
 }
 
-choices! {
-    /// Name of a schedule, as given by an option.
-    ScheduleKind {
-        /// See [`crate::model::Schedule::Closed`].
-        Closed = "closed", "Each client starts its next operation when its last one has ended";
-        /// See [`crate::model::Schedule::Constant`].
-        Constant = "constant", "Operations start at equal distances, whatever the server does";
-        /// See [`crate::model::Schedule::Poisson`].
-        Poisson = "poisson",
-            "Operations start at random, exponentially distributed distances, whatever the server does";
-        /// See [`crate::model::Schedule::Throttled`].
-        Throttled = "throttled",
-            "Each client starts its share of the rate at equal distances, or when its last operation has ended (YCSB's target)";
-    }
-}
-
-/// Single values of a plan; `None` leaves the plan as it is.
+/// Values that decide about more than one key of a plan; `None` leaves the plan as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
     /// Number of independent servers, each with its own client.
     pub pairs: Option<u32>,
-    /// CPUs and memory of the servers and their clients.
-    pub placement: Option<String>,
     /// Kind of server to start.
     pub server: Option<ServerKind>,
     /// Path of the `mongod` program, or the version of an installed one.
@@ -109,24 +90,11 @@ pub struct Overrides {
     pub operations: Option<u64>,
     /// Measuring time. Without `operations` it is the only limit of the phase.
     pub duration: Option<Span>,
-    /// Warm-up time.
-    pub warmup: Option<Span>,
-    /// Concurrent connections.
-    pub clients: Option<u32>,
     /// Worker threads.
     pub threads: Option<u32>,
     /// Offered rate in operations per second. Without `schedule` it makes a closed loop a constant schedule.
     pub rate_per_s: Option<f64>,
     pub schedule: Option<ScheduleKind>,
-    pub backend: Option<Backend>,
-    /// Seed of all random sequences.
-    pub seed: Option<u64>,
-    /// Longest wait for an answer.
-    pub timeout: Option<Span>,
-    /// Largest share of failed operations with which a run still succeeds, 0 to 1.
-    pub tolerated_error_ratio: Option<f64>,
-    /// Documents per insert command of the load phase.
-    pub batch: Option<u32>,
 }
 
 /// A value for a key of the plan.

@@ -5,11 +5,11 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::{Deserializer, Error as _};
+use serde_json::Value;
 use serde_with::SerializeDisplay;
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -305,33 +305,17 @@ impl Decimal {
 }
 
 /// Deserializes a quantity from a string, or from a plain number.
-struct QuantityVisitor<T> {
-    expected: &'static str,
-    marker: PhantomData<T>,
-}
-
-impl<T: FromStr<Err = UnitError>> Visitor<'_> for QuantityVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.expected)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
+fn text_or_number<'de, D, T>(deserializer: D, expected: &str) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = UnitError>,
+{
+    let text = match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        Value::Number(number) => number.to_string(),
+        other => return Err(D::Error::custom(format!("`{other}` is not {expected}"))),
+    };
+    text.parse().map_err(D::Error::custom)
 }
 
 /// Size of a cache: a number of bytes, or the smallest size of a kind of server, see
@@ -377,10 +361,7 @@ macro_rules! in_plans {
     ($($quantity:ident: $expected:expr, $number:literal, $pattern:expr, $description:literal;)*) => {$(
         impl<'de> Deserialize<'de> for $quantity {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(QuantityVisitor {
-                    expected: $expected,
-                    marker: PhantomData,
-                })
+                text_or_number(deserializer, $expected)
             }
         }
 
@@ -559,7 +540,7 @@ mod tests {
         let error = toml::from_str::<Holder>("bytes = -5\nspan = 1").unwrap_err().to_string();
         assert!(error.contains("`-5`"), "{error}");
         let error = toml::from_str::<Holder>("bytes = true\nspan = 1").unwrap_err().to_string();
-        assert!(error.contains("boolean `true`"), "{error}");
+        assert!(error.contains("`true`"), "{error}");
     }
 
     fn accepts<T: JsonSchema>(value: &serde_json::Value) -> bool {

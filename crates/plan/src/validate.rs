@@ -52,48 +52,58 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
 fn check_traces(problems: &mut Problems, plan: &Plan) {
     for (index, trace) in plan.traces.iter().enumerate() {
         let name = &trace.name;
-        problems.require_or(is_file_name(name), "it names a folder", || {
-            format!("`traces[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+        let key = |name| format!("traces[{index}].{name}");
+        problems.require_or(&key("name"), is_file_name(name), "it names a folder", || {
+            format!(
+                "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
+            )
         });
         let is_first = !plan.traces[..index].iter().any(|other| other.name == *name);
-        problems.require(is_first, || format!("two `traces` have the name `{name}`"));
+        problems.require(["traces"], is_first, || format!("two `traces` have the name `{name}`"));
         let has_program = trace.command.first().is_some_and(|program| !program.is_empty());
-        problems
-            .require(has_program, || format!("`traces[{index}].command` does not name a program"));
-        problems.require(trace.length.is_none_or(|length| !length.0.is_zero()), || {
-            format!("`traces[{index}].for` is 0, so the program would never run")
-        });
+        problems.require(&key("command"), has_program, "does not name a program");
+        problems.require(
+            &key("for"),
+            trace.length.is_none_or(|length| !length.0.is_zero()),
+            "is 0, so the program would never run",
+        );
     }
 }
 
 fn check_io_trace(problems: &mut Problems, plan: &Plan) {
     let Some(trace) = &plan.trace else { return };
-    problems.require(trace.length.is_none_or(|length| !length.0.is_zero()), || {
-        "`trace.for` is 0, so nothing would be traced".to_owned()
-    });
+    problems.require(
+        "trace.for",
+        trace.length.is_none_or(|length| !length.0.is_zero()),
+        "is 0, so nothing would be traced",
+    );
     let wants_some = !trace.operations.is_empty();
-    problems.require_or(wants_some, "omit it to trace all of them", || {
-        "`trace.operations` is empty, so nothing would be traced".to_owned()
-    });
+    problems.require_or(
+        "trace.operations",
+        wants_some,
+        "omit it to trace all of them",
+        "is empty, so nothing would be traced",
+    );
     let is_empty = |pattern: &String| pattern.trim().is_empty();
-    problems.require(!trace.files.iter().any(is_empty), || {
-        "`trace.files` has an empty pattern".to_owned()
-    });
+    problems.require("trace.files", !trace.files.iter().any(is_empty), "has an empty pattern");
 }
 
 fn check_name(problems: &mut Problems, plan: &Plan) {
     let name = &plan.name;
     let fits = is_file_name(name);
-    problems.require_or(fits, "it names the run directory", || {
-        format!("`name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+    problems.require_or("name", fits, "it names the run directory", || {
+        format!(
+            "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
+        )
     });
 }
 
 fn check_fresh(problems: &mut Problems, plan: &Plan) {
     problems.require_or(
+        "data.fresh",
         plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
         "use `collection`, which drops and reloads the collection of a running server",
-        || "`data.fresh` is `server`, but the plan uses a server that is already running".into(),
+        "is `server`, but the plan uses a server that is already running",
     );
 }
 
@@ -108,14 +118,16 @@ fn check_operations(problems: &mut Problems, plan: &Plan) {
         ("delete", weights.delete),
     ];
     for (name, weight) in named {
-        problems.require(weight.is_finite() && weight >= 0.0, || {
-            format!("`operations.{name}` is `{weight}`, but must be 0 or more")
-        });
+        problems.require(
+            &format!("operations.{name}"),
+            weight.is_finite() && weight >= 0.0,
+            || format!("is `{weight}`, but must be 0 or more"),
+        );
     }
     // Index builds and messages have no operations.
     let has_none = plan.index_build.is_some() || plan.tail.is_some();
     let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || has_none;
-    problems.require(has_some, || "no operation has a weight above 0".into());
+    problems.require([], has_some, "no operation has a weight above 0");
 }
 
 fn check_keys(problems: &mut Problems, plan: &Plan) {
@@ -123,23 +135,25 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
         plan.data.insert_count.unwrap_or(plan.data.records.saturating_sub(plan.data.insert_start));
     match plan.keys {
         KeyDistribution::Zipfian { exponent } => {
-            problems.require(exponent.is_finite() && exponent > 0.0 && exponent <= 20.0, || {
-                format!("`keys.exponent` is `{exponent}`, but must be above 0 and at most 20")
-            });
+            problems.require(
+                "keys.exponent",
+                exponent.is_finite() && exponent > 0.0 && exponent <= 20.0,
+                || format!("is `{exponent}`, but must be above 0 and at most 20"),
+            );
         }
         KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } => {
             problems.ratio("keys.hot_data_ratio", hot_data_ratio);
             problems.ratio("keys.hot_operation_ratio", hot_operation_ratio);
-            problems.require(hot_data_ratio * count as f64 >= 1.0, || {
-                format!("`keys.hot_data_ratio` = `{hot_data_ratio}` of {count} documents is less than one document")
+            problems.require("keys.hot_data_ratio", hot_data_ratio * count as f64 >= 1.0, || {
+                format!("= `{hot_data_ratio}` of {count} documents is less than one document")
             });
         }
         KeyDistribution::Exponential { percentile, data_ratio } => {
-            problems.require(percentile > 0.0 && percentile < 100.0, || {
-                format!("`keys.percentile` is `{percentile}`, but must be above 0 and below 100")
+            problems.require("keys.percentile", percentile > 0.0 && percentile < 100.0, || {
+                format!("is `{percentile}`, but must be above 0 and below 100")
             });
-            problems.require(data_ratio.is_finite() && data_ratio > 0.0, || {
-                format!("`keys.data_ratio` is `{data_ratio}`, but must be above 0")
+            problems.require("keys.data_ratio", data_ratio.is_finite() && data_ratio > 0.0, || {
+                format!("is `{data_ratio}`, but must be above 0")
             });
         }
         KeyDistribution::Uniform {}
@@ -152,21 +166,28 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
 fn check_access(problems: &mut Problems, plan: &Plan) {
     let access = &plan.access;
     let (least, most) = (access.min_scan_length, access.max_scan_length);
-    problems.require((1..=most).contains(&least), || {
-        format!("`access.min_scan_length` is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
+    problems.require("access.min_scan_length", (1..=most).contains(&least), || {
+        format!("is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
     });
-    problems.require(!access.read_all_fields_by_name || access.read_all_fields, || {
-        "`access.read_all_fields_by_name` needs `access.read_all_fields`".into()
-    });
+    problems.require(
+        "access.read_all_fields_by_name",
+        !access.read_all_fields_by_name || access.read_all_fields,
+        "needs `access.read_all_fields`",
+    );
     if access.scan_along == Some(ScanPath::Indexes) {
         let hint = "name some with `data.indexes`, or scan along `key`";
-        problems.require_or(!plan.data.indexes.is_empty(), hint, || {
-            "`access.scan_along` is `indexes`, but there are no secondary indexes".into()
-        });
+        problems.require_or(
+            "access.scan_along",
+            !plan.data.indexes.is_empty(),
+            hint,
+            "is `indexes`, but there are no secondary indexes",
+        );
         let starts_with_id = |fields: Vec<&str>| fields.first() == Some(&"_id");
-        problems.require(!plan.data.index_keys().any(starts_with_id), || {
-            "`access.scan_along` is `indexes`, but one of `data.indexes` begins with `_id`".into()
-        });
+        problems.require(
+            ["access.scan_along", "data.indexes"],
+            !plan.data.index_keys().any(starts_with_id),
+            "`access.scan_along` is `indexes`, but one of `data.indexes` begins with `_id`",
+        );
     }
 }
 
@@ -174,21 +195,22 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
     let client = &plan.client;
     problems.within("client.clients", client.clients, 1..=100_000);
     let (threads, clients) = (client.threads, client.clients);
-    problems.require((1..=clients.max(1)).contains(&threads), || {
-        format!("`client.threads` is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
+    problems.require("client.threads", (1..=clients.max(1)).contains(&threads), || {
+        format!("is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
     });
     problems.within("client.batch", client.batch, 1..=BATCH);
-    problems.require(client.load_clients != Some(0), || {
-        "`client.load_clients` must be at least 1".into()
-    });
-    problems.require(client.timeout.0 >= Duration::from_millis(1), || {
-        "`client.timeout` must be at least 1ms".into()
-    });
+    problems.require("client.load_clients", client.load_clients != Some(0), "must be at least 1");
+    problems.require(
+        "client.timeout",
+        client.timeout.0 >= Duration::from_millis(1),
+        "must be at least 1ms",
+    );
     problems.within("client.seed", client.seed, 0..=i64::MAX as u64);
     problems.require_or(
+        "client.think_time_distribution",
         client.think_time.is_some() || client.think_time_distribution.is_none(),
         "set `client.think_time`, such as `5ms`",
-        || "`client.think_time_distribution` has no effect without `client.think_time`".into(),
+        "has no effect without `client.think_time`",
     );
     problems.ratio("client.tolerated_error_ratio", client.tolerated_error_ratio);
 }
@@ -198,29 +220,31 @@ fn check_schedule(problems: &mut Problems, plan: &Plan) {
         return;
     };
     if let Some(think_time) = plan.client.mean_think_time() {
-        problems.require_or(false, "remove one of them", || {
-            format!(
-                "`client.think_time` is `{think_time}`, but the schedule offers a rate, which sets the starts"
-            )
+        problems.require_or("client.think_time", false, "remove one of them", || {
+            format!("is `{think_time}`, but the schedule offers a rate, which sets the starts")
         });
     }
-    problems.require(rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9, || {
-        format!("`schedule.rate_per_s` is `{rate_per_s}`, but must be above 0 and at most 1e9")
-    });
+    problems.require(
+        "schedule.rate_per_s",
+        rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9,
+        || format!("is `{rate_per_s}`, but must be above 0 and at most 1e9"),
+    );
 }
 
 fn check_phases(problems: &mut Problems, plan: &Plan) {
     let phases = &plan.phases;
     problems.require_or(
+        [],
         phases.duration.is_some() || phases.operations.is_some(),
         "set `phases.duration`, `phases.operations` or both",
-        || "nothing ends the measure phase".into(),
+        "nothing ends the measure phase",
     );
-    problems.require(phases.duration.is_none_or(|duration| !duration.0.is_zero()), || {
-        "`phases.duration` must be above 0".into()
-    });
-    problems
-        .require(phases.operations != Some(0), || "`phases.operations` must be at least 1".into());
+    problems.require(
+        "phases.duration",
+        phases.duration.is_none_or(|duration| !duration.0.is_zero()),
+        "must be above 0",
+    );
+    problems.require("phases.operations", phases.operations != Some(0), "must be at least 1");
 }
 
 #[cfg(test)]

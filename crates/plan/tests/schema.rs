@@ -293,6 +293,7 @@ fn property_table() -> String {
         let effect = match treatment {
             Treatment::Plan(key) => format!("sets `{key}`"),
             Treatment::Client(what) => format!("`dyno ycsb`: {what}"),
+            Treatment::Checked(what) => format!("`dyno ycsb`: checked: {what}"),
             Treatment::Target(what) => format!("connection string: {what}"),
             Treatment::NoEffect(reason) => format!("accepted without effect: {reason}"),
             Treatment::Refused(reason) => format!("refused: {reason}"),

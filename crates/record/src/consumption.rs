@@ -2,7 +2,7 @@
 //! and the messages of a cell count as a phase.
 
 use crate::model::PhaseKind;
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Consumption {
     pub start_s: f64,
     /// Last reading of the kernel's counters.
     pub end_s: f64,
-    /// Times of the readings; absent in older records.
+    /// Times of the readings.
     pub read: Option<ReadTimes>,
     /// Time between two readings, if the agents of a fleet read at their own times; growth around the ends of the phase
     /// is then interpolated. Absent if the counters were read at the ends.
@@ -33,7 +33,7 @@ pub struct Consumption {
     pub server_cpu_error_s: Option<f64>,
     /// Context switches of the servers, voluntary and involuntary.
     pub context_switches: Option<u64>,
-    /// Source of the context switches; absent in older records.
+    /// Source of the context switches.
     pub context_switches_by: Option<CountedBy>,
     /// Resident memory of the servers at the end.
     pub resident_bytes: Option<u64>,

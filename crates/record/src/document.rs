@@ -13,7 +13,7 @@ use std::path::Path;
 pub trait Document: Serialize + DeserializeOwned {
     /// File name.
     const FILE: &'static str;
-    /// Format version that is written. Earlier versions can be read.
+    /// Format version.
     const SCHEMA_VERSION: u32;
     /// Noun for a folder with this document, such as `a run directory`.
     const FOLDER: &'static str;
@@ -51,14 +51,8 @@ pub trait Document: Serialize + DeserializeOwned {
                 supported: Self::SCHEMA_VERSION,
             });
         }
-        let mut read: Self = serde_json::from_slice(&text).map_err(document)?;
-        // Older documents are converted while they are read.
-        *read.schema_version() = Self::SCHEMA_VERSION;
-        Ok(read)
+        serde_json::from_slice(&text).map_err(document)
     }
-
-    /// Format version of this document.
-    fn schema_version(&mut self) -> &mut u32;
 
     /// Writes the document into an existing folder atomically: to a temporary file that is synced and renamed.
     ///

@@ -89,7 +89,7 @@ pub struct FleetAgentRecord {
     /// Time in the warm-up and measure phases during which none of its threads ran.
     #[serde(default)]
     pub stopped_s: f64,
-    /// Host of the agent; absent in older records.
+    /// Host of the agent.
     pub environment: Option<Environment>,
     /// Problems that the host reported for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,10 +116,10 @@ pub struct FleetServerRecord {
     /// Distribution of a network card's packets over the host's CPUs while its servers ran, stored at its first server;
     /// absent unless the plan asked for it.
     pub packet_steering: Option<SteeringRecord>,
-    /// Storage of each data folder; empty if unknown, and in older records.
+    /// Storage of each data folder; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_storage: Vec<StorageRecord>,
-    /// Machine, stored at its first server; absent in older records.
+    /// Machine, stored at its first server.
     pub environment: Option<Environment>,
     /// Problems that the host reported for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

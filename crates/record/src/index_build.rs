@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Format version that is written.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 /// Name of the file in the experiment's folder.
 pub const FILE: &str = "index-build.json";
 
@@ -26,7 +26,7 @@ pub struct IndexBuildDocument {
     pub dyno_version: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// End, RFC 3339 in UTC; absent until then, and in older records.
+    /// End, RFC 3339 in UTC; absent until then.
     pub ended_at: Option<String>,
     pub status: RunStatus,
     /// Why the experiment ended early.
@@ -39,7 +39,7 @@ pub struct IndexBuildDocument {
     pub server: ExperimentServer,
     /// The collection, over all servers of a configuration.
     pub collection: CollectionFacts,
-    /// Machine of the experiment; absent in older records.
+    /// Machine of the experiment.
     pub environment: Option<Environment>,
     /// Location of the data; absent for a server that was not started for the experiment.
     pub disk: Option<DiskFacts>,
@@ -58,10 +58,6 @@ impl Document for IndexBuildDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "an index build folder";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 /// The collection and its origin.
@@ -149,7 +145,7 @@ pub struct BuildRecord {
     pub process: Option<IoFigures>,
     /// Reads and writes of the device during the build, by all processes.
     pub device: Option<IoFigures>,
-    /// Consumption of all servers, their devices and the processors; absent in older records.
+    /// Consumption of all servers, their devices and the processors.
     pub consumption: Option<Consumption>,
     /// Growth of server counters during the build, by dotted name; summed over several servers.
     pub server: BTreeMap<String, f64>,

@@ -39,7 +39,6 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
-mod named;
 pub mod names;
 pub mod plain_file;
 pub mod plan;

@@ -10,18 +10,20 @@ use crate::document::Document;
 use crate::error_example::ErrorExample;
 pub use crate::event::{Event, EventRecord};
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
+pub use dyno_plan::model::PhaseKind;
+
+use dyno_plan::model::ServerPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Format version of a run directory. Raised when a reader of the old format would misread the new one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
 #[serde_with::skip_serializing_none]
@@ -116,10 +118,6 @@ impl Document for RunDocument {
     const FILE: &'static str = "run.json";
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a run directory";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 /// Parses a timestamp of a record as milliseconds since 1970; `None` if it is invalid.
@@ -145,8 +143,7 @@ impl RunDocument {
             return Some(fleet.agents.iter().map(|agent| agent.threads).sum());
         }
         let plan = self.recorded_plan();
-        let pairs = plan.server.pairs.unwrap_or(1).max(1);
-        Some(plan.client.threads?.max(1).saturating_mul(pairs))
+        Some(u64::from(plan.client?.threads.max(1)).saturating_mul(pairs(plan.server)))
     }
 
     /// Clients of all instances; `None` if the plan does not set them.
@@ -156,9 +153,13 @@ impl RunDocument {
             return Some(clients);
         }
         let plan = self.recorded_plan();
-        let pairs = plan.server.pairs.unwrap_or(1).max(1);
-        Some(plan.client.clients?.saturating_mul(pairs))
+        Some(u64::from(plan.client?.clients).saturating_mul(pairs(plan.server)))
     }
+}
+
+/// Number of servers side by side, each with its own client.
+fn pairs(server: Option<ServerPlan>) -> u64 {
+    server.map_or(1, |server| server.pairs.max(1).into())
 }
 
 /// One of several servers with its own client.
@@ -191,7 +192,7 @@ pub struct PlacementRecord {
     /// Whether the client threads had the planned CPUs and memory policy, read while they ran; absent if nothing was
     /// planned or they did not run.
     pub clients_as_planned: Option<bool>,
-    /// Machine for which placements and cache sizes were computed; absent in older records.
+    /// Machine for which placements and cache sizes were computed.
     pub machine: Option<PlannedMachine>,
 }
 
@@ -416,19 +417,6 @@ pub enum RunStatus {
     Failed,
 }
 
-named! {
-    /// Purpose of a phase.
-    // Listed in execution order.
-    PhaseKind {
-        /// Inserts the data set.
-        Load = "load",
-        /// The same load as `Measure`, until the server has settled; not part of the result.
-        Warmup = "warmup",
-        /// The measured load.
-        Measure = "measure",
-    }
-}
-
 /// Totals of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
@@ -533,7 +521,7 @@ pub struct ResourceUse {
     /// Number of servers in the queueing sense: usable CPUs, or data devices.
     pub units: u64,
     /// CPUs and quotas of the processes: of the servers for their CPU time, of the worker threads for their waits.
-    /// Absent in older records and for other resources.
+    /// Absent for other resources.
     pub allowed: Option<AllowedCpus>,
     /// Busy time, summed over all units.
     pub busy_s: f64,
@@ -700,10 +688,10 @@ pub struct Environment {
     pub cpu_model: Option<String>,
     /// Logical CPUs that this process may use.
     pub cpus: Option<u64>,
-    /// CPUs and CPU quota of this process; absent in older records.
+    /// CPUs and CPU quota of this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<AllowedCpus>,
-    /// Logical CPUs that are online, usable or not; absent in older records.
+    /// Logical CPUs that are online, usable or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpus: Option<u64>,
     pub numa_nodes: Option<u64>,
@@ -837,7 +825,7 @@ pub struct ServerRecord {
     /// Median round-trip time of an empty command before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<f64>,
-    /// Machine as the server reports it; absent for a server on the client's machine, and in older records.
+    /// Machine as the server reports it; absent for a server on the client's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
     /// Processes that were started for the run, with their settings; empty for a server that was already running.

@@ -137,7 +137,7 @@ impl Run {
     /// Like [`Run::open`], with at most about `most_points` points over time.
     pub fn open_downsampled(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
         // Only phases that must be rebuilt need the start delays, which take a third of the time.
-        if read_document(directory)?.status != RunStatus::Running {
+        if RunDocument::read(directory)?.status != RunStatus::Running {
             let run = Self::read(directory, most_points, &[Clock::Response, Clock::Service])?;
             if !run.rebuilt {
                 return Ok(run);
@@ -151,7 +151,7 @@ impl Run {
         most_points: u64,
         clocks: &'static [Clock],
     ) -> Result<Run, RecordError> {
-        let mut document = read_document(directory)?;
+        let mut document = RunDocument::read(directory)?;
         let mut windows = Windows::open(directory, clocks)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
         let mut downsampler = Downsampler::new(windows::count(directory)?, most_points);
@@ -200,28 +200,12 @@ impl Run {
     }
 }
 
-fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
-    let mut document = RunDocument::read(directory)?;
-    rename_old_keys(&mut document.plan);
-    Ok(document)
-}
-
-/// Renames a key of the plan from version 0.1 to its current name.
-fn rename_old_keys(plan: &mut serde_json::Value) {
-    let server = plan.get_mut("server").and_then(|server| server.as_object_mut());
-    if let Some(server) = server
-        && let Some(value) = server.remove("sync_on_commit")
-    {
-        server.entry("durable_writes").or_insert(value);
-    }
-}
-
 /// Offered rate of the plan; the load phase always runs as fast as it can.
 fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
     if phase == PhaseKind::Load {
         return None;
     }
-    document.recorded_plan().schedule.rate_per_s
+    document.recorded_plan().rate_per_s()
 }
 
 /// Adds phases that the document lacks and corrects its status; returns whether that was necessary.

@@ -49,39 +49,30 @@ impl Cell for PhaseKind {
 pub(crate) trait Row: Sized {
     /// Column names joined by commas, without the line end.
     const HEADER: &'static str;
-    /// Columns of the first version; a row that ends after them has defaults for the others.
-    const FIRST_HEADER: &'static str;
     /// Appends the row and a line end.
     fn put(&self, text: &mut String);
     /// Parses a line without its end; an error names the invalid column.
     fn parse(line: &str) -> Result<Self, String>;
 }
 
-/// Columns after a `;` do not exist in files of the first version.
 macro_rules! rows {
     ($($(#[$attribute:meta])* $name:ident {
         $first:ident: $first_kind:ty,
         $($field:ident: $kind:ty,)*
-        $(; $($later:ident: $later_kind:ty,)*)?
     })*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct $name {
             pub(crate) $first: $first_kind,
             $(pub(crate) $field: $kind,)*
-            $($(pub(crate) $later: $later_kind,)*)?
         }
 
         impl Row for $name {
-            const HEADER: &'static str = concat!(
-                stringify!($first) $(, ",", stringify!($field))* $($(, ",", stringify!($later))*)?
-            );
-            const FIRST_HEADER: &'static str = concat!(stringify!($first) $(, ",", stringify!($field))*);
+            const HEADER: &'static str = concat!(stringify!($first) $(, ",", stringify!($field))*);
 
             fn put(&self, text: &mut String) {
                 self.$first.put(text);
                 $(text.push(','); self.$field.put(text);)*
-                $($(text.push(','); self.$later.put(text);)*)?
                 text.push('\n');
             }
 
@@ -90,10 +81,6 @@ macro_rules! rows {
                 let row = $name {
                     $first: next_cell(&mut cells, stringify!($first))?,
                     $($field: next_cell(&mut cells, stringify!($field))?,)*
-                    $($($later: match cells.clone().next() {
-                        Some(_) => next_cell(&mut cells, stringify!($later))?,
-                        None => Default::default(),
-                    },)*)?
                 };
                 match cells.next() {
                     None => Ok(row),
@@ -125,7 +112,6 @@ rows! {
         max_rss_bytes: u64,
         operation_rows: u64,
         error_rows: u64,
-        ;
         thinking_ns: u128,
         retries: u64,
     }
@@ -135,7 +121,6 @@ rows! {
         start_ns: u64,
         ended: u64,
         response_sum_ns: u64,
-        ;
         failed: u64,
     }
 
@@ -324,26 +309,6 @@ mod tests {
         assert_eq!(text, "measure,7,read,server_11000,3\n");
         assert_eq!(ErrorRow::parse(text.trim_end()), Ok(row()));
         assert_eq!(ErrorRow::HEADER, "phase,index,operation,kind,count");
-    }
-
-    #[test]
-    fn a_row_of_the_first_version_gets_column_defaults() {
-        assert_eq!(
-            IntervalRow::HEADER,
-            format!("{},thinking_ns,retries", IntervalRow::FIRST_HEADER)
-        );
-        let mut text = String::new();
-        let mut counts = IntervalRecord::empty(PhaseKind::Measure, 0, 0);
-        (counts.counts.thinking_ns, counts.counts.retries) = (5, 7);
-        IntervalRow::new(&counts).put(&mut text);
-        let (second, retries) = text.trim_end().rsplit_once(',').unwrap();
-        let (first, thinking_ns) = second.rsplit_once(',').unwrap();
-        assert_eq!((thinking_ns, retries), ("5", "7"));
-        for (row, expected) in [(text.trim_end(), (5, 7)), (second, (5, 0)), (first, (0, 0))] {
-            let row = IntervalRow::parse(row).unwrap();
-            assert_eq!((row.thinking_ns, row.retries), expected);
-        }
-        assert_eq!(ErrorRow::HEADER, ErrorRow::FIRST_HEADER);
     }
 
     #[test]

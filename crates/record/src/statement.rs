@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Code for sentences of older records: the value `text` has the sentence, `hint` the advice, if any.
+/// Code for plain sentences: the value `text` has the sentence, `hint` the advice, if any.
 pub const RECORDED: &str = "recorded";
 
 /// A statement without its wording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Written")]
 pub struct Statement {
     /// Code, stable across versions.
     pub code: String,
     /// Values by name.
+    #[serde(default)]
     pub values: BTreeMap<String, Value>,
 }
 
@@ -53,33 +53,6 @@ pub struct Number {
     pub confidence_ratio: Option<f64>,
 }
 
-/// Serialized forms of a statement: older records have sentences instead of codes.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a statement needs a `code`, or a `message` or `text`")]
-enum Written {
-    Coded {
-        code: String,
-        #[serde(default)]
-        values: BTreeMap<String, Value>,
-    },
-    Message {
-        #[serde(alias = "text")]
-        message: String,
-        hint: Option<String>,
-    },
-    Sentence(String),
-}
-
-impl From<Written> for Statement {
-    fn from(written: Written) -> Statement {
-        match written {
-            Written::Coded { code, values } => Statement { code, values },
-            Written::Message { message, hint } => Statement::recorded(&message).with("hint", hint),
-            Written::Sentence(text) => Statement::recorded(&text),
-        }
-    }
-}
-
 /// A [`Statement`] with a code and values; values that are `None` are left out.
 ///
 /// ```ignore
@@ -98,7 +71,7 @@ impl Statement {
         Statement { code: code.into(), values: BTreeMap::new() }
     }
 
-    /// A statement from an older record's sentence.
+    /// A plain sentence.
     pub fn recorded(text: &str) -> Statement {
         Statement::new(RECORDED).with("text", text)
     }
@@ -290,16 +263,6 @@ mod tests {
         assert_eq!(read.to_string(), r#"hot (heat: {"unit":"kelvin","value":90}, none: null)"#);
         assert_eq!(serde_json::to_value(&read).unwrap(), written);
         let error = serde_json::from_value::<Statement>(json!({"values": {}})).unwrap_err();
-        assert!(error.to_string().contains("needs a `code`"), "{error}");
-    }
-
-    #[test]
-    fn sentences_of_older_records_stay_readable() {
-        let read = |value| serde_json::from_value::<Statement>(value).unwrap();
-        assert_eq!(read(json!("it is")), Statement::recorded("it is"));
-        let found = read(json!({"kind": "warning", "text": "it is", "evidence": ["so"]}));
-        assert_eq!(found, Statement::recorded("it is"));
-        let caveat = read(json!({"kind": "errors", "message": "it is", "hint": "look"}));
-        assert_eq!(caveat.text("hint"), Some("look"));
+        assert!(error.to_string().contains("`code`"), "{error}");
     }
 }

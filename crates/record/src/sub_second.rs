@@ -13,7 +13,7 @@ pub struct SubSecondPoint {
     pub start_s: f64,
     /// Finished logical operations, including failures.
     pub ended: u64,
-    /// Failed logical operations; 0 in older records.
+    /// Failed logical operations.
     pub failed: u64,
     /// Sum of their response times.
     pub response_sum_us: f64,

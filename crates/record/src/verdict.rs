@@ -1,7 +1,7 @@
 //! Results of the checks of a machine and a server before a run, with the change that fixes each problem. Other crates
 //! run the checks.
 
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

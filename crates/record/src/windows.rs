@@ -349,18 +349,11 @@ fn check_place(
 pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {
-        Some(header) if !is_header_of::<R>(header) => {
+        Some(header) if header != R::HEADER => {
             Err(lines.corrupt(format!("the columns are not `{}`", R::HEADER)))
         }
         _ => Ok(lines),
     }
-}
-
-/// Whether the header belongs to this version or to an earlier one, which lacked some of the last columns.
-fn is_header_of<R: Row>(header: &str) -> bool {
-    let rest = R::HEADER.strip_prefix(header);
-    header.len() >= R::FIRST_HEADER.len()
-        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
 }
 
 /// The next row of a table; `None` at its end.

@@ -2,8 +2,9 @@
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::Fact;
+use dyno_record::document::variant_name;
 use dyno_record::model::{DroppedCollection, RunDocument, ServerRecord, TraceRecord, milliseconds};
-use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
+use dyno_record::plan::{FieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde_json::Value;
@@ -68,22 +69,20 @@ pub(crate) fn operation_label(name: &str) -> String {
 
 /// `closed loop`, `closed loop, exponential think time 5ms` or `constant 20,000/s`; empty if the plan has no schedule.
 pub(crate) fn schedule(plan: &RecordedPlan) -> String {
-    let schedule = &plan.schedule;
-    match (schedule.kind.as_deref(), schedule.rate_per_s) {
-        (Some("closed"), _) => format!("closed loop{}", think_time(plan)),
-        (Some(kind), Some(rate)) => format!("{kind} {}", Quantity::per_second(rate)),
-        (Some(kind), None) => kind.into(),
+    match (plan.schedule_kind(), plan.rate_per_s()) {
+        (Some(kind), Some(rate)) => format!("{} {}", kind.as_str(), Quantity::per_second(rate)),
+        (Some(_), None) => format!("closed loop{}", think_time(plan)),
         (None, _) => String::new(),
     }
 }
 
 fn think_time(plan: &RecordedPlan) -> String {
-    let client = &plan.client;
-    let Some(mean) = &client.think_time else {
+    let Some((client, mean)) = plan.client.as_ref().and_then(|one| Some((one, one.think_time?)))
+    else {
         return String::new();
     };
-    let distribution = client.think_time_distribution.as_deref();
-    format!(", {} think time {mean}", distribution.unwrap_or("constant"))
+    let distribution = variant_name(&client.think_time_distribution.unwrap_or_default());
+    format!(", {distribution} think time {mean}")
 }
 
 /// `32 connections on 1 thread`; empty if the plan does not say.
@@ -95,7 +94,9 @@ fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
         let threads: u64 = fleet.agents.iter().map(|agent| agent.threads).sum();
         (Some(fleet.clients), Some(threads).filter(|threads| *threads > 0))
     });
-    let (clients, threads) = of_fleet.unwrap_or((plan.client.clients, plan.client.threads));
+    let client = plan.client.as_ref();
+    let of_client = client.map(|one| (Some(one.clients.into()), Some(one.threads.into())));
+    let (clients, threads) = of_fleet.or(of_client).unwrap_or_default();
     match (clients, threads) {
         (Some(clients), Some(threads)) => format!(
             "{} connection{} on {} thread{}",
@@ -111,33 +112,21 @@ fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
 
 /// `100,000 documents of 10 fields, 100 bytes each`.
 pub(crate) fn documents(plan: &RecordedPlan) -> String {
-    let data = &plan.data;
-    let Some(records) = data.records else {
+    let Some(data) = &plan.data else {
         return String::new();
     };
-    let mut text = format!("{} documents", count(records));
-    if let Some(fields) = data.field_count {
-        text += &format!(" of {} fields", count(fields));
-    }
-    if let Some(length) = &data.field_length {
-        text += &field_length(length);
-    }
-    if let Some(order) = &data.key_order {
-        text += &format!(", keys {order}");
-    }
-    text
-}
-
-fn field_length(length: &RecordedFieldLength) -> String {
-    let kind = length.distribution.as_deref();
-    match (kind, length.bytes, length.min_bytes, length.max_bytes) {
-        (Some("constant"), Some(bytes), ..) => format!(", {} bytes each", count(bytes)),
-        (Some(kind), _, Some(min), Some(max)) => {
-            format!(", {kind} {}–{} bytes each", count(min), count(max))
-        }
-        (Some(kind), ..) => format!(", lengths from a {kind}"),
-        _ => String::new(),
-    }
+    let (records, fields) = (count(data.records), count(data.field_count.into()));
+    let between = |kind, min: u32, max: u32| {
+        format!("{kind} {}–{} bytes each", count(min.into()), count(max.into()))
+    };
+    let length = match data.field_length {
+        FieldLength::Constant { bytes } => format!("{} bytes each", count(bytes.into())),
+        FieldLength::Uniform { min_bytes, max_bytes } => between("uniform", min_bytes, max_bytes),
+        FieldLength::Zipfian { min_bytes, max_bytes } => between("zipfian", min_bytes, max_bytes),
+        FieldLength::Histogram { .. } => "lengths from a histogram".to_owned(),
+    };
+    let order = variant_name(&data.key_order);
+    format!("{records} documents of {fields} fields, {length}, keys {order}")
 }
 
 /// `zipfian (exponent 1.1)`: the distribution with its parameters.
@@ -145,27 +134,29 @@ pub(crate) fn keys(plan: &RecordedPlan) -> String {
     let Some(keys) = &plan.keys else {
         return String::new();
     };
-    let parameters: Vec<String> = keys
-        .parameters
-        .iter()
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
-        .collect();
-    let name = keys.distribution.as_deref().unwrap_or(UNKNOWN);
-    let name = name.replace('-', " ");
+    let written = serde_json::to_value(keys).unwrap_or_default();
+    let mut name = UNKNOWN.to_owned();
+    let mut parameters = Vec::new();
+    for (key, value) in written.as_object().into_iter().flatten() {
+        match value {
+            Value::String(distribution) => name = distribution.replace('-', " "),
+            number => parameters.push(format!("{} {number}", key.replace('_', " "))),
+        }
+    }
     if parameters.is_empty() { name } else { format!("{name} ({})", parameters.join(", ")) }
 }
 
 /// Mix, data, keys and load. Facts that the plan does not contain are left out, because plans are complete by construction.
 pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     let plan = &document.recorded_plan();
-    let backend = plan.client.backend.as_ref();
-    let backend = backend.map(|name| format!("backend {name}"));
+    let client = plan.client.as_ref();
+    let backend = client.map(|client| format!("backend {}", client.backend.as_str()));
     let load: Vec<String> =
         [schedule(plan), connections(document, plan), backend.unwrap_or_default()]
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect();
-    let seed = plan.client.seed.map(|seed| seed.to_string());
+    let seed = plan.seed().map(|seed| seed.to_string());
     let known = [
         Fact::new("Mix", mix(plan)),
         Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
@@ -218,7 +209,7 @@ fn dashboard_at(
     plan: &RecordedPlan,
     (from_ms, to_ms): (i64, i64),
 ) -> Option<String> {
-    let url = plan.observe.grafana.url.as_ref()?;
+    let url = &plan.observe.as_ref()?.grafana.as_ref()?.url;
     // A record may be untrusted, and its link must not run a script.
     let is_page = url.starts_with("http://") || url.starts_with("https://");
     let url = url.trim_end_matches('/');

@@ -11,7 +11,6 @@ use dyno_analyze::windows::IntervalTotals;
 use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::reader::Run;
-use dyno_record::statement::RECORDED;
 use dyno_record::sums;
 use std::path::Path;
 
@@ -84,11 +83,9 @@ pub fn open(directory: &Path) -> Result<Run, ResultsError> {
 pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     let mut found = caveats(&run.document, &IntervalTotals::of_run(run));
     for caveat in known {
-        let is_found = found.iter().any(|other| {
-            // An older record has only the sentence, and any new caveat of its kind says the same.
-            let said = &caveat.statement;
-            other.kind == caveat.kind && (other.statement == *said || said.code == RECORDED)
-        });
+        let is_found = found
+            .iter()
+            .any(|other| other.kind == caveat.kind && other.statement == caveat.statement);
         if !is_found {
             found.push(caveat);
         }
@@ -127,5 +124,5 @@ fn bench(run: &Run) -> Bench<'_> {
 
 /// Seed for resampling: the plan's seed, so that a run always gives the same figures.
 fn seed(document: &RunDocument) -> u64 {
-    document.recorded_plan().client.seed.unwrap_or(0)
+    document.recorded_plan().seed().unwrap_or(0)
 }

@@ -26,7 +26,7 @@ pub fn answer(document: &Experiment, folder: &Path) -> Result<Option<Answer>, Re
         let (measure, load) = (of(PhaseKind::Measure)?, of(PhaseKind::Load)?);
         runs.insert(place, SuiteRun::new(&run, &measure, &load));
     }
-    let seed = document.recorded_plan().client.seed.unwrap_or(0);
+    let seed = document.recorded_plan().seed().unwrap_or(0);
     let found = analyze(document, &runs, Resampling::seeded(seed));
     Ok(found.map(|found| Answer::Suite(Box::new(found))))
 }

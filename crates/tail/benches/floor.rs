@@ -12,7 +12,7 @@
 
 use bson::{Document, doc, spec::BinarySubtype};
 use dyno_engine::Cancel;
-use dyno_record::tail::{InFlight, Mode, Settings};
+use dyno_record::tail::{InFlight, Settings, TailMode};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{embedded, or_skip, project_dir};
@@ -166,7 +166,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         capped_bytes: CAPPED as u64,
         write_concern: "1".to_owned(),
         journal: false,
-        mode: Mode::Tailable,
+        mode: TailMode::Tailable,
         schedule: None,
         idle_s: 10,
         delay_us: 0,

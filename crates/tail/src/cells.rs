@@ -4,9 +4,9 @@ use crate::driver::{Driver, Found};
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
+use dyno_plan::tail::{TailMode, TailPlan};
 use dyno_record::tail::{
-    Arrive, Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Mode, Schedule, Settings, SkippedDriver,
+    Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Schedule, Settings, SkippedDriver,
 };
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -29,11 +29,7 @@ pub(crate) fn cells(
         wanted(&tail.producers, "produce", found, &mut skipped)?
     };
     let consumers = wanted(&tail.consumers, "consume", found, &mut skipped)?;
-    let mode = match tail.mode {
-        TailMode::Tailable => Mode::Tailable,
-        TailMode::ChangeStream => Mode::ChangeStream,
-        TailMode::Poll => Mode::Poll,
-    };
+    let mode = tail.mode;
     let mut cells = Vec::new();
     for producer in &producers {
         for consumer in &consumers {
@@ -139,7 +135,7 @@ fn settings(
     tail: &TailPlan,
     (producer, consumer): (&Driver, &Driver),
     (in_flight, pool): (InFlight, u32),
-    mode: Mode,
+    mode: TailMode,
 ) -> Settings {
     let several = |driver: &Driver, count: u32| vec![driver.name.clone(); count as usize];
     Settings {
@@ -157,10 +153,7 @@ fn settings(
         mode,
         schedule: tail.rate_per_s.map(|rate_per_s| Schedule {
             rate_per_s,
-            arrive: match tail.arrivals {
-                TailArrivals::Constant => Arrive::Constant,
-                TailArrivals::Poisson => Arrive::Poisson,
-            },
+            arrive: tail.arrivals,
             seed: plan.client.seed,
         }),
         idle_s: tail.idle.0.as_secs(),

@@ -2,7 +2,7 @@
 
 use crate::error::TailError;
 use dyno_load::schedule::{Arrivals, Share};
-use dyno_record::tail::{Arrive, Schedule};
+use dyno_record::tail::{Schedule, TailArrivals};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::path::Path;
 pub fn intended_ns(schedule: Schedule, producer: u64, producers: u64) -> impl Iterator<Item = u64> {
     let share = Share { worker: producer, worker_count: producers.max(1), offset_ns: 0 };
     let mut arrivals = match schedule.arrive {
-        Arrive::Constant => Arrivals::constant(schedule.rate_per_s, 0, share),
-        Arrive::Poisson => Arrivals::poisson(schedule.rate_per_s, 0, share, schedule.seed),
+        TailArrivals::Constant => Arrivals::constant(schedule.rate_per_s, 0, share),
+        TailArrivals::Poisson => Arrivals::poisson(schedule.rate_per_s, 0, share, schedule.seed),
     };
     std::iter::from_fn(move || {
         let next = arrivals.next_ns();
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn producers_take_turns_at_equal_distances() {
-        let schedule = Schedule { rate_per_s: 1000.0, arrive: Arrive::Constant, seed: 1 };
+        let schedule = Schedule { rate_per_s: 1000.0, arrive: TailArrivals::Constant, seed: 1 };
         assert_eq!(read(schedule, 0, 2, 3), [0, 2_000_000, 4_000_000]);
         assert_eq!(read(schedule, 1, 2, 3), [1_000_000, 3_000_000, 5_000_000]);
     }
 
     #[test]
     fn random_arrivals_repeat_with_their_seed_and_increase() {
-        let schedule = Schedule { rate_per_s: 1000.0, arrive: Arrive::Poisson, seed: 5 };
+        let schedule = Schedule { rate_per_s: 1000.0, arrive: TailArrivals::Poisson, seed: 5 };
         let first = read(schedule, 0, 1, 5000);
         assert_eq!(first, read(schedule, 0, 1, 5000));
         assert!(first.is_sorted());
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn rate_must_be_above_zero() {
         for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let schedule = Schedule { rate_per_s, arrive: Arrive::Constant, seed: 1 };
+            let schedule = Schedule { rate_per_s, arrive: TailArrivals::Constant, seed: 1 };
             let refused = write(schedule, Path::new("/nowhere/at/all"), 0, 1, 1);
             assert!(matches!(refused, Err(TailError::Settings(_))), "{refused:?}");
         }

@@ -1,7 +1,7 @@
 //! Accounts for every message: sent, received, lost, duplicated, reordered.
 
 use crate::messages::{Consumed, Fate, Produced};
-use dyno_record::tail::{ConsumerSum, InFlight, Measured, Mode, ProducerSum, Settings};
+use dyno_record::tail::{ConsumerSum, InFlight, Measured, ProducerSum, Settings, TailMode};
 
 /// Counts a producer's messages.
 pub fn of_producer(produced: &Produced) -> ProducerSum {
@@ -119,13 +119,13 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
         let skipped = consumer.duplicates_skipped.unwrap_or(0);
         let one_cursor =
             consumer.reopened.unwrap_or(0) == 0 && consumer.caught_up.unwrap_or(0) == 0;
-        if skipped > 0 && one_cursor && settings.mode != Mode::Poll {
+        if skipped > 0 && one_cursor && settings.mode != TailMode::Poll {
             wrong.push(format!("{who} received {skipped} messages again by the same cursor"));
         }
         // With one insert in flight, the collection keeps the send order. Messages of a reopened cursor, or found by a query after
         // the cursor had skipped them, may arrive late. Unacknowledged inserts on several connections have no order.
         let in_order = settings.in_flight == InFlight::Bounded(1)
-            && settings.mode != Mode::Poll
+            && settings.mode != TailMode::Poll
             && settings.write_concern != "0";
         let again = consumer.reopened.unwrap_or(0) > consumer.reopened_empty.unwrap_or(0);
         if in_order && !again && sum.reordered > consumer.caught_up.unwrap_or(0) {

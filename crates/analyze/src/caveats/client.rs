@@ -6,6 +6,7 @@ use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
     Caveat, CaveatKind, Event, FleetRecord, LatencySummary, PhaseRecord, ResourceKind,
 };
+use dyno_record::plan::ScheduleKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 use dyno_record::verdict::Level;
@@ -260,14 +261,13 @@ fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     if judged_s <= 0.0 {
         return None;
     }
-    let schedule = &facts.plan.schedule;
-    let deviation = if schedule.is_poisson() {
-        expected.sqrt()
-    } else if schedule.is_throttled() {
+    let deviation = match facts.plan.schedule_kind() {
+        Some(ScheduleKind::Poisson) => expected.sqrt(),
         // Each client's slots begin at random, so the phase may contain one more or fewer of each.
-        0.5 * (facts.document.clients().unwrap_or(0) as f64).sqrt()
-    } else {
-        0.0
+        Some(ScheduleKind::Throttled) => {
+            0.5 * (facts.document.clients().unwrap_or(0) as f64).sqrt()
+        }
+        _ => 0.0,
     };
     let chance = if expected > 0.0 { DEVIATIONS * deviation / expected } else { 0.0 };
     let missing = 1.0 - phase.achieved_rate_per_s * phase.duration_s / judged_s / offered;

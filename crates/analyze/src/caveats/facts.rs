@@ -31,7 +31,7 @@ impl<'a> Facts<'a> {
         if let Some(fleet) = &self.document.fleet {
             return fleet.usable_cpus() as f64;
         }
-        let threads = self.plan.client.threads;
+        let threads = self.plan.client.as_ref().map(|client| u64::from(client.threads));
         let cpus = self.document.environment.cpus;
         let usable = match (threads, cpus) {
             (Some(threads), Some(cpus)) => threads.min(cpus),

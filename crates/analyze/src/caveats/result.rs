@@ -36,7 +36,7 @@ pub(super) fn partial(facts: &Facts<'_>) -> Option<Caveat> {
 /// With a fixed number of operations for several servers, some did far more than others: the combined latencies
 /// are mostly the fast servers'.
 pub(super) fn uneven_shares(facts: &Facts<'_>) -> Option<Caveat> {
-    let limit = facts.plan.phases.operations?;
+    let limit = facts.plan.most_operations()?;
     let counts: Vec<u64> = facts
         .document
         .instances

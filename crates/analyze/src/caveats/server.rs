@@ -11,7 +11,7 @@ use dyno_record::statement::Statement;
 /// documents that the plan names.
 pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
     let found = facts.document.server.documents?;
-    let planned = facts.plan.data.records?.saturating_mul(data_sets(facts.document));
+    let planned = facts.plan.data.as_ref()?.records.saturating_mul(data_sets(facts.document));
     // A warm-up with inserts or deletes may have changed the number before it was read.
     let may_be_more = weight(facts, "insert") > 0.0;
     let may_be_fewer = weight(facts, "delete") > 0.0;
@@ -96,7 +96,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     if has("w=0") {
         return Some(NOT_ACKNOWLEDGED);
     }
-    let is_durable = facts.plan.server.durable_writes == Some(true);
+    let is_durable = facts.plan.server.as_ref().is_some_and(|server| server.durable_writes);
     let waits_for_journal = has("j=true") || has("journal=true") || is_durable;
     let is_standalone = matches!(server.topology.as_deref(), Some("standalone") | None);
     // A majority in a replica set waits for the journal by default (`writeConcernMajorityJournalDefault`), and
@@ -120,7 +120,7 @@ const WEAKENS_TLS: [&str; 5] = [
 /// TLS without verification of the certificate or of its name encrypts, but anyone on the network may have
 /// answered.
 pub(super) fn unverified_tls(facts: &Facts<'_>) -> Option<Caveat> {
-    let (_, options) = facts.plan.server.uri.as_deref()?.split_once('?')?;
+    let (_, options) = facts.plan.server.as_ref()?.uri.as_deref()?.split_once('?')?;
     let given: Vec<String> = options
         .split('&')
         .filter_map(|option| option.split_once('='))

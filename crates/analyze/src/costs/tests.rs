@@ -133,7 +133,7 @@ fn document() -> RunDocument {
         "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local", "settings": {},
     });
     let bare = json!({
-        "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
+        "schema_version": 1, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
         "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
     });
     let document: RunDocument = serde_json::from_value(bare).expect("a run document");

@@ -6,7 +6,7 @@ use crate::messages::lines::{combination, label};
 use dyno_record::consumption::{Consumption, Counted};
 use dyno_record::experiment::{Cost, CostBasis, CostKind, Costs, Figure};
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument};
-use dyno_record::plan::RecordedPrice;
+use dyno_record::plan::PricePlan;
 use dyno_record::tail::{Cell, CellStatus, Measured, Settings, TailDocument};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ struct Work<'a> {
     count: u64,
     duration_s: f64,
     used: Option<&'a Consumption>,
-    price: Option<RecordedPrice>,
+    price: Option<PricePlan>,
 }
 
 /// Costs of an index build per document of its collection; `None` if its record has no counters and no price.

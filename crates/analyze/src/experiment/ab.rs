@@ -14,6 +14,7 @@ use dyno_record::experiment::{
     Side, Statistic,
 };
 use dyno_record::model::RunDocument;
+use dyno_record::plan::ScheduleKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 use schemars::JsonSchema;
@@ -207,11 +208,10 @@ impl RunComparison {
         }
         let sides = windows.map(Runs::new);
         let sides = [&sides[0], &sides[1]];
-        let is_open = documents
-            .iter()
-            .copied()
-            .flatten()
-            .any(|document| !document.recorded_plan().schedule.is_closed());
+        let is_open =
+            documents.iter().copied().flatten().any(|document| {
+                document.recorded_plan().schedule_kind() != Some(ScheduleKind::Closed)
+            });
         let deciding = match (of_operation, is_open) {
             (true, _) => Deciding::MeanTime,
             (false, true) => Deciding::P99,

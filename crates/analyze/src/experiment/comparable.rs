@@ -62,8 +62,8 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         of_plan(section, &mut |what, a, b| note(what, a, b, true));
     }
     let schedule = |document: &RunDocument| {
-        let kind = document.recorded_plan().schedule.kind;
-        kind.unwrap_or_else(|| text(None))
+        let kind = document.recorded_plan().schedule_kind();
+        kind.map_or_else(|| text(None), |kind| kind.as_str().to_owned())
     };
     // In a closed loop each client waits for its own operation, so more clients alone make response times
     // longer.

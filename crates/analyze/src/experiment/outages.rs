@@ -92,7 +92,7 @@ pub fn outages(
         windows.iter().flat_map(|one| successes(one, sub_second, sub_second_end_s)).collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
     // With a number of operations the load ends with the last one.
-    let is_timed = document.recorded_plan().phases.operations.is_none();
+    let is_timed = document.recorded_plan().most_operations().is_none();
     let ends = busy.iter().map(|span| span.0);
     let ends = ends.chain(is_timed.then_some(end_s));
     starts
@@ -116,9 +116,9 @@ fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
 
 /// Planned end of the measure phase's load; `None` if its length was not planned.
 fn planned_end_s(document: &RunDocument, start_s: f64) -> Option<f64> {
-    let phases = document.recorded_plan().phases;
-    let duration_s = phases.duration_s().filter(|_| phases.operations.is_none());
-    duration_s.map(|duration_s| start_s + duration_s)
+    let phases = document.recorded_plan().phases?;
+    let duration = phases.duration.filter(|_| phases.operations.is_none())?;
+    Some(start_s + duration.0.as_secs_f64())
 }
 
 /// The known times of a window with successful operations: all of it, or its points with a success if they

@@ -24,6 +24,7 @@ use dyno_record::experiment::{
     Figures, LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
 };
 use dyno_record::model::ResourceKind;
+use dyno_record::plan::ScheduleKind;
 use std::collections::BTreeMap;
 
 /// Curve points for a chart between two measured points.
@@ -161,10 +162,10 @@ fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str
 
 /// Whether all arrivals were random, as in a queue with Poisson arrivals.
 fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
-    let planned = experiment.recorded_plan().schedule.kind;
+    let planned = experiment.recorded_plan().schedule_kind().map(ScheduleKind::as_str);
     levels.iter().all(|level| {
         let kind = level.settings.get(SCHEDULE_KIND).map(String::as_str);
-        kind.or(planned.as_deref()) == Some("poisson")
+        kind.or(planned) == Some("poisson")
     })
 }
 

@@ -293,7 +293,7 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
         return None;
     }
     let measured = bench.measured()?;
-    let offered_per_s = bench.document.recorded_plan().schedule.rate_per_s;
+    let offered_per_s = bench.document.recorded_plan().rate_per_s();
     let says_fast = statement!("burst-was-fast", rate = per_s(fast.value));
     let says_slow =
         statement!("burst-is-slow", rate = per_s(slow.value), variation = percent(variation));

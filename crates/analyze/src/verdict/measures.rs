@@ -9,6 +9,7 @@ use dyno_record::names::{
     self, Metric, cgroup, connections, cpu, disk, log, memory, network, paging, pressure, process,
     queue, tickets,
 };
+use dyno_record::plan::ScheduleKind;
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
 use serde::Serialize;
@@ -392,7 +393,7 @@ fn clients(bench: &Bench<'_>) -> f64 {
 /// Whether the run is a closed loop in which clients always have an operation.
 pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
     let mut phases = bench.document.phases.iter();
-    bench.document.recorded_plan().schedule.is_closed()
+    bench.document.recorded_plan().schedule_kind() == Some(ScheduleKind::Closed)
         && phases.all(|phase| phase.mean_think_time_us.is_none())
 }
 

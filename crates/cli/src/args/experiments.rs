@@ -3,10 +3,12 @@
 use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{percentile, quantity, setting, share, share_or_all, share_or_none};
+use super::values::{
+    one_number, percentile, quantity, setting, share, share_or_all, share_or_none,
+};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::units::Span;
 use dyno_report::{Format, PageFormat};
 use std::path::PathBuf;
@@ -141,7 +143,7 @@ pub(crate) struct SloArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
     /// Concurrent connections (default: the plan's)
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     /// Schedule of the operations (default: the plan's, or `constant`)
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
@@ -177,7 +179,7 @@ pub(crate) struct AbArguments {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
     pub(crate) set_both: Vec<(String, String)>,
     /// Concurrent connections of both sides (default: the plans')
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     /// Largest difference that does not matter, such as `5%` or `0.05`
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Comparison")]

@@ -2,13 +2,13 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{count, property, quantity, setting, share_or_none, span_above_0};
+use super::values::{count, one_number, property, quantity, setting, share_or_none, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use dyno_plan::model::{Backend, ServerKind};
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
 use dyno_plan::units::{CacheSize, Rate, Span};
 use dyno_report::Format;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Options of started servers; they conflict with `--uri`.
@@ -237,20 +237,21 @@ pub(crate) struct StartArguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientArguments {
     /// Concurrent connections, each with at most one operation in flight, like YCSB's threads (default: 16)
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     #[command(flatten)]
     pub(crate) worker: WorkerArguments,
 }
 
-/// Options of the client except the number of clients.
-#[derive(Clone, Debug, Args)]
+/// Options of the client except the number of clients. The fields are keys of the plan's table `client`.
+#[derive(Clone, Debug, Args, Serialize)]
 #[command(next_help_heading = "Client")]
 pub(crate) struct WorkerArguments {
     /// Worker threads that share the connections, at most one per connection
     ///
     /// Default: half of the cores if the server is on this machine, else all cores.
     #[arg(long, value_name = "N", hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) threads: Option<u32>,
     /// Protocol implementation: `wire` is built in and has the lowest overhead, `driver` is the official driver
     #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES), hide_short_help = true)]

@@ -4,11 +4,12 @@ use super::names::one_of;
 use super::run::{OF_STARTED, StartArguments};
 use super::standing::{GrafanaArguments, PriceArguments};
 use super::trace::PageArguments;
-use super::values::{count, quantity};
+use super::values::{count, quantity, trimmed};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::tail::TailMode;
 use dyno_plan::units::{Bytes, Span};
+use serde::Serialize;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -46,24 +47,24 @@ pub(crate) struct TailArguments {
     pub(crate) dry_run: bool,
 }
 
-/// The messages, their producers and their consumers.
-#[derive(Debug, Args)]
+/// The messages, their producers and their consumers. The fields are the keys of the plan's table `tail`.
+#[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct SendingArguments {
     /// Drivers of the producers, measured in turn: folders of `drivers/` (default: all that can run here)
-    #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
-    pub(crate) producer: Vec<String>,
+    #[arg(long = "producer", value_name = "DRIVER,…", value_delimiter = ',', value_parser = trimmed)]
+    pub(crate) producers: Vec<String>,
     /// Drivers of the consumers (default: `wire`)
-    #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
-    pub(crate) consumer: Vec<String>,
+    #[arg(long = "consumer", value_name = "DRIVER,…", value_delimiter = ',', value_parser = trimmed)]
+    pub(crate) consumers: Vec<String>,
     /// Messages per producer, such as `10k` (default: 100000)
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) messages: Option<u64>,
     /// Offered messages per second (default: send each message as soon as `--in-flight` allows)
-    #[arg(long, value_name = "R")]
-    pub(crate) rate: Option<f64>,
+    #[arg(long = "rate", value_name = "R")]
+    pub(crate) rate_per_s: Option<f64>,
     /// Maximum number of unanswered inserts, or `unbounded`; several values are measured in turn (default: 1)
-    #[arg(long, value_name = "W,…", value_delimiter = ',')]
+    #[arg(long, value_name = "W,…", value_delimiter = ',', value_parser = trimmed)]
     pub(crate) in_flight: Vec<String>,
     /// Connections in a driver's pool; several values are measured in turn (default: 100)
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
@@ -74,11 +75,11 @@ pub(crate) struct SendingArguments {
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<u32>,
     /// Concurrent producers (default: 1)
-    #[arg(long, value_name = "P")]
-    pub(crate) producers: Option<u32>,
+    #[arg(long = "producers", value_name = "P")]
+    pub(crate) producers_at_once: Option<u32>,
     /// Concurrent consumers; each receives all messages (default: 1)
-    #[arg(long, value_name = "C")]
-    pub(crate) consumers: Option<u32>,
+    #[arg(long = "consumers", value_name = "C")]
+    pub(crate) consumers_at_once: Option<u32>,
     /// Run the producers on another host, named as for `ssh`
     ///
     /// The clocks of the hosts are compared continuously, see `docs/tail.md`. `DYNO_SSH` names a program to use instead of `ssh`.
@@ -107,8 +108,10 @@ pub(crate) struct SendingArguments {
     pub(crate) work: Option<Span>,
     /// Seed of all random sequences (default: 42)
     #[arg(long, value_name = "N")]
+    #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Folder of the drivers (default: `drivers` here, or in the project that built this program)
     #[arg(long, value_name = "DIR", env = "DYNO_DRIVERS")]
+    #[serde(skip)]
     pub(crate) drivers: Option<PathBuf>,
 }

@@ -2,11 +2,11 @@
 
 use super::experiments::{ExperimentArguments, ObjectiveArguments};
 use super::names::one_of;
-use super::values::{quantity, share, share_or_all, span_above_0};
+use super::values::{one_number, quantity, share, share_or_all, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::names::Names;
-use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::{Rate, Span};
 use dyno_record::experiment::TuneGoal;
 
@@ -45,7 +45,7 @@ pub(crate) struct TuneArguments {
     #[command(flatten)]
     pub(crate) objectives: ObjectiveArguments,
     /// Concurrent connections (default: the plan's)
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     /// Schedule of the operations (default: the plan's with the goal `rate`, else `constant`)
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]

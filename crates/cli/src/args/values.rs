@@ -1,6 +1,7 @@
 //! Parsers for option values.
 
 use dyno_plan::units::{Rate, Span, UnitError};
+use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -27,6 +28,16 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
         (Err(_), Some(Rate(number))) if number.fract() == 0.0 && number < 1e15 => Ok(number as u64),
         _ => Err("it must be a whole number, such as `10000` or `10k`".into()),
     }
+}
+
+/// Parses the one number of an option that other commands take a list for.
+pub(super) fn one_number(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "it must be one whole number, such as `16`".into())
+}
+
+/// Removes blanks around a text.
+pub(super) fn trimmed(text: &str) -> Result<String, Infallible> {
+    Ok(text.trim().to_owned())
 }
 
 /// Parses a percentile above 0 and below 100 with a time: `75=5ms`.

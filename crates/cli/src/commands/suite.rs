@@ -10,7 +10,7 @@ use dyno_engine::experiment::axes::is_several;
 use dyno_engine::experiment::request::ExperimentOptions;
 use dyno_engine::experiment::suite::{self, SuiteRequest};
 use dyno_engine::{Error, Kind};
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::suite::SuitePlan;
 use dyno_plan::units::Rate;
 use dyno_record::experiment::Verb;

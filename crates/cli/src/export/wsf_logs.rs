@@ -97,7 +97,7 @@ fn ycsb(run: &Run, phase: PhaseKind) -> Result<String, Error> {
 
 /// Renames inserts in batches, so that the script does not read the time of a batch as the time of an insert.
 fn loaded(text: String, run: &Run) -> String {
-    match run.document.recorded_plan().client.batch {
+    match run.document.recorded_plan().client.map(|client| client.batch) {
         Some(batch) if batch > 1 => text.replace("[INSERT]", &format!("[INSERT BATCH OF {batch}]")),
         _ => text,
     }

@@ -33,7 +33,8 @@ const PRODUCT: &[&str] = &[
 const MAY_USE: &[(&str, &[&[&str]])] = &[
     // Formats, plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
     ("plan", &[]),
-    ("record", &[]),
+    // A record has its plan.
+    ("record", &[&["plan"]]),
     ("wire", &[]),
     // Crates that measure.
     ("servers", &[&["plan", "wire"]]),

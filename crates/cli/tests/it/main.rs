@@ -43,7 +43,6 @@ mod reached;
 mod real_mongod;
 mod real_server;
 mod record_changes;
-mod recorded_plans;
 mod responder;
 mod runtime_parameters;
 mod soak;

@@ -27,7 +27,7 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     let document = finished.json();
     run_schema().validate(&document).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(document["status"], "complete");
-    assert_eq!(document["schema_version"], 2);
+    assert_eq!(document["schema_version"], 1);
     let measure = phase(&document, "measure");
     for key in [
         "duration_s",

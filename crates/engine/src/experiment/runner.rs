@@ -94,7 +94,7 @@ impl DeploymentKey {
         let runtime_parameters = BTreeMap::new();
         let mut host_settings = plan.server.host_settings.clone();
         host_settings
-            .retain(|name, _| HostSetting::named(name).is_some_and(HostSetting::needs_start));
+            .retain(|name, _| HostSetting::from_name(name).is_some_and(HostSetting::needs_start));
         DeploymentKey {
             server: ServerPlan { runtime_parameters, host_settings, ..plan.server.clone() },
             observe: plan.fleet.is_some().then(|| plan.observe.clone()),

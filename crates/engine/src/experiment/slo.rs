@@ -7,8 +7,7 @@ use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::slo::attempt;
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
-use dyno_plan::model::Schedule;
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::{self, Task};
 use dyno_record::experiment::{
     Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, Verb,

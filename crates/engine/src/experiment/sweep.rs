@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, OrFault};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
 use rand::SeedableRng;

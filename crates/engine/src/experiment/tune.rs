@@ -27,8 +27,7 @@ use dyno_analyze::experiment::tune::{
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
-use dyno_plan::model::Schedule;
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
     self as record, AbAnswer, Experiment, LeftOutKnob, Side, TUNE, TuneGoal, TuneOptions, Verb,

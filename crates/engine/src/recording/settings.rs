@@ -1,8 +1,7 @@
 //! Tracer settings from a plan or from options.
 
 use dyno_load::clock::Clock;
-use dyno_plan::io_trace::{IoTracePlan, TraceMode as PlannedMode, TracedOperation};
-use dyno_record::io_trace::document::TraceMode;
+use dyno_plan::io_trace::{IoTracePlan, TracedOperation};
 use dyno_record::io_trace::event::Operation;
 use dyno_trace::{Filter, Settings};
 use nix::time::{ClockId, clock_gettime};
@@ -24,10 +23,7 @@ pub fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
             operations: operations.copied().collect(),
             smallest_bytes: plan.smallest.map_or(0, |size| size.0),
         },
-        mode: match plan.mode {
-            PlannedMode::Events => TraceMode::Events,
-            PlannedMode::Aggregated => TraceMode::Aggregated,
-        },
+        mode: plan.mode,
         ring_bytes: RUN_BUFFER_BYTES,
         zero_monotonic_ns: Some(zero_monotonic_ns),
         ..Settings::default()
@@ -55,6 +51,7 @@ pub fn monotonic_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::io_trace::TraceMode;
 
     #[test]
     fn a_plan_without_details_traces_everything() {
@@ -68,7 +65,7 @@ mod tests {
     fn accesses_to_mapped_files_are_reads() {
         let plan = IoTracePlan {
             operations: vec![TracedOperation::Read],
-            mode: PlannedMode::Aggregated,
+            mode: TraceMode::Aggregated,
             ..IoTracePlan::default()
         };
         let settings = from_plan(&plan, 0);

@@ -160,7 +160,7 @@ fn wanted(plan: &Plan, of_disk: bool) -> Vec<Wanted<'_>> {
         .server
         .host_settings
         .iter()
-        .filter_map(|(name, value)| Some((HostSetting::named(name)?, value.as_str())));
+        .filter_map(|(name, value)| Some((HostSetting::from_name(name)?, value.as_str())));
     known.filter(|(setting, _)| is_of_disk(*setting) == of_disk).collect()
 }
 

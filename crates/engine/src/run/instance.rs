@@ -79,10 +79,10 @@ impl InstanceRun {
     pub(crate) fn is_of_fleet(&mut self, fleet: &FleetRecord) {
         let own = |server: &&FleetServerRecord| server.number == self.number as u64;
         let servers: Vec<FleetServerRecord> = fleet.servers.iter().filter(own).cloned().collect();
-        let plan = self.document.recorded_plan();
+        let client = self.document.recorded_plan().client;
         self.document.selfcheck = None;
         self.document.fleet = Some(FleetRecord {
-            clients: plan.client.clients.unwrap_or(fleet.clients),
+            clients: client.map_or(fleet.clients, |client| client.clients.into()),
             // Belongs to all servers.
             common_rate_per_s: None,
             servers,

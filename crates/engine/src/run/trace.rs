@@ -10,7 +10,7 @@ pub(crate) use check::check;
 
 use dyno_load::clock::Clock;
 use dyno_plan::command_words::without_secrets;
-use dyno_plan::model::{TracePhase, TracePlan};
+use dyno_plan::model::TracePlan;
 use dyno_plan::units::Span;
 use dyno_plan::uri::redact;
 use dyno_record::model::{PhaseKind, TraceRecord};
@@ -110,14 +110,6 @@ impl Watchers {
     }
 }
 
-fn kind_of(phase: TracePhase) -> PhaseKind {
-    match phase {
-        TracePhase::Load => PhaseKind::Load,
-        TracePhase::Warmup => PhaseKind::Warmup,
-        TracePhase::Measure => PhaseKind::Measure,
-    }
-}
-
 /// Time range of a program.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -130,14 +122,13 @@ impl Window {
     /// Time range of a program that starts `from` after its phase; `None` if the phase is not one
     /// of the upcoming ones.
     fn new(
-        phase: TracePhase,
+        phase: PhaseKind,
         from: Span,
         length: Option<Span>,
         phases: &[(PhaseKind, u64)],
         clock: Clock,
     ) -> Option<Self> {
-        let kind = kind_of(phase);
-        let place = phases.iter().position(|(phase, _)| *phase == kind)?;
+        let place = phases.iter().position(|(one, _)| *one == phase)?;
         let phase_end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
         let (now, now_ns) = (Instant::now(), clock.now_ns());
         let at = |time_ns: u64| now + Duration::from_nanos(time_ns.saturating_sub(now_ns));
@@ -195,7 +186,7 @@ mod tests {
         TracePlan {
             name: "t".into(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
-            phase: TracePhase::Measure,
+            phase: PhaseKind::Measure,
             from: span(from_ms),
             length: length_ms.map(span),
         }

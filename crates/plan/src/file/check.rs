@@ -1,7 +1,7 @@
 //! Compares a plan file with the JSON schema of plans.
 
 use crate::nearest::nearest;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 use crate::storage::Storage;
 use crate::units::{Bytes, CacheSize, Span};
 use serde_json::{Map, Value};
@@ -12,20 +12,6 @@ use toml::de::{DeTable, DeValue};
 
 /// Tags that select the variant of a table.
 const TAGS: [&str; 2] = ["distribution", "kind"];
-
-/// Keys of earlier versions with their replacements.
-const MOVED: [(&str, &str); 2] = [
-    ("index_build.disk_iops", DISK_OF_INDEX_BUILD),
-    ("index_build.disk_size", DISK_OF_INDEX_BUILD),
-];
-const DISK_OF_INDEX_BUILD: &str =
-    "use `server.storage`, such as `server.storage = \"ext4 on loop:4GiB at 200 iops\"`";
-
-/// The replacement of a key of an earlier version.
-fn moved(key: &str) -> Option<String> {
-    let (_, hint) = MOVED.iter().find(|(old, _)| *old == key)?;
-    Some((*hint).to_owned())
-}
 
 /// Checks all keys and values of a file's table against a schema.
 ///
@@ -54,10 +40,26 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, offset: usize, message: String, hint: Option<String>) {
+    fn report(&mut self, offset: usize, key: &str, message: String, hint: Option<String>) {
+        self.report_as(ProblemKind::Wrong, offset, key, message, hint);
+    }
+
+    fn report_as(
+        &mut self,
+        kind: ProblemKind,
+        offset: usize,
+        key: &str,
+        message: String,
+        hint: Option<String>,
+    ) {
         let (line, column) = position(self.text, offset);
-        let problem = Problem::new(message).at(line, column);
-        self.problems.push(Problem { hint, ..problem });
+        let problem = Problem::new(message).about([key]).at(line, column);
+        self.problems.push(Problem { hint, kind, ..problem });
+    }
+
+    fn report_missing(&mut self, offset: usize, key: &str, hint: Option<String>) {
+        let message = format!("`{key}` is missing");
+        self.report_as(ProblemKind::Missing, offset, key, message, hint);
     }
 
     fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
@@ -71,11 +73,10 @@ impl Checker<'_> {
                 }
                 None => {
                     let known = properties.into_iter().flat_map(|properties| properties.keys());
-                    let hint = moved(&key).or_else(|| {
-                        nearest(name.get_ref(), known.map(String::as_str))
-                            .map(|near| format!("did you mean `{}`?", join(path, near)))
-                    });
-                    self.report(name.span().start, format!("unknown key `{key}`"), hint);
+                    let hint = nearest(name.get_ref(), known.map(String::as_str))
+                        .map(|near| format!("did you mean `{}`?", join(path, near)));
+                    let message = format!("unknown key `{key}`");
+                    self.report_as(ProblemKind::Unknown, name.span().start, &key, message, hint);
                 }
             }
         }
@@ -86,7 +87,7 @@ impl Checker<'_> {
                 let key = join(path, required);
                 let hint = (key == "price.per_h")
                     .then(|| "a price has both: `--price '0.504 USD/h'`".to_owned());
-                self.report(offset, format!("`{key}` is missing"), hint);
+                self.report_missing(offset, &key, hint);
             }
         }
     }
@@ -152,7 +153,7 @@ impl Checker<'_> {
             _ => return self.wrong_type(value, path, "a text such as \"10s\" or a number"),
         };
         if let Err(error) = text.parse::<T>() {
-            self.report(value.span().start, format!("`{path}`: {error}"), None);
+            self.report(value.span().start, path, format!("`{path}`: {error}"), None);
         }
     }
 
@@ -173,9 +174,8 @@ impl Checker<'_> {
             .collect();
         let key = join(path, tag);
         let Some(chosen) = table.get(*tag) else {
-            let message = format!("`{key}` is missing");
             let hint = format!("one of {}", allowed.join(", "));
-            return self.report(value.span().start, message, Some(hint));
+            return self.report_missing(value.span().start, &key, Some(hint));
         };
         let before = self.problems.len();
         self.check_choice(&allowed, chosen, &key);
@@ -204,7 +204,7 @@ impl Checker<'_> {
                 None => format!("allowed: {}", allowed.join(", ")),
             };
             let message = format!("`{path}` is `{text}`");
-            self.report(value.span().start, message, Some(hint));
+            self.report(value.span().start, path, message, Some(hint));
         }
     }
 
@@ -220,7 +220,7 @@ impl Checker<'_> {
             {
                 let message =
                     format!("`{path}` is `{}`, but must be a finite number", number.as_str());
-                self.report(value.span().start, message, None);
+                self.report(value.span().start, path, message, None);
             }
             ("string", DeValue::String(_))
             | ("boolean", DeValue::Boolean(_))
@@ -232,7 +232,7 @@ impl Checker<'_> {
                 if !parsed.is_ok_and(|number| (low..=high).contains(&number)) {
                     let message =
                         format!("`{path}` is `{}`, but must be {low} to {high}", number.as_str());
-                    self.report(value.span().start, message, None);
+                    self.report(value.span().start, path, message, None);
                 }
             }
             ("object", DeValue::Table(table)) => {
@@ -260,7 +260,7 @@ impl Checker<'_> {
     fn wrong_type(&mut self, value: &Spanned<DeValue<'_>>, path: &str, expected: &str) {
         let found = value.get_ref().type_str();
         let message = format!("`{path}` must be {expected}, found {found}");
-        self.report(value.span().start, message, None);
+        self.report(value.span().start, path, message, None);
     }
 }
 

@@ -112,7 +112,7 @@ impl Knob {
 
     /// The machine setting that it sets, if any.
     pub fn host_setting(&self) -> Option<HostSetting> {
-        HostSetting::named(self.key.strip_prefix(HOST_SETTINGS)?)
+        HostSetting::from_name(self.key.strip_prefix(HOST_SETTINGS)?)
     }
 
     /// Whether a new value needs a restart of the server.
@@ -199,7 +199,12 @@ pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<
         let plans = if text.contains('/') || text.ends_with(".toml") {
             let path = Path::new(text);
             let content = text::read(path).map_err(PlanError::unreadable(path))?;
-            parse(&content, text)?
+            let plans = parse(&content, text)?;
+            if let Some(problem) = plans.iter().find_map(|plan| crate::file::unknown_key(&plan.key))
+            {
+                return Err(invalid(problem));
+            }
+            plans
         } else {
             let own = built_in().into_iter().filter(|knob| knob.group == *text);
             own.collect()
@@ -245,7 +250,7 @@ fn no_group(text: &str) -> PlanError {
 /// A typed parameter of a running server or machine setting, with its values.
 fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> {
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    let reach = match HostSetting::named(name) {
+    let reach = match HostSetting::from_name(name) {
         Some(_) => Reach::Host,
         None => Reach::RunTime,
     };
@@ -291,7 +296,7 @@ fn not_allowed(what: &str) -> PlanError {
 
 /// Whether a key that is set in this way may be changed, apart from durability.
 fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
-    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
+    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::from_name);
     match reach {
         Reach::RunTime | Reach::Client => true,
         Reach::Restart => allowed.restart,

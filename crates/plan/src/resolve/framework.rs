@@ -80,7 +80,7 @@ fn load_one_by_one(settings: &mut WsfSettings, request: &Request) -> Option<requ
     let is_batch = |name: &str| ["client.batch", "batchsize", "mongodb.batchsize"].contains(&name);
     let mut typed = (request.settings.iter().map(|setting| &setting.key))
         .chain(request.properties.iter().map(|(name, _)| name));
-    let is_given = request.overrides.batch.is_some() || typed.any(|name| is_batch(name));
+    let is_given = typed.any(|name| is_batch(name));
     // Plan and property files set it themselves.
     if is_given || !builtin::names().any(|name| name == settings.workload) {
         return None;

@@ -3,31 +3,25 @@
 use crate::builtin;
 use crate::error::PlanError;
 use crate::model::{
-    ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ServerKind, TracePhase, TracePlan,
+    ClientPlan, ExporterPlan, PhaseKind, PhasePlan, Plan, Schedule, ScheduleKind, ServerKind,
+    TracePlan,
 };
 use crate::problem::Problem;
-use crate::request::{Observing, Overrides, ScheduleKind};
+use crate::request::{Observing, Overrides};
 use crate::units::Span;
 use crate::wsf::TraceWindow;
 
 /// Applies single values to the plan, except those about the server.
 pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     let client = &mut plan.client;
-    set(&mut client.clients, overrides.clients);
     set(&mut client.threads, overrides.threads);
     if overrides.threads.is_none() {
         client.threads = client.threads.min(client.clients.max(1));
     }
-    set(&mut client.backend, overrides.backend);
-    set(&mut client.seed, overrides.seed);
-    set(&mut client.timeout, overrides.timeout);
-    set(&mut client.tolerated_error_ratio, overrides.tolerated_error_ratio);
-    set(&mut client.batch, overrides.batch);
     if overrides.records.is_some() {
         plan.data.times_cache = None;
     }
     set(&mut plan.data.records, overrides.records);
-    set(&mut plan.phases.warmup, overrides.warmup);
     apply_stop(plan, overrides);
     apply_schedule(plan, overrides)
 }
@@ -45,9 +39,6 @@ pub(super) fn apply_server(
     uri: Option<String>,
 ) -> Result<(), PlanError> {
     set(&mut plan.server.pairs, overrides.pairs);
-    if overrides.placement.is_some() {
-        plan.server.placement.clone_from(&overrides.placement);
-    }
     let kind = match (overrides.server, &uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
             let problem = Problem::new("`--uri` uses a running server, `--server` starts one")
@@ -86,12 +77,9 @@ fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
 }
 
 fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    let kind = overrides.schedule.unwrap_or(match plan.schedule {
-        Schedule::Poisson { .. } => ScheduleKind::Poisson,
-        Schedule::Constant { .. } => ScheduleKind::Constant,
-        Schedule::Throttled { .. } => ScheduleKind::Throttled,
-        Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
-        Schedule::Closed {} => ScheduleKind::Closed,
+    let kind = overrides.schedule.unwrap_or(match plan.schedule.kind() {
+        ScheduleKind::Closed if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
+        kind => kind,
     });
     let rate_per_s = overrides.rate_per_s.or(plan.schedule.rate_per_s());
     let needed = || {
@@ -163,7 +151,7 @@ pub(super) fn apply_trace(plan: &mut Plan, command: Option<&str>, window: Option
         plan.traces.push(TracePlan {
             name: "trace".into(),
             command: Vec::new(),
-            phase: TracePhase::Measure,
+            phase: PhaseKind::Measure,
             from: Span::from_secs(0),
             length: None,
         });

@@ -4,8 +4,8 @@ use super::*;
 use crate::builtin;
 use crate::fleet::Mapping;
 use crate::host::HostFacts;
-use crate::model::Schedule;
-use crate::request::{Overrides, ScheduleKind};
+use crate::model::{Schedule, ScheduleKind};
+use crate::request::Overrides;
 use crate::units::Span;
 use crate::wsf::Parameters;
 use std::collections::BTreeSet;
@@ -224,10 +224,10 @@ fn number_of_operations_replaces_the_default_duration() {
 
 #[test]
 fn fewer_clients_than_threads_lower_the_threads() {
-    let few = Overrides { clients: Some(1), ..Default::default() };
-    assert_eq!(task(16, few).plan.client.threads, 1);
-    let overrides = Overrides { clients: Some(2), threads: Some(3), ..Default::default() };
-    assert!(message("a", overrides).contains("client.threads"));
+    let few = || set(&[("client.clients", "1")]);
+    assert_eq!(task(16, few()).plan.client.threads, 1);
+    let overrides = Overrides { threads: Some(3), ..Default::default() };
+    assert!(message("a", Request { overrides, ..few() }).contains("client.threads"));
 }
 
 #[test]
@@ -342,14 +342,15 @@ fn client_placement_has_no_effect_with_a_running_server() {
 
 #[test]
 fn plan_problems_are_reported_together_before_host_problems() {
-    let wrong = Overrides {
-        mongod: Some("8.0.3".into()),
-        clients: Some(0),
-        placement: Some("spread=1".into()),
-        ..Default::default()
+    let request = Request {
+        overrides: Overrides { mongod: Some("8.0.3".into()), ..Default::default() },
+        settings: vec![
+            Setting::new("client.clients", 0),
+            Setting::new("server.placement", "spread=1"),
+            Setting::new("server.topology", "ring=3"),
+        ],
+        ..Request::default()
     };
-    let request =
-        Request { settings: vec![Setting::new("server.topology", "ring=3")], ..wrong.into() };
     let text = message("a", request);
     for part in ["`client.clients`", "`server.placement`", "`ring=3`"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -380,7 +381,7 @@ fn database_admin_is_only_for_authentication() {
 #[test]
 fn more_clients_than_the_pool_allows_are_refused() {
     let request = Request {
-        overrides: Overrides { clients: Some(6), ..Default::default() },
+        settings: vec![Setting::new("client.clients", 6)],
         ..at("mongodb://h/?maxPoolSize=5")
     };
     let text = message("a", request);
@@ -518,7 +519,7 @@ fn trace_command_runs_in_the_measure_phase_by_default() {
     let plan = resolved("a", request);
     let trace = &plan.traces[0];
     assert_eq!(trace.command, ["sh", "-c", "perf record -a"]);
-    assert_eq!(trace.phase, crate::model::TracePhase::Measure);
+    assert_eq!(trace.phase, crate::model::PhaseKind::Measure);
 }
 
 #[test]

@@ -13,6 +13,9 @@ pub enum UriError {
     /// `@` without a user name.
     #[error("the user name before `@` is empty")]
     EmptyUserName,
+    /// A host without a name.
+    #[error("a host of the connection string is empty")]
+    EmptyHost,
     /// An invalid host.
     #[error("`{host}` is not a host: {reason}")]
     Host { host: String, reason: &'static str },

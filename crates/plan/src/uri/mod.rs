@@ -356,7 +356,7 @@ fn shown_host(text: &str) -> &str {
 fn parse_host(text: &str) -> Result<Host, UriError> {
     let bad = |reason| UriError::Host { host: shown_host(text).into(), reason };
     if text.is_empty() {
-        return Err(bad("it is empty"));
+        return Err(UriError::EmptyHost);
     }
     let is_socket = text.to_ascii_lowercase().ends_with(".sock");
     if is_socket || text.contains('%') {
@@ -370,7 +370,7 @@ fn parse_host(text: &str) -> Result<Host, UriError> {
     let (host, port) =
         split_port(text).ok_or_else(|| bad("an IPv6 address is written as `[::1]`"))?;
     if host.is_empty() {
-        return Err(bad("the host name is empty"));
+        return Err(UriError::EmptyHost);
     }
     if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(bad("it contains white space"));

@@ -103,7 +103,7 @@ pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriE
         }
         let refusal = interpret_one(&mut parsed, name, value)?;
         let shown = if SECRET_NAMES.contains(name) { "***" } else { value };
-        if let Some((reason, hint)) = neither(name, value)? {
+        if let Some((reason, hint)) = neither(name).filter(|_| !asks_for_nothing(name, value)) {
             return Err(UriError::UnsupportedOption { name, value: shown.into(), reason, hint });
         }
         if let Some((reason, hint)) = refusal {
@@ -187,40 +187,51 @@ fn asks_for_nothing(name: &str, value: &str) -> bool {
     }
 }
 
+const REMOVE: &str = "remove it";
+
+/// Options that neither backend supports, with the reason and advice.
+const NEITHER: [(&[&str], &str, &str); 7] = [
+    (
+        &["proxyHost", "proxyPassword", "proxyPort", "proxyUsername"],
+        "neither backend connects through a proxy",
+        REMOVE,
+    ),
+    (
+        &["fsync", "safe", "slaveOk"],
+        "it is an option of drivers that are no longer supported",
+        "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
+    ),
+    (
+        &["authMechanismProperties", "gssapiServiceName"],
+        "it belongs to an authentication mechanism that is not supported",
+        REMOVE,
+    ),
+    (
+        &["serverSelectionTryOnce"],
+        "the search for a server lasts until `serverSelectionTimeoutMS`",
+        REMOVE,
+    ),
+    (
+        &["tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"],
+        "neither backend checks whether certificates are revoked",
+        REMOVE,
+    ),
+    (
+        &["maxLifeTimeMS", "waitQueueMultiple"],
+        "clients keep their connections and do not queue for them",
+        REMOVE,
+    ),
+    (
+        &["timeoutMS"],
+        "the plan sets the time limit of an operation",
+        "remove it and use `--timeout`",
+    ),
+];
+
 /// Why neither backend supports an option, with advice.
-fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
-    const REMOVE: &str = "remove it";
-    let number = |result: Result<u64, UriError>| result.map(drop);
-    Ok(Some(match name {
-        _ if asks_for_nothing(name, value) => return Ok(None),
-        "proxyHost" | "proxyPort" | "proxyUsername" | "proxyPassword" => {
-            ("neither backend connects through a proxy", REMOVE)
-        }
-        "fsync" | "safe" | "slaveOk" => (
-            "it is an option of drivers that are no longer supported",
-            "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
-        ),
-        "authMechanismProperties" | "gssapiServiceName" => {
-            ("it belongs to an authentication mechanism that is not supported", REMOVE)
-        }
-        "serverSelectionTryOnce" => {
-            boolean(name, value)?;
-            ("the search for a server lasts until `serverSelectionTimeoutMS`", REMOVE)
-        }
-        "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
-            boolean(name, value)?;
-            ("neither backend checks whether certificates are revoked", REMOVE)
-        }
-        "waitQueueMultiple" | "maxLifeTimeMS" => {
-            number(self::number(name, value))?;
-            ("clients keep their connections and do not queue for them", REMOVE)
-        }
-        "timeoutMS" => {
-            number(self::number(name, value))?;
-            ("the plan sets the time limit of an operation", "remove it and use `--timeout`")
-        }
-        _ => return Ok(None),
-    }))
+fn neither(name: &str) -> Refusal {
+    let &(_, reason, hint) = NEITHER.iter().find(|(names, ..)| names.contains(&name))?;
+    Some((reason, hint))
 }
 
 /// Stores one option, and returns whether the wire backend refuses it.
@@ -342,22 +353,7 @@ fn interpret_partly_supported(
             one_of(name, value, &UUID_REPRESENTATIONS)?;
             None
         }
-        // Options that neither backend supports.
-        "authMechanismProperties"
-        | "fsync"
-        | "gssapiServiceName"
-        | "maxLifeTimeMS"
-        | "proxyHost"
-        | "proxyPassword"
-        | "proxyPort"
-        | "proxyUsername"
-        | "safe"
-        | "serverSelectionTryOnce"
-        | "slaveOk"
-        | "timeoutMS"
-        | "tlsDisableCertificateRevocationCheck"
-        | "tlsDisableOCSPEndpointCheck"
-        | "waitQueueMultiple" => None,
+        _ if neither(name).is_some() => None,
         _ => unreachable!("`{name}` is in the table of names but is not interpreted"),
     })
 }

@@ -19,24 +19,23 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     problems.within("data.records", data.records, 1..=RECORDS);
     let end = data.insert_start.saturating_add(data.insert_count.unwrap_or(0));
     problems.require_or(
+        "data.insert_start",
         end <= data.records && data.insert_start < data.records.max(1),
         "the client's part must lie within the data set",
-        || {
-            format!(
-                "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
-                data.records
-            )
-        },
+        || format!("+ `data.insert_count` is `{end}`, beyond `data.records` = `{}`", data.records),
     );
-    problems.require(data.insert_count != Some(0), || {
-        "`data.insert_count` is `0`, but must be at least 1".into()
-    });
+    problems.require(
+        "data.insert_count",
+        data.insert_count != Some(0),
+        "is `0`, but must be at least 1",
+    );
     problems.require_or(
+        "data.insert_offset",
         data.insert_offset < data.insert_step,
         "two clients must not use the same numbers",
         || {
             format!(
-                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
+                "is `{}`, but must be below `data.insert_step` = `{}`",
                 data.insert_offset, data.insert_step
             )
         },
@@ -58,30 +57,30 @@ fn check_indexes(problems: &mut Problems, data: &DataPlan) {
         name == "_id" || number.is_some_and(|number| number < data.field_count)
     };
     let all: Vec<Vec<&str>> = data.index_keys().collect();
-    problems.require(all.len() <= INDEXES, || {
-        format!(
-            "`data.indexes` has {}, but a collection can have {INDEXES} secondary indexes",
-            all.len()
-        )
+    problems.require("data.indexes", all.len() <= INDEXES, || {
+        format!("has {}, but a collection can have {INDEXES} secondary indexes", all.len())
     });
     for (place, fields) in all.iter().enumerate() {
         let unknown = fields.iter().find(|name| !is_field(name));
         problems.require_or(
+            &format!("data.indexes[{place}]"),
             unknown.is_none(),
             "the fields of a document are `_id` and, by default, `field0` to `field9`",
             || {
                 format!(
-                    "`data.indexes[{place}]` names `{}`, which is not a field of a document",
+                    "names `{}`, which is not a field of a document",
                     unknown.copied().unwrap_or_default()
                 )
             },
         );
         let is_twice = fields.iter().enumerate().any(|(at, name)| fields[..at].contains(name));
-        problems.require(!is_twice, || format!("`data.indexes[{place}]` names a field twice"));
+        problems.require(&format!("data.indexes[{place}]"), !is_twice, "names a field twice");
         let is_known = fields.as_slice() == ["_id"] || all[..place].contains(fields);
-        problems.require(!is_known, || {
-            format!("`data.indexes[{place}]` is an index that already exists")
-        });
+        problems.require(
+            &format!("data.indexes[{place}]"),
+            !is_known,
+            "is an index that already exists",
+        );
     }
 }
 
@@ -94,38 +93,44 @@ pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
     };
     problems.within("data.times_cache", times, TIMES_CACHE);
     problems.require_or(
+        "data.times_cache",
         plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
         "set the number of documents with `data.records`, or set the cache of a server that dyno \
             starts with `server.cache`",
-        || "`data.times_cache` needs a known cache size".into(),
+        "needs a known cache size",
     );
-    problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
-        "`data.times_cache` needs documents with fields, and cannot use a histogram of lengths"
-            .into()
-    });
+    problems.require(
+        "data.times_cache",
+        plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0),
+        "needs documents with fields, and cannot use a histogram of lengths",
+    );
 }
 
 fn check_namespace(problems: &mut Problems, data: &DataPlan) {
     let database_ok = !data.database.is_empty()
         && data.database.len() < 64
         && !data.database.chars().any(|c| "/\\. \"$*<>:|?\0".contains(c));
-    problems.require(database_ok, || {
-        format!("`data.database` is `{}`, which is not a valid database name", data.database)
+    problems.require("data.database", database_ok, || {
+        format!("is `{}`, which is not a valid database name", data.database)
     });
     let collection_ok = !data.collection.is_empty()
         && data.collection.len() < 200
         && !data.collection.contains(['$', '\0'])
         && !data.collection.starts_with("system.");
-    problems.require(collection_ok, || {
-        format!("`data.collection` is `{}`, which is not a valid collection name", data.collection)
+    problems.require("data.collection", collection_ok, || {
+        format!("is `{}`, which is not a valid collection name", data.collection)
     });
     let prefix = &data.field_name_prefix;
-    problems.require(!prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']), || {
-        format!("`data.field_name_prefix` is `{prefix}`, but must not be empty, start with `$` or contain `.`")
-    });
-    problems.require(data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'), || {
-        "`data.key_prefix` must have at most 128 bytes and no zero byte".into()
-    });
+    problems.require(
+        "data.field_name_prefix",
+        !prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']),
+        || format!("is `{prefix}`, but must not be empty, start with `$` or contain `.`"),
+    );
+    problems.require(
+        "data.key_prefix",
+        data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'),
+        "must have at most 128 bytes and no zero byte",
+    );
 }
 
 /// Size of the largest document in bytes, including names and overhead of the fields.
@@ -148,29 +153,35 @@ fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
     if let FieldLength::Uniform { min_bytes, max_bytes }
     | FieldLength::Zipfian { min_bytes, max_bytes } = &data.field_length
     {
-        problems.require(min_bytes <= max_bytes, || {
-            format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
+        problems.require("data.field_length", min_bytes <= max_bytes, || {
+            format!("has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
         });
     }
     if let FieldLength::Histogram { block_bytes, weights } = &data.field_length {
-        problems.require(*block_bytes > 0 && weights.iter().any(|weight| *weight > 0), || {
-            "`data.field_length` needs `block_bytes` above 0 and a positive weight".into()
-        });
+        problems.require(
+            "data.field_length",
+            *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
+            "needs `block_bytes` above 0 and a positive weight",
+        );
     }
     let bytes = document_bytes(data);
-    problems.require(bytes < DOCUMENT_BYTES, || {
+    problems.require([], bytes < DOCUMENT_BYTES, || {
         format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
     });
     let batch_bytes = bytes.saturating_mul(u64::from(batch));
-    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "reduce \
-        `client.batch`", || {
-        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes at most {BATCH_BYTES}")
+    let fits = bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES;
+    problems.require_or("client.batch", fits, "reduce `client.batch`", || {
+        format!("= `{batch}` documents have up to {batch_bytes} bytes, but a command takes at most {BATCH_BYTES}")
     });
     let constant = matches!(data.field_length, FieldLength::Constant { .. });
-    problems.require(!data.integrity || constant, || {
-        "`data.integrity` needs `data.field_length` with `distribution = \"constant\"`".into()
-    });
-    problems.require(!data.integrity || data.compressible_ratio == 0.0, || {
-        "`data.integrity` computes the values, so `data.compressible_ratio` cannot be set".into()
-    });
+    problems.require(
+        "data.integrity",
+        !data.integrity || constant,
+        "needs `data.field_length` with `distribution = \"constant\"`",
+    );
+    problems.require(
+        "data.integrity",
+        !data.integrity || data.compressible_ratio == 0.0,
+        "computes the values, so `data.compressible_ratio` cannot be set",
+    );
 }

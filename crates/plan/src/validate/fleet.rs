@@ -19,18 +19,19 @@ pub(super) fn check_fleet(problems: &mut Problems, plan: &Plan) {
 
 fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
     problems.require_or(
+        "fleet.clients",
         !fleet.clients.is_empty() || fleet.kubernetes.is_some(),
         "such as `clients = [\"clients\"]`, a group of the inventory",
-        || "`fleet.clients` does not name a host".into(),
+        "does not name a host",
     );
     for (key, names) in [("clients", &fleet.clients), ("servers", &fleet.servers)] {
         for (index, name) in names.iter().enumerate() {
             let hint = "letters, digits, `.`, `_`, `:` and `-`";
-            problems.require_or(is_host_name(name), hint, || {
-                format!("`fleet.{key}` has `{name}`, which is neither a host nor a group")
+            problems.require_or(&format!("fleet.{key}"), is_host_name(name), hint, || {
+                format!("has `{name}`, which is neither a host nor a group")
             });
-            problems.require(!names[..index].contains(name), || {
-                format!("`fleet.{key}` has `{name}` twice")
+            problems.require(&format!("fleet.{key}"), !names[..index].contains(name), || {
+                format!("has `{name}` twice")
             });
         }
     }
@@ -43,41 +44,47 @@ fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
 fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     let starts_servers = plan.server.kind != ServerKind::Uri;
     let is_deployment = fleet.mapping == Mapping::Deployment;
-    problems.require(starts_servers || is_deployment, || {
-        "`fleet.mapping` needs independent servers, but `server.uri` is one deployment".into()
-    });
+    problems.require(
+        ["fleet.mapping", "server.uri"],
+        starts_servers || is_deployment,
+        "`fleet.mapping` needs independent servers, but `server.uri` is one deployment",
+    );
     problems.require_or(
+        ["server.pairs", "fleet.mapping"],
         plan.server.pairs <= 1 || !is_deployment,
         "`fleet.mapping = \"pairs\"`, `\"all-to-all\"` or `\"table\"`",
-        || {
-            "`server.pairs` starts independent servers on each host, but `fleet.mapping` is \
-            `deployment`"
-                .into()
-        },
+        "`server.pairs` starts independent servers on each host, but `fleet.mapping` is \
+            `deployment`",
     );
     check_table(problems, fleet);
-    problems.require(plan.data.insert_start == 0 && plan.data.insert_count.is_none(), || {
-        "the fleet sets `data.insert_start` and `insert_count` of each agent".into()
-    });
+    problems.require(
+        ["data.insert_start"],
+        plan.data.insert_start == 0 && plan.data.insert_count.is_none(),
+        "the fleet sets `data.insert_start` and `insert_count` of each agent",
+    );
 }
 
 fn check_table(problems: &mut Problems, fleet: &FleetPlan) {
     let is_table = fleet.mapping == Mapping::Table;
-    problems.require_or(is_table || fleet.table.is_empty(), "`fleet.mapping = \"table\"`", || {
-        "`fleet.table` has no effect with this `fleet.mapping`".into()
-    });
     problems.require_or(
+        "fleet.table",
+        is_table || fleet.table.is_empty(),
+        "`fleet.mapping = \"table\"`",
+        "has no effect with this `fleet.mapping`",
+    );
+    problems.require_or(
+        "fleet.mapping",
         !is_table || !fleet.table.is_empty(),
         "such as `table = [[0, 1], [2, 3]]`, a list of servers for each agent",
-        || "`fleet.mapping` is `table`, but `fleet.table` is not set".into(),
+        "is `table`, but `fleet.table` is not set",
     );
     for (agent, servers) in fleet.table.iter().enumerate() {
-        problems.require(!servers.is_empty(), || {
-            format!("`fleet.table` gives agent {agent} no server")
+        problems.require("fleet.table", !servers.is_empty(), || {
+            format!("gives agent {agent} no server")
         });
         let is_repeated = |(place, server): (usize, &u32)| servers[..place].contains(server);
-        problems.require(!servers.iter().enumerate().any(is_repeated), || {
-            format!("`fleet.table` gives agent {agent} a server twice")
+        problems.require("fleet.table", !servers.iter().enumerate().any(is_repeated), || {
+            format!("gives agent {agent} a server twice")
         });
     }
 }
@@ -108,10 +115,8 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
     for (key, name) in names {
         let Some(name) = name else { continue };
         let hint = "1 to 63 lower-case letters, digits and `-`, such as `dyno`";
-        problems.require_or(is_label(name), hint, || {
-            format!(
-                "`fleet.kubernetes.{key}` is `{name}`, which Kubernetes does not accept as a name"
-            )
+        problems.require_or(&format!("fleet.kubernetes.{key}"), is_label(name), hint, || {
+            format!("is `{name}`, which Kubernetes does not accept as a name")
         });
     }
     for (key, image) in [
@@ -119,8 +124,8 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
         ("server_image", &kubernetes.server_image),
         ("redis_image", &kubernetes.redis_image),
     ] {
-        problems.require(is_image(image), || {
-            format!("`fleet.kubernetes.{key}` is `{image}`, which is not an image reference")
+        problems.require(&format!("fleet.kubernetes.{key}"), is_image(image), || {
+            format!("is `{image}`, which is not an image reference")
         });
     }
     for (key, value, high) in [
@@ -137,8 +142,8 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
         ("server_memory", kubernetes.server_memory),
         ("disk_size", kubernetes.disk_size),
     ] {
-        problems.require(size.0 >= 64 << 20, || {
-            format!("`fleet.kubernetes.{key}` is `{size}`, but must be at least 64MiB")
+        problems.require(&format!("fleet.kubernetes.{key}"), size.0 >= 64 << 20, || {
+            format!("is `{size}`, but must be at least 64MiB")
         });
     }
 }

@@ -18,27 +18,33 @@ pub(super) fn check_index_build(problems: &mut Problems, plan: &Plan) {
     check_topologies(problems, plan, build);
     if let Err(reason) = build.index_keys() {
         let hint = "such as `date`, or `date:-1,number:1`";
-        problems.require_or(false, hint, || {
-            format!("`index_build.keys` is `{}`: {reason}", build.keys)
+        problems.require_or("index_build.keys", false, hint, || {
+            format!("is `{}`: {reason}", build.keys)
         });
     }
     let (shortest, longest) = (build.shortest_string, build.longest_string);
-    problems.require((1..=longest).contains(&shortest), || {
-        format!("`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}")
+    problems.require("index_build.shortest_string", (1..=longest).contains(&shortest), || {
+        format!("is {shortest}, but must be 1 to `longest_string`, {longest}")
     });
-    problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
-        format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
-    });
+    problems.require(
+        "index_build.longest_string",
+        build.largest_document_bytes() <= DOCUMENT_BYTES,
+        || format!("is {longest}: documents would exceed the server's limit of 16 MiB"),
+    );
     let documents = plan.data.records.saturating_mul(build.mean_document_bytes());
     let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
     let storage = plan.server.storage.as_ref();
     let on_loop = storage.filter(|storage| storage.is_on_loop());
-    problems.require(on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0), || {
-        format!(
-            "`server.storage` is too small for the documents and a server: at least \
+    problems.require(
+        "server.storage",
+        on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
+        || {
+            format!(
+                "is too small for the documents and a server: at least \
                 {least} needed"
-        )
-    });
+            )
+        },
+    );
 }
 
 /// Checks the experiment's topologies, and whether the server named for its remedy exists.
@@ -49,9 +55,12 @@ fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan
         // The check of the server reports a problem of `server.topology`.
         Err(_) if build.topologies.is_empty() => return,
         Err(error) => {
-            return problems.require_or(false, "see docs/servers.md, Topologies", || {
-                format!("`index_build.topologies`: {error}")
-            });
+            return problems.require_or(
+                ["index_build.topologies"],
+                false,
+                "see docs/servers.md, Topologies",
+                || format!("`index_build.topologies`: {error}"),
+            );
         }
     };
     for topology in &topologies {
@@ -76,10 +85,11 @@ fn check_shared(problems: &mut Problems, plan: &Plan, topology: &Topology) {
     let folders = server.data_dirs.len() as u32;
     let are_enough =
         server.disk_mapping != DiskMapping::Direct || topology.data_servers() <= folders;
-    problems.require(are_enough, || {
-        format!("`server.disk_mapping` is `direct`, but `server.data_dirs` has {folders} folders for more servers")
+    problems.require("server.disk_mapping", are_enough, || {
+        format!("is `direct`, but `server.data_dirs` has {folders} folders for more servers")
     });
     problems.require_or(
+        ["server.cache"],
         server.cache.is_some(),
         "such as `--cache 2GiB`, which applies to each server",
         || {
@@ -91,59 +101,59 @@ fn check_shared(problems: &mut Problems, plan: &Plan, topology: &Topology) {
     );
     let storage = server.storage.as_ref();
     problems.require_or(
+        "server.storage",
         topology.data_servers() == 1 || storage.is_none_or(|storage| storage.is_on_loop()),
         "use files instead, such as `ext4 on loop:4GiB`",
-        || {
-            format!(
-                "`server.storage` names a device, but each server of `{topology}` needs its own"
-            )
-        },
+        || format!("names a device, but each server of `{topology}` needs its own"),
     );
 }
 
 /// Refuses layouts and remedies that joined servers do not support.
 fn check_joined(problems: &mut Problems, build: &IndexBuildPlan, topology: &Topology) {
     problems.require_or(
+        "index_build.layout",
         build.layout != Layout::Existing || !topology.is_joined(),
         "choose a layout that loads documents",
         || {
             format!(
-                "`index_build.layout` on `{topology}`: `existing` needs documents, but servers \
+                "on `{topology}`: `existing` needs documents, but servers \
             that are joined for the experiment have none"
             )
         },
     );
     match topology {
         Topology::ReplicaSet(_) => problems.require_or(
+            "index_build.remedy",
             build.remedy != Some(Remedy::Compact),
             "use `rewrite`, which all members repeat",
             || {
                 format!(
-                    "`index_build.remedy` on `{topology}`: `compact` affects only the member \
+                    "on `{topology}`: `compact` affects only the member \
                 that runs it"
                 )
             },
         ),
         Topology::Sharded(cluster) => {
             let usual = Sharded::new(cluster.shards, cluster.members_per_shard);
-            problems.require_or(cluster.shard_key == usual.shard_key, "omit `key`", || {
+            problems.require_or([], cluster.shard_key == usual.shard_key, "omit `key`", || {
                 format!(
                     "an index build on `{topology}`: documents are loaded and updated by \
                     their `_id`, so they must be sharded by its hash"
                 )
             });
-            problems.require_or(cluster.balancer == usual.balancer, "omit `balancer`", || {
+            problems.require_or([], cluster.balancer == usual.balancer, "omit `balancer`", || {
                 format!(
                     "an index build on `{topology}`: chunk moves during the build change \
                     the data that a shard reads"
                 )
             });
             problems.require_or(
+                "index_build.remedy",
                 build.remedy.is_none(),
                 "remove the remedy, or use `split=N`, which supports it",
                 || {
                     format!(
-                        "`index_build.remedy` on `{topology}`: a sharded collection cannot be \
+                        "on `{topology}`: a sharded collection cannot be \
                     rewritten because its copy would not be sharded in the same way"
                     )
                 },
@@ -157,25 +167,33 @@ fn check_joined(problems: &mut Problems, build: &IndexBuildPlan, topology: &Topo
 fn check_several(problems: &mut Problems, plan: &Plan, topologies: &[Topology]) {
     let server = &plan.server;
     problems.require_or(
+        ["index_build.topologies", "server.topology"],
         server.topology.is_none() && server.pairs == 1,
         "remove `server.topology` and `server.pairs`",
-        || "`index_build.topologies` and `server.topology` both set the number of servers".into(),
+        "`index_build.topologies` and `server.topology` both set the number of servers",
     );
-    problems.require_or(server.kind != ServerKind::Uri, "omit `--uri`", || {
-        "`index_build.topologies` starts servers, but the plan uses a running one".into()
-    });
+    problems.require_or(
+        "index_build.topologies",
+        server.kind != ServerKind::Uri,
+        "omit `--uri`",
+        "starts servers, but the plan uses a running one",
+    );
     let keeps = server.data_dir.is_some() || !server.data_dirs.is_empty();
-    problems.require_or(!keeps, "use one topology, or remove the data folder", || {
-        "a data folder is kept, but each topology in `index_build.topologies` needs its own".into()
-    });
+    problems.require_or(
+        ["index_build.topologies"],
+        !keeps,
+        "use one topology, or remove the data folder",
+        "a data folder is kept, but each topology in `index_build.topologies` needs its own",
+    );
     for (place, topology) in topologies.iter().enumerate() {
         problems.require_or(
+            "index_build.topologies",
             !matches!(topology, Topology::Pairs { .. }),
             "use `split=N`, which distributes the documents over the servers",
-            || format!("`index_build.topologies` has `{topology}`, which has independent servers"),
+            || format!("has `{topology}`, which has independent servers"),
         );
-        problems.require(!topologies[..place].contains(topology), || {
-            format!("`index_build.topologies` has `{topology}` twice")
+        problems.require("index_build.topologies", !topologies[..place].contains(topology), || {
+            format!("has `{topology}` twice")
         });
     }
 }
@@ -183,17 +201,20 @@ fn check_several(problems: &mut Problems, plan: &Plan, topologies: &[Topology]) 
 /// Checks whether the server named for the remedy exists.
 fn check_remedy(problems: &mut Problems, build: &IndexBuildPlan, topologies: &[Topology]) {
     let Some(name) = &build.remedy_on else { return };
-    problems.require(build.remedy.is_some(), || {
-        "`index_build.remedy_on` is set, but `index_build.remedy` is not".into()
-    });
+    problems.require(
+        "index_build.remedy_on",
+        build.remedy.is_some(),
+        "is set, but `index_build.remedy` is not",
+    );
     let is_known = match topologies {
         [Topology::Split { n }] => (0..*n).any(|i| *name == format!("split-{i}")),
         _ => false,
     };
     problems.require_or(
+        "index_build.remedy_on",
         is_known,
         "name a server of a single topology `split=N`: `split-0`, `split-1` and so on",
-        || format!("`index_build.remedy_on` is `{name}`, which is not a server of this topology"),
+        || format!("is `{name}`, which is not a server of this topology"),
     );
 }
 

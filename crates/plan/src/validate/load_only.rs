@@ -15,25 +15,29 @@ pub(super) fn check_load_only(problems: &mut Problems, plan: &Plan) {
         (None, None) => return,
     };
     let parameters = "use `server.parameters` to set them at the start of a server";
-    problems.require_or(plan.server.runtime_parameters.is_empty(), parameters, || {
-        "`server.runtime_parameters` apply only to a load".into()
-    });
+    problems.require_or(
+        "server.runtime_parameters",
+        plan.server.runtime_parameters.is_empty(),
+        parameters,
+        "apply only to a load",
+    );
     let lasting = "use `dyno doctor --apply` for permanent settings";
-    problems.require_or(plan.server.host_settings.is_empty(), lasting, || {
-        "`server.host_settings` apply only to a load".into()
-    });
-    problems.require_or(plan.schedule.rate_per_s().is_none(), rate, || {
-        format!(
-            "`schedule.kind` has no effect on {what}: it sets when the operations of a load start"
-        )
+    problems.require_or(
+        "server.host_settings",
+        plan.server.host_settings.is_empty(),
+        lasting,
+        "apply only to a load",
+    );
+    problems.require_or("schedule.kind", plan.schedule.rate_per_s().is_none(), rate, || {
+        format!("has no effect on {what}: it sets when the operations of a load start")
     });
     let client = &plan.client;
     let has_think_time = client.think_time.is_some();
-    problems.require_or(!has_think_time, wait, || {
-        format!("`client.think_time` has no effect on {what}: it applies to the clients of a load")
+    problems.require_or("client.think_time", !has_think_time, wait, || {
+        format!("has no effect on {what}: it applies to the clients of a load")
     });
-    problems.require_or(plan.observe.exporters.is_empty(), LEAVE_OUT, || {
-        format!("`observe.exporters` have no effect on {what}: they are read during a load")
+    problems.require_or("observe.exporters", plan.observe.exporters.is_empty(), LEAVE_OUT, || {
+        format!("have no effect on {what}: they are read during a load")
     });
 }
 

@@ -18,12 +18,14 @@ const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
 
 pub(super) fn check_price(problems: &mut Problems, plan: &Plan) {
     let Some(price) = &plan.price else { return };
-    problems.require(price.has_value(), || {
-        format!("`price.per_h` is {}, but must be above 0", price.per_h)
+    problems.require("price.per_h", price.has_value(), || {
+        format!("is {}, but must be above 0", price.per_h)
     });
-    problems.require(price.has_currency(), || {
-        "`price.currency` must have 1 to 8 characters without blanks, digits and `/`".to_owned()
-    });
+    problems.require(
+        "price.currency",
+        price.has_currency(),
+        "must have 1 to 8 characters without blanks, digits and `/`",
+    );
 }
 
 pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
@@ -32,17 +34,20 @@ pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
     problems.within("observe.interval", observe.interval, least..=most);
     for (index, exporter) in observe.exporters.iter().enumerate() {
         let name = &exporter.name;
-        problems.require_or(is_file_name(name), "it names a file", || {
-            format!("`observe.exporters[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+        let path = format!("observe.exporters[{index}]");
+        let key = format!("{path}.name");
+        problems.require_or(&key, is_file_name(name), "it names a file", || {
+            format!(
+                "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
+            )
         });
         let is_taken = OWN_SOURCES.contains(&name.as_str())
             || is_numbered_server(name)
             || (plan.fleet.is_some() && name.starts_with(HOST_OF_FLEET))
             || observe.exporters[..index].iter().any(|other| other.name == *name);
-        problems.require(!is_taken, || {
-            format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
+        problems.require([key.as_str()], !is_taken, || {
+            format!("two sources would have the name `{name}`; `{key}` needs another")
         });
-        let path = format!("observe.exporters[{index}]");
         check_exporter_access(problems, exporter, &path);
         check_disk(problems, exporter, &path);
     }
@@ -55,9 +60,10 @@ fn check_grafana(problems: &mut Problems, grafana: &GrafanaPlan) {
     let url = &grafana.url;
     let has_host = host(url).is_some() && !url.contains(['?', '#']);
     problems.require_or(
+        "observe.grafana.url",
         has_host,
         "use `http://HOST:PORT` or `https://HOST:PORT`, without user, password and query",
-        || "`observe.grafana.url` is not the address of a Grafana".to_owned(),
+        "is not the address of a Grafana",
     );
     check_authority(problems, url, grafana.ca_file.as_deref(), "observe.grafana");
 }
@@ -72,9 +78,10 @@ fn host(url: &str) -> Option<&str> {
 
 fn check_authority(problems: &mut Problems, url: &str, ca_file: Option<&Path>, path: &str) {
     problems.require_or(
+        &format!("{path}.ca_file"),
         ca_file.is_none() || url.starts_with("https://"),
         "begin the address with `https://`, or remove `ca_file`",
-        || format!("`{path}.ca_file` applies to `https` only"),
+        "applies to `https` only",
     );
 }
 
@@ -84,45 +91,59 @@ fn check_disk(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
         return;
     };
     let names = disk.names();
-    problems.require_or(!names.is_empty(), "name the disks, or remove `disk`", || {
-        format!("`{path}.disk` is an empty list")
-    });
+    problems.require_or(
+        &format!("{path}.disk"),
+        !names.is_empty(),
+        "name the disks, or remove `disk`",
+        "is an empty list",
+    );
     for (index, name) in names.iter().enumerate() {
         problems.require_or(
+            &format!("{path}.disk"),
             !name.is_empty() && !name.contains('/'),
             "name it as the exporter does, such as `nvme1n1`",
-            || format!("`{path}.disk` is `{name}`, which is not the name of a disk"),
+            || format!("is `{name}`, which is not the name of a disk"),
         );
-        problems.require(!names[..index].contains(name), || {
-            format!("`{path}.disk` has `{name}` twice")
+        problems.require(&format!("{path}.disk"), !names[..index].contains(name), || {
+            format!("has `{name}` twice")
         });
     }
-    problems.require(exporter.of_server != Some(false), || {
-        format!("`{path}.disk` names a server's disk, but `of_server` is `false`")
-    });
+    problems.require(
+        &format!("{path}.disk"),
+        exporter.of_server != Some(false),
+        "names a server's disk, but `of_server` is `false`",
+    );
 }
 
 /// Checks the address and the credentials of an exporter.
 fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
     problems.require_or(
+        &format!("{path}.url"),
         host(&exporter.url).is_some(),
         "use `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have \
             their own keys",
-        || format!("`{path}.url` is not the address of an exporter"),
+        "is not the address of an exporter",
     );
     let has_user = exporter.user.is_some();
     problems.require_or(
+        &format!("{path}"),
         has_user == exporter.password_file.is_some(),
         "set both for HTTP Basic authentication, or none",
-        || format!("`{path}` has only one of `user` and `password_file`"),
+        "has only one of `user` and `password_file`",
     );
-    problems.require_or(exporter.token_file.is_none() || !has_user, "remove one of them", || {
-        format!("`{path}` has `token_file` and `user`, but a request can carry only one of them")
-    });
+    problems.require_or(
+        &format!("{path}"),
+        exporter.token_file.is_none() || !has_user,
+        "remove one of them",
+        "has `token_file` and `user`, but a request can carry only one of them",
+    );
     let user = exporter.user.as_deref().unwrap_or("user");
     let is_user = !user.is_empty() && !user.contains(|c: char| c == ':' || c.is_control());
-    problems
-        .require(is_user, || format!("`{path}.user` is empty, or has `:` or a control character"));
+    problems.require(
+        &format!("{path}.user"),
+        is_user,
+        "is empty, or has `:` or a control character",
+    );
     check_authority(problems, &exporter.url, exporter.ca_file.as_deref(), path);
 }
 

@@ -15,20 +15,20 @@ const PAIRS: u32 = 64;
 pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     problems.within("server.pairs", server.pairs, 1..=PAIRS);
     problems.require_or(
+        "server.pairs",
         server.pairs <= 1 || server.kind != ServerKind::Uri,
         "omit `--uri` to start them, or run once for each server",
-        || "`server.pairs` starts servers, but the plan uses a running one".into(),
+        "starts servers, but the plan uses a running one",
     );
     problems.require_or(
+        "server.placement",
         server.placement.is_none() || server.kind != ServerKind::Uri,
         "omit `--uri` to start the server, or omit `--placement`",
-        || {
-            "`server.placement` places servers that dyno starts, but the plan uses a running one"
-                .into()
-        },
+        "places servers that dyno starts, but the plan uses a running one",
     );
     let is_uri = server.kind == ServerKind::Uri;
     problems.require_or(
+        ["server.uri", "server.kind"],
         server.uri.is_some() == is_uri,
         "set both `server.uri` and `server.kind = \"uri\"`",
         || match &server.uri {
@@ -38,9 +38,11 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     );
     for (key, given) in [("mongod", server.mongod.is_some()), ("mongos", server.mongos.is_some())] {
         let fits = matches!(server.kind, ServerKind::Mongod | ServerKind::Auto);
-        problems.require(!given || fits, || {
-            format!("`server.{key}` is given, but `server.kind` is not `mongod`")
-        });
+        problems.require(
+            &format!("server.{key}"),
+            !given || fits,
+            "is given, but `server.kind` is not `mongod`",
+        );
     }
     check_topology(problems, server);
     check_deployment(problems, server);
@@ -64,9 +66,11 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("parameters", !server.parameters.is_empty()),
             ("host_settings", !server.host_settings.is_empty()),
         ] {
-            problems.require(!given, || {
-                format!("`server.{key}` applies only to a server that dyno starts")
-            });
+            problems.require(
+                &format!("server.{key}"),
+                !given,
+                "applies only to a server that dyno starts",
+            );
         }
     }
     check_compressor(problems, server);
@@ -106,14 +110,15 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
             plan.tail.as_ref().is_some_and(|tail| tail.write_concern == "0"),
         ),
     ] {
-        problems.require_or(!holds, "remove one of them", || {
-            format!("`server.durable_writes` and {against} contradict each other")
+        problems.require_or("server.durable_writes", !holds, "remove one of them", || {
+            format!("and {against} contradict each other")
         });
     }
-    problems.require(plan.index_build.is_none(), || {
-        "`server.durable_writes` has no effect on an index build, which does not measure writes"
-            .into()
-    });
+    problems.require(
+        "server.durable_writes",
+        plan.index_build.is_none(),
+        "has no effect on an index build, which does not measure writes",
+    );
 }
 
 /// Checks the texts of topology and placement, and whether the servers support the topology.
@@ -123,22 +128,25 @@ fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
             let lacking =
                 topology.lacking_in_embedded().filter(|_| server.kind == ServerKind::Embedded);
             let hint = "install MongoDB 4.4 or later (`dyno server install`), and choose `mongod`";
-            problems.require_or(lacking.is_none(), hint, || {
+            problems.require_or("server.topology", lacking.is_none(), hint, || {
                 let lacking = lacking.unwrap_or_default();
                 format!(
-                    "`server.topology` = `{topology}`: the embedded server does not support \
+                    "= `{topology}`: the embedded server does not support \
                     {lacking}"
                 )
             });
         }
-        Err(error) => problems.require_or(false, "see docs/servers.md, Topologies", || {
-            format!("`server.topology`: {error}")
-        }),
+        Err(error) => problems.require_or(
+            ["server.topology"],
+            false,
+            "see docs/servers.md, Topologies",
+            || format!("`server.topology`: {error}"),
+        ),
     }
     if let Some(text) = &server.placement
         && let Err(error) = PlacementRequest::parse(text, 1)
     {
-        problems.require(false, || format!("`server.placement`: {error}"));
+        problems.require(["server.placement"], false, || format!("`server.placement`: {error}"));
     }
 }
 
@@ -147,32 +155,39 @@ pub(super) fn check_split(problems: &mut Problems, plan: &Plan) {
     let Ok(topology @ Topology::Split { .. }) = plan.server.topology() else {
         return;
     };
-    problems.require_or(plan.index_build.is_some(), INSTEAD_OF_SPLIT, || {
-        format!("`server.topology` = `{topology}`: {NOT_DEALT}")
+    problems.require_or("server.topology", plan.index_build.is_some(), INSTEAD_OF_SPLIT, || {
+        format!("= `{topology}`: {NOT_DEALT}")
     });
 }
 
 fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     problems.require_or(
+        "server.topology",
         server.topology.is_none() || server.pairs == 1,
         "write `pairs=N` as the topology, or remove it",
-        || "`server.topology` and `server.pairs` both set the number of servers".into(),
+        "and `server.pairs` both set the number of servers",
     );
-    problems.require(server.data_dirs.is_empty() || server.data_dir.is_none(), || {
-        "`server.data_dir` and `server.data_dirs` both name the data folders".into()
-    });
+    problems.require(
+        "server.data_dir",
+        server.data_dirs.is_empty() || server.data_dir.is_none(),
+        "and `server.data_dirs` both name the data folders",
+    );
     let names_folder = server.data_dir.is_some() || !server.data_dirs.is_empty();
     problems.require_or(
+        "server.storage",
         server.storage.is_none() || !names_folder,
         "prepared storage has its own folder: remove `data_dir` and `data_dirs`, or `storage`",
-        || "`server.storage` and a data folder both set the location of the data".into(),
+        "and a data folder both set the location of the data",
     );
-    problems.require(server.data_dirs.iter().all(|folder| !folder.is_empty()), || {
-        "`server.data_dirs` has an empty path".into()
-    });
     problems.require(
+        "server.data_dirs",
+        server.data_dirs.iter().all(|folder| !folder.is_empty()),
+        "has an empty path",
+    );
+    problems.require(
+        "server.disk_mapping",
         server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
-        || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
+        "is `direct`, but `server.data_dirs` names no folders",
     );
     check_parameters(problems, server);
 }
@@ -183,17 +198,19 @@ fn check_parameters(problems: &mut Problems, server: &ServerPlan) {
         [("parameters", &server.parameters), ("runtime_parameters", &server.runtime_parameters)]
     {
         let wrong = parameters.keys().find(|name| name.is_empty() || name.contains('='));
-        problems.require(wrong.is_none(), || {
+        problems.require(&format!("server.{key}"), wrong.is_none(), || {
             format!(
-                "`server.{key}` has `{}`, which is not a valid name of a parameter",
+                "has `{}`, which is not a valid name of a parameter",
                 wrong.map_or("", String::as_str)
             )
         });
     }
     let takes_them = server.kind != ServerKind::Embedded || server.runtime_parameters.is_empty();
-    problems.require(takes_them, || {
-        "`server.runtime_parameters` is set, but the embedded server does not support them".into()
-    });
+    problems.require(
+        "server.runtime_parameters",
+        takes_them,
+        "is set, but the embedded server does not support them",
+    );
 }
 
 fn check_listen(problems: &mut Problems, server: &ServerPlan) {
@@ -202,23 +219,24 @@ fn check_listen(problems: &mut Problems, server: &ServerPlan) {
     let hint =
         "one address of the machine, such as `10.0.0.21`, or `0.0.0.0` with `server.advertise`";
     let listen = server.listen.as_deref().unwrap_or_default();
-    problems.require_or(is_one, hint, || format!("`server.listen` is `{listen}`"));
+    problems.require_or("server.listen", is_one, hint, || format!("is `{listen}`"));
     let is_any = address.flatten().is_some_and(|one| one.is_unspecified());
     let Some(name) = &server.advertise else {
         let hint =
             "set `server.advertise` to the name or address by which clients reach this machine";
-        problems.require_or(!is_any, hint, || {
-            format!("`server.listen` is `{listen}`, which is not an address that clients can use")
+        problems.require_or("server.listen", !is_any, hint, || {
+            format!("is `{listen}`, which is not an address that clients can use")
         });
         return;
     };
     let hint = "a name or an address without a port, such as `db1.example.com` or `10.0.0.21`";
     problems
-        .require_or(is_reachable_name(name), hint, || format!("`server.advertise` is `{name}`"));
+        .require_or("server.advertise", is_reachable_name(name), hint, || format!("is `{name}`"));
     problems.require_or(
+        "server.advertise",
         server.listen.is_some(),
         "set it to an address of the machine, or to `0.0.0.0`",
-        || "`server.advertise` is given, but `server.listen` is missing".into(),
+        "is given, but `server.listen` is missing",
     );
 }
 
@@ -253,26 +271,31 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
         && ![".", ".."].contains(&interface)
         && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     problems.require_or(
+        "server.receive_packet_steering",
         is_interface && cpus.is_none_or(is_list),
         "name a network card, such as `eth0` for all CPUs or `eth0=0-3` for some",
-        || format!("`server.receive_packet_steering` is `{text}`"),
+        || format!("is `{text}`"),
     );
 }
 
 fn check_host_settings(problems: &mut Problems, server: &ServerPlan) {
     for (name, value) in &server.host_settings {
-        let Some(setting) = HostSetting::named(name) else {
+        let Some(setting) = HostSetting::from_name(name) else {
             let all: Vec<&str> = HostSetting::NAMES.iter().map(|(_, name, _)| *name).collect();
             let hint = format!("the names are `{}`", all.join("`, `"));
-            problems.require_or(false, &hint, || {
-                format!("`server.host_settings` has `{name}`, which is not a machine setting")
+            problems.require_or("server.host_settings", false, &hint, || {
+                format!("has `{name}`, which is not a machine setting")
             });
             continue;
         };
-        problems.require(setting.written(value).is_some(), || {
-            let values = setting.values();
-            format!("`server.host_settings.{name}` is `{value}`, but must be {values}")
-        });
+        problems.require(
+            &format!("server.host_settings.{name}"),
+            setting.written(value).is_some(),
+            || {
+                let values = setting.values();
+                format!("is `{value}`, but must be {values}")
+            },
+        );
     }
 }
 
@@ -294,17 +317,18 @@ fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
         return;
     };
     problems.require_or(
+        "server.connection_options",
         server.kind != ServerKind::Uri,
         "write them into the connection string",
-        || "`server.connection_options` applies only to a server that dyno starts".into(),
+        "applies only to a server that dyno starts",
     );
     let own = options
         .split('&')
         .map(|option| option.split('=').next().unwrap_or_default())
         .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
-    problems.require(own.is_none(), || {
+    problems.require("server.connection_options", own.is_none(), || {
         format!(
-            "`server.connection_options` has `{}`, which dyno sets from the topology, `encryption` \
+            "has `{}`, which dyno sets from the topology, `encryption` \
                 and `auth`",
             own.unwrap_or_default()
         )
@@ -313,6 +337,7 @@ fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
         problems.0.push(Problem {
             hint: error.hint(),
             ..Problem::new(format!("`server.connection_options`: {error}"))
+                .about(["server.connection_options"])
         });
     }
 }
@@ -322,11 +347,13 @@ fn check_uri(problems: &mut Problems, text: &str) {
         Ok((_, None)) => {}
         Ok((_, Some(_))) => problems.0.push(
             Problem::new("`server.uri` contains credentials, but plans are stored and shown")
+                .about(["server.uri"])
                 .with_hint("use `--uri`, whose password is not recorded"),
         ),
-        Err(error) => problems
-            .0
-            .push(Problem { hint: error.hint(), ..Problem::new(format!("`server.uri`: {error}")) }),
+        Err(error) => problems.0.push(Problem {
+            hint: error.hint(),
+            ..Problem::new(format!("`server.uri`: {error}")).about(["server.uri"])
+        }),
     }
 }
 
@@ -339,10 +366,7 @@ fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
         ServerKind::Embedded => &["none", "lz4", "zlib"],
         ServerKind::Mongod | ServerKind::Uri => &["none", "snappy", "zlib", "zstd"],
     };
-    problems.require(known.contains(&compressor.as_str()), || {
-        format!(
-            "`server.block_compressor` is `{compressor}`, but this server supports {}",
-            known.join(", ")
-        )
+    problems.require("server.block_compressor", known.contains(&compressor.as_str()), || {
+        format!("is `{compressor}`, but this server supports {}", known.join(", "))
     });
 }

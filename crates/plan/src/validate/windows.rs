@@ -1,13 +1,13 @@
 //! Checks trace windows against their phases.
 
-use crate::model::{Plan, TracePhase};
+use crate::model::{PhaseKind, Plan};
 use crate::problem::Problem;
 use crate::units::Span;
 
 /// A trace window, and its key in the plan.
 struct Window {
     key: String,
-    phase: TracePhase,
+    phase: PhaseKind,
     from: Span,
     length: Option<Span>,
 }
@@ -22,7 +22,8 @@ pub(crate) fn outside(plan: &Plan) -> Vec<Problem> {
                 window.key, window.from
             );
             let hint = format!("lengthen the phase with `{key}`, or let the trace begin earlier");
-            (window.from.0 >= end.0).then(|| Problem::new(message).with_hint(hint))
+            let problem = Problem::new(message).with_hint(hint).about([window.key.as_str(), key]);
+            (window.from.0 >= end.0).then_some(problem)
         })
         .collect()
 }
@@ -38,10 +39,10 @@ fn warning(plan: &Plan, window: &Window) -> Option<String> {
     let known = end(plan, window.phase);
     let wanted = window.length.map(|length| from.0 + length.0);
     match (window.phase, plan.phases.operations, known) {
-        (TracePhase::Measure, Some(operations), _) if is_late => Some(format!(
+        (PhaseKind::Measure, Some(operations), _) if is_late => Some(format!(
             "`{key}` is `{from}`: nothing is recorded if the {operations} operations of `phases.operations` end earlier"
         )),
-        (TracePhase::Load, _, _) if is_late => {
+        (PhaseKind::Load, _, _) if is_late => {
             Some(format!("`{key}` is `{from}`: nothing is recorded if the load ends earlier"))
         }
         (_, _, Some((limit, end))) if wanted.is_some_and(|wanted| wanted > end.0) => Some(format!(
@@ -52,11 +53,11 @@ fn warning(plan: &Plan, window: &Window) -> Option<String> {
 }
 
 /// The latest end of a phase, and its key.
-fn end(plan: &Plan, phase: TracePhase) -> Option<(&'static str, Span)> {
+fn end(plan: &Plan, phase: PhaseKind) -> Option<(&'static str, Span)> {
     match phase {
-        TracePhase::Load => None,
-        TracePhase::Warmup => Some(("phases.warmup", plan.phases.warmup)),
-        TracePhase::Measure => Some(("phases.duration", plan.phases.duration?)),
+        PhaseKind::Load => None,
+        PhaseKind::Warmup => Some(("phases.warmup", plan.phases.warmup)),
+        PhaseKind::Measure => Some(("phases.duration", plan.phases.duration?)),
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
             assert_eq!(problems.len(), count, "{duration_s} s");
         }
         let mut plan = pkm(Some(720), None);
-        plan.traces[0].phase = TracePhase::Warmup;
+        plan.traces[0].phase = PhaseKind::Warmup;
         assert!(outside(&plan)[0].message.contains("`phases.warmup`"));
         plan.traces.clear();
         plan.trace = Some(Default::default());
@@ -113,7 +114,7 @@ mod tests {
             assert_eq!(warnings(&plan).len(), 1);
         }
         let mut plan = pkm(Some(10), None);
-        plan.traces[0].phase = TracePhase::Load;
+        plan.traces[0].phase = PhaseKind::Load;
         assert!(outside(&plan).is_empty() && warnings(&plan).len() == 1);
     }
 }

@@ -4,7 +4,7 @@ use super::read::Given;
 use super::table::{Treatment, VARIABLES, find};
 use super::{Parameters, Setting, TraceWindow, WsfSettings, placement, pods};
 use crate::builtin;
-use crate::model::TracePhase;
+use crate::model::PhaseKind;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::units::Span;
@@ -493,12 +493,12 @@ fn window(text: &str) -> Option<TraceWindow> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let whole = |phase| TraceWindow { phase, from: Span::from_secs(0), length: None };
     match parts[..] {
-        ["roi", "RUN_PHASE", "benchmark-finish"] => Some(whole(TracePhase::Measure)),
-        ["roi", "LOAD_PHASE", "RUN_PHASE"] => Some(whole(TracePhase::Load)),
+        ["roi", "RUN_PHASE", "benchmark-finish"] => Some(whole(PhaseKind::Measure)),
+        ["roi", "LOAD_PHASE", "RUN_PHASE"] => Some(whole(PhaseKind::Load)),
         ["time", from, length] => {
             let length: Span = length.parse().ok()?;
             (!length.0.is_zero()).then_some(TraceWindow {
-                phase: TracePhase::Measure,
+                phase: PhaseKind::Measure,
                 from: from.parse().ok()?,
                 length: Some(length),
             })

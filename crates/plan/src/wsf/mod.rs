@@ -18,7 +18,7 @@ mod tests;
 pub use parameters::Parameters;
 pub use table::{Form, Treatment, VARIABLES, Variable, find};
 
-use crate::model::TracePhase;
+use crate::model::PhaseKind;
 use crate::problem::Problem;
 use crate::units::Span;
 use crate::ycsb;
@@ -39,7 +39,7 @@ pub struct Setting {
 /// The window in which another program observes the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceWindow {
-    pub phase: TracePhase,
+    pub phase: PhaseKind,
     /// From the start of the phase.
     pub from: Span,
     /// Length; until the end of the phase if absent.
@@ -81,7 +81,7 @@ impl WsfSettings {
     /// Adds to each problem of the plan the parameters that set its keys.
     pub fn explain(&self, problems: &mut [Problem]) {
         for problem in problems {
-            let is_named = |name: &str| problem.message.contains(&format!("`{name}`"));
+            let is_named = |name: &str| problem.keys.iter().any(|key| key == name);
             let mut causes: Vec<String> = (self.keys.iter().chain(&self.properties))
                 .filter(|setting| is_named(setting.name) || is_named(plan_key(setting.name)))
                 .map(|setting| {
@@ -90,8 +90,9 @@ impl WsfSettings {
                     format!("`{name}` comes from `{variable}`{default}")
                 })
                 .collect();
-            let is_window = problem.message.starts_with("`trace");
-            if self.trace.is_some() && is_window {
+            let is_window =
+                |key: &String| matches!(key.split(['.', '[']).next(), Some("trace" | "traces"));
+            if self.trace.is_some() && problem.keys.iter().any(is_window) {
                 causes.push("the window comes from `EVENT_TRACE_PARAMS`".into());
             }
             if !causes.is_empty() {

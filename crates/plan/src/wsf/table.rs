@@ -161,7 +161,7 @@ pub const VARIABLES: &[Variable] = variables! {
     NoEffect "IAA_DEVICES": Text, NO_ACCELERATOR;
     NoEffect "IAA_WQ_SIZE": Text, NO_ACCELERATOR;
     Refused "HERO_FEATURE_QAT" = "false": Boolean,
-        "QuickAssist compression and encryption are not supported: neither the servers nor this client are built for them",
+        "neither the servers nor this client are built for QuickAssist compression and encryption",
         "start such a server yourself and use it with `--uri`";
     // Kubernetes
     NoEffect "KUBERNETES_RESOURCE_REQUESTS" = "true": Boolean, NO_KUBERNETES;

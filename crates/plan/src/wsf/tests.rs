@@ -318,9 +318,9 @@ fn incomplete_or_unused_placement_is_reported() {
 fn trace_windows_are_phases_or_times() {
     let window = |text| applied(&[("EVENT_TRACE_PARAMS", text)]).trace.unwrap();
     let run = window("roi,RUN_PHASE,benchmark-finish");
-    assert_eq!((run.phase, run.length), (TracePhase::Measure, None));
+    assert_eq!((run.phase, run.length), (PhaseKind::Measure, None));
     assert_eq!(window("roi,RUN PHASE,benchmark-finish"), run);
-    assert_eq!(window("roi,LOAD_PHASE,RUN_PHASE").phase, TracePhase::Load);
+    assert_eq!(window("roi,LOAD_PHASE,RUN_PHASE").phase, PhaseKind::Load);
     let times = window("time,300,5m");
     assert_eq!(times.from, Span::from_secs(300));
     assert_eq!(times.length, Some(Span::from_secs(300)));
@@ -438,9 +438,9 @@ fn empty_value_is_absent() {
 fn plan_problems_name_the_parameters_behind_them() {
     let settings = applied(&[("INSERT_START", "9"), ("RECORD_COUNT", "5")]);
     let mut problems = [
-        Problem::new("`data.insert_start` is 9"),
-        Problem::new("`server.pairs` is wrong"),
-        Problem::new("`client.batch` is wrong"),
+        Problem::new("`data.insert_start` is 9").about(["data.insert_start"]),
+        Problem::new("`server.pairs` is wrong").about(["server.pairs"]),
+        Problem::new("`client.batch` is wrong").about(["client.batch"]),
     ];
     settings.explain(&mut problems);
     for part in ["`insertstart`", "`INSERT_START`"] {

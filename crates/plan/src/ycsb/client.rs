@@ -126,28 +126,6 @@ const STATUSES: [&str; 9] = [
     "BATCHED_OK",
 ];
 
-/// Names of the properties that are read here, except those that also set the plan.
-pub(super) const NAMES: [&str; 18] = [
-    "status",
-    "status.interval",
-    "label",
-    "exporter",
-    "exportfile",
-    "measurementtype",
-    "measurement.interval",
-    "hdrhistogram.percentiles",
-    "hdrhistogram.fileoutput",
-    "hdrhistogram.output.path",
-    "measurement.histogram.verbose",
-    "histogram.buckets",
-    "timeseries.granularity",
-    "reportlatencyforeacherror",
-    "latencytrackederrors",
-    "core_workload_insertion_retry_limit",
-    "core_workload_insertion_retry_interval",
-    "core_workload_insertion_keep_going_on_error",
-];
-
 /// Reads the options; problems are added to the reader, with the default as the value.
 pub(super) fn read(reader: &mut Reader<'_>) -> YcsbClientOptions {
     let mut options = YcsbClientOptions::default();

@@ -141,8 +141,8 @@ pub fn apply(
         aim(plan, address);
     }
     client::read(&mut reader);
-    for name in client::NAMES {
-        reader.warn_unused(name, "it belongs to `dyno ycsb`");
+    for property in PROPERTIES.iter().filter(|one| matches!(one.treatment, Treatment::Client(_))) {
+        reader.warn_unused(property.name, "it belongs to `dyno ycsb`");
     }
     if reader.problems.is_empty() {
         Ok(Applied { uri: address.map(|address| address.text), warnings: reader.warnings })

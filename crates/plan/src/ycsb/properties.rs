@@ -35,11 +35,12 @@ pub(super) struct Place {
 impl Entry {
     /// A problem with this property, with the file in its text and the place in its fields.
     pub(super) fn problem(&self, message: impl fmt::Display) -> Problem {
-        match &self.place {
+        let problem = match &self.place {
             None => Problem::new(message.to_string()),
             Some(place) => Problem::new(format!("{message} in `{}`", place.origin))
                 .at(place.line, place.column),
-        }
+        };
+        problem.about([&self.name])
     }
 }
 

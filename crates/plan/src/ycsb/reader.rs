@@ -43,7 +43,10 @@ impl<'a> Reader<'a> {
                     entry.problem(format_args!("`{name}` is `{value}`, which is not supported"));
                 self.problems.push(problem.with_hint(reason));
             }
-            Treatment::Plan(_) | Treatment::Client(_) | Treatment::Target(_) => {}
+            Treatment::Plan(_)
+            | Treatment::Client(_)
+            | Treatment::Checked(_)
+            | Treatment::Target(_) => {}
         }
     }
 
@@ -176,7 +179,7 @@ impl<'a> Reader<'a> {
     pub(super) fn at(&self, name: &str, message: impl fmt::Display) -> Problem {
         match self.entry(name) {
             Some(entry) => entry.problem(message),
-            None => Problem::new(message.to_string()),
+            None => Problem::new(message.to_string()).about([name]),
         }
     }
 
@@ -197,10 +200,10 @@ impl<'a> Reader<'a> {
             let Treatment::Plan(key) = property.treatment else {
                 continue;
             };
-            let (key, name) = (format!("`{key}`"), format!("`{}`", property.name));
-            if problem.message.contains(&key) {
+            if problem.keys.iter().any(|named| named == key) {
                 place = place.or_else(|| self.entry(property.name));
             }
+            let (key, name) = (format!("`{key}`"), format!("`{}`", property.name));
             message = message.replace(&key, &name);
             hint = hint.map(|hint| hint.replace(&key, &name));
         }
@@ -209,7 +212,7 @@ impl<'a> Reader<'a> {
             None => Problem::new(message),
         };
         translated.hint = hint;
-        translated
+        translated.about(&problem.keys)
     }
 
     fn entry(&self, name: &str) -> Option<&'a Entry> {

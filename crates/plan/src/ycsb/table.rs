@@ -18,6 +18,8 @@ pub enum Treatment {
     Plan(&'static str),
     /// Changes what `dyno ycsb` does or prints, not the plan.
     Client(&'static str),
+    /// Has the only supported value.
+    Checked(&'static str),
     /// Part of the connection string.
     Target(&'static str),
     /// Accepted; a value other than the default gives a warning with this reason.
@@ -64,8 +66,8 @@ macro_rules! properties {
 /// All known properties.
 pub const PROPERTIES: &[Property] = properties! {
     // Client
-    Client "workload" = "site.ycsb.workloads.CoreWorkload", "checked: `CoreWorkload` is the only workload class";
-    Client "db" = "site.ycsb.db.MongoDbClient", "checked: the MongoDB binding is the only one";
+    Checked "workload" = "site.ycsb.workloads.CoreWorkload", "`CoreWorkload` is the only workload class";
+    Checked "db" = "site.ycsb.db.MongoDbClient", "the MongoDB binding is the only one";
     Plan "recordcount", "data.records";
     Plan "operationcount" = "0", "phases.operations";
     Plan "insertcount", "data.insert_count";
@@ -73,7 +75,7 @@ pub const PROPERTIES: &[Property] = properties! {
     Plan "threadcount" = "1", "client.clients";
     Plan "target" = "0", "schedule.rate_per_s";
     Plan "maxexecutiontime" = "0", "phases.duration";
-    Client "dotransactions" = "true", "checked: the command `load` or `run` chooses the phase";
+    Checked "dotransactions" = "true", "the command `load` or `run` chooses the phase";
     Client "status" = "false", "a status line on stderr";
     Client "status.interval" = "10", "seconds between two status lines";
     Client "label" = "", "text before the status line";

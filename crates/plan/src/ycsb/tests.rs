@@ -183,7 +183,10 @@ fn every_honoured_property_has_an_effect() {
     for property in PROPERTIES {
         let is_honoured = matches!(
             property.treatment,
-            Treatment::Plan(_) | Treatment::Client(_) | Treatment::Target(_)
+            Treatment::Plan(_)
+                | Treatment::Client(_)
+                | Treatment::Checked(_)
+                | Treatment::Target(_)
         );
         let start = format!("{}=", property.name);
         let is_covered =

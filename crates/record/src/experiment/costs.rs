@@ -2,7 +2,7 @@
 
 use super::figures::Figure;
 use crate::consumption::Unknown;
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -42,11 +42,11 @@ pub use tune_across::{
 
 use crate::document::Document;
 use crate::model::{Caveat, Environment, RunStatus};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub const PERCENTILES: [(&str, f64); 5] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99_9", 99.9)];
 
 /// Format version of [`Experiment`]; raised when a reader of the old format would misread the new one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 /// Name of the file in the experiment's folder.
 pub const FILE: &str = "experiment.json";
 
@@ -102,7 +102,7 @@ pub struct Experiment {
     pub name: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// End, RFC 3339 in UTC; absent until then, and in older records.
+    /// End, RFC 3339 in UTC; absent until then.
     pub ended_at: Option<String>,
     pub status: RunStatus,
     /// Why the experiment is partial or failed.
@@ -113,14 +113,13 @@ pub struct Experiment {
     pub options: BTreeMap<String, serde_json::Value>,
     /// Varied keys; empty if a search chooses the points.
     pub axes: Vec<Axis>,
-    /// Client machine, without differing findings of single runs; absent before the first run, and in older records.
+    /// Client machine, without differing findings of single runs; absent before the first run.
     pub environment: Option<Environment>,
-    /// Machines of a fleet's hosts by name, without differing findings of single runs; empty without a fleet, and in
-    /// older records.
+    /// Machines of a fleet's hosts by name, without differing findings of single runs; empty without a fleet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Environment>,
     /// Machines of remote servers by server address, without differing findings of single runs; empty if agents have
-    /// read them, and in older records.
+    /// read them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_machines: BTreeMap<String, ServerMachine>,
     /// Points in the order in which they are run.
@@ -139,10 +138,6 @@ impl Document for Experiment {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "an experiment folder";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 impl Experiment {
@@ -260,7 +255,7 @@ pub struct Point {
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
     /// Measured time of a run that a search ended early: with figures if it was certainly worse, without if it did
-    /// harm. Absent for runs that were not ended early, and in older records.
+    /// harm. Absent for runs that were not ended early.
     #[serde(default)]
     pub ended_after_s: Option<f64>,
     /// Whether the run has no figures because a server that was started for it crashed or did not start.

@@ -157,8 +157,7 @@ pub struct Boundary {
     /// each other, its upper end is the largest value that they do not rule out.
     pub spread_ratio: Estimate,
     /// Lowest and highest rate tried. The rates of the boundary are clipped to this range: a rate at its upper end
-    /// means that rate or higher, and a rate at its lower end means that rate or lower. Absent in older records, where
-    /// the rates are not clipped.
+    /// means that rate or higher, and a rate at its lower end means that rate or lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_per_s: Option<[f64; 2]>,
 }

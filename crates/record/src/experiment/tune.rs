@@ -3,9 +3,9 @@
 use super::comparison::AbAnswer;
 use super::figures::Figure;
 use super::search::Objective;
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Name of the option that holds the [`TuneOptions`].
@@ -168,12 +168,7 @@ pub struct TuneOptions {
     /// Figure to improve.
     pub goal: TuneGoal,
     /// Response time limits that no setting may exceed.
-    #[serde(
-        default,
-        alias = "p99_limit_us",
-        deserialize_with = "responses",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<Objective>,
     /// Share of operations that may fail with any setting.
     pub failed_ratio: f64,
@@ -207,36 +202,8 @@ pub struct TuneOptions {
     pub max_pairs: Option<u32>,
     /// Maximum number of pairs for each candidate's confirmation and ablation, by the time left at its start; 0 for a
     /// candidate that was not started. The last number also applies to later candidates.
-    #[serde(default, deserialize_with = "pairs_of_each", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmation_pairs: Vec<u32>,
-}
-
-/// Reads response time limits. Older records have a single number: the p99 limit.
-fn responses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Objective>, D::Error> {
-    let p99 = |limit_us: f64| Objective::of_percentile(99.0, limit_us);
-    Ok(OneOrAll::deserialize(deserializer)?.into_all(p99))
-}
-
-/// Reads the number of pairs for each candidate. Older records have a single number for all.
-fn pairs_of_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
-    Ok(OneOrAll::deserialize(deserializer)?.into_all(|pairs: u32| pairs))
-}
-
-/// Accepts a single value or a list.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrAll<N, T> {
-    One(N),
-    All(Vec<T>),
-}
-
-impl<N, T> OneOrAll<N, T> {
-    fn into_all(self, of_one: impl Fn(N) -> T) -> Vec<T> {
-        match self {
-            OneOrAll::One(one) => vec![of_one(one)],
-            OneOrAll::All(all) => all,
-        }
-    }
 }
 
 named! {
@@ -426,34 +393,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Minimal options with one more key.
-    fn with(key: &str, value: serde_json::Value) -> TuneOptions {
-        let mut options = json!({
+    #[test]
+    fn options_without_limits_and_pairs_are_read() {
+        let options = json!({
             "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
             "budget_s": 600.0,
         });
-        options[key] = value;
-        serde_json::from_value(options).unwrap()
-    }
-
-    #[test]
-    fn confirmation_pairs_read_as_number_or_list() {
-        let read = |pairs| with("confirmation_pairs", pairs).confirmation_pairs;
-        assert_eq!(read(json!(12)), [12]);
-        assert_eq!(read(json!([12, 6, 0])), [12, 6, 0]);
-        let none = with("run_s", json!(6.0));
-        assert!(none.confirmation_pairs.is_empty());
-        let written = serde_json::to_value(none).unwrap();
+        let options: TuneOptions = serde_json::from_value(options).unwrap();
+        assert!(options.responses.is_empty() && options.confirmation_pairs.is_empty());
+        let written = serde_json::to_value(options).unwrap();
         assert_eq!(written.get("confirmation_pairs"), None);
-    }
-
-    #[test]
-    fn response_limits_read_as_p99_number_or_list() {
-        let read = |key: &str, limits| with(key, limits).responses;
-        let p99 = Objective::of_percentile(99.0, 5_000.0);
-        assert_eq!(read("p99_limit_us", json!(5_000.0)), std::slice::from_ref(&p99));
-        let both = [Objective::of_percentile(99.9, 9_000.0), p99];
-        assert_eq!(read("responses", json!(both)), both);
-        assert!(read("run_s", json!(6.0)).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::figures::Figure;
 use super::tune::{TuneAnswer, TuneOptions};
-use crate::named::named;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

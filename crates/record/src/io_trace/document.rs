@@ -1,17 +1,19 @@
 //! Format of `trace.json`: how the trace was made, its contents, and its caveats.
 
+pub use dyno_plan::io_trace::TraceMode;
+
 use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
 use crate::model::Environment;
-use crate::named::named;
 use crate::statement::Statement;
+use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Format version that is written.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// A trace of file I/O.
 #[serde_with::skip_serializing_none]
@@ -48,7 +50,7 @@ pub struct TraceDocument {
     pub lost_block_requests: u64,
     /// Whether requests of the block layer were traced.
     pub block_traced: bool,
-    /// Machine; absent if another document describes it, such as the run's, and in older records.
+    /// Machine; absent if another document describes it, such as the run's.
     pub environment: Option<Environment>,
     /// Files; events refer to them by index.
     pub files: Vec<FileEntry>,
@@ -66,10 +68,6 @@ impl Document for TraceDocument {
     const FILE: &'static str = DOCUMENT;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a trace folder";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 impl TraceDocument {
@@ -83,17 +81,6 @@ impl TraceDocument {
             ..TraceDocument::default()
         }
     }
-}
-
-/// Detail of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceMode {
-    /// One row for each call.
-    #[default]
-    Events,
-    /// Totals only, counted in the kernel.
-    Aggregated,
 }
 
 /// Processes whose I/O is traced.

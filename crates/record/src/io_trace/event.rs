@@ -1,6 +1,6 @@
 //! Single events of a trace, as rows from the tracer and as columns of a table.
 
-use crate::named::named;
+use dyno_plan::named;
 
 named! {
     /// Operation of a call on a file.

@@ -11,16 +11,16 @@ pub use timeline::{
 use crate::consumption::Consumption;
 use crate::document::Document;
 use crate::model::{Environment, RunStatus};
-use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
+pub use dyno_plan::tail::{TailArrivals, TailMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Format version that is written.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 /// Name of the file in the experiment's folder.
 pub const FILE: &str = "tail.json";
 /// Default size limit of the embedded server's collection: about 700 messages.
@@ -37,7 +37,7 @@ pub struct TailDocument {
     pub dyno_version: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// End, RFC 3339 in UTC; absent until then, and in older records.
+    /// End, RFC 3339 in UTC; absent until then.
     pub ended_at: Option<String>,
     pub status: RunStatus,
     /// Reason for ending early, or problem with the result.
@@ -56,9 +56,9 @@ pub struct TailDocument {
     pub clock: String,
     /// CPUs that this process may use.
     pub cpus: u64,
-    /// Machine of the experiment; absent in older records.
+    /// Machine of the experiment.
     pub environment: Option<Environment>,
-    /// Machines of the other hosts; empty without other hosts, and in older records.
+    /// Machines of the other hosts; empty without other hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostMachine>,
     /// Requested drivers that cannot run.
@@ -81,10 +81,6 @@ impl Document for TailDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a `dyno tail` experiment folder";
-
-    fn schema_version(&mut self) -> &mut u32 {
-        &mut self.schema_version
-    }
 }
 
 /// Machine of another host.
@@ -179,34 +175,13 @@ pub struct Cell {
     pub measured: Option<Measured>,
 }
 
-named! {
-    /// How consumers get messages.
-    // The names are passed to the drivers.
-    Mode {
-        /// Tailable cursor with `awaitData`.
-        Tailable = "tailable",
-        /// Change stream.
-        ChangeStream = "change-stream",
-        /// Repeated query.
-        Poll = "poll",
-    }
-}
-
-/// Distribution of the times between messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrive {
-    Constant,
-    /// Exponentially distributed.
-    Poisson,
-}
-
 /// An open loop: the intended times of messages do not depend on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     /// Messages per second of all producers together; above 0.
     pub rate_per_s: f64,
-    pub arrive: Arrive,
+    /// Distribution of the times between messages.
+    pub arrive: TailArrivals,
     /// Seed of random arrivals.
     pub seed: u64,
 }
@@ -236,8 +211,8 @@ pub struct Settings {
     /// Whether inserts are acknowledged only after they are in the journal on disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
-    /// How consumers get messages.
-    pub mode: Mode,
+    /// How consumers get messages. Drivers get its name.
+    pub mode: TailMode,
     /// Schedule of the messages; `None` for a closed loop.
     pub schedule: Option<Schedule>,
     /// Consumers end after this time without a message.
@@ -471,8 +446,7 @@ pub struct Measured {
     pub consumers: Vec<ConsumerRecord>,
     /// Resource use of the server's processes on this machine, if the experiment started it.
     pub server: Option<Resources>,
-    /// Consumption of servers, devices and processors from the start of the messages until the last process ended;
-    /// absent in older records.
+    /// Consumption of servers, devices and processors from the start of the messages until the last process ended.
     pub consumption: Option<Consumption>,
     /// Whether the measurement was stopped before its end.
     pub interrupted: bool,

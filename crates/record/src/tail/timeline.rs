@@ -120,7 +120,6 @@ pub struct PartTrend {
 pub struct Judgement {
     pub cause: Cause,
     /// The finding with its numbers.
-    #[serde(alias = "words")]
     pub statement: Statement,
     /// Trends of the measured parts.
     pub trends: Vec<PartTrend>,

@@ -1,7 +1,6 @@
 //! `experiment.json`: the committed JSON schema is current, and the golden documents of all kinds in
 //! `tests/golden/experiments` can be read and written back unchanged.
 
-use crate::common::older::in_version_2;
 use dyno_record::Document;
 use dyno_record::RecordError;
 use dyno_record::experiment::{Answer, Experiment, FILE, SCHEMA_VERSION, Verb};
@@ -57,12 +56,11 @@ fn only_valid_documents_satisfy_the_schema() {
     let schema = serde_json::from_str(&fs::read_to_string(committed()).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for (name, _) in GOLDEN {
-        let result =
-            validator.validate(&in_version_2(golden(name))).map_err(|error| error.to_string());
+        let result = validator.validate(&golden(name)).map_err(|error| error.to_string());
         assert_eq!(result, Ok(()), "{name}");
     }
     let refused = |name: &str, pointer: &str, value: Value| {
-        let mut document = in_version_2(golden(name));
+        let mut document = golden(name);
         *document.pointer_mut(pointer).unwrap() = value;
         !validator.is_valid(&document)
     };
@@ -97,7 +95,7 @@ fn golden_documents_are_written_back_unchanged() {
         read.write(folder.path()).unwrap();
         let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
         let written: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(written, in_version_2(golden), "{name}");
+        assert_eq!(written, golden, "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -1,7 +1,6 @@
 //! `tail.json`: the committed JSON schema is current, and `tests/golden/tail.json` from a real run can be read and
 //! written back unchanged.
 
-use crate::common::older::in_version_2;
 use dyno_record::Document;
 use dyno_record::RecordError;
 use dyno_record::schema::tail_schema;
@@ -46,7 +45,7 @@ fn only_valid_documents_satisfy_the_schema() {
     let text = fs::read_to_string(committed()).unwrap();
     let schema = serde_json::from_str(&text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let golden = in_version_2(golden());
+    let golden = golden();
     let result = validator.validate(&golden);
     assert_eq!(result.map_err(|error| error.to_string()), Ok(()));
     let refused = |pointer: &str, value: Value| {
@@ -69,7 +68,7 @@ fn the_golden_document_is_written_back_unchanged() {
     read.write(folder.path()).unwrap();
     let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
     let written: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(written, in_version_2(golden));
+    assert_eq!(written, golden);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

@@ -125,14 +125,15 @@ fn title(experiment: &Experiment) -> String {
 
 /// Length of the phases of each run.
 fn length(plan: &RecordedPlan) -> String {
-    let phases = [(&plan.phases.warmup, "warm-up"), (&plan.phases.duration, "measured")];
-    let known =
-        phases.iter().filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)));
-    known.collect::<Vec<_>>().join(", ")
+    let Some(phases) = &plan.phases else {
+        return String::new();
+    };
+    let measured = phases.duration.map(|duration| format!(", {duration} measured"));
+    format!("{} warm-up{}", phases.warmup, measured.unwrap_or_default())
 }
 
 fn seed(plan: &RecordedPlan) -> String {
-    let seed = plan.client.seed.map(|seed| seed.to_string());
+    let seed = plan.seed().map(|seed| seed.to_string());
     seed.unwrap_or_default()
 }
 

@@ -97,7 +97,7 @@ fn commands(keys: &BTreeMap<String, String>) -> Vec<String> {
 /// Shell commands: `sysctl` for kernel variables, files for everything else.
 fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
     let own = keys.iter().filter_map(|(key, value)| {
-        let setting = HostSetting::named(key.strip_prefix(HOST_SETTINGS)?)?;
+        let setting = HostSetting::from_name(key.strip_prefix(HOST_SETTINGS)?)?;
         let knob = knobs.iter().find(|knob| knob.key == *key)?;
         Some((knob, setting.written(value)?))
     });
@@ -209,7 +209,7 @@ mod tests {
             default: 0,
             ordered: true,
             reach: dyno_record::experiment::KnobReach::Host,
-            needs_start: HostSetting::named(name).is_some_and(HostSetting::needs_start),
+            needs_start: HostSetting::from_name(name).is_some_and(HostSetting::needs_start),
             files: vec![file.to_owned()],
             versions: None,
             less_durable: Vec::new(),

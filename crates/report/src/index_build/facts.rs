@@ -3,6 +3,7 @@
 use super::words::took;
 use crate::facts::{server_of, settings_of};
 use crate::page::Fact;
+use dyno_record::document::variant_name;
 use dyno_record::index_build::{
     CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildDocument, RemedyRecord,
 };
@@ -11,23 +12,22 @@ use dyno_record::quantity::Quantity;
 /// The facts; unknown ones are empty.
 pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
     let (plan, collection) = (document.recorded_plan(), &document.collection);
-    let build = plan.index_build.clone().unwrap_or_default();
+    let (build, server) = (plan.index_build.as_ref(), plan.server.as_ref());
     let known = |text: Option<String>| text.unwrap_or_default();
     let took_text = |seconds: Option<f64>| known(seconds.map(|seconds| took(seconds).to_string()));
-    let seed = plan.client.seed.map(|seed| seed.to_string());
+    let seed = plan.seed().map(|seed| seed.to_string());
+    let cache = server.and_then(|server| Some(server.cache.as_ref()?.to_string()));
+    let compressor = server.and_then(|server| server.block_compressor.clone());
     vec![
-        Fact::new("Index on", known(build.keys.map(|keys| index(keys, collection)))),
+        Fact::new("Index on", known(build.map(|build| index(build.keys.clone(), collection)))),
         Fact::new("Documents", documents(collection)),
         Fact::new("Content hash", collection.content_hash.clone()),
-        Fact::new("Layout", known(build.layout.as_deref().map(layout))),
+        Fact::new("Layout", known(build.map(|build| layout(&variant_name(&build.layout))))),
         Fact::new("Time of loading", took_text(collection.load_s)),
         Fact::new("Seed", known(seed)),
         Fact::new("Server", server_of(&document.server)),
-        Fact::new("Cache", setting(document, "cache", &plan.server.cache)),
-        Fact::new(
-            "Block compressor",
-            setting(document, "block_compressor", &plan.server.block_compressor),
-        ),
+        Fact::new("Cache", setting(document, "cache", &cache)),
+        Fact::new("Block compressor", setting(document, "block_compressor", &compressor)),
         Fact::new("Other settings", settings_of(&document.server, &["cache", "block_compressor"])),
         Fact::new("Disk", known(document.disk.as_ref().map(disk)) + of_each(document)),
         Fact::new("Remedy", known(document.remedy.as_ref().map(remedy))),

@@ -112,7 +112,7 @@ fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
 
 /// Documents per insert command of the load phase, as planned.
 fn batch(document: &RunDocument) -> u64 {
-    document.recorded_plan().client.batch.unwrap_or(1)
+    document.recorded_plan().client.map_or(1, |client| client.batch.into())
 }
 
 /// The figures of one server or agent in one phase.

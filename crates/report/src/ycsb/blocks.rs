@@ -83,7 +83,7 @@ pub(super) fn operations(
 
 /// Counts of values that were verified on reading, if verification was on.
 pub(super) fn verify(entries: &mut Entries, run: &Run, phase: &PhaseRecord) {
-    let is_checked = run.document.recorded_plan().data.integrity == Some(true);
+    let is_checked = run.document.recorded_plan().data.is_some_and(|data| data.integrity);
     let wrong = phase.errors.get("integrity").copied().unwrap_or(0);
     if !is_checked && wrong == 0 {
         return;

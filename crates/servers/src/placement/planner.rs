@@ -241,6 +241,7 @@ impl Planner<'_> {
             available: 0,
             needed: 1,
             who: process_name(self.count + instance, self.count),
+            has_clients: true,
         })
     }
 
@@ -250,6 +251,7 @@ impl Planner<'_> {
             available: 0,
             needed: self.count,
             who: who.to_owned(),
+            has_clients: false,
         }
     }
 
@@ -263,6 +265,7 @@ impl Planner<'_> {
                 available: cores.len(),
                 needed: self.count,
                 who: counted(self.count as u64, who.trim_end_matches('s')),
+                has_clients: who != INSTANCES,
             });
         }
         Ok(assignment(&divide(&cores, self.count)))
@@ -280,6 +283,7 @@ impl Planner<'_> {
                 available,
                 needed: cores * self.count,
                 who: format!("{} of {cores}", counted(self.count as u64, "instance")),
+                has_clients: false,
             })?);
         }
         let cpus = placed.iter().map(|cores| {

@@ -2,7 +2,7 @@
 use dyno_analyze::messages::judge;
 use dyno_engine::Cancel;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
-use dyno_record::tail::{Arrive, Cause, InFlight, Measured, Mode, Schedule, Settings};
+use dyno_record::tail::{Cause, InFlight, Measured, Schedule, Settings, TailArrivals, TailMode};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{Skip, embedded, or_skip, project_dir};
@@ -21,7 +21,7 @@ fn settings(driver: &str) -> Settings {
         capped_bytes: 16 << 20,
         write_concern: "1".to_owned(),
         journal: false,
-        mode: Mode::Tailable,
+        mode: TailMode::Tailable,
         schedule: None,
         idle_s: 10,
         delay_us: 0,
@@ -114,7 +114,8 @@ fn several_producers_and_consumers_share_a_schedule() {
     let several = |settings: &mut Settings| {
         settings.producers.push("wire".to_owned());
         settings.consumers.push("wire".to_owned());
-        settings.schedule = Some(Schedule { rate_per_s: 1000.0, arrive: Arrive::Poisson, seed: 3 });
+        settings.schedule =
+            Some(Schedule { rate_per_s: 1000.0, arrive: TailArrivals::Poisson, seed: 3 });
     };
     if let Some(document) = experiment("wire", several) {
         nothing_lost(&document);
@@ -127,7 +128,8 @@ fn several_producers_and_consumers_share_a_schedule() {
 fn schedule_beyond_the_driver_is_reported() {
     let beyond = |settings: &mut Settings| {
         settings.in_flight = InFlight::Bounded(1);
-        settings.schedule = Some(Schedule { rate_per_s: 1e6, arrive: Arrive::Constant, seed: 3 });
+        settings.schedule =
+            Some(Schedule { rate_per_s: 1e6, arrive: TailArrivals::Constant, seed: 3 });
     };
     if let Some(document) = experiment("wire", beyond) {
         let verdict = &document.producers[0].verdict;

@@ -1,7 +1,7 @@
 //! Difficult conditions for consumers and producers: a wrapped collection, an empty one, a server restart, and an interruption.
 //! Against the embedded server, with the driver on the project's own wire code.
 use dyno_engine::Cancel;
-use dyno_record::tail::{Arrive, InFlight, Measured, Mode, Schedule, Settings};
+use dyno_record::tail::{InFlight, Measured, Schedule, Settings, TailArrivals, TailMode};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_tail::sums::what_is_wrong;
@@ -26,7 +26,7 @@ fn settings() -> Settings {
         capped_bytes: 16 << 20,
         write_concern: "1".to_owned(),
         journal: false,
-        mode: Mode::Tailable,
+        mode: TailMode::Tailable,
         schedule: None,
         idle_s: 5,
         delay_us: 0,
@@ -38,7 +38,7 @@ fn settings() -> Settings {
 }
 
 fn every(rate_per_s: f64) -> Option<Schedule> {
-    Some(Schedule { rate_per_s, arrive: Arrive::Constant, seed: 1 })
+    Some(Schedule { rate_per_s, arrive: TailArrivals::Constant, seed: 1 })
 }
 
 fn drivers() -> Option<Found> {

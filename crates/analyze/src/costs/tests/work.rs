@@ -24,7 +24,7 @@ fn builds(used: &Consumption) -> IndexBuildDocument {
         })
     };
     let document = json!({
-        "schema_version": 2, "dyno_version": "0", "started_at": "", "status": "complete", "name": "b",
+        "schema_version": 1, "dyno_version": "0", "started_at": "", "status": "complete", "name": "b",
         "plan": {"price": {"per_h": 0.36, "currency": "USD"}},
         "server": {"product": "p", "address": "a", "started": true, "settings": {}},
         "collection": {"namespace": "d.c", "documents": 1_000, "bytes": 1, "content_hash": ""},

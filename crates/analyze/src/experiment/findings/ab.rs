@@ -193,7 +193,7 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let limit = limit.map(|most| statement!("pairs-allowed", most = most));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // We do not place a server that already runs.
-    let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");
+    let is_started = !experiment.recorded_plan().uses_running_server();
     let apart = (is_started && figures.any(|figures| figures.shares_cpus))
         .then(|| statement!("place-apart"));
     let margin = percent(first.margin_ratio);

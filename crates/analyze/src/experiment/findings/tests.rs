@@ -194,7 +194,7 @@ fn rates_of(schedule: &str) -> Experiment {
     ];
     let runs = rows.map(|(offered, rate, mean_us)| figures(64, Some(offered), rate, mean_us));
     let mut experiment = experiment((RATE, &["1000", "10000", "16000", "30000"]), runs.to_vec());
-    experiment.plan = serde_json::json!({"schedule": {"kind": schedule}});
+    experiment.plan = serde_json::json!({"schedule": {"kind": schedule, "rate_per_s": 1000}});
     answered(experiment)
 }
 

@@ -26,7 +26,7 @@ fn document(events: &[(f64, Event)]) -> RunDocument {
         .map(|(at_s, event)| EventRecord { at_s: *at_s, event: event.clone() })
         .collect();
     serde_json::from_value(json!({
-        "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
+        "schema_version": 1, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
         "status": "complete", "plan": {}, "environment": Environment::default(),
         "server": ServerRecord::default(), "phases": [], "caveats": [], "events": events,
     }))

@@ -5,9 +5,9 @@ use dyno_record::experiment::FindingKind;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
-    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion,
-    Mode, Point, ProducerSplit, ProducerSum, QueuePlace, Rates, Resources, Schedule, Settings,
-    SkippedDriver, Timeline,
+    BlindCursor, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion, Point,
+    ProducerSplit, ProducerSum, QueuePlace, Rates, Resources, Schedule, Settings, SkippedDriver,
+    TailArrivals, TailMode, Timeline,
 };
 use dyno_record::tail::{Latency, Measured, ProducerRecord};
 use serde_json::Value;
@@ -136,8 +136,8 @@ pub(crate) fn cell(
             capped_bytes: 4096,
             write_concern: "1".into(),
             journal: false,
-            mode: Mode::Tailable,
-            schedule: Some(Schedule { rate_per_s: 1.0, arrive: Arrive::Constant, seed: 1 }),
+            mode: TailMode::Tailable,
+            schedule: Some(Schedule { rate_per_s: 1.0, arrive: TailArrivals::Constant, seed: 1 }),
             idle_s: 1,
             delay_us: 0,
             limit_s: 1,

@@ -179,11 +179,10 @@ pub(super) fn with_values_of(knobs: &mut [Knob], task: &Task) {
 }
 
 fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
-    let plan = dyno_plan::file::recorded(&task.plan);
     let own = knobs.iter_mut().filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
     for knob in own {
-        match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
-            Some(serde_json::Value::String(text)) => put(knob, text),
+        match dyno_plan::file::value_of(&task.plan, &knob.key) {
+            Some(serde_json::Value::String(text)) => put(knob, &text),
             Some(serde_json::Value::Null) | None => {}
             Some(other) => put(knob, &other.to_string()),
         }

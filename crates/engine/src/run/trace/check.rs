@@ -68,14 +68,14 @@ fn shell_knows(shell: &str, word: &str, path: Option<&OsStr>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::model::TracePhase;
+    use dyno_plan::model::PhaseKind;
     use dyno_plan::units::Span;
 
     fn trace(command: &[&str]) -> TracePlan {
         TracePlan {
             name: "t".into(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
-            phase: TracePhase::Measure,
+            phase: PhaseKind::Measure,
             from: Span::from_secs(0),
             length: None,
         }

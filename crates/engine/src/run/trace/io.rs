@@ -1,7 +1,7 @@
 //! The trace of file I/O of a run: attached before the phases begin, recorded in its window, with
 //! file roles from the servers, and reported in a folder of the run directory.
 
-use super::{Over, Window, kind_of};
+use super::{Over, Window};
 use crate::error::{Error, Kind};
 use crate::recording::roles::Tables;
 use crate::recording::settings;
@@ -61,7 +61,7 @@ impl Attached {
         let Some(trace) = &plan.trace else {
             return Ok(None);
         };
-        if !phases.contains(&kind_of(trace.phase)) {
+        if !phases.contains(&trace.phase) {
             return Ok(None);
         }
         let target = TraceTarget {

@@ -1,8 +1,6 @@
 //! A small run with known figures, shared by the tests of this folder.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-pub(crate) mod older;
-
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{
     ErrorCount, IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,

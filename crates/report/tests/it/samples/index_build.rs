@@ -33,7 +33,6 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
                 "keys": "a",
                 "start": "cold",
                 "remedy": "rewrite",
-                "disk_iops": 200,
             },
         }),
         server: ExperimentServer {
@@ -149,7 +148,6 @@ pub(crate) fn without_remedy() -> IndexBuildDocument {
     });
     if let Some(plan) = document.plan["index_build"].as_object_mut() {
         plan.remove("remedy");
-        plan.remove("disk_iops");
     }
     document.caveats.clear();
     document

@@ -165,7 +165,7 @@ fn alarms() -> Vec<Case> {
 }
 
 fn results() -> Vec<Case> {
-    let nobody = with(|run| run.0.plan["client"] = json!({"threads": 1}));
+    let nobody = with(|run| run.0.plan["client"] = json!({"threads": 1, "clients": 0}));
     let too_much = with(|run| phase(run).offered_rate_per_s = Some(60_000.0));
     let late = with(|run| {
         let operation = phase(run).operations.get_mut("read").unwrap();
