@@ -6,7 +6,6 @@
 
 mod activity;
 mod cgroup;
-mod counters;
 mod cpu;
 mod data;
 mod disk;
