@@ -202,36 +202,23 @@ fn height(found: &TimelinePattern) -> String {
 
 /// The probable cause of a pattern, with its evidence.
 fn cause(named: &NamedPattern) -> String {
-    let reasons: Vec<String> = named
-        .evidence
-        .iter()
-        .map(|evidence| match evidence {
-            SourceEvidence::Interval { setting_s, .. } => {
-                format!("the server setting is {}", span(*setting_s))
-            }
-            SourceEvidence::Counted { per_period } => {
-                format!("the server counted {} of them in each period", number(*per_period))
-            }
-            SourceEvidence::Correlation { inside, outside, .. } => match named.source {
-                PatternSource::OtherProcess { .. } => format!(
-                    "it used {} CPUs then and {} at other times",
-                    number(*inside),
-                    number(*outside)
-                ),
-                // Of long checkpoints, only the end is always reported.
-                _ => format!(
-                    "one ran for {} of that time and {} of the rest",
-                    Quantity::ratio(inside.clamp(0.0, 1.0)),
-                    Quantity::ratio(outside.clamp(0.0, 1.0))
-                ),
-            },
-        })
-        .collect();
-    if reasons.is_empty() {
-        named.source.to_string()
-    } else {
-        format!("{} ({})", named.source, reasons.join("; "))
-    }
+    let reasons = named.evidence.iter().map(|evidence| {
+        let SourceEvidence::Correlation { inside, outside, .. } = evidence;
+        match named.source {
+            PatternSource::OtherProcess { .. } => format!(
+                " (it used {} CPUs then and {} at other times)",
+                number(*inside),
+                number(*outside)
+            ),
+            // Of long checkpoints, only the end is always reported.
+            PatternSource::Checkpoint => format!(
+                " (one ran for {} of that time and {} of the rest)",
+                Quantity::ratio(inside.clamp(0.0, 1.0)),
+                Quantity::ratio(outside.clamp(0.0, 1.0))
+            ),
+        }
+    });
+    format!("{}{}", named.source, reasons.collect::<String>())
 }
 
 #[cfg(test)]

@@ -380,10 +380,11 @@ fn timeline() -> Timeline {
             },
             name: Some(NamedPattern {
                 source: PatternSource::Checkpoint,
-                evidence: vec![
-                    SourceEvidence::Correlation { correlation: 0.91, inside: 0.85, outside: 0.03 },
-                    SourceEvidence::Interval { setting_s: 20.0, period_s: 20.0 },
-                ],
+                evidence: vec![SourceEvidence::Correlation {
+                    correlation: 0.91,
+                    inside: 0.85,
+                    outside: 0.03,
+                }],
             }),
         }],
     }
