@@ -80,6 +80,55 @@ pub(super) const FLAT: f64 = 0.15;
 /// figure by busy CPUs, so it stays below 1 if other processes compute.
 pub(super) const BACKED_UP: f64 = 0.35;
 
+#[rustfmt::skip]
+const DISK_OPERATIONS: Rule = Rule {
+    cause: Cause::DiskOperations,
+    code: "disk-operations",
+    load: Load::Any,
+    needs: &[
+        // Even the slowest disk does more: below this it is idle.
+        at_least(Measure::DiskOperationsPerS, 10.0),
+        at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+        // With more idle connections the load demands less than the disk could do.
+        at_least(Measure::InFlightRatio, 0.8),
+        at_most(Measure::DiskOperationsVariationRatio, FLAT),
+        // Small requests: operations and bytes may be about equally flat.
+        at_most(Measure::FlatterOperationsRatio, 1.2),
+        at_most(Measure::DiskRequestBytes, LARGE_BYTES),
+    ],
+    supports: &[
+        at_most(Measure::ServerCpuRatio, ROOM),
+        // Idle CPUs that wait for a disk are rare if the disk is fast enough.
+        at_least(Measure::IowaitRatio, 0.1),
+    ],
+    confidence: 0.75,
+    hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+    advice: &["disk-with-more-operations", "do-less-on-disk"],
+};
+
+#[rustfmt::skip]
+const DISK_BANDWIDTH: Rule = Rule {
+    cause: Cause::DiskBandwidth,
+    code: "disk-bandwidth",
+    load: Load::Any,
+    needs: &[
+        // 10 MiB/s: less than any disk or volume can carry.
+        at_least(Measure::DiskBytesPerS, 10_485_760.0),
+        at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+        // With more idle connections the load demands less than the disk could do.
+        at_least(Measure::InFlightRatio, 0.8),
+        at_most(Measure::DiskBytesVariationRatio, FLAT),
+        // Bytes are clearly flatter.
+        at_least(Measure::FlatterOperationsRatio, 1.5),
+    ],
+    supports: &[
+        at_most(Measure::ServerCpuRatio, ROOM),
+    ],
+    confidence: 0.7,
+    hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+    advice: &["disk-with-more-bandwidth", "compress-blocks"],
+};
+
 /// All rules. Rules that explain others come first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
@@ -216,34 +265,8 @@ pub(super) const RULES: &[Rule] = &[
         hides: &[],
         advice: &["keep-connections-open"],
     },
+    DISK_OPERATIONS,
     Rule {
-        cause: Cause::DiskOperations,
-        code: "disk-operations",
-        load: Load::Any,
-        needs: &[
-            // Even the slowest disk does more: below this it is idle.
-            at_least(Measure::DiskOperationsPerS, 10.0),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load demands less than the disk could do.
-            at_least(Measure::InFlightRatio, 0.8),
-            at_most(Measure::DiskOperationsVariationRatio, FLAT),
-            // Small requests: operations and bytes may be about equally flat.
-            at_most(Measure::FlatterOperationsRatio, 1.2),
-            at_most(Measure::DiskRequestBytes, LARGE_BYTES),
-        ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
-            at_least(Measure::IowaitRatio, 0.1),
-        ],
-        confidence: 0.75,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-operations", "do-less-on-disk"],
-    },
-    Rule {
-        cause: Cause::DiskOperations,
-        code: "disk-operations",
-        load: Load::Any,
         needs: &[
             // Even the slowest disk does more: below this it is idle.
             at_least(Measure::DiskOperationsPerS, 10.0),
@@ -254,40 +277,10 @@ pub(super) const RULES: &[Rule] = &[
             // Operations are clearly flatter, whatever the request size.
             at_most(Measure::FlatterOperationsRatio, 0.7),
         ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
-            at_least(Measure::IowaitRatio, 0.1),
-        ],
-        confidence: 0.75,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-operations", "do-less-on-disk"],
+        ..DISK_OPERATIONS
     },
+    DISK_BANDWIDTH,
     Rule {
-        cause: Cause::DiskBandwidth,
-        code: "disk-bandwidth",
-        load: Load::Any,
-        needs: &[
-            // 10 MiB/s: less than any disk or volume can carry.
-            at_least(Measure::DiskBytesPerS, 10_485_760.0),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load demands less than the disk could do.
-            at_least(Measure::InFlightRatio, 0.8),
-            at_most(Measure::DiskBytesVariationRatio, FLAT),
-            // Bytes are clearly flatter.
-            at_least(Measure::FlatterOperationsRatio, 1.5),
-        ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-        ],
-        confidence: 0.7,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-bandwidth", "compress-blocks"],
-    },
-    Rule {
-        cause: Cause::DiskBandwidth,
-        code: "disk-bandwidth",
-        load: Load::Any,
         needs: &[
             // 10 MiB/s: less than any disk or volume can carry.
             at_least(Measure::DiskBytesPerS, 10_485_760.0),
@@ -299,12 +292,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::FlatterOperationsRatio, 0.7),
             at_least(Measure::DiskRequestBytes, LARGE_BYTES),
         ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-        ],
         confidence: 0.65,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-bandwidth", "compress-blocks"],
+        ..DISK_BANDWIDTH
     },
     Rule {
         cause: Cause::SlowSync,
