@@ -145,22 +145,12 @@ impl ControlGroups {
         let Some(groups) = &self.memory else {
             return Ok(());
         };
-        let (limit_file, used_file) = match groups.version {
-            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-            Version::Two => ("memory.max", "memory.current"),
-        };
-        let mut lowest: Option<(u64, &PathBuf)> = None;
-        for folder in &groups.folders {
-            // Without a limit the content is `max`.
-            let limit = number(&mut self.content, &folder.join(limit_file))?;
-            let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES);
-            let is_lower = |limit: &u64| lowest.is_none_or(|(lowest, _)| *limit < lowest);
-            if let Some(limit) = limit.filter(is_lower) {
-                lowest = Some((limit, folder));
-            }
-        }
-        if let Some((limit, folder)) = lowest {
-            let used = number(&mut self.content, &folder.join(used_file))?;
+        if let Some((limit, folder)) = lowest_memory(&mut self.content, groups)? {
+            let file = match groups.version {
+                Version::One => "memory.usage_in_bytes",
+                Version::Two => "memory.current",
+            };
+            let used = number(&mut self.content, &folder.join(file))?;
             reported.put(cgroup::MEMORY_LIMIT_BYTES.of(&self.name), limit as f64);
             let used = used.map(|used| used as f64);
             reported.put_if_known(cgroup::MEMORY_USED_BYTES.of(&self.name), used);
@@ -204,11 +194,8 @@ fn number(content: &mut Content, path: &Path) -> Reading<Option<u64>> {
 /// The lowest CPU quota among the groups of the process whose folder in `/proc` is `process`;
 /// `None` without a quota.
 pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>> {
-    let hierarchies = Hierarchies::read(root)?;
     let mut content = Content::default();
-    let path = process.join("cgroup");
-    let membership = content.read(&path).map_err(|error| health(&path, &error))?;
-    let Some(groups) = hierarchies.groups("cpu", membership) else {
+    let Some(groups) = groups_of(root, process, "cpu", &mut content)? else {
         return Ok(None);
     };
     let mut lowest: Option<CpuQuota> = None;
@@ -221,6 +208,46 @@ pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>
             let group = group.display().to_string();
             lowest = Some(CpuQuota { group, cpus });
         }
+    }
+    Ok(lowest)
+}
+
+/// The lowest memory limit among the groups of the process whose folder in `/proc` is `process`;
+/// `None` without a limit.
+pub(crate) fn memory_limit(root: &Path, process: &Path) -> Reading<Option<u64>> {
+    let mut content = Content::default();
+    let Some(groups) = groups_of(root, process, "memory", &mut content)? else {
+        return Ok(None);
+    };
+    Ok(lowest_memory(&mut content, &groups)?.map(|(limit, _)| limit))
+}
+
+fn groups_of(
+    root: &Path,
+    process: &Path,
+    controller: &str,
+    content: &mut Content,
+) -> Reading<Option<Groups>> {
+    let path = process.join("cgroup");
+    let membership = content.read(&path).map_err(|error| health(&path, &error))?;
+    Ok(Hierarchies::read(root)?.groups(controller, membership))
+}
+
+/// The lowest memory limit among groups, and the folder of the group that has it.
+fn lowest_memory<'g>(
+    content: &mut Content,
+    groups: &'g Groups,
+) -> Reading<Option<(u64, &'g PathBuf)>> {
+    let file = match groups.version {
+        Version::One => "memory.limit_in_bytes",
+        Version::Two => "memory.max",
+    };
+    let mut lowest = None;
+    for folder in &groups.folders {
+        // Without a limit the content is `max`.
+        let limit = number(content, &folder.join(file))?;
+        let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES).map(|limit| (limit, folder));
+        lowest = lowest.into_iter().chain(limit).min_by_key(|(limit, _)| *limit);
     }
     Ok(lowest)
 }
