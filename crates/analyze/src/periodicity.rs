@@ -34,9 +34,7 @@ mod occurrences;
 
 pub use contrast::{FEWEST_PERIODS, SHORTEST_PERIOD_WINDOWS};
 pub use folding::MOST_CYCLES;
-pub use names::{
-    LEAST_CORRELATION, NamedPattern, PatternSource, RecordedSeries, SourceEvidence, name_pattern,
-};
+pub use names::{LEAST_CORRELATION, NamedPattern, PatternSource, RecordedSeries, name_pattern};
 
 use folding::Candidate;
 use occurrences::Occurrences;

@@ -284,8 +284,7 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
         let values = columns.iter().map(|values| values[row]);
         values.filter(|value| value.is_finite()).sum()
     };
-    let source = PatternSource::OtherProcess { name: "other processes".to_owned() };
-    recorded(table, windows, source, |row| {
+    recorded(table, windows, PatternSource::OtherProcesses, |row| {
         let nice = nice.map_or(0.0, |nice| nice[row]);
         let all = [user[row] + nice, system[row]].map(|share| share * cores);
         of_others(all, used.each_ref().map(|columns| known(columns, row)))

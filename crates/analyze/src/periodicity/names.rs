@@ -4,7 +4,6 @@
 use super::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Correlation from which a recorded series matches a pattern.
 pub const LEAST_CORRELATION: f64 = 0.5;
@@ -25,60 +24,37 @@ pub struct RecordedSeries {
 }
 
 /// A probable cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatternSource {
     /// The server writes a checkpoint.
     Checkpoint,
-    /// Another process on the machine is busy.
-    OtherProcess { name: String },
+    /// Other processes on the machine are busy.
+    OtherProcesses,
 }
 
-impl fmt::Display for PatternSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PatternSource::Checkpoint => f.write_str("checkpoint"),
-            PatternSource::OtherProcess { name } => write!(f, "other process {name}"),
-        }
-    }
-}
-
-/// Evidence for a cause.
+/// A cause with its evidence: a recorded series that is higher in the affected parts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceEvidence {
-    /// A recorded series is higher in the affected parts.
-    Correlation {
-        /// Pearson's coefficient with the affected share of each window.
-        correlation: f64,
-        /// Mean of the recorded series in the affected parts, in its unit; for checkpoints, the share of time
-        /// with a checkpoint.
-        inside: f64,
-        /// Mean of the recorded series in the rest.
-        outside: f64,
-    },
-}
-
-/// A cause with its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedPattern {
     pub source: PatternSource,
-    pub evidence: Vec<SourceEvidence>,
+    /// Pearson's coefficient with the affected share of each window.
+    pub correlation: f64,
+    /// Mean of the recorded series in the affected parts, in its unit; for checkpoints, the share of time with a
+    /// checkpoint.
+    pub inside: f64,
+    /// Mean of the recorded series in the rest.
+    pub outside: f64,
 }
 
 /// Names the probable cause of a pattern; `None` if no recorded activity matches it.
 pub fn name_pattern(pattern: &Pattern, recorded: &[RecordedSeries]) -> Option<NamedPattern> {
-    let matching = recorded.iter().filter_map(|recorded| {
-        let evidence = goes_with(pattern, recorded)?;
-        let SourceEvidence::Correlation { correlation, .. } = evidence;
-        (correlation >= LEAST_CORRELATION).then_some((correlation, recorded, evidence))
-    });
-    let (_, closest, evidence) = matching.max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
-    Some(NamedPattern { source: closest.source.clone(), evidence: vec![evidence] })
+    let matching = recorded.iter().filter_map(|recorded| goes_with(pattern, recorded));
+    let matching = matching.filter(|named| named.correlation >= LEAST_CORRELATION);
+    matching.max_by(|a, b| a.correlation.total_cmp(&b.correlation))
 }
 
 /// `None` if the series is too coarse, too short or constant.
-fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<SourceEvidence> {
+fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<NamedPattern> {
     let count = recorded.values.len() as f64;
     let periods = count * recorded.window_s / pattern.period_s;
     let is_fine = recorded.window_s * WINDOWS_PER_PERIOD <= pattern.period_s;
@@ -103,7 +79,8 @@ fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<SourceEvide
     let squares: f64 = pairs().map(|(v, _)| v * v).sum();
     let affected_squares: f64 = pairs().map(|(_, a)| a * a).sum();
     let correlation = product / (squares * affected_squares).sqrt();
-    correlation.is_finite().then(|| SourceEvidence::Correlation {
+    correlation.is_finite().then(|| NamedPattern {
+        source: recorded.source,
         correlation,
         inside: mean(values, &|share| share),
         outside: mean(values, &|share| 1.0 - share),
@@ -139,10 +116,6 @@ mod tests {
         }
     }
 
-    fn process(name: &str) -> PatternSource {
-        PatternSource::OtherProcess { name: name.to_owned() }
-    }
-
     /// A series of 10 minutes that is high from `from_s` on for 6 of 60 s.
     fn busy(source: PatternSource, from_s: usize) -> RecordedSeries {
         let noise = normal(from_s as u64, 600).into_iter().enumerate();
@@ -155,31 +128,26 @@ mod tests {
 
     #[test]
     fn recorded_activity_decides_and_brings_its_evidence() {
-        let mut recorded = vec![
-            busy(PatternSource::Checkpoint, 6),
-            busy(process("java"), 30),
-            busy(process("backup"), 6),
-        ];
-        recorded[2].values[3] = 5.0;
+        let mut recorded =
+            [busy(PatternSource::OtherProcesses, 6), busy(PatternSource::Checkpoint, 6)];
+        recorded[0].values[3] = 5.0;
         let named = name_pattern(&pattern(60.0), &recorded).unwrap();
         assert_eq!(named.source, PatternSource::Checkpoint);
-        let SourceEvidence::Correlation { correlation, inside, outside } = named.evidence[0];
-        assert!(correlation > 0.9, "{correlation}");
-        assert!((inside - 0.9).abs() < 0.05 && (outside - 0.1).abs() < 0.05);
+        assert!(named.correlation > 0.9, "{named:?}");
+        assert!((named.inside - 0.9).abs() < 0.05 && (named.outside - 0.1).abs() < 0.05);
         // Checkpoints at another time are not the cause.
-        recorded[0] = busy(PatternSource::Checkpoint, 40);
+        recorded[1] = busy(PatternSource::Checkpoint, 40);
         let named = name_pattern(&pattern(60.0), &recorded).unwrap();
-        assert_eq!(named.source, process("backup"));
-        recorded.truncate(2);
-        assert_eq!(name_pattern(&pattern(60.0), &recorded), None);
+        assert_eq!(named.source, PatternSource::OtherProcesses);
+        assert_eq!(name_pattern(&pattern(60.0), &recorded[1..]), None);
         assert_eq!(name_pattern(&pattern(60.0), &[]), None);
     }
 
     #[test]
     fn too_coarse_or_too_short_series_is_not_evidence() {
-        let java = || busy(process("java"), 6);
-        assert!(goes_with(&pattern(0.1), &java()).is_none());
-        let mut short = java();
+        let others = || busy(PatternSource::OtherProcesses, 6);
+        assert!(goes_with(&pattern(0.1), &others()).is_none());
+        let mut short = others();
         short.values.truncate(150);
         assert!(goes_with(&pattern(60.0), &short).is_none());
     }
