@@ -6,6 +6,7 @@ mod premises;
 pub mod work;
 
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
+use crate::robust::mean;
 use crate::uncertainty::mean::of_repetitions;
 use crate::uncertainty::series::standard_deviation;
 use coverage::{Coverage, Span};
@@ -101,8 +102,14 @@ impl Tally {
     }
 
     /// The growth of a counter between two readings, per operation. The growth itself may be wrong by `error`.
-    fn put_counted(&mut self, kind: CostKind, sum: Option<f64>, error: f64, held: Coverage) {
-        if let Some(sum) = sum {
+    fn put_counted(
+        &mut self,
+        kind: CostKind,
+        sum: Option<f64>,
+        error: f64,
+        held: Option<Coverage>,
+    ) {
+        if let (Some(sum), Some(held)) = (sum, held) {
             let count = self.costs.basis_count as f64;
             self.put(kind, held.figure(sum / count, error / count));
         }
@@ -148,9 +155,7 @@ impl Tally {
             (CostKind::PeakBytes, used.peak_resident_bytes),
         ];
         for (kind, bytes) in memory {
-            if let Some(bytes) = bytes {
-                self.put(kind, Figure::bare(bytes as f64));
-            }
+            number(bytes).into_iter().for_each(|bytes| self.put(kind, Figure::bare(bytes)));
         }
         let is_of_kernel = used.processes > 0;
         let of_kernel = self.held(coverage::of_kernel(used, span), |what| match what {
@@ -166,60 +171,43 @@ impl Tally {
             Counted::ServerCpu => !is_of_kernel,
             _ => false,
         });
-        if let Some(held) = of_kernel {
-            if let Some(device) = &used.device {
-                let reads = [
-                    (CostKind::ReadBytes, Some(device.read_bytes)),
-                    (CostKind::ReadRequests, Some(device.read_requests)),
-                ];
-                let writes = [
-                    (CostKind::WrittenBytes, Some(device.written_bytes)),
-                    (CostKind::WriteRequests, Some(device.write_requests)),
-                    (CostKind::Flushes, device.flushes),
-                ];
-                let are_own = premises::device_reads(used, device);
-                if self.holds(Counted::DeviceReads, are_own) {
-                    for (kind, count) in reads {
-                        self.put_counted(kind, number(count), 0.0, held);
-                    }
-                }
-                let are_own = premises::device_writes(used, device);
-                if self.holds(Counted::DeviceWrites, are_own) {
-                    for (kind, count) in writes {
-                        self.put_counted(kind, number(count), 0.0, held);
-                    }
-                }
+        let mut counts = vec![
+            (CostKind::ContextSwitches, used.context_switches, of_servers),
+            (CostKind::CacheMisses, used.cache_misses, of_servers),
+            (CostKind::ReceivedBytes, used.network.map(|one| one.received_bytes), of_servers),
+            (CostKind::SentBytes, used.network.map(|one| one.sent_bytes), of_servers),
+        ];
+        if let Some(device) = used.device.as_ref().filter(|_| of_kernel.is_some()) {
+            if self.holds(Counted::DeviceReads, premises::device_reads(used, device)) {
+                counts.extend([
+                    (CostKind::ReadBytes, Some(device.read_bytes), of_kernel),
+                    (CostKind::ReadRequests, Some(device.read_requests), of_kernel),
+                ]);
             }
-            if let Some(found) = &used.energy
-                && self.holds(Counted::Energy, energy)
-            {
-                let energy_uj = found.energy_joules * 1e6;
-                self.put_counted(CostKind::Energy, Some(energy_uj), 0.0, held);
+            if self.holds(Counted::DeviceWrites, premises::device_writes(used, device)) {
+                counts.extend([
+                    (CostKind::WrittenBytes, Some(device.written_bytes), of_kernel),
+                    (CostKind::WriteRequests, Some(device.write_requests), of_kernel),
+                    (CostKind::Flushes, device.flushes, of_kernel),
+                ]);
             }
         }
-        if let Some(held) = of_servers {
-            let [received, sent] = [
-                used.network.map(|network| network.received_bytes),
-                used.network.map(|network| network.sent_bytes),
-            ];
-            let counts = [
-                (CostKind::ContextSwitches, used.context_switches),
-                (CostKind::CacheMisses, used.cache_misses),
-                (CostKind::ReceivedBytes, received),
-                (CostKind::SentBytes, sent),
-            ];
-            for (kind, count) in counts {
-                self.put_counted(kind, number(count), 0.0, held);
-            }
-            let sync_us = used.journal_sync_s.map(|sync_s| sync_s * 1e6);
-            self.put_counted(CostKind::JournalSyncs, sync_us, 0.0, held);
+        for (kind, count, held) in counts {
+            self.put_counted(kind, number(count), 0.0, held);
+        }
+        let sync_us = used.journal_sync_s.map(|sync_s| sync_s * 1e6);
+        self.put_counted(CostKind::JournalSyncs, sync_us, 0.0, of_servers);
+        if let Some(found) = used.energy.as_ref().filter(|_| of_kernel.is_some())
+            && self.holds(Counted::Energy, energy)
+        {
+            let energy_uj = found.energy_joules * 1e6;
+            self.put_counted(CostKind::Energy, Some(energy_uj), 0.0, of_kernel);
         }
         // Without process data, the servers' own counters apply.
-        let of_cpu = if is_of_kernel { of_kernel } else { of_servers };
-        if let (Some(held), Some(cpu_s)) = (of_cpu, used.server_cpu_s) {
-            let error_us = used.server_cpu_error_s.unwrap_or(0.0) * 1e6;
-            self.put_counted(CostKind::ServerCpu, Some(cpu_s * 1e6), error_us, held);
-        }
+        let held = if is_of_kernel { of_kernel } else { of_servers };
+        let error_us = used.server_cpu_error_s.unwrap_or(0.0) * 1e6;
+        let cpu_us = used.server_cpu_s.map(|cpu_s| cpu_s * 1e6);
+        self.put_counted(CostKind::ServerCpu, cpu_us, error_us, held);
     }
 
     /// The share of the phase between two readings; notes what remains unknown without it.
@@ -312,10 +300,10 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
     let Some(first) = runs.first() else {
         return Vec::new();
     };
-    let mean = |cost: &Cost| {
-        let all: Vec<Figure> = values(runs, cost.kind)?;
+    let of_kind = |cost: &Cost| {
+        let all: Vec<Figure> = runs.iter().map(|run| run.of(cost.kind)).collect::<Option<_>>()?;
         let plain: Vec<f64> = all.iter().map(|figure| figure.value).collect();
-        let mean = plain.iter().sum::<f64>() / plain.len() as f64;
+        let mean = mean(&plain);
         let value = match of_repetitions(&plain, DEFAULT_CONFIDENCE_RATIO) {
             Some(found) => {
                 // The uncertainty within the runs is a lower bound. All may be wrong in the same direction, so
@@ -329,7 +317,7 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
         };
         Some(Cost { kind: cost.kind, value })
     };
-    first.values.iter().filter_map(mean).collect()
+    first.values.iter().filter_map(of_kind).collect()
 }
 
 /// Costs of candidates relative to baselines, for pairs of runs.
@@ -378,10 +366,6 @@ fn ratios_of_sides(
     first.values.iter().filter_map(of_kind).collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// The geometric mean of the pairs' ratios, with Student's interval of its logarithm.
 fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
     let differences: Vec<f64> = baseline.iter().zip(candidate).map(|(a, b)| b - a).collect();
@@ -417,11 +401,6 @@ pub(crate) fn ratios_of_runs(sides: [&[RunDocument]; 2]) -> Vec<CostRatio> {
     };
     let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<&Costs>>());
     ratios_of_sides([&a, &b], ratio_of_independent)
-}
-
-/// One kind of cost of each run; `None` unless all runs know it.
-fn values(runs: &[&Costs], kind: CostKind) -> Option<Vec<Figure>> {
-    runs.iter().map(|run| run.of(kind)).collect()
 }
 
 fn half_width(figure: &Figure) -> Option<f64> {

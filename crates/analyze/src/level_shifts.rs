@@ -2,9 +2,8 @@
 //! drifts.
 //!
 //! Benchmark windows resemble their neighbours, have outliers and dip with every checkpoint. So a change counts
-//! if it lasts for a while ([`LevelShiftSettings::least_windows`]), moves the *median* by a relevant amount
-//! ([`LevelShiftSettings::least_ratio`]), and exceeds all changes that a stationary series with the same memory
-//! shows by chance:
+//! if it lasts for a while ([`LEAST_WINDOWS`]), moves the *median* by a relevant amount ([`LEAST_RATIO`]), and
+//! exceeds all changes that a stationary series with the same memory shows by chance:
 //!
 //! 1. Values become logarithms where none is negative, so that changes are ratios, then scores: distances from the
 //!    median in units of the noise between neighbours, cut off at ±2, so that no outlier weighs more than another
@@ -48,17 +47,15 @@ use scores::Scale;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Fewest windows of a series that can be searched.
-pub const FEWEST_WINDOWS: usize = 20;
-
 /// Share of stationary series with a false change of level.
 pub const FALSE_ALARM_RATIO: f64 = 0.01;
 
-/// Default for the smallest reported change, as a share of the level.
-pub const DEFAULT_LEAST_RATIO: f64 = 0.05;
+/// Smallest reported change, as a share of the level before.
+pub const LEAST_RATIO: f64 = 0.05;
 
-/// Default for the fewest windows of a level; shorter levels are dips or peaks.
-pub const DEFAULT_LEAST_WINDOWS: usize = 10;
+/// Fewest windows of a level; shorter levels are dips or peaks. A cycle with a slow part longer than this, such
+/// as a checkpoint of 20 s, is reported as changes of level.
+pub const LEAST_WINDOWS: usize = 10;
 
 /// Most series that are simulated for one p value.
 pub const SIMULATED_SERIES: usize = 240;
@@ -72,40 +69,9 @@ const REFINEMENTS: usize = 2;
 /// Windows on each side of a change that give the levels before and after it in a drifting series.
 const NEAREST: usize = 20;
 
-/// Settings of the search for level changes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LevelShiftSettings {
-    /// Length of a window in seconds, above 0.
-    pub window_s: f64,
-    /// Smallest reported change, as a share of the level before.
-    pub least_ratio: f64,
-    /// Fewest windows of a level, at least 5. A cycle with a slow part longer than this, such as a checkpoint
-    /// of 20 s, is reported as changes of level.
-    pub least_windows: usize,
-    /// Probability of a false alarm in a stationary series.
-    pub false_alarm_ratio: f64,
-    /// Seed of the simulated series.
-    pub seed: u64,
-}
-
-impl LevelShiftSettings {
-    /// The default settings for this window length.
-    pub fn seeded(window_s: f64, seed: u64) -> LevelShiftSettings {
-        LevelShiftSettings {
-            window_s,
-            least_ratio: DEFAULT_LEAST_RATIO,
-            least_windows: DEFAULT_LEAST_WINDOWS,
-            false_alarm_ratio: FALSE_ALARM_RATIO,
-            seed,
-        }
-    }
-}
-
 /// A change of level.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelShift {
-    /// Start of the first window of the new level, in seconds from the start of the series.
-    pub at_s: f64,
     /// Number of windows before the change.
     pub index: usize,
     /// Earliest likely number of windows before the change.
@@ -118,9 +84,6 @@ pub struct LevelShift {
     /// Median of the level after, in the unit of the series; in a drifting series, the median of its first
     /// windows.
     pub after: f64,
-    /// `after / before − 1`; `None` if the level before is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change_ratio: Option<f64>,
     /// Probability that a stationary series with the same memory shows a change this large anywhere.
     pub p_value_ratio: f64,
 }
@@ -137,68 +100,27 @@ pub struct Drift {
 }
 
 /// Level changes and drift of a series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LevelChanges {
     /// Changes of level in order of time.
     pub shifts: Vec<LevelShift>,
     /// The drift within the levels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
-/// Why a series cannot be searched.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum LevelShiftError {
-    /// The series is too short to distinguish a change from noise.
-    #[error("a change of level needs `{fewest}` windows, the series has `{windows}`")]
-    TooFewWindows { windows: usize, fewest: usize },
-    /// A value is not finite.
-    #[error("the value of window `{index}` is not finite")]
-    NotFinite {
-        /// Position of the first such window, from 0.
-        index: usize,
-    },
-    /// A setting is out of range.
-    #[error("`{name}` cannot be `{value}`")]
-    Setting { name: &'static str, value: f64 },
-}
-
-/// Finds the level changes and the drift of a series of evenly spaced windows.
-pub fn level_shifts(
-    series: &[f64],
-    settings: LevelShiftSettings,
-) -> Result<LevelChanges, LevelShiftError> {
-    check(series, settings)?;
+/// Finds the level changes and the drift of a series of finite values in windows of this length. A series of less
+/// than two levels has none. `seed` is the seed of the simulated series.
+pub fn level_shifts(series: &[f64], window_s: f64, seed: u64) -> LevelChanges {
+    let is_finite = series.iter().all(|value| value.is_finite());
+    if series.len() < 2 * LEAST_WINDOWS || !is_finite {
+        return LevelChanges::default();
+    }
     let scale = Scale::of(series);
     let values = scale.forth(series);
-    let found = best_description(&values, scale, settings);
-    Ok(LevelChanges {
-        shifts: reported_shifts(&found, series, settings),
-        drift: reported_drift(&found, &values, scale, settings),
-    })
-}
-
-fn check(series: &[f64], settings: LevelShiftSettings) -> Result<(), LevelShiftError> {
-    let fewest = FEWEST_WINDOWS.max(2 * settings.least_windows);
-    if series.len() < fewest {
-        return Err(LevelShiftError::TooFewWindows { windows: series.len(), fewest });
-    }
-    if let Some(index) = series.iter().position(|value| !value.is_finite()) {
-        return Err(LevelShiftError::NotFinite { index });
-    }
-    let checks = [
-        ("window_s", settings.window_s, settings.window_s > 0.0),
-        ("least_ratio", settings.least_ratio, settings.least_ratio >= 0.0),
-        ("least_windows", settings.least_windows as f64, settings.least_windows >= 5),
-        (
-            "false_alarm_ratio",
-            settings.false_alarm_ratio,
-            settings.false_alarm_ratio > 0.0 && settings.false_alarm_ratio < 1.0,
-        ),
-    ];
-    match checks.iter().find(|(_, _, is_usable)| !is_usable) {
-        Some((name, value, _)) => Err(LevelShiftError::Setting { name, value: *value }),
-        None => Ok(()),
+    let found = best_description(&values, scale, window_s, seed);
+    LevelChanges {
+        shifts: reported_shifts(&found, series),
+        drift: reported_drift(&found, &values, scale, window_s),
     }
 }
 
@@ -210,9 +132,9 @@ struct Description {
 
 /// Steps alone, a drift alone, or steps on a drift, whichever leaves the least unexplained for its number of
 /// parameters.
-fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) -> Description {
+fn best_description(values: &[f64], scale: Scale, window_s: f64, seed: u64) -> Description {
     let described =
-        |slope: Slope| Description { levels: Levels::found(values, slope, scale, settings), slope };
+        |slope: Slope| Description { levels: Levels::found(values, slope, scale, seed), slope };
     let mut all = vec![described(Slope::default())];
     if all[0].levels.changes().is_empty() {
         all[0].slope = Slope::within(values, &all[0].levels.ranges());
@@ -229,7 +151,7 @@ fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) 
     let mut number = 0;
     all.retain(|one| {
         number += 1;
-        number == 1 || reported_drift(one, values, scale, settings).is_some()
+        number == 1 || reported_drift(one, values, scale, window_s).is_some()
     });
     let best = best_of(&all);
     all.swap_remove(best)
@@ -247,11 +169,7 @@ fn best_of(all: &[Description]) -> usize {
     best.unwrap_or_default()
 }
 
-fn reported_shifts(
-    found: &Description,
-    series: &[f64],
-    settings: LevelShiftSettings,
-) -> Vec<LevelShift> {
+fn reported_shifts(found: &Description, series: &[f64]) -> Vec<LevelShift> {
     let ranges = found.levels.ranges();
     let sides = ranges.windows(2);
     let reported = |(change, sides): (&levels::Change, &[Range<usize>])| {
@@ -263,16 +181,12 @@ fn reported_shifts(
             beside(&sides[0], &sides[1])
         };
         let median_of = |range: Range<usize>| median(series[range].iter().copied());
-        let before = median_of(before).unwrap_or_default();
-        let after = median_of(after).unwrap_or_default();
         LevelShift {
-            at_s: change.index as f64 * settings.window_s,
             index: change.index,
             earliest_index: change.earliest,
             latest_index: change.latest,
-            before,
-            after,
-            change_ratio: scores::change_ratio(before, after),
+            before: median_of(before).unwrap_or_default(),
+            after: median_of(after).unwrap_or_default(),
             p_value_ratio: change.p_value,
         }
     };
@@ -290,18 +204,18 @@ fn reported_drift(
     found: &Description,
     values: &[f64],
     scale: Scale,
-    settings: LevelShiftSettings,
+    window_s: f64,
 ) -> Option<Drift> {
     let p_value_ratio = drift::p_value(values, &found.levels.ranges(), found.slope)?;
     let level = median(found.slope.removed_from(values))?;
     let over = |windows: f64| scale.ratio(found.slope.at(windows), level);
     let drift = Drift {
-        per_hour_ratio: over(3600.0 / settings.window_s),
+        per_hour_ratio: over(3600.0 / window_s),
         over_series_ratio: over((values.len() - 1) as f64),
         p_value_ratio,
     };
-    let is_reported = drift.p_value_ratio <= settings.false_alarm_ratio * DRIFT_SHARE
-        && drift.over_series_ratio.abs() >= settings.least_ratio
+    let is_reported = drift.p_value_ratio <= FALSE_ALARM_RATIO * DRIFT_SHARE
+        && drift.over_series_ratio.abs() >= LEAST_RATIO
         && drift.per_hour_ratio.is_finite();
     is_reported.then_some(drift)
 }

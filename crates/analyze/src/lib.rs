@@ -23,7 +23,6 @@ pub mod resampling;
 mod robust;
 pub mod search;
 pub mod stationary_part;
-pub mod steady_state;
 mod student;
 pub mod timeline;
 pub mod tracing_cost;

@@ -34,10 +34,7 @@ mod occurrences;
 
 pub use contrast::{FEWEST_PERIODS, SHORTEST_PERIOD_WINDOWS};
 pub use folding::MOST_CYCLES;
-pub use names::{
-    LEAST_CORRELATION, NamedPattern, PatternHints, PatternSource, RecordedSeries, SourceEvidence,
-    name_pattern,
-};
+pub use names::{LEAST_CORRELATION, NamedPattern, PatternSource, RecordedSeries, name_pattern};
 
 use folding::Candidate;
 use occurrences::Occurrences;
@@ -84,83 +81,33 @@ impl Pattern {
     }
 }
 
-/// Settings of the search for patterns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PeriodicitySettings {
-    /// Length of a window in seconds, above 0.
-    pub window_s: f64,
-    /// Probability of a false alarm in a series without a pattern, above 0 and below 1.
-    pub false_alarm_ratio: f64,
-}
-
-impl PeriodicitySettings {
-    /// Settings with 1 % of false alarms for this window length.
-    pub fn for_windows(window_s: f64) -> PeriodicitySettings {
-        PeriodicitySettings { window_s, false_alarm_ratio: FALSE_ALARM_RATIO }
+/// Finds the periodic patterns of a series of evenly spaced windows of this length, the clearest first. A series that
+/// is too short or has values that are not finite has none.
+pub fn periodic_patterns(series: &[f64], window_s: f64) -> Vec<Pattern> {
+    let is_finite = series.iter().all(|value| value.is_finite());
+    if series.len() < FEWEST_WINDOWS || !is_finite {
+        return Vec::new();
     }
-}
-
-/// Why a series cannot be searched.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum PeriodicityError {
-    /// The series is too short for any pattern.
-    #[error("a periodic pattern needs `{FEWEST_WINDOWS}` windows, the series has `{windows}`")]
-    TooFewWindows { windows: usize },
-    /// A value is not finite.
-    #[error("the value of window `{index}` is not finite")]
-    NotFinite {
-        /// Position of the first such window, from 0.
-        index: usize,
-    },
-    /// A setting is out of range.
-    #[error("`{name}` cannot be `{value}`")]
-    Setting { name: &'static str, value: f64 },
-}
-
-/// Finds the periodic patterns of a series of evenly spaced windows, the clearest first.
-pub fn periodic_patterns(
-    series: &[f64],
-    settings: PeriodicitySettings,
-) -> Result<Vec<Pattern>, PeriodicityError> {
-    check(series, settings)?;
     let mut rest = series.to_vec();
     let mut found: Vec<(Pattern, Occurrences)> = Vec::new();
     for _ in 0..MOST_PATTERNS {
         let Some(candidate) = folding::clearest(&rest) else {
             break;
         };
-        if candidate.p_value > settings.false_alarm_ratio {
+        if candidate.p_value > FALSE_ALARM_RATIO {
             break;
         }
         let Some(occurrences) = Occurrences::of(&rest, &candidate) else {
             break;
         };
-        let pattern = measured(&candidate, &occurrences, settings.window_s);
+        let pattern = measured(&candidate, &occurrences, window_s);
         occurrences.take_out(&mut rest);
         let is_harmonic = found.iter().any(|(_, other)| occurrences.repeat(other));
         if !is_harmonic {
             found.push((pattern, occurrences));
         }
     }
-    Ok(found.into_iter().map(|(pattern, _)| pattern).collect())
-}
-
-fn check(series: &[f64], settings: PeriodicitySettings) -> Result<(), PeriodicityError> {
-    if series.len() < FEWEST_WINDOWS {
-        return Err(PeriodicityError::TooFewWindows { windows: series.len() });
-    }
-    if let Some(index) = series.iter().position(|value| !value.is_finite()) {
-        return Err(PeriodicityError::NotFinite { index });
-    }
-    let ratio = settings.false_alarm_ratio;
-    let checks = [
-        ("window_s", settings.window_s, settings.window_s > 0.0),
-        ("false_alarm_ratio", ratio, ratio > 0.0 && ratio < 1.0),
-    ];
-    match checks.iter().find(|(_, _, is_usable)| !is_usable) {
-        Some((name, value, _)) => Err(PeriodicityError::Setting { name, value: *value }),
-        None => Ok(()),
-    }
+    found.into_iter().map(|(pattern, _)| pattern).collect()
 }
 
 fn measured(candidate: &Candidate, occurrences: &Occurrences, window_s: f64) -> Pattern {

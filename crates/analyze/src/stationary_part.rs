@@ -5,13 +5,19 @@
 //! *Simulation* 69 (1997). The cut is at most half: a phase that needs longer has not reached its steady state.
 //! A cut that would not change the mean is not made.
 //!
-//! The rest must then pass the tests of [`crate::steady_state`], and a test for a step at any place, which
-//! finds a collapse late in the phase (burst credits, a full cache): the largest t statistic over the places in
-//! the middle 70 %, against the 1 % limit of D. W. K. Andrews, "Tests for Parameter Instability and Structural
-//! Change with Unknown Change Point", *Econometrica* 61 (1993), with the effective number of windows.
+//! The rest must then pass two tests with a significance of 1 % each:
+//!
+//! - a linear trend, which finds slow drifts, with the lag-1 autocorrelation of its residuals: B. D. Santer et al.,
+//!   "Statistical significance of trends and trend differences in layer-average atmospheric temperature time series",
+//!   *Journal of Geophysical Research* 105 (2000);
+//! - a step at any place, which finds a collapse late in the phase (burst credits, a full cache): the largest t
+//!   statistic over the places in the middle 70 %, against the 1 % limit of D. W. K. Andrews, "Tests for Parameter
+//!   Instability and Structural Change with Unknown Change Point", *Econometrica* 61 (1993).
+//!
+//! Neighbouring windows resemble each other, so both use the effective number of windows. Assumption: windows of
+//! equal length.
 
 use crate::robust::mean;
-use crate::steady_state::{MIN_WINDOWS, RELEVANT_CHANGE_RATIO, SteadyState, assess_beyond};
 use crate::student::two_sided_1_percent;
 use crate::uncertainty::autocorrelation::effective_size;
 use std::ops::Range;
@@ -22,9 +28,24 @@ const MOST_CUT_RATIO: f64 = 0.5;
 /// Share of a relevant change that a cut must move the mean by.
 const RELEVANT_CUT_SHARE: f64 = 0.1;
 
+/// Fewest windows for a verdict. With fewer, an autocorrelation cannot be estimated.
+const MIN_WINDOWS: usize = 8;
+
+/// A change below 5 % over the whole phase is not called unsteady, however significant it is: it moves a mean
+/// rate by at most half of that, and in long series any tiny change is significant.
+const RELEVANT_CHANGE_RATIO: f64 = 0.05;
+
+/// Residuals below this share of the mean are rounding errors with a meaningless order.
+const ROUNDING_RATIO: f64 = 1e-9;
+
+/// From this autocorrelation on, a series with too few effective values for a test moves as one: its memory
+/// fills the phase, as in a warm-up. It cannot be called steady, so a relevant change counts without the test.
+/// Independent noise reached it in 3 of 20,000 series of 10 windows.
+const MEMORY_FILLS_PHASE: f64 = 0.7;
+
 /// A mean response time follows the smallest changes of a load near saturation, so it counts as changed only
 /// from a quarter of its mean on; a rate counts from [`RELEVANT_CHANGE_RATIO`] on.
-pub const RELEVANT_RESPONSE_CHANGE_RATIO: f64 = 0.25;
+const RELEVANT_RESPONSE_CHANGE_RATIO: f64 = 0.25;
 
 /// Share of the windows at each end that are not searched for a step.
 const TRIMMED_RATIO: f64 = 0.15;
@@ -42,6 +63,27 @@ pub struct Stationarity {
     pub verdict: SteadyState,
     /// The series that the verdict describes.
     pub subject: Subject,
+}
+
+/// Verdict on a series of rates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SteadyState {
+    /// No relevant and significant change was found.
+    Steady,
+    /// The rate follows a line; the value is the change from start to end divided by the mean.
+    Trend {
+        /// Positive when the rate rises.
+        change_ratio: f64,
+    },
+    /// The level changed.
+    Shift {
+        /// Number of windows before the change.
+        position: usize,
+        /// The change divided by the mean of both levels; positive when the later part is faster.
+        change_ratio: f64,
+    },
+    /// Too few windows, or no operations at all.
+    Undecided,
 }
 
 /// A series that can be steady or not.
@@ -81,14 +123,14 @@ fn judge_beyond(series: &[f64], relevant_ratio: f64, subject: Subject) -> Statio
             change_ratio,
         })
     };
-    let verdict = match assess_beyond(rest, relevant_ratio) {
-        SteadyState::Undecided => SteadyState::Undecided,
-        SteadyState::Steady => shift().unwrap_or(SteadyState::Steady),
+    let is_usable = rest.len() >= MIN_WINDOWS && mean(rest).is_finite() && mean(rest) > 0.0;
+    let verdict = match is_usable.then(|| trend(rest, relevant_ratio)) {
+        None => SteadyState::Undecided,
+        Some(None) => shift().unwrap_or(SteadyState::Steady),
         // Report the description that leaves the least unexplained.
-        found => match shift() {
-            Some(shift) if !is_line(rest) => shift,
-            _ => found,
-        },
+        Some(Some(change_ratio)) => {
+            shift().filter(|_| !is_line(rest)).unwrap_or(SteadyState::Trend { change_ratio })
+        }
     };
     let begin = match verdict {
         SteadyState::Steady => start,
@@ -142,15 +184,47 @@ fn best_step(rates: &[f64]) -> Option<(usize, f64)> {
         .min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
+/// Offsets of the windows from the middle of the series, the sum of their squares, and the slope of the
+/// least-squares line.
+fn line(rates: &[f64]) -> (impl Iterator<Item = f64>, f64, f64) {
+    let center = (rates.len() as f64 - 1.0) / 2.0;
+    let offsets = (0..rates.len()).map(move |place| place as f64 - center);
+    let spread: f64 = offsets.clone().map(|x| x * x).sum();
+    let products: f64 = offsets.clone().zip(rates).map(|(x, y)| x * y).sum();
+    (offsets, spread, products / spread)
+}
+
 /// Whether a line leaves less unexplained than the best step.
 fn is_line(rates: &[f64]) -> bool {
-    let center = (rates.len() as f64 - 1.0) / 2.0;
-    let offsets = || (0..rates.len()).map(|place| place as f64 - center);
-    let products: f64 = offsets().zip(rates).map(|(x, y)| x * y).sum();
-    let spread: f64 = offsets().map(|x| x * x).sum();
-    let by_line = squares_around_mean(rates) - products * products / spread;
+    let (_, spread, slope) = line(rates);
+    let by_line = squares_around_mean(rates) - slope * slope * spread;
     let by_step = best_step(rates).map_or(f64::INFINITY, |(_, squares)| squares);
     by_line < by_step
+}
+
+/// The relative change along the least-squares line, if it is relevant and significant.
+fn trend(rates: &[f64], relevant_ratio: f64) -> Option<f64> {
+    let (offsets, spread, slope) = line(rates);
+    let overall = mean(rates);
+    let residuals: Vec<f64> = offsets.zip(rates).map(|(x, y)| y - overall - slope * x).collect();
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let (n, rounding) = (rates.len() as f64, overall * ROUNDING_RATIO);
+    // A negative one counts as 0, so that a series never seems longer than it is.
+    let autocorrelation = match squares <= n * rounding * rounding {
+        true => 0.0,
+        false => (products / squares).clamp(0.0, 0.999),
+    };
+    let degrees_of_freedom = n * (1.0 - autocorrelation) / (1.0 + autocorrelation) - 2.0;
+    let change = slope * (n - 1.0);
+    let limit = match two_sided_1_percent(degrees_of_freedom) {
+        limit if limit.is_finite() => {
+            limit * (squares / degrees_of_freedom / spread).sqrt() * (n - 1.0)
+        }
+        _ if autocorrelation >= MEMORY_FILLS_PHASE => 0.0,
+        limit => limit,
+    };
+    relative(change, overall, relevant_ratio, limit)
 }
 
 /// The relative change between two parts, if it is relevant and significant.
@@ -171,6 +245,11 @@ fn step((before, after): (&[f64], &[f64]), relevant_ratio: f64) -> Option<f64> {
     let change = mean_after - mean_before;
     let overall = (mean_before + mean_after) / 2.0;
     let limit = two_sided_1_percent(degrees_of_freedom) * LIMIT_OVER_SINGLE * error;
+    relative(change, overall, relevant_ratio, limit)
+}
+
+/// A change relative to the mean, if it is relevant and beyond the limit of its test.
+fn relative(change: f64, overall: f64, relevant_ratio: f64, limit: f64) -> Option<f64> {
     let counts = change.abs() >= relevant_ratio * overall && change.abs() > limit;
     counts.then_some(change / overall)
 }
@@ -184,6 +263,11 @@ fn squares_around_mean(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use dyno_testkit::simulate::autoregressive;
+    use proptest::prelude::*;
+
+    fn assess(rates: &[f64]) -> SteadyState {
+        judge(rates, None).verdict
+    }
 
     /// The steady part of a series of rates.
     fn stationary_part(rates: &[f64]) -> Option<Range<usize>> {
@@ -239,9 +323,7 @@ mod tests {
         let found = judge(&collapse, None);
         assert_eq!(found.part, 0..60);
         let SteadyState::Shift { position, change_ratio } = found.verdict else {
-            // The halves differ as well.
-            assert!(matches!(found.verdict, SteadyState::Trend { .. } | SteadyState::Step { .. }));
-            return;
+            panic!("{found:?}");
         };
         assert!((45..=50).contains(&position), "{position}");
         assert!((-0.6..-0.4).contains(&change_ratio), "{change_ratio}");
@@ -272,7 +354,7 @@ mod tests {
                 None => refused += 1,
             }
         }
-        // Three tests at 1 % each, and some windows lost at the start.
+        // Two tests at 1 % each, and some windows lost at the start.
         assert!(refused <= 40, "{refused} of 1000");
         assert!(cut <= 10_000, "{cut} windows of 60,000");
     }
@@ -283,5 +365,67 @@ mod tests {
         assert_eq!(stationary_part(&[1000.0; 7]), None);
         assert_eq!(stationary_part(&[0.0; 30]), None);
         assert_eq!(stationary_part(&[1000.0; 8]), Some(0..8));
+        assert_eq!(assess(&[1000.0; 7]), SteadyState::Undecided);
+    }
+
+    #[test]
+    fn straight_line_is_judged_by_its_size() {
+        let line = |change: f64| -> Vec<f64> {
+            (0..30).map(|i| 1000.0 * (1.0 + change * (f64::from(i) / 29.0 - 0.5))).collect()
+        };
+        assert_eq!(assess(&line(0.049)), SteadyState::Steady);
+        assert_eq!(assess(&line(0.0)), SteadyState::Steady);
+        for change in [0.051, -0.2] {
+            match assess(&line(change)) {
+                SteadyState::Trend { change_ratio } => {
+                    assert!((change_ratio - change).abs() < 1e-9, "{change_ratio}");
+                }
+                other => panic!("{change}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn smooth_warm_up_is_found_although_it_is_not_a_line() {
+        for deviation in [0.0, 0.01, 0.03] {
+            let series = rates(3, deviation, |x| 1.0 - 0.8 * (-8.0 * x).exp());
+            let found = judge(&series, None);
+            let is_found = found.verdict != SteadyState::Steady || found.part.start > 0;
+            assert!(is_found, "{deviation}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn short_or_remembering_noise_is_rarely_called_unsteady() {
+        let alarms = |count: usize, memory: f64, deviation: f64| {
+            let series = |seed| -> Vec<f64> {
+                let noise = autoregressive(seed, count, memory).into_iter();
+                noise.map(|e| 1000.0 * (1.0 + deviation * e)).collect()
+            };
+            (0..1000).filter(|seed| assess(&series(*seed)) != SteadyState::Steady).count()
+        };
+        // Two dependent tests at 1 % each.
+        assert!(alarms(10, 0.0, 0.2) <= 40);
+        assert!(alarms(60, 0.6, 0.06) <= 60);
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_give_a_verdict(series in prop::collection::vec(0.0..1e9f64, 0..60)) {
+            match assess(&series) {
+                SteadyState::Trend { change_ratio } | SteadyState::Shift { change_ratio, .. } => {
+                    prop_assert!(change_ratio.abs() >= RELEVANT_CHANGE_RATIO * (1.0 - 1e-9));
+                }
+                SteadyState::Steady | SteadyState::Undecided => {}
+            }
+        }
+
+        #[test]
+        fn unit_of_the_rates_does_not_matter(seed in 1u64..500, scale in 1e-3..1e6f64) {
+            let series = rates(seed, 0.05, |x| 1.0 + 0.1 * x);
+            let scaled: Vec<f64> = series.iter().map(|rate| rate * scale).collect();
+            let same_kind = std::mem::discriminant(&assess(&series)) == std::mem::discriminant(&assess(&scaled));
+            prop_assert!(same_kind);
+        }
     }
 }

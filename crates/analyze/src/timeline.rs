@@ -1,13 +1,11 @@
 //! Timeline of a run's measured time: level changes, drifts and periodic patterns of its rate, response times
 //! and data disk.
 
-mod settings;
 mod sub_second;
 
-use crate::level_shifts::{Drift, LevelShift, LevelShiftSettings, level_shifts};
+use crate::level_shifts::{Drift, LevelShift, level_shifts};
 use crate::periodicity::{
-    NamedPattern, Pattern, PatternHints, PeriodicitySettings, RecordedSeries, name_pattern,
-    periodic_patterns,
+    NamedPattern, Pattern, PatternSource, RecordedSeries, name_pattern, periodic_patterns,
 };
 use crate::robust::median;
 use crate::verdict::{Bench, TimeRange, cpus, mean_us, of_others};
@@ -140,18 +138,15 @@ pub fn timeline(bench: &Bench<'_>, minute: &[SubSecondPoint], seed: u64) -> Time
         let Some(windows) = windows_of(bench, series) else {
             continue;
         };
-        let settings = LevelShiftSettings::seeded(windows.window_s, seed);
-        if let Ok(changes) = level_shifts(&windows.values, settings) {
-            let place = |shift: &LevelShift| change_of(series, &windows, shift);
-            found.changes.extend(changes.shifts.iter().map(place));
-            found.drifts.extend(changes.drift.map(|drift| TimelineDrift { series, drift }));
-        }
+        let changes = level_shifts(&windows.values, windows.window_s, seed);
+        let place = |shift: &LevelShift| change_of(series, &windows, shift);
+        found.changes.extend(changes.shifts.iter().map(place));
+        found.drifts.extend(changes.drift.map(|drift| TimelineDrift { series, drift }));
         if matches!(series, TimelineSeries::RatePerS | TimelineSeries::ResponseMeanUs) {
             found.patterns.extend(patterns(bench, series, &windows));
         }
     }
-    let hints = settings::hints(bench);
-    found.patterns.extend(sub_second::patterns(minute, &hints));
+    found.patterns.extend(sub_second::patterns(minute));
     found.changes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     found
 }
@@ -252,32 +247,25 @@ fn evenly(points: Vec<(f64, f64, f64)>) -> Option<Windows> {
 
 fn patterns(bench: &Bench<'_>, series: TimelineSeries, all: &Windows) -> Vec<TimelinePattern> {
     let windows = &all.longest_unbroken();
-    let settings = PeriodicitySettings::for_windows(windows.window_s);
-    let Ok(found) = periodic_patterns(&windows.values, settings) else {
-        return Vec::new();
-    };
-    let hints = hints(bench, windows);
+    let found = periodic_patterns(&windows.values, windows.window_s);
+    let recorded = recorded_activities(bench, windows);
     found
         .into_iter()
         .map(|mut pattern| {
-            let name = name_pattern(&pattern, &hints);
+            let name = name_pattern(&pattern, &recorded);
             pattern.phase_s += windows.start_s() - all.start_s();
             TimelinePattern { series, pattern, name }
         })
         .collect()
 }
 
-/// Recorded events that may cause a pattern.
-fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
+/// Recorded activities that may cause a pattern.
+fn recorded_activities(bench: &Bench<'_>, windows: &Windows) -> Vec<RecordedSeries> {
     let checkpoints = bench.tables.iter().find_map(|table| {
         let (_, values) = table.columns_of(checkpoint::BUSY_RATIO).next()?;
-        recorded(table, windows, "checkpoint".to_owned(), |row| values[row])
+        recorded(table, windows, PatternSource::Checkpoint, |row| values[row])
     });
-    PatternHints {
-        checkpoints,
-        processes: others(bench, windows).into_iter().collect(),
-        ..settings::hints(bench)
-    }
+    checkpoints.into_iter().chain(others(bench, windows)).collect()
 }
 
 /// CPU time on the servers' machine without servers, client and interrupts.
@@ -296,7 +284,7 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
         let values = columns.iter().map(|values| values[row]);
         values.filter(|value| value.is_finite()).sum()
     };
-    recorded(table, windows, "other processes".to_owned(), |row| {
+    recorded(table, windows, PatternSource::OtherProcesses, |row| {
         let nice = nice.map_or(0.0, |nice| nice[row]);
         let all = [user[row] + nice, system[row]].map(|share| share * cores);
         of_others(all, used.each_ref().map(|columns| known(columns, row)))
@@ -307,7 +295,7 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
 fn recorded(
     table: &MetricTable,
     windows: &Windows,
-    name: String,
+    source: PatternSource,
     value: impl Fn(usize) -> f64,
 ) -> Option<RecordedSeries> {
     let time_range = TimeRange { start_s: windows.start_s(), end_s: windows.end_s() };
@@ -316,7 +304,7 @@ fn recorded(
     let values: Vec<f64> = rows.iter().map(|row| value(*row)).collect();
     let window_s = median(rows.iter().map(|row| table.duration_s[*row]))?;
     (window_s > 0.0 && values.iter().all(|value| value.is_finite())).then(|| RecordedSeries {
-        name,
+        source,
         start_s: table.at_s[first] - table.duration_s[first] - windows.start_s(),
         window_s,
         values,

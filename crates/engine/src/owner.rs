@@ -1,14 +1,11 @@
 //! Identifies the process that owns something.
 
 use crate::error::{Error, Kind};
+use dyno_observe::process::start_ticks;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Place of a process's start time in `/proc/PID/stat`, in clock ticks since the start of the
-/// system: field 22, the 20th after the name of the program (proc(5)).
-const START_FIELD: usize = 19;
 
 /// A process, distinguished from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,13 +21,8 @@ impl Owner {
     }
 
     pub(crate) fn of(process: i32) -> Option<Self> {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name of the program may contain blanks and parentheses.
-        let (_, after_name) = text.rsplit_once(')')?;
-        let mut fields = after_name.split_whitespace();
-        let has_ended = matches!(fields.next()?, "Z" | "X");
-        let start_ticks = fields.nth(START_FIELD - 1).filter(|_| !has_ended)?;
-        Some(Owner { process, start_ticks: start_ticks.parse().ok()? })
+        let start_ticks = start_ticks(u32::try_from(process).ok()?)?;
+        Some(Owner { process, start_ticks })
     }
 
     /// Reads the output of [`Display`](fmt::Display).

@@ -190,8 +190,8 @@ impl<'a> Session<'a> {
             folder: directory,
         };
         let folder = data_folder(plan, &paths).filter(|_| context.source.is_none());
-        let observation = dyno_observe::environment::observe(folder.as_deref());
-        let mut document = document::initial(plan, started, observation.environment);
+        let (environment, caveat) = dyno_observe::environment::observe(folder.as_deref());
+        let mut document = document::initial(plan, started, environment);
         document.selfcheck.clone_from(&options.selfcheck);
         let writer = RunWriter::create(directory, &task.plan_text(), &document)?;
         let per_row = observation::per_row(plan, Duration::from_nanos(dyno_load::WINDOW_NS));
@@ -242,7 +242,7 @@ impl<'a> Session<'a> {
             fleet: RefCell::default(),
             trace: None,
             ended_early: None,
-            caveats: dyno_observe::health::caveat(&observation.probes).into_iter().collect(),
+            caveats: caveat.into_iter().collect(),
         })
     }
 

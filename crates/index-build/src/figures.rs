@@ -284,6 +284,7 @@ mod tests {
             writes: 20,
             written_bytes: 16_384,
             busy_ms: 70,
+            queued_ms: 80,
             flushes: None,
         };
         let figures = of_device(&counters);

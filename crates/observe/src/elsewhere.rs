@@ -55,7 +55,7 @@ pub fn environment(printed: &str) -> io::Result<Environment> {
     Ok(Environment {
         clock_read_ns: None,
         doctor: doctor::examine(&doctor::observe(root, &Subject::default())),
-        ..environment::observe_root(root, None).environment
+        ..environment::observe_root(root, None).0
     })
 }
 

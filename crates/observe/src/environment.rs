@@ -2,24 +2,20 @@
 
 use crate::clock::read_cost_ns;
 use crate::doctor::{self, Subject};
-use crate::health::{Health, ProbeHealth, Reading};
+use crate::health::{Health, Reading};
 use crate::{allowed_cpus, cpu_settings, host, storage};
-use dyno_record::model::{Environment, StorageRecord};
+use dyno_record::model::{Caveat, CaveatKind, Environment, StorageRecord};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// The environment with the health of every reading.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Observation {
-    pub environment: Environment,
-    /// Health of each reading, in the order of the environment's fields.
-    pub probes: Vec<ProbeHealth>,
-}
 
 /// The environment of this machine. `data_dir` is the folder of the server's data if it is on this
 /// machine; it need not exist yet. Takes about a millisecond, mostly to time the clock.
 pub fn capture(data_dir: Option<&Path>) -> Environment {
-    observe(data_dir).environment
+    observe(data_dir).0
 }
 
 /// Like [`capture`], with the results of `dyno doctor` before a measurement, including other
@@ -32,8 +28,9 @@ pub fn examine(subject: Subject) -> Environment {
     }
 }
 
-/// Like [`capture`], with the reasons for missing values.
-pub fn observe(data_dir: Option<&Path>) -> Observation {
+/// Like [`capture`], with a caveat if something failed or was not understood. A feature that the
+/// machine does not have is not a reason to doubt a result.
+pub fn observe(data_dir: Option<&Path>) -> (Environment, Option<Caveat>) {
     observe_root(Path::new("/"), data_dir)
 }
 
@@ -67,23 +64,28 @@ pub fn available_memory_ratio() -> Option<f64> {
     host::available_memory_ratio(Path::new("/")).ok()
 }
 
-/// Drops the page cache of this machine.
+/// File that makes the kernel drop its caches.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Writes dirty data to the disks of this machine and drops its page cache.
 ///
 /// # Errors
 /// Mostly missing rights: it needs root.
-pub fn drop_page_cache() -> std::io::Result<()> {
-    storage::drop_page_cache(Path::new("/"))
+pub fn drop_page_cache() -> io::Result<()> {
+    nix::unistd::sync();
+    // 1 drops only the page cache; names and attributes of files stay.
+    fs::write(DROP_CACHES, "1")
 }
 
-/// Checks whether [`drop_page_cache`] is permitted, without dropping anything.
+/// Checks whether [`drop_page_cache`] is permitted. The kernel does nothing when the file is opened.
 ///
 /// # Errors
 /// The errors of [`drop_page_cache`].
-pub fn may_drop_page_cache() -> std::io::Result<()> {
-    storage::may_drop_page_cache(Path::new("/"))
+pub fn may_drop_page_cache() -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(DROP_CACHES).map(drop)
 }
 
-pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
+pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> (Environment, Option<Caveat>) {
     let mut probes = Probes::default();
     let environment = Environment {
         hostname: probes.note("hostname", host::hostname(root)),
@@ -108,28 +110,33 @@ pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation 
             .and_then(|folder| probes.note("data_storage", storage::storage(root, folder))),
         doctor: Vec::new(),
     };
-    Observation { environment, probes: probes.0 }
+    let caveat = (!probes.0.is_empty()).then(|| {
+        let statement = statement!("probes-not-read", probes = probes.0);
+        Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
+    });
+    (environment, caveat)
 }
 
-/// Collects the health of readings.
+/// Collects the readings that failed or were not understood.
 #[derive(Default)]
-struct Probes(Vec<ProbeHealth>);
+struct Probes(Vec<Statement>);
 
 impl Probes {
-    fn note<T>(&mut self, name: &'static str, reading: Reading<T>) -> Option<T> {
-        let (value, health) = match reading {
-            Ok(value) => (Some(value), Health::Healthy),
-            Err(health) => (None, health),
-        };
-        self.0.push(ProbeHealth { name, health });
-        value
+    fn note<T>(&mut self, name: &str, reading: Reading<T>) -> Option<T> {
+        match reading {
+            Ok(value) => Some(value),
+            Err(Health::Unsupported { .. }) => None,
+            Err(health) => {
+                self.0.push(statement!("probe", probe = name, reason = health.reason()));
+                None
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::{caveat, roll_up};
     use crate::host::tests::Fixture;
 
     #[test]
@@ -137,22 +144,17 @@ mod tests {
         let fixture = Fixture::new()
             .with("proc/sys/kernel/hostname", "bench-1\n")
             .with("proc/loadavg", "garbage\n");
-        let observation = observe_root(fixture.root(), Some(Path::new("/")));
-        assert_eq!(observation.environment.hostname.as_deref(), Some("bench-1"));
-        assert_eq!(observation.environment.cpu_governor, None);
-        assert_eq!(observation.environment.load_average, None);
-        let health = |name: &str| {
-            let probe = observation.probes.iter().find(|probe| probe.name == name);
-            probe.unwrap().health.clone()
-        };
-        assert_eq!(health("hostname"), Health::Healthy);
-        assert!(matches!(health("cpu_governor"), Health::Unsupported { .. }));
-        assert!(matches!(health("load_average"), Health::Degraded { .. }));
-        assert!(matches!(health("data_storage"), Health::Unsupported { .. }));
-        assert!(matches!(roll_up(&observation.probes), Health::Degraded { .. }));
+        let (environment, caveat) = observe_root(fixture.root(), Some(Path::new("/")));
+        assert_eq!(environment.hostname.as_deref(), Some("bench-1"));
+        assert_eq!(environment.cpu_governor, None);
+        assert_eq!(environment.load_average, None);
+        // Only what was not understood.
+        let said = caveat.unwrap().statement.to_string();
         assert!(
-            caveat(&observation.probes).unwrap().statement.to_string().contains("load_average")
+            said.starts_with("probes-not-read (probes: [probe (probe: load_average, "),
+            "{said}"
         );
+        assert!(!said.contains("cpu_governor") && !said.contains("data_storage"), "{said}");
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Resources that this process has used since it started.
 
-use crate::doctor::processes;
 use crate::health::{Health, Reading};
-use crate::host;
+use crate::stat::ProcessStat;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::{SysconfVar, sysconf};
@@ -59,13 +58,10 @@ pub fn resident_bytes_of(pid: u32) -> Option<u64> {
     resident_bytes(Path::new("/"), &pid.to_string(), page_bytes()).ok()
 }
 
-/// Memory that a process may use: the limit of its control group or the machine's memory; `None` if
-/// the kernel does not report it.
-pub fn memory_of(pid: u32) -> Option<u64> {
-    let root = Path::new("/");
-    let machine = host::memory_bytes(root).ok()?;
-    let limit = processes::memory_limit(root, &pid.to_string());
-    Some(limit.ok().flatten().map_or(machine, |limit| limit.min(machine)))
+/// Start time of a live process, which distinguishes it from a later one with the same number.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = ProcessStat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    (!stat.has_ended()).then_some(stat.start_ticks)
 }
 
 /// Reads the resident set: the second number of `statm`, in pages.

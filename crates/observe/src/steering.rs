@@ -41,7 +41,7 @@ pub enum SteeringError {
     #[error("CPU {cpu} is not online")]
     Offline { cpu: u64 },
     /// The online CPUs are unknown.
-    #[error("cannot determine which CPUs are online: {}", health.reason().unwrap_or("unknown"))]
+    #[error("cannot determine which CPUs are online: {}", health.reason())]
     Cpus { health: Health },
     #[error("cannot read `{}`", path.display())]
     Read {

@@ -110,25 +110,6 @@ pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
     Some((stat.blocks_available() * unit, stat.blocks() * unit))
 }
 
-/// Writes dirty data to the disks and drops the page cache.
-///
-/// # Errors
-/// Mostly missing rights: it needs root.
-pub(crate) fn drop_page_cache(root: &Path) -> std::io::Result<()> {
-    nix::unistd::sync();
-    // 1 drops only the page cache; names and attributes of files stay.
-    std::fs::write(root.join(DROP_CACHES), "1")
-}
-
-/// Checks whether the file may be written. The kernel does nothing when it is opened.
-pub(crate) fn may_drop_page_cache(root: &Path) -> std::io::Result<()> {
-    let file = std::fs::OpenOptions::new().write(true).open(root.join(DROP_CACHES));
-    file.map(drop)
-}
-
-/// File that makes the kernel drop its caches.
-const DROP_CACHES: &str = "proc/sys/vm/drop_caches";
-
 /// All mounts that are visible to this process.
 pub(crate) fn mounts(root: &Path) -> Reading<Vec<Mount>> {
     let mountinfo = text(root, "proc/self/mountinfo")?;

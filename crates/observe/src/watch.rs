@@ -13,9 +13,10 @@ mod watcher;
 
 pub use board::{Board, Latest};
 pub use exporter::{DataPlace, ExporterReader, exporter};
-pub(crate) use host::cpu_quota;
 pub use host::{Host, HostSubject};
+pub(crate) use host::{cpu_quota, memory_limit};
 pub use remote_source::{ReadingStatus, RemoteSource};
+pub(crate) use server::fields::Fields;
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};
 pub use source::{Description, Reported, Source};
 pub use watcher::{Now, OutputOptions, Watcher, thread_cpu_s};

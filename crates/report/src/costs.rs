@@ -29,28 +29,44 @@ pub(crate) fn label_of_one(kind: CostKind) -> String {
     }
 }
 
+/// How a kind of cost is shown.
+struct Shown {
+    label: &'static str,
+    unit: Unit,
+    /// After the number; a price has its currency instead.
+    suffix: &'static str,
+    /// Rank of its column on a narrow terminal; lower ranks are left out first.
+    rank: u8,
+}
+
+fn shown(kind: CostKind) -> Shown {
+    use Unit::{Bytes, Microseconds, Parameter};
+    let (label, unit, suffix, rank) = match kind {
+        CostKind::ServerCpu => ("server CPU", Microseconds, "", 200),
+        CostKind::ClientCpu => ("client CPU", Microseconds, "", 160),
+        CostKind::ContextSwitches => ("context switches", Parameter, "", 120),
+        CostKind::ReadBytes => ("device reads", Bytes, "", 160),
+        CostKind::ReadRequests => ("read requests", Parameter, "", 100),
+        CostKind::WrittenBytes => ("device writes", Bytes, "", 180),
+        CostKind::WriteRequests => ("write requests", Parameter, "", 100),
+        CostKind::Flushes => ("flushes", Parameter, "", 140),
+        CostKind::CacheMisses => ("cache misses", Parameter, "", 140),
+        CostKind::JournalSyncs => ("journal syncs", Microseconds, "", 140),
+        CostKind::ReceivedBytes => ("server received", Bytes, "", 120),
+        CostKind::SentBytes => ("server sent", Bytes, "", 120),
+        CostKind::WriteAmplification => ("write amplification", Parameter, " ×", 180),
+        CostKind::SpaceAmplification => ("space amplification", Parameter, " ×", 140),
+        CostKind::ResidentBytes => ("server memory", Bytes, "", 80),
+        CostKind::PeakBytes => ("server memory, peak", Bytes, "", 80),
+        CostKind::Energy => ("energy of a million", Parameter, " J", 140),
+        CostKind::Price => ("price of a million", Parameter, "", 200),
+    };
+    Shown { label, unit, suffix, rank }
+}
+
 /// Name of a kind of cost in a table.
 pub(crate) fn label(kind: CostKind) -> &'static str {
-    match kind {
-        CostKind::ServerCpu => "server CPU",
-        CostKind::ClientCpu => "client CPU",
-        CostKind::ContextSwitches => "context switches",
-        CostKind::ReadBytes => "device reads",
-        CostKind::ReadRequests => "read requests",
-        CostKind::WrittenBytes => "device writes",
-        CostKind::WriteRequests => "write requests",
-        CostKind::Flushes => "flushes",
-        CostKind::CacheMisses => "cache misses",
-        CostKind::JournalSyncs => "journal syncs",
-        CostKind::ReceivedBytes => "server received",
-        CostKind::SentBytes => "server sent",
-        CostKind::WriteAmplification => "write amplification",
-        CostKind::SpaceAmplification => "space amplification",
-        CostKind::ResidentBytes => "server memory",
-        CostKind::PeakBytes => "server memory, peak",
-        CostKind::Energy => "energy of a million",
-        CostKind::Price => "price of a million",
-    }
+    shown(kind).label
 }
 
 /// Name of an unreadable value in a sentence.
@@ -79,41 +95,23 @@ fn counted(what: Counted) -> &'static str {
 
 /// A number in the unit of its kind.
 fn quantity(kind: CostKind, value: f64) -> Quantity {
-    let unit = match kind {
-        CostKind::ServerCpu | CostKind::ClientCpu | CostKind::JournalSyncs => Unit::Microseconds,
-        CostKind::ReadBytes
-        | CostKind::WrittenBytes
-        | CostKind::ReceivedBytes
-        | CostKind::SentBytes
-        | CostKind::ResidentBytes
-        | CostKind::PeakBytes => Unit::Bytes,
-        _ => Unit::Parameter,
-    };
-    Quantity::new(value, unit)
-}
-
-/// Unit after the number of a kind.
-fn suffix(kind: CostKind, currency: Option<&str>) -> String {
-    match (kind, currency) {
-        (CostKind::Price, Some(currency)) => format!(" {currency}"),
-        (CostKind::Energy, _) => " J".to_owned(),
-        (CostKind::WriteAmplification | CostKind::SpaceAmplification, _) => " ×".to_owned(),
-        _ => String::new(),
-    }
+    Quantity::new(value, shown(kind).unit)
 }
 
 fn amount(kind: CostKind, value: f64, currency: Option<&str>) -> String {
-    format!("{}{}", quantity(kind, value), suffix(kind, currency))
+    let number = quantity(kind, value);
+    match currency.filter(|_| kind == CostKind::Price) {
+        Some(currency) => format!("{number} {currency}"),
+        None => format!("{number}{}", shown(kind).suffix),
+    }
 }
 
 /// The total of a kind; requests and the like are whole numbers.
 fn whole(kind: CostKind, sum: f64, currency: Option<&str>) -> String {
-    match kind {
-        CostKind::ContextSwitches
-        | CostKind::ReadRequests
-        | CostKind::WriteRequests
-        | CostKind::Flushes
-        | CostKind::CacheMisses => Quantity::count(sum.round() as u64).to_string(),
+    match shown(kind).unit {
+        Unit::Parameter if kind.is_per_operation() => {
+            Quantity::count(sum.round() as u64).to_string()
+        }
         _ => amount(kind, sum, currency),
     }
 }
@@ -372,7 +370,7 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
     };
     let joined = |texts: Vec<&str>| texts.join(", ");
     let (columns, cells): (Vec<Column>, Vec<Vec<Cell>>) = if rows.len() > MOST_ACROSS {
-        let of_kinds = kinds.iter().map(|kind| Column::number(label(*kind), rank(*kind)));
+        let of_kinds = kinds.iter().map(|kind| Column::number(label(*kind), shown(*kind).rank));
         let of_row = |(keys, costs): &Row<'_>| {
             let of_kinds = kinds.iter().map(|kind| cell(costs, *kind));
             keys.iter().cloned().chain(of_kinds).collect()
@@ -399,23 +397,6 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
         (columns, kinds.iter().map(of_kind).collect())
     };
     (!kinds.is_empty()).then(|| Table::new("Costs", columns, cells))
-}
-
-/// Rank of a column on a narrow terminal; lower ranks are left out first.
-fn rank(kind: CostKind) -> u8 {
-    match kind {
-        CostKind::ServerCpu | CostKind::Price => 200,
-        CostKind::WriteAmplification | CostKind::WrittenBytes => 180,
-        CostKind::ClientCpu | CostKind::ReadBytes => 160,
-        CostKind::Flushes
-        | CostKind::CacheMisses
-        | CostKind::JournalSyncs
-        | CostKind::Energy
-        | CostKind::SpaceAmplification => 140,
-        CostKind::ContextSwitches | CostKind::SentBytes | CostKind::ReceivedBytes => 120,
-        CostKind::ReadRequests | CostKind::WriteRequests => 100,
-        CostKind::ResidentBytes | CostKind::PeakBytes => 80,
-    }
 }
 
 /// Costs of two sides; `None` if no kind is known for both.

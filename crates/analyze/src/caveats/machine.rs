@@ -1,24 +1,14 @@
-//! Caveats about the machine. Settings that affect the server count only if it is on this machine: nothing is
-//! known about other machines. Runs with the results of `dyno doctor` are judged by them; for older runs the
-//! recorded settings are judged.
+//! Caveats about the machine, most of them by the results of `dyno doctor`.
 
 use super::facts::Facts;
-use crate::values::{bytes, us};
+use crate::values::us;
 use dyno_record::model::{Caveat, CaveatKind, Environment};
 use dyno_record::statement;
 use dyno_record::verdict::{CheckName, Level};
 
-/// Clock sources that are read without a system call and count with the CPU. The two hypervisor clocks are
-/// scaled readings of the same counter.
-const GOOD_CLOCKS: [&str; 4] =
-    ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
 /// A clock that is read without a system call costs 20 to 50 ns; above 100 ns it goes through the kernel, and
 /// two readings are a visible part of a fast operation.
 const SLOW_CLOCK_NS: f64 = 100.0;
-/// MongoDB's production notes recommend a readahead of 8 to 32 sectors of 512 bytes.
-const MAX_READAHEAD_BYTES: u64 = 32 * 512;
-/// First major version of MongoDB with an allocator that needs transparent huge pages.
-const THP_WANTED_FROM: u64 = 8;
 
 /// Client and server share the machine.
 pub(super) fn shared_machine(facts: &Facts<'_>) -> Option<Caveat> {
@@ -69,84 +59,10 @@ pub fn kind_of_check(check: CheckName) -> CaveatKind {
     }
 }
 
-/// Whether the checks were made: then they judge the settings below.
-fn is_checked(facts: &Facts<'_>) -> bool {
-    !facts.document.environment.doctor.is_empty()
-}
-
-/// CPU frequency is not fixed.
-pub(super) fn cpu_frequency(facts: &Facts<'_>) -> Option<Caveat> {
-    let governor = facts.document.environment.cpu_governor.as_deref()?;
-    let said = statement!("cpu-governor", governor = governor);
-    let is_free = governor != "performance" && !is_checked(facts);
-    is_free.then(|| Caveat::of_run(CaveatKind::CpuFrequency, said))
-}
-
-/// The clock is coarse or slow to read.
+/// The clock is slow to read.
 pub(super) fn clock_coarse(facts: &Facts<'_>) -> Option<Caveat> {
-    let environment = &facts.document.environment;
-    let mut reasons = Vec::new();
-    if let Some(source) = environment.clock_source.as_deref()
-        && !GOOD_CLOCKS.contains(&source)
-        && !is_checked(facts)
-    {
-        reasons.push(statement!("clock-source", source = source));
-    }
-    if let Some(cost_ns) = environment.clock_read_ns
-        && cost_ns > SLOW_CLOCK_NS
-    {
-        let cost = us(cost_ns / 1e3);
-        reasons.push(statement!("clock-slow-to-read", cost = cost));
-    }
-    (!reasons.is_empty()).then(|| {
-        let said = statement!("clock-coarse", reasons = reasons);
-        Caveat::of_run(CaveatKind::ClockCoarse, said)
-    })
-}
-
-/// Memory settings that are known to disturb a server.
-pub(super) fn settings(facts: &Facts<'_>) -> Vec<Caveat> {
-    if !facts.document.server.local || is_checked(facts) {
-        return Vec::new();
-    }
-    huge_pages(facts).into_iter().chain(swap(facts)).collect()
-}
-
-/// MongoDB's advice on transparent huge pages was reversed in version 8.0; other servers give none.
-fn huge_pages(facts: &Facts<'_>) -> Option<Caveat> {
-    let server = &facts.document.server;
-    let mode = facts.document.environment.transparent_hugepages.as_deref()?;
-    if server.kind == "embedded" {
-        return None;
-    }
-    let version = server.version.as_deref()?;
-    let major: u64 = version.split('.').next()?.parse().ok()?;
-    let advised = if major >= THP_WANTED_FROM { "always" } else { "never" };
-    (mode != advised).then(|| {
-        Caveat::of_run(
-            CaveatKind::MachineSetting,
-            statement!("huge-pages", mode = mode, version = version, advised = advised),
-        )
-    })
-}
-
-fn swap(facts: &Facts<'_>) -> Option<Caveat> {
-    let swap_bytes = facts.document.environment.swap_bytes.filter(|size| *size > 0)?;
-    Some(Caveat::of_run(
-        CaveatKind::MachineSetting,
-        statement!("has-swap", size = bytes(swap_bytes as f64)),
-    ))
-}
-
-/// Settings of the data storage.
-pub(super) fn storage_settings(facts: &Facts<'_>) -> Option<Caveat> {
-    let storage = facts.document.environment.data_storage.as_ref()?;
-    let readahead_bytes = storage.readahead_bytes?;
-    let said = statement!(
-        "readahead",
-        found = bytes(readahead_bytes as f64),
-        advised = bytes(MAX_READAHEAD_BYTES as f64)
-    );
-    let is_large = readahead_bytes > MAX_READAHEAD_BYTES && !is_checked(facts);
-    is_large.then(|| Caveat::of_run(CaveatKind::MachineSetting, said))
+    let cost_ns =
+        facts.document.environment.clock_read_ns.filter(|cost_ns| *cost_ns > SLOW_CLOCK_NS)?;
+    let said = statement!("clock-slow-to-read", cost = us(cost_ns / 1e3));
+    Some(Caveat::of_run(CaveatKind::ClockCoarse, said))
 }

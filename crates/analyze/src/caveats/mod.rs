@@ -41,11 +41,8 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
     found.extend(server::durability(facts));
     found.extend(server::unverified_tls(facts));
     found.extend(machine::shared_machine(facts));
-    found.extend(machine::cpu_frequency(facts));
     found.extend(machine::clock_coarse(facts));
     found.extend(failed_checks(&document.environment));
-    found.extend(machine::settings(facts));
-    found.extend(machine::storage_settings(facts));
     found
 }
 

@@ -2,8 +2,7 @@
 
 use super::facts::{Facts, of_measure};
 use crate::experiment::figures::is_open;
-use crate::stationary_part::{Stationarity, Subject, judge};
-use crate::steady_state::SteadyState;
+use crate::stationary_part::{Stationarity, SteadyState, Subject, judge};
 use crate::values::{percent, seconds};
 use crate::windows::IntervalTotals;
 use dyno_record::model::{Caveat, CaveatKind};
@@ -27,10 +26,6 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
             let change = percent(of_first(change_ratio));
             statement!("trend", subject = subject, change = change)
         }
-        SteadyState::Step { change_ratio } => {
-            let change = percent(of_first(change_ratio));
-            statement!("step", subject = subject, change = change)
-        }
         SteadyState::Shift { position, change_ratio } => {
             let (before, after) = windows.split_at(position);
             let mean = match found.subject {
@@ -49,8 +44,8 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
     Some(of_measure(CaveatKind::NotSteady, statement))
 }
 
-/// A change between the two ends, or the two halves, as a share of the first value instead of the mean, so that
-/// nothing falls by more than 100 %.
+/// A change between the two ends as a share of the first value instead of the mean, so that nothing falls by more
+/// than 100 %.
 fn of_first(change_ratio: f64) -> f64 {
     let first = 1.0 - change_ratio / 2.0;
     if first > 0.0 { change_ratio / first } else { change_ratio }

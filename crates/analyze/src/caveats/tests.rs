@@ -5,7 +5,7 @@ use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{
     Arrivals, CaveatKind, ClientUsage, Environment, Event, EventRecord, InstanceRecord,
     LatencySummary, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus,
-    SCHEMA_VERSION, ServerRecord, StorageRecord,
+    SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
@@ -640,50 +640,9 @@ fn tls_without_verification_is_reported() {
 const NO_MESSAGES: [String; 0] = [];
 
 #[test]
-fn the_machine_is_doubted_for_its_settings() {
-    let governor = |name: &str| after(|d| d.environment.cpu_governor = Some(name.to_owned()));
-    assert_eq!(governor("powersave"), [CaveatKind::CpuFrequency]);
-    assert_eq!(after(|d| d.environment.cpu_governor = None), NONE);
-    let clock = |name: &str| after(|d| d.environment.clock_source = Some(name.to_owned()));
-    assert_eq!(clock("hpet"), [CaveatKind::ClockCoarse]);
-    assert_eq!(clock("arch_sys_counter"), NONE);
+fn slow_clock_is_reported() {
     assert_eq!(after(|d| d.environment.clock_read_ns = Some(100.0)), NONE);
     assert_eq!(after(|d| d.environment.clock_read_ns = Some(100.1)), [CaveatKind::ClockCoarse]);
-}
-
-#[test]
-fn settings_that_concern_the_server_count_on_its_machine_only() {
-    let with = |local: bool, version: &str, mode: &str, swap: u64| {
-        after(|d| {
-            d.server.local = local;
-            d.server.kind = "mongod".to_owned();
-            d.server.version = Some(version.to_owned());
-            d.environment.transparent_hugepages = Some(mode.to_owned());
-            d.environment.swap_bytes = Some(swap);
-        })
-    };
-    let shared = CaveatKind::SharedMachine;
-    let setting = CaveatKind::MachineSetting;
-    assert_eq!(with(false, "7.0.14", "always", 1 << 30), NONE);
-    assert_eq!(with(true, "7.0.14", "never", 0), [shared]);
-    assert_eq!(with(true, "7.0.14", "always", 0), [shared, setting]);
-    assert_eq!(with(true, "8.0.3", "always", 0), [shared]);
-    assert_eq!(with(true, "8.0.3", "madvise", 0), [shared, setting]);
-    assert_eq!(with(true, "8.0.3", "always", 1), [shared, setting]);
-}
-
-#[test]
-fn readahead_beyond_32_sectors_is_reported() {
-    let with = |readahead_bytes: u64| {
-        after(|d| {
-            d.environment.data_storage = Some(StorageRecord {
-                readahead_bytes: Some(readahead_bytes),
-                ..StorageRecord::default()
-            });
-        })
-    };
-    assert_eq!(with(16 * 1024), NONE);
-    assert_eq!(with(16 * 1024 + 1), [CaveatKind::MachineSetting]);
 }
 
 fn verdict(check: CheckName, level: Level) -> Verdict {
@@ -715,22 +674,6 @@ fn failed_checks_are_reported_once_and_others_are_not() {
             "check-fails (advised: 0 or 1, change: sysctl, check: swappiness, found: 60, why: it is slow)"
         ]
     );
-}
-
-#[test]
-fn checked_settings_are_not_judged_again() {
-    let kinds = after(|d| {
-        d.server.local = true;
-        d.server.kind = "mongod".to_owned();
-        d.environment.doctor = vec![verdict(CheckName::Swappiness, Level::Pass)];
-        d.environment.cpu_governor = Some("powersave".to_owned());
-        d.environment.clock_source = Some("hpet".to_owned());
-        d.environment.transparent_hugepages = Some("always".to_owned());
-        d.environment.swap_bytes = Some(1);
-        d.environment.data_storage =
-            Some(StorageRecord { readahead_bytes: Some(1 << 20), ..StorageRecord::default() });
-    });
-    assert_eq!(kinds, [CaveatKind::SharedMachine]);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The levels of a series: found by splitting, moved to their exact positions, and merged if they hardly
 //! differ.
 
-use super::LevelShiftSettings;
 use super::drift::Slope;
 use super::memory::Memory;
 use super::scan::clearest_split;
 use super::scores::{Scale, change_ratio, scores};
 use super::significance::p_value;
+use super::{FALSE_ALARM_RATIO, LEAST_RATIO, LEAST_WINDOWS};
 use crate::resampling::Resampling;
 use crate::robust::median;
 use std::ops::Range;
@@ -33,10 +33,6 @@ pub(super) struct Change {
     pub(super) earliest: usize,
     /// Last likely position.
     pub(super) latest: usize,
-    /// Median of the level before.
-    pub(super) before: f64,
-    /// Median of the level after.
-    pub(super) after: f64,
     /// Probability of such a split in a stationary series.
     pub(super) p_value: f64,
 }
@@ -56,19 +52,13 @@ type Place = (usize, f64);
 
 impl Levels {
     /// Finds the levels of values without a slope.
-    pub(super) fn found(
-        values: &[f64],
-        slope: Slope,
-        scale: Scale,
-        settings: LevelShiftSettings,
-    ) -> Levels {
+    pub(super) fn found(values: &[f64], slope: Slope, scale: Scale, seed: u64) -> Levels {
         let values = &slope.removed_from(values);
         let mut places = Vec::new();
-        split(values, 0..values.len(), settings, &mut places);
+        split(values, 0..values.len(), seed, &mut places);
         places.sort_by_key(|(index, _)| *index);
-        let least_ratio = settings.least_ratio;
         loop {
-            move_to_best(values, &mut places, settings.least_windows);
+            move_to_best(values, &mut places);
             let medians = medians(values, &places);
             let size = |number: usize| {
                 let drifted = slope.at(places[number].0 as f64);
@@ -78,14 +68,14 @@ impl Levels {
             };
             let smallest = (0..places.len()).min_by(|a, b| size(*a).total_cmp(&size(*b)));
             match smallest {
-                Some(number) if size(number) < least_ratio => places.remove(number),
+                Some(number) if size(number) < LEAST_RATIO => places.remove(number),
                 _ => break,
             };
         }
-        Levels::described(values, &places, settings.least_windows)
+        Levels::described(values, &places)
     }
 
-    fn described(values: &[f64], places: &[Place], least: usize) -> Levels {
+    fn described(values: &[f64], places: &[Place]) -> Levels {
         let medians = medians(values, places);
         let ranges = ranges(places, values.len());
         let residuals: Vec<f64> = ranges
@@ -94,20 +84,14 @@ impl Levels {
             .flat_map(|(range, level)| values[range.clone()].iter().map(move |v| v - level))
             .collect();
         let deviations: f64 = residuals.iter().map(|residual| residual.abs()).sum();
-        let memory_time = Memory::of(&residuals, least).time();
+        let memory_time = Memory::of(&residuals, LEAST_WINDOWS).time();
         let likely = LIKELY_LOSS * memory_time * deviations / values.len() as f64;
         let changes = places.iter().enumerate().map(|(number, (index, p_value))| {
             let around = ranges[number].start..ranges[number + 1].end;
-            let profile = Profile::of(values, around, medians[number], medians[number + 1], least);
+            let (before, after) = (medians[number], medians[number + 1]);
+            let profile = Profile::of(values, around, before, after, LEAST_WINDOWS);
             let (earliest, latest) = profile.within(*index, likely);
-            Change {
-                index: *index,
-                earliest,
-                latest,
-                before: medians[number],
-                after: medians[number + 1],
-                p_value: *p_value,
-            }
+            Change { index: *index, earliest, latest, p_value: *p_value }
         });
         Levels { changes: changes.collect(), windows: values.len(), deviations, memory_time }
     }
@@ -153,63 +137,59 @@ fn medians(values: &[f64], places: &[Place]) -> Vec<f64> {
 
 /// Splits a part of the series at its clearest position if that is significant, and then both sides. A part's
 /// share of the false alarms is its share of the windows.
-fn split(
-    values: &[f64],
-    part: Range<usize>,
-    settings: LevelShiftSettings,
-    places: &mut Vec<Place>,
-) {
-    let least = settings.least_windows;
+fn split(values: &[f64], part: Range<usize>, seed: u64, places: &mut Vec<Place>) {
     let inside = &values[part.clone()];
-    let Some(found) = clearest_split(&scores(inside), least) else {
+    let Some(found) = clearest_split(&scores(inside), LEAST_WINDOWS) else {
         return;
     };
-    let memory = Memory::of(inside, least);
-    let limit = limit(part.len(), memory, settings) * part.len() as f64 / values.len() as f64;
+    let memory = Memory::of(inside, LEAST_WINDOWS);
+    let limit = limit(part.len(), memory) * part.len() as f64 / values.len() as f64;
     // The same part draws the same numbers, independent of earlier parts.
-    let seed = settings.seed ^ ((part.start as u64) << 32) ^ part.end as u64;
-    let mut rng = Resampling::seeded(seed).rng(STREAM);
-    let p_value = p_value(found.size, inside.len(), least, memory, limit, &mut rng);
+    let own_seed = seed ^ ((part.start as u64) << 32) ^ part.end as u64;
+    let mut rng = Resampling::seeded(own_seed).rng(STREAM);
+    let p_value = p_value(found.size, inside.len(), LEAST_WINDOWS, memory, limit, &mut rng);
     if p_value > limit {
         return;
     }
-    let index = part.start + best_place(values, part.clone(), part.start + found.position, least);
+    let index = part.start + best_place(values, part.clone(), part.start + found.position);
     places.push((index, p_value));
-    split(values, part.start..index, settings, places);
-    split(values, index..part.end, settings, places);
+    split(values, part.start..index, seed, places);
+    split(values, index..part.end, seed, places);
 }
 
 /// The allowed probability of a false alarm: lower than requested if so few windows are independent that their
 /// memory is poorly known.
-fn limit(windows: usize, memory: Memory, settings: LevelShiftSettings) -> f64 {
+fn limit(windows: usize, memory: Memory) -> f64 {
     let effective = windows as f64 / memory.time();
-    settings.false_alarm_ratio * (effective / WELL_KNOWN_WINDOWS).min(1.0).powi(2)
+    FALSE_ALARM_RATIO * (effective / WELL_KNOWN_WINDOWS).min(1.0).powi(2)
 }
 
 /// The best position near a split from a coarse grid, relative to the start of the part.
-fn best_place(values: &[f64], part: Range<usize>, near: usize, least: usize) -> usize {
+fn best_place(values: &[f64], part: Range<usize>, near: usize) -> usize {
     // A level further away is not one of the two that this split separates.
-    let reach = (part.len() / 32).max(2 * least);
+    let reach = (part.len() / 32).max(2 * LEAST_WINDOWS);
     let around = near.saturating_sub(reach).max(part.start)..(near + reach).min(part.end);
     let before = median(values[around.start..near].iter().copied());
     let after = median(values[near..around.end].iter().copied());
     let levels = before.zip(after);
-    let best = levels
-        .and_then(|(before, after)| Profile::of(values, around, before, after, least / 2).best());
+    let best = levels.and_then(|(before, after)| {
+        Profile::of(values, around, before, after, LEAST_WINDOWS / 2).best()
+    });
     // Both sides keep the minimum length.
     let place = best.unwrap_or(near);
-    place.clamp(part.start + least, part.end - least) - part.start
+    place.clamp(part.start + LEAST_WINDOWS, part.end - LEAST_WINDOWS) - part.start
 }
 
 /// Moves each change to the position with the smallest deviations from the medians of its two levels.
-fn move_to_best(values: &[f64], places: &mut [Place], least: usize) {
+fn move_to_best(values: &[f64], places: &mut [Place]) {
     for _ in 0..MOST_MOVES {
         let mut has_moved = false;
         for number in 0..places.len() {
             let ranges = ranges(places, values.len());
             let medians = medians(values, places);
             let around = ranges[number].start..ranges[number + 1].end;
-            let profile = Profile::of(values, around, medians[number], medians[number + 1], least);
+            let (before, after) = (medians[number], medians[number + 1]);
+            let profile = Profile::of(values, around, before, after, LEAST_WINDOWS);
             if let Some(best) = profile.best().filter(|best| *best != places[number].0) {
                 places[number].0 = best;
                 has_moved = true;
@@ -293,9 +273,8 @@ mod tests {
         let mut values = vec![0.0; 60];
         values[20..40].iter_mut().for_each(|value| *value = 1.0);
         values[40..].iter_mut().for_each(|value| *value = 1.01);
-        let settings = LevelShiftSettings::seeded(1.0, 1);
         let scale = Scale::Logarithm { nothing: 1e-6 };
-        let levels = Levels::found(&values, Slope::default(), scale, settings);
+        let levels = Levels::found(&values, Slope::default(), scale, 1);
         assert_eq!(levels.ranges(), [0..20, 20..60]);
     }
 }

@@ -2,7 +2,7 @@
 //! the first minute of the measured time is also recorded in hundredths of a second.
 
 use super::{TimelinePattern, TimelineSeries};
-use crate::periodicity::{PatternHints, PeriodicitySettings, name_pattern, periodic_patterns};
+use crate::periodicity::periodic_patterns;
 use crate::robust::median;
 use dyno_record::interval::FINE_NS;
 use dyno_record::sub_second::SubSecondPoint;
@@ -18,9 +18,9 @@ const LONGEST_S: f64 = 4.0;
 /// Smallest share of the mean that a reported pattern moves.
 const LEAST_HEIGHT_RATIO: f64 = 0.2;
 
-/// The patterns of the rate and of the mean response time; empty if too few operations ended. Start times in
-/// `hints` are relative to the first point.
-pub(super) fn patterns(points: &[SubSecondPoint], hints: &PatternHints) -> Vec<TimelinePattern> {
+/// The patterns of the rate and of the mean response time; empty if too few operations ended. They have no name:
+/// other activities are recorded less often.
+pub(super) fn patterns(points: &[SubSecondPoint]) -> Vec<TimelinePattern> {
     let ended: u64 = points.iter().map(|point| point.ended).sum();
     let mean_ended = ended as f64 / points.len().max(1) as f64;
     let is_wide_enough = |width: &&usize| mean_ended * **width as f64 >= FEWEST_ENDED;
@@ -47,26 +47,20 @@ pub(super) fn patterns(points: &[SubSecondPoint], hints: &PatternHints) -> Vec<T
     [(TimelineSeries::RatePerS, rates), (TimelineSeries::ResponseMeanUs, means)]
         .into_iter()
         .flat_map(|(series, values)| {
-            let settings = PeriodicitySettings::for_windows(window_s);
-            let found = periodic_patterns(&values, settings).unwrap_or_default();
+            let found = periodic_patterns(&values, window_s);
             found.into_iter().map(move |pattern| (series, pattern))
         })
         .filter(|(_, pattern)| {
             let is_high = |ratio: f64| ratio.abs() >= LEAST_HEIGHT_RATIO;
             pattern.period_s <= LONGEST_S && pattern.height_ratio.is_none_or(is_high)
         })
-        .map(|(series, pattern)| TimelinePattern {
-            series,
-            name: name_pattern(&pattern, hints),
-            pattern,
-        })
+        .map(|(series, pattern)| TimelinePattern { series, pattern, name: None })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::periodicity::PatternSource;
     use rand::rngs::Xoshiro256PlusPlus;
     use rand::{RngExt, SeedableRng};
 
@@ -93,29 +87,25 @@ mod tests {
     }
 
     #[test]
-    fn journal_flush_every_100_ms_is_found_and_named() {
-        let journal = PatternHints { journal_interval_s: Some(0.1), ..PatternHints::default() };
-        let found = patterns(&minute(2_000.0, 0.1, 600.0), &journal);
+    fn journal_flush_every_100_ms_is_found() {
+        let found = patterns(&minute(2_000.0, 0.1, 600.0));
         let [pattern] = found.as_slice() else {
             panic!("{found:?}");
         };
         assert_eq!(pattern.series, TimelineSeries::ResponseMeanUs);
         assert!((pattern.pattern.period_s - 0.1).abs() < 0.001, "{pattern:?}");
-        let name = pattern.name.as_ref().expect("the journal period");
-        assert_eq!(name.source, PatternSource::JournalFlush);
     }
 
     #[test]
     fn steady_or_slow_minute_has_no_pattern() {
-        let hints = PatternHints::default();
-        assert_eq!(patterns(&minute(2_000.0, 0.0, 0.0), &hints), []);
-        assert_eq!(patterns(&minute(50.0, 0.1, 600.0), &hints), []);
-        assert_eq!(patterns(&[], &hints), []);
+        assert_eq!(patterns(&minute(2_000.0, 0.0, 0.0)), []);
+        assert_eq!(patterns(&minute(50.0, 0.1, 600.0)), []);
+        assert_eq!(patterns(&[]), []);
     }
 
     #[test]
     fn few_operations_use_wider_parts() {
-        let found = patterns(&minute(200.0, 0.3, 900.0), &PatternHints::default());
+        let found = patterns(&minute(200.0, 0.3, 900.0));
         assert!(found.iter().any(|one| (one.pattern.period_s - 0.3).abs() < 0.01), "{found:?}");
     }
 }

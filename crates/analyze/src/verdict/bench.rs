@@ -9,6 +9,7 @@ use dyno_record::responses::READ_MODIFY_WRITE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 /// A part of the measured time, in seconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +59,12 @@ impl Read {
         Read { value, ..self }
     }
 
+    /// The sum of two figures.
+    pub(super) fn plus(self, other: Read) -> Read {
+        let value = self.value + other.value;
+        self.and(other, value)
+    }
+
     /// A value from two figures.
     pub(super) fn and(self, other: Read, value: f64) -> Read {
         let mut series = self.series;
@@ -82,30 +89,6 @@ impl<'a> Bench<'a> {
         Some(TimeRange { start_s: first.start_s, end_s: last.start_s + last.duration_s })
     }
 
-    /// Successful operations per second.
-    pub(super) fn rate_per_s(&self, time_range: TimeRange) -> Option<f64> {
-        let inside = self.inside(time_range);
-        let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
-        let done: u64 = inside.iter().map(|one| one.succeeded).sum();
-        (seconds > 0.0).then(|| done as f64 / seconds)
-    }
-
-    /// Windows with their middle in a time range.
-    pub(super) fn inside(&self, time_range: TimeRange) -> Vec<&'a IntervalPoint> {
-        self.windows
-            .iter()
-            .filter(|one| one.phase == PhaseKind::Measure)
-            .filter(|one| time_range.contains(one.start_s + one.duration_s / 2.0))
-            .collect()
-    }
-
-    /// Database commands in windows with their middle in a time range: a read-modify-write appears as its
-    /// parts.
-    pub(super) fn commands(&self, time_range: TimeRange) -> impl Iterator<Item = &'a SeriesPoint> {
-        let measured = self.measured_commands();
-        measured.filter(move |one| time_range.contains(one.start_s + one.duration_s / 2.0))
-    }
-
     fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
         self.operations
             .iter()
@@ -121,18 +104,6 @@ impl<'a> Bench<'a> {
         windows
     }
 
-    /// Mean service time in microseconds of these operations, or of all if none are named.
-    pub(super) fn service_us(&self, time_range: TimeRange, names: &[&str]) -> Option<f64> {
-        let is_meant =
-            |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
-        mean_us(self.commands(time_range).filter(is_meant), |one| one.service)
-    }
-
-    /// Mean response time of all operations in microseconds.
-    pub(super) fn response_us(&self, time_range: TimeRange) -> Option<f64> {
-        mean_us(self.commands(time_range), |one| one.response)
-    }
-
     /// Tables of the machines that run a server.
     pub fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
         self.tables_of(|source| source.of_server && source.kind != SourceKind::Server)
@@ -142,16 +113,6 @@ impl<'a> Bench<'a> {
     pub(crate) fn server_machine(&self) -> Option<&'a MetricTable> {
         let busy = cpu::ALL_BUSY_RATIO.id();
         self.server_hosts().find(|table| table.column(&busy).is_some())
-    }
-
-    /// The largest mean of a metric over the servers' machines, if they are not this machine: the busiest of
-    /// several is the one that can be full.
-    pub(super) fn largest_elsewhere(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
-        if !self.is_elsewhere() {
-            return None;
-        }
-        let all = self.server_hosts().filter_map(|table| mean(table, &metric.id(), time_range));
-        all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// Whether the servers run on other machines than the client.
@@ -212,89 +173,6 @@ impl<'a> Bench<'a> {
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// Mean of a metric over a time range, on the server machine with the largest mean.
-    pub(super) fn host_mean(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
-        self.worst_host(|table| mean(table, &metric.id(), time_range))
-    }
-
-    /// Sum of the means over instances, for all tables with this metric.
-    pub(super) fn sum_over(
-        &self,
-        metric: Metric,
-        which: impl Fn(&str) -> bool,
-        time_range: TimeRange,
-    ) -> Option<Read> {
-        let mut total: Option<Read> = None;
-        for read in self.each(metric, which, time_range) {
-            total = Some(match total {
-                None => read,
-                Some(sum) => {
-                    let value = sum.value + read.value;
-                    sum.and(read, value)
-                }
-            });
-        }
-        total
-    }
-
-    /// The instance with the largest mean.
-    pub(super) fn largest(
-        &self,
-        metric: Metric,
-        which: impl Fn(&str) -> bool,
-        time_range: TimeRange,
-    ) -> Option<Read> {
-        self.each(metric, which, time_range).into_iter().max_by(|a, b| a.value.total_cmp(&b.value))
-    }
-
-    /// One metric as a share of another metric of the same instance; the largest over the instances.
-    pub(super) fn largest_share(
-        &self,
-        [part, whole]: [Metric; 2],
-        time_range: TimeRange,
-    ) -> Option<Read> {
-        let shares = self.tables.iter().flat_map(|table| {
-            let ids = table.columns_of(part).map(|(id, _)| id);
-            ids.filter_map(|id| {
-                let part = mean(table, id, time_range)?;
-                let whole = mean(table, &whole.of(id.instance()?), time_range)?;
-                let share = part.value / whole.value;
-                (whole.value > 0.0).then(|| part.and(whole, share))
-            })
-        });
-        shares.max_by(|a, b| a.value.total_cmp(&b.value))
-    }
-
-    /// The instance with the smallest mean.
-    pub(super) fn smallest(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
-        let all = self.each(metric, |_| true, time_range).into_iter();
-        all.min_by(|a, b| a.value.total_cmp(&b.value))
-    }
-
-    /// The means of this metric for all instances. If the servers report it themselves, exporter values are
-    /// left out: they describe the same servers.
-    fn each(
-        &self,
-        metric: Metric,
-        which: impl Fn(&str) -> bool,
-        time_range: TimeRange,
-    ) -> Vec<Read> {
-        let of_kind = |is_server: bool| {
-            let tables =
-                self.tables_of(move |source| (source.kind == SourceKind::Server) == is_server);
-            let mut found = Vec::new();
-            for table in tables {
-                let ids = table.columns_of(metric).map(|(id, _)| id);
-                for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
-                    found.extend(mean(table, id, time_range));
-                }
-            }
-            found
-        };
-        let own = of_kind(true);
-        if own.is_empty() { of_kind(false) } else { own }
-    }
-
     /// The device of the data file system, if the machine reports it and has counters for it; otherwise the
     /// device of the servers' machines that was busiest over the whole measured time, so that all parts of a
     /// run refer to the same device.
@@ -321,21 +199,151 @@ impl<'a> Bench<'a> {
         let busiest = busiest.max_by(|a, b| a.0.total_cmp(&b.0));
         busiest.map(|(_, table, device)| (table, device))
     }
+}
+
+/// A time range of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    pub(super) time_range: TimeRange,
+}
+
+impl<'a> Deref for View<'a> {
+    type Target = Bench<'a>;
+
+    fn deref(&self) -> &Bench<'a> {
+        self.bench
+    }
+}
+
+impl<'a> View<'a> {
+    /// Mean of a metric, weighted by time; `None` with too few rows.
+    pub(super) fn mean(&self, table: &MetricTable, id: &MetricId) -> Option<Read> {
+        mean(table, id, self.time_range)
+    }
+
+    /// Sum of the means over instances of a metric in one table.
+    pub(super) fn sum_on(
+        &self,
+        table: &MetricTable,
+        metric: Metric,
+        which: impl Fn(&str) -> bool,
+    ) -> Option<Read> {
+        let ids = table.columns_of(metric).map(|(id, _)| id);
+        let ids = ids.filter(|id| which(id.instance().unwrap_or_default()));
+        ids.filter_map(|id| self.mean(table, id)).reduce(Read::plus)
+    }
+
+    /// Successful operations per second.
+    pub(super) fn rate_per_s(&self) -> Option<f64> {
+        let inside = self.inside();
+        let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
+        let done: u64 = inside.iter().map(|one| one.succeeded).sum();
+        (seconds > 0.0).then(|| done as f64 / seconds)
+    }
+
+    /// Windows with their middle in a time range.
+    pub(super) fn inside(&self) -> Vec<&'a IntervalPoint> {
+        self.windows
+            .iter()
+            .filter(|one| one.phase == PhaseKind::Measure)
+            .filter(|one| self.time_range.contains(one.start_s + one.duration_s / 2.0))
+            .collect()
+    }
+
+    /// Database commands in windows with their middle in a time range: a read-modify-write appears as its
+    /// parts.
+    pub(super) fn commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
+        let (measured, time_range) = (self.measured_commands(), self.time_range);
+        measured.filter(move |one| time_range.contains(one.start_s + one.duration_s / 2.0))
+    }
+
+    /// Mean service time in microseconds of these operations, or of all if none are named.
+    pub(super) fn service_us(&self, names: &[&str]) -> Option<f64> {
+        let is_meant =
+            |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
+        mean_us(self.commands().filter(is_meant), |one| one.service)
+    }
+
+    /// Mean response time of all operations in microseconds.
+    pub(super) fn response_us(&self) -> Option<f64> {
+        mean_us(self.commands(), |one| one.response)
+    }
+
+    /// The largest mean of a metric over the servers' machines, if they are not this machine: the busiest of
+    /// several is the one that can be full.
+    pub(super) fn largest_elsewhere(&self, metric: Metric) -> Option<Read> {
+        if !self.is_elsewhere() {
+            return None;
+        }
+        let all = self.server_hosts().filter_map(|table| self.mean(table, &metric.id()));
+        all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Mean of a metric over a time range, on the server machine with the largest mean.
+    pub(super) fn host_mean(&self, metric: Metric) -> Option<Read> {
+        self.worst_host(|table| self.mean(table, &metric.id()))
+    }
+
+    /// Sum of the means over instances, for all tables with this metric.
+    pub(super) fn sum_over(&self, metric: Metric, which: impl Fn(&str) -> bool) -> Option<Read> {
+        self.each(metric, which).into_iter().reduce(Read::plus)
+    }
+
+    /// The instance with the largest mean.
+    pub(super) fn largest(&self, metric: Metric, which: impl Fn(&str) -> bool) -> Option<Read> {
+        self.each(metric, which).into_iter().max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// One metric as a share of another metric of the same instance; the largest over the instances.
+    pub(super) fn largest_share(&self, [part, whole]: [Metric; 2]) -> Option<Read> {
+        let shares = self.tables.iter().flat_map(|table| {
+            let ids = table.columns_of(part).map(|(id, _)| id);
+            ids.filter_map(|id| {
+                let part = self.mean(table, id)?;
+                let whole = self.mean(table, &whole.of(id.instance()?))?;
+                let share = part.value / whole.value;
+                (whole.value > 0.0).then(|| part.and(whole, share))
+            })
+        });
+        shares.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// The instance with the smallest mean.
+    pub(super) fn smallest(&self, metric: Metric) -> Option<Read> {
+        let all = self.each(metric, |_| true).into_iter();
+        all.min_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// The means of this metric for all instances. If the servers report it themselves, exporter values are
+    /// left out: they describe the same servers.
+    fn each(&self, metric: Metric, which: impl Fn(&str) -> bool) -> Vec<Read> {
+        let of_kind = |is_server: bool| {
+            let tables =
+                self.tables_of(move |source| (source.kind == SourceKind::Server) == is_server);
+            let mut found = Vec::new();
+            for table in tables {
+                let ids = table.columns_of(metric).map(|(id, _)| id);
+                for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
+                    found.extend(self.mean(table, id));
+                }
+            }
+            found
+        };
+        let own = of_kind(true);
+        if own.is_empty() { of_kind(false) } else { own }
+    }
 
     /// Mean of a metric of the data device.
-    pub(super) fn disk(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
-        let (table, device) = self.data_device(time_range)?;
-        mean(table, &disk_metric(table, &device, metric), time_range)
+    pub(super) fn disk(&self, metric: Metric) -> Option<Read> {
+        let (table, device) = self.data_device(self.time_range)?;
+        self.mean(table, &disk_metric(table, &device, metric))
     }
 
     /// Sum of some metrics of the data device row by row, weighted by the length of the reading: the last
     /// reading of a run is often short.
-    pub(super) fn disk_rows(
-        &self,
-        metrics: &[Metric],
-        time_range: TimeRange,
-    ) -> Option<(Vec<WeightedRow>, Vec<String>)> {
-        let (table, device) = self.data_device(time_range)?;
+    pub(super) fn disk_rows(&self, metrics: &[Metric]) -> Option<(Vec<WeightedRow>, Vec<String>)> {
+        let (table, device) = self.data_device(self.time_range)?;
         let columns: Vec<(String, &[f64])> = metrics
             .iter()
             .filter_map(|metric| {
@@ -346,7 +354,7 @@ impl<'a> Bench<'a> {
         if columns.is_empty() {
             return None;
         }
-        let rows: Vec<WeightedRow> = rows(table, time_range)
+        let rows: Vec<WeightedRow> = rows(table, self.time_range)
             .map(|row| WeightedRow {
                 value: columns.iter().map(|(_, column)| column[row]).sum(),
                 duration_s: table.duration_s[row],
@@ -432,30 +440,13 @@ pub(crate) fn cpus(table: &MetricTable) -> Vec<&str> {
     cpus
 }
 
-/// Sum of the means over instances of a metric in one table.
-pub(super) fn sum_on(
-    table: &MetricTable,
-    metric: Metric,
-    which: impl Fn(&str) -> bool,
-    time_range: TimeRange,
-) -> Option<Read> {
-    let ids = table.columns_of(metric).map(|(id, _)| id);
-    let ids = ids.filter(|id| which(id.instance().unwrap_or_default()));
-    let reads = ids.filter_map(|id| mean(table, id, time_range));
-    reads.reduce(|sum, read| {
-        let value = sum.value + read.value;
-        sum.and(read, value)
-    })
-}
-
 /// Rows with their middle in a time range.
 fn rows(table: &MetricTable, time_range: TimeRange) -> impl Iterator<Item = usize> + '_ {
     (0..table.at_s.len())
         .filter(move |row| time_range.contains(table.at_s[*row] - table.duration_s[*row] / 2.0))
 }
 
-/// Mean of a metric over a time range, weighted by time; `None` with too few rows.
-pub(super) fn mean(table: &MetricTable, id: &MetricId, time_range: TimeRange) -> Option<Read> {
+fn mean(table: &MetricTable, id: &MetricId, time_range: TimeRange) -> Option<Read> {
     let column = table.column(id)?;
     let (mut sum, mut weight, mut count) = (0.0, 0.0, 0);
     for row in rows(table, time_range).filter(|row| column[*row].is_finite()) {

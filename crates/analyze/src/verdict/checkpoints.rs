@@ -1,6 +1,6 @@
 //! Checkpoint times of the servers, and their effect on the operations.
 
-use super::bench::{Bench, Read, TimeRange, mean_us};
+use super::bench::{Bench, Read, View, mean_us};
 use crate::robust::mean;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::names::checkpoint::{BUSY_RATIO, RUNNING_COUNT};
@@ -25,18 +25,18 @@ struct Reported {
 }
 
 /// Share of a time range in which a checkpoint ran.
-pub(super) fn ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let Reported { spans, series } = reported(bench)?;
+pub(super) fn ratio(view: &View<'_>) -> Option<Read> {
+    let (time_range, Reported { spans, series }) = (view.time_range, reported(view)?);
     let value = overlap_s(&spans, time_range.start_s, time_range.end_s) / time_range.length_s();
     (time_range.length_s() > 0.0).then_some(Read { value, series })
 }
 
 /// Mean response time of the windows with a checkpoint, divided by the mean of the windows without one.
-pub(super) fn slowdown(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let Reported { spans, series } = reported(bench)?;
-    let commands = bench.commands_by_window();
+pub(super) fn slowdown(view: &View<'_>) -> Option<Read> {
+    let Reported { spans, series } = reported(view)?;
+    let commands = view.commands_by_window();
     let (mut during, mut outside) = (Vec::new(), Vec::new());
-    for window in bench.inside(time_range) {
+    for window in view.inside() {
         let end_s = window.start_s + window.duration_s;
         let share = overlap_s(&spans, window.start_s, end_s) / window.duration_s;
         let response_us = commands

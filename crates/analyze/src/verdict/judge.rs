@@ -286,7 +286,7 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     let variation = after.read(Measure::DiskOperationsVariationRatio)?.value;
     let rate_before = before.read(Measure::OperationsPerS)?.value;
     let rate = after.read(Measure::OperationsPerS)?;
-    let (response_before, response_after) = (bench.response_us(was_s)?, bench.response_us(is_s)?);
+    let (response_before, response_after) = (before.response_us()?, after.response_us()?);
     let is_felt = rate.value <= rate_before * FELT || response_after >= response_before / FELT;
     let fell = slow.value <= fast.value * FALL;
     if !fell || !is_felt || backed_up.value < BACKED_UP || variation > FLAT_ENOUGH {

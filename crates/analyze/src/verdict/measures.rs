@@ -1,9 +1,9 @@
 //! The figures that rules refer to, each defined once.
 
-use super::bench::{Bench, Read, TimeRange, WeightedRow, is_server, mean, sum_on};
+use super::bench::{Bench, Read, TimeRange, View, WeightedRow, is_server};
 use super::by_servers;
 use super::checkpoints;
-use super::cpu_time::{host_cpus, largest_of_cpus, of_workers, others, processes, server_cpus};
+use super::cpu_time::{host_cpus, largest_of_cpus, of_workers, others, server_cpus};
 use dyno_record::document::variant_name;
 use dyno_record::names::{
     self, Metric, cgroup, connections, cpu, disk, log, memory, network, paging, pressure, process,
@@ -15,6 +15,7 @@ use dyno_record::statement::Number;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Deref;
 
 /// A figure of a run's time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -172,8 +173,8 @@ impl Measure {
 
     /// Its value over a time range; `None` if it was not watched. A share clearly above 1 combines unrelated
     /// values and is also unknown.
-    pub(super) fn read(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-        let read = self.watched(bench, time_range)?;
+    pub(super) fn read(self, view: &View<'_>) -> Option<Read> {
+        let read = self.watched(view)?;
         if !read.value.is_finite() || self.is_share() && !(0.0..=MOST_SHARE).contains(&read.value) {
             return None;
         }
@@ -182,199 +183,186 @@ impl Measure {
     }
 
     // Long, because it has an arm for each measure: the compiler checks completeness only in one match.
-    fn watched(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    fn watched(self, view: &View<'_>) -> Option<Read> {
         match self {
-            Measure::ServerCpuRatio if bench.is_fleet() => {
-                let of_host = bench.worst_host(|table| {
-                    let used = sum_on(table, process::CPU_RATIO, is_server, time_range)?;
-                    let share = used.value / host_cpus(bench, table, time_range)?;
+            Measure::ServerCpuRatio if view.is_fleet() => {
+                let of_host = view.worst_host(|table| {
+                    let used = view.sum_on(table, process::CPU_RATIO, is_server)?;
+                    let share = used.value / host_cpus(view, table)?;
                     Some(used.with(share))
                 });
-                of_host.or_else(|| by_servers::cpu_ratio(bench, time_range))
+                of_host.or_else(|| by_servers::cpu_ratio(view))
             }
-            Measure::ServerCpuRatio => {
-                match processes(bench, process::CPU_RATIO, is_server, time_range) {
-                    Some(used) => {
-                        let share = used.value / server_cpus(bench, time_range)?;
-                        Some(used.with(share))
-                    }
-                    None => by_servers::cpu_ratio(bench, time_range),
+            Measure::ServerCpuRatio => match view.sum_over(process::CPU_RATIO, is_server) {
+                Some(used) => {
+                    let share = used.value / server_cpus(view)?;
+                    Some(used.with(share))
                 }
-            }
-            Measure::ClientWaitRatio => {
-                of_workers(bench, &[process::WORKERS_WAIT_RATIO], time_range)
-            }
+                None => by_servers::cpu_ratio(view),
+            },
+            Measure::ClientWaitRatio => of_workers(view, &[process::WORKERS_WAIT_RATIO]),
             Measure::ClientFullRatio => {
                 let both = [process::WORKERS_CPU_RATIO, process::WORKERS_WAIT_RATIO];
-                of_workers(bench, &both, time_range)
+                of_workers(view, &both)
             }
             Measure::StartDelayMs => {
-                let response_us = bench.response_us(time_range).filter(|_| !is_closed(bench))?;
-                let delay_us = response_us - bench.service_us(time_range, &[])?;
+                let response_us = view.response_us().filter(|_| !is_closed(view))?;
+                let delay_us = response_us - view.service_us(&[])?;
                 Some(Read::of(delay_us.max(0.0) / 1e3))
             }
             Measure::WriteOverReadRatio => {
-                let writes_us = bench.service_us(time_range, &WRITES)?;
-                let reads_us = bench.service_us(time_range, &READS)?;
+                let writes_us = view.service_us(&WRITES)?;
+                let reads_us = view.service_us(&READS)?;
                 Some(Read::of(writes_us / reads_us))
             }
-            Measure::CheckpointSlowdownRatio => checkpoints::slowdown(bench, time_range),
+            Measure::CheckpointSlowdownRatio => checkpoints::slowdown(view),
             Measure::FlatterOperationsRatio => {
-                let operations = variation(bench, OPERATIONS, time_range)?;
-                let bytes = variation(bench, BYTES, time_range)?;
+                let operations = variation(view, OPERATIONS)?;
+                let bytes = variation(view, BYTES)?;
                 let share = operations.value / bytes.value.max(1e-9);
                 Some(operations.and(bytes, share))
             }
             Measure::ConnectionsPerOperationRatio => {
-                let opened = Measure::ConnectionsPerS.read(bench, time_range)?;
-                let share = opened.value / bench.rate_per_s(time_range)?.max(1e-9);
+                let opened = Measure::ConnectionsPerS.read(view)?;
+                let share = opened.value / view.rate_per_s()?.max(1e-9);
                 Some(opened.with(share))
             }
-            Measure::ServerWaitingCount if bench.is_fleet() => bench
-                .worst_host(|table| sum_on(table, process::CPU_WAIT_RATIO, is_server, time_range))
-                .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, time_range)),
-            Measure::ServerWaitingCount => {
-                processes(bench, process::CPU_WAIT_RATIO, is_server, time_range)
-                    .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, time_range))
-            }
+            Measure::ServerWaitingCount if view.is_fleet() => view
+                .worst_host(|table| view.sum_on(table, process::CPU_WAIT_RATIO, is_server))
+                .or_else(|| view.largest_elsewhere(pressure::CPU_SOME_RATIO)),
+            Measure::ServerWaitingCount => view
+                .sum_over(process::CPU_WAIT_RATIO, is_server)
+                .or_else(|| view.largest_elsewhere(pressure::CPU_SOME_RATIO)),
             Measure::ServerBusiestThreadRatio => {
-                bench.largest(process::BUSIEST_THREAD_RATIO, is_server, time_range)
+                view.largest(process::BUSIEST_THREAD_RATIO, is_server)
             }
-            Measure::HostBusyRatio => bench.host_mean(cpu::ALL_BUSY_RATIO, time_range),
-            Measure::BusiestCpuRatio => largest_of_cpus(bench, cpu::BUSY_RATIO, time_range),
-            Measure::BusiestInterruptsRatio => {
-                largest_of_cpus(bench, cpu::SOFTIRQ_RATIO, time_range)
-            }
-            Measure::OthersCpuCount => others(bench, time_range),
-            Measure::StealRatio => bench.host_mean(cpu::ALL_STEAL_RATIO, time_range),
-            Measure::IowaitRatio => bench.host_mean(cpu::ALL_IOWAIT_RATIO, time_range),
-            Measure::ServerThrottledRatio => throttled(bench, time_range),
+            Measure::HostBusyRatio => view.host_mean(cpu::ALL_BUSY_RATIO),
+            Measure::BusiestCpuRatio => largest_of_cpus(view, cpu::BUSY_RATIO),
+            Measure::BusiestInterruptsRatio => largest_of_cpus(view, cpu::SOFTIRQ_RATIO),
+            Measure::OthersCpuCount => others(view),
+            Measure::StealRatio => view.host_mean(cpu::ALL_STEAL_RATIO),
+            Measure::IowaitRatio => view.host_mean(cpu::ALL_IOWAIT_RATIO),
+            Measure::ServerThrottledRatio => throttled(view),
             Measure::DiskSaturationRatio => {
-                let pressure = bench.host_mean(pressure::IO_SOME_RATIO, time_range);
-                let busy = bench.disk(disk::UTILIZATION_RATIO, time_range);
+                let pressure = view.host_mean(pressure::IO_SOME_RATIO);
+                let busy = view.disk(disk::UTILIZATION_RATIO);
                 pressure.into_iter().chain(busy).max_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::DiskBackedUpRatio => backed_up(bench, time_range),
-            Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, time_range),
-            Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, time_range),
-            Measure::DiskBytesPerS => disk_mean(bench, BYTES, time_range),
+            Measure::DiskBackedUpRatio => backed_up(view),
+            Measure::DiskOperationsPerS => disk_mean(view, OPERATIONS),
+            Measure::DiskOperationsVariationRatio => variation(view, OPERATIONS),
+            Measure::DiskBytesPerS => disk_mean(view, BYTES),
             Measure::DiskRequestBytes => {
-                let bytes = disk_mean(bench, BYTES, time_range)?;
-                let requests = disk_mean(bench, REQUESTS, time_range)?;
+                let bytes = disk_mean(view, BYTES)?;
+                let requests = disk_mean(view, REQUESTS)?;
                 let each = bytes.value / requests.value;
                 (requests.value > 0.0).then(|| bytes.and(requests, each))
             }
-            Measure::DiskBytesVariationRatio => variation(bench, BYTES, time_range),
+            Measure::DiskBytesVariationRatio => variation(view, BYTES),
             Measure::ReadBytesPerOperation => {
-                let into_cache =
-                    bench.sum_over(names::cache::READ_BYTES_PER_S, |_| true, time_range);
-                let from_disk = || bench.disk(disk::READ_BYTES_PER_S, time_range);
+                let into_cache = view.sum_over(names::cache::READ_BYTES_PER_S, |_| true);
+                let from_disk = || view.disk(disk::READ_BYTES_PER_S);
                 let read = into_cache.or_else(from_disk)?;
-                let each = read.value / bench.rate_per_s(time_range).filter(|rate| *rate > 0.0)?;
+                let each = read.value / view.rate_per_s().filter(|rate| *rate > 0.0)?;
                 Some(read.with(each))
             }
             Measure::DataOverCacheRatio => {
-                let server = &bench.document.server;
+                let server = &view.document.server;
                 let (data, cache) = (server.data_bytes? as f64, server.cache_bytes? as f64);
                 (cache > 0.0).then(|| Read::of(data / cache))
             }
-            Measure::CacheHitRatio => bench.smallest(names::cache::HIT_RATIO, time_range),
+            Measure::CacheHitRatio => view.smallest(names::cache::HIT_RATIO),
             Measure::ApplicationEvictionsPerS => {
-                bench.sum_over(names::cache::EVICTED_BY_APPLICATION_PER_S, |_| true, time_range)
+                view.sum_over(names::cache::EVICTED_BY_APPLICATION_PER_S, |_| true)
             }
-            Measure::CheckpointRatio => checkpoints::ratio(bench, time_range),
-            Measure::LogSyncMs => bench.largest(log::SYNC_MEAN_MS, |_| true, time_range),
+            Measure::CheckpointRatio => checkpoints::ratio(view),
+            Measure::LogSyncMs => view.largest(log::SYNC_MEAN_MS, |_| true),
             Measure::SyncsPerWrite => {
                 // If a journal is synced on a schedule, whatever the writes request, the disk gives the same
                 // number.
-                let syncs = bench.sum_over(log::SYNCS_PER_S, |_| true, time_range);
-                let flushes = || bench.disk(disk::FLUSH_PER_S, time_range);
+                let syncs = view.sum_over(log::SYNCS_PER_S, |_| true);
+                let flushes = || view.disk(disk::FLUSH_PER_S);
                 let syncs = syncs.or_else(flushes)?;
-                let each =
-                    syncs.value / writes_per_s(bench, time_range).filter(|rate| *rate > 0.0)?;
+                let each = syncs.value / writes_per_s(view).filter(|rate| *rate > 0.0)?;
                 Some(syncs.with(each))
             }
             Measure::TicketsRatio => {
                 let reads = (tickets::READ_IN_USE_COUNT, tickets::READ_TOTAL_COUNT);
                 let writes = (tickets::WRITE_IN_USE_COUNT, tickets::WRITE_TOTAL_COUNT);
                 let both = [reads, writes].into_iter();
-                let both =
-                    both.filter_map(|(used, all)| bench.largest_share([used, all], time_range));
+                let both = both.filter_map(|(used, all)| view.largest_share([used, all]));
                 both.max_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, time_range),
+            Measure::QueueCount => view.sum_over(queue::TOTAL_COUNT, |_| true),
             Measure::QueuedRatio => {
-                let queued = Measure::QueueCount.read(bench, time_range)?;
+                let queued = Measure::QueueCount.read(view)?;
                 // Operations of others also queue.
-                let under_way = in_flight(bench, time_range)?.max(queued.value);
+                let under_way = in_flight(view)?.max(queued.value);
                 let share = queued.value / under_way.max(1.0);
                 Some(queued.with(share))
             }
-            Measure::SwapBytesPerS => bench.worst_host(|table| {
-                let swapped = mean(table, &paging::SWAP_IN_BYTES_PER_S.id(), time_range)?;
-                let out = mean(table, &paging::SWAP_OUT_BYTES_PER_S.id(), time_range)?;
-                let sum = swapped.value + out.value;
-                Some(swapped.and(out, sum))
+            Measure::SwapBytesPerS => view.worst_host(|table| {
+                let swapped = view.mean(table, &paging::SWAP_IN_BYTES_PER_S.id())?;
+                Some(swapped.plus(view.mean(table, &paging::SWAP_OUT_BYTES_PER_S.id())?))
             }),
-            Measure::MemoryPressureRatio => {
-                bench.host_mean(pressure::MEMORY_SOME_RATIO, time_range)
-            }
+            Measure::MemoryPressureRatio => view.host_mean(pressure::MEMORY_SOME_RATIO),
             Measure::AvailableMemoryRatio => {
-                let shares = bench.server_hosts().filter_map(|table| {
-                    let available = mean(table, &memory::AVAILABLE_BYTES.id(), time_range)?;
-                    let total = mean(table, &memory::TOTAL_BYTES.id(), time_range)?;
+                let shares = view.server_hosts().filter_map(|table| {
+                    let available = view.mean(table, &memory::AVAILABLE_BYTES.id())?;
+                    let total = view.mean(table, &memory::TOTAL_BYTES.id())?;
                     let share = available.value / total.value;
                     Some(available.with(share))
                 });
                 shares.min_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::NetworkRatio => network(bench, time_range),
+            Measure::NetworkRatio => network(view),
             Measure::RoundTripRatio => {
-                let round_trip_us = bench.document.server.round_trip_us?;
-                Some(Read::of(round_trip_us / bench.service_us(time_range, &[])?))
+                let round_trip_us = view.document.server.round_trip_us?;
+                Some(Read::of(round_trip_us / view.service_us(&[])?))
             }
-            Measure::ConnectionsPerS => {
-                bench.sum_over(connections::CREATED_PER_S, |_| true, time_range)
-            }
-            Measure::InFlightRatio => {
-                Some(Read::of(in_flight(bench, time_range)? / clients(bench)))
-            }
-            Measure::WriteServiceMs => Some(Read::of(bench.service_us(time_range, &WRITES)? / 1e3)),
-            Measure::WritesPerS => writes_per_s(bench, time_range).map(Read::of),
-            Measure::OperationsPerS => bench.rate_per_s(time_range).map(Read::of),
+            Measure::ConnectionsPerS => view.sum_over(connections::CREATED_PER_S, |_| true),
+            Measure::InFlightRatio => Some(Read::of(in_flight(view)? / clients(view))),
+            Measure::WriteServiceMs => Some(Read::of(view.service_us(&WRITES)? / 1e3)),
+            Measure::WritesPerS => writes_per_s(view).map(Read::of),
+            Measure::OperationsPerS => view.rate_per_s().map(Read::of),
         }
     }
 }
 
 /// A time range of a run with cached measures: many rules use the same ones.
 pub(super) struct Seen<'a> {
-    pub(super) bench: &'a Bench<'a>,
-    pub(super) time_range: TimeRange,
+    view: View<'a>,
     read: RefCell<HashMap<Measure, Option<Read>>>,
 }
 
 impl<'a> Seen<'a> {
     pub(super) fn new(bench: &'a Bench<'a>, time_range: TimeRange) -> Self {
-        Seen { bench, time_range, read: RefCell::default() }
+        Seen { view: View { bench, time_range }, read: RefCell::default() }
     }
 
     /// The value of a measure; `None` if it was not watched.
     pub(super) fn read(&self, measure: Measure) -> Option<Read> {
         let mut known = self.read.borrow_mut();
-        let read =
-            known.entry(measure).or_insert_with(|| measure.read(self.bench, self.time_range));
-        read.clone()
+        known.entry(measure).or_insert_with(|| measure.read(&self.view)).clone()
+    }
+}
+
+impl<'a> Deref for Seen<'a> {
+    type Target = View<'a>;
+
+    fn deref(&self) -> &View<'a> {
+        &self.view
     }
 }
 
 /// A watched process without a limit is never throttled. The agent next to a server in a pod sees its process
 /// but not its control group, so its throttling is unknown.
-fn throttled(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let reported = bench.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server, time_range);
+fn throttled(view: &View<'_>) -> Option<Read> {
+    let reported = view.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server);
     reported.or_else(|| {
-        let group = bench.largest(cgroup::IO_LIMITED_COUNT, is_server, time_range);
-        let is_seen = !bench.is_fleet() || group.is_some();
-        let used = processes(bench, process::CPU_RATIO, is_server, time_range)?;
+        let group = view.largest(cgroup::IO_LIMITED_COUNT, is_server);
+        let is_seen = !view.is_fleet() || group.is_some();
+        let used = view.sum_over(process::CPU_RATIO, is_server)?;
         is_seen.then(|| used.with(0.0))
     })
 }
@@ -397,14 +385,14 @@ pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
         && phases.all(|phase| phase.mean_think_time_us.is_none())
 }
 
-fn disk_mean(bench: &Bench<'_>, metrics: &[Metric], time_range: TimeRange) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(metrics, time_range)?;
+fn disk_mean(view: &View<'_>, metrics: &[Metric]) -> Option<Read> {
+    let (rows, series) = view.disk_rows(metrics)?;
     let value = mean_over_time(&rows, |value| value);
     Some(Read { value, series })
 }
 
-fn variation(bench: &Bench<'_>, metrics: &[Metric], time_range: TimeRange) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(metrics, time_range)?;
+fn variation(view: &View<'_>, metrics: &[Metric]) -> Option<Read> {
+    let (rows, series) = view.disk_rows(metrics)?;
     let mean = mean_over_time(&rows, |value| value);
     let variance = mean_over_time(&rows, |value| (value - mean).powi(2));
     (mean > 0.0).then(|| Read { value: variance.sqrt() / mean, series })
@@ -424,21 +412,21 @@ const LONG_S: f64 = 1e-3;
 /// Utilization up to which a disk counts as idle.
 const IDLE: f64 = 0.25;
 
-fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let busy = bench.disk(disk::UTILIZATION_RATIO, time_range)?;
-    let queue = bench.disk(disk::QUEUE_COUNT, time_range);
+fn backed_up(view: &View<'_>) -> Option<Read> {
+    let busy = view.disk(disk::UTILIZATION_RATIO)?;
+    let queue = view.disk(disk::QUEUE_COUNT);
     if let Some(queue) = queue
         && queue.value >= QUEUED
-        && request_s(bench, queue.value, time_range).is_none_or(|each_s| each_s >= LONG_S)
+        && request_s(view, queue.value).is_none_or(|each_s| each_s >= LONG_S)
     {
         let share = busy.value;
         return Some(busy.and(queue, share));
     }
     // Prefer the machine with this disk.
-    let there = bench.data_device(time_range);
+    let there = view.data_device(view.time_range);
     let waited = there
-        .and_then(|(table, _)| mean(table, &pressure::IO_SOME_RATIO.id(), time_range))
-        .or_else(|| bench.host_mean(pressure::IO_SOME_RATIO, time_range));
+        .and_then(|(table, _)| view.mean(table, &pressure::IO_SOME_RATIO.id()))
+        .or_else(|| view.host_mean(pressure::IO_SOME_RATIO));
     let held_back = waited.filter(|_| busy.value <= IDLE);
     Some(match held_back {
         Some(waited) => {
@@ -450,30 +438,30 @@ fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
 }
 
 /// Mean number of operations in flight.
-fn in_flight(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
-    let inside = bench.inside(time_range);
+fn in_flight(view: &View<'_>) -> Option<f64> {
+    let inside = view.inside();
     let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
     let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
     (seconds > 0.0).then(|| busy.sum::<f64>() / seconds)
 }
 
 /// Mean time of a request in the disk and its queue, by Little's law.
-fn request_s(bench: &Bench<'_>, queue: f64, time_range: TimeRange) -> Option<f64> {
-    let per_s = disk_mean(bench, REQUESTS, time_range)?.value;
+fn request_s(view: &View<'_>, queue: f64) -> Option<f64> {
+    let per_s = disk_mean(view, REQUESTS)?.value;
     (per_s > 0.0).then(|| queue / per_s)
 }
 
-fn writes_per_s(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
-    let seconds: f64 = bench.inside(time_range).iter().map(|one| one.duration_s).sum();
-    let writes = bench.commands(time_range).filter(|one| WRITES.contains(&one.operation.as_str()));
+fn writes_per_s(view: &View<'_>) -> Option<f64> {
+    let seconds: f64 = view.inside().iter().map(|one| one.duration_s).sum();
+    let writes = view.commands().filter(|one| WRITES.contains(&one.operation.as_str()));
     let writes: u64 = writes.map(|one| one.count).sum();
     (seconds > 0.0).then(|| writes as f64 / seconds)
 }
 
-fn network(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
-    let shares = bench.tables.iter().flat_map(|table| {
+fn network(view: &View<'_>) -> Option<Read> {
+    let shares = view.tables.iter().flat_map(|table| {
         table.instances(network::GROUP).into_iter().filter_map(move |interface| {
-            let of = |metric: Metric| mean(table, &metric.of(interface), time_range);
+            let of = |metric: Metric| view.mean(table, &metric.of(interface));
             let speed = of(network::SPEED_BYTES_PER_S)?.value;
             let (received, sent) =
                 (of(network::RECEIVED_BYTES_PER_S)?, of(network::SENT_BYTES_PER_S)?);

@@ -80,13 +80,52 @@ pub(super) const FLAT: f64 = 0.15;
 /// figure by busy CPUs, so it stays below 1 if other processes compute.
 pub(super) const BACKED_UP: f64 = 0.35;
 
+#[rustfmt::skip]
+const DISK_OPERATIONS: Rule = Rule {
+    cause: Cause::DiskOperations, code: "disk-operations", load: Load::Any, confidence: 0.75,
+    needs: &[
+        // Even the slowest disk does more: below this it is idle.
+        at_least(Measure::DiskOperationsPerS, 10.0),
+        at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+        // With more idle connections the load demands less than the disk could do.
+        at_least(Measure::InFlightRatio, 0.8),
+        at_most(Measure::DiskOperationsVariationRatio, FLAT),
+        // Small requests: operations and bytes may be about equally flat.
+        at_most(Measure::FlatterOperationsRatio, 1.2),
+        at_most(Measure::DiskRequestBytes, LARGE_BYTES),
+    ],
+    supports: &[
+        at_most(Measure::ServerCpuRatio, ROOM),
+        // Idle CPUs that wait for a disk are rare if the disk is fast enough.
+        at_least(Measure::IowaitRatio, 0.1),
+    ],
+    hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+    advice: &["disk-with-more-operations", "do-less-on-disk"],
+};
+
+#[rustfmt::skip]
+const DISK_BANDWIDTH: Rule = Rule {
+    cause: Cause::DiskBandwidth, code: "disk-bandwidth", load: Load::Any, confidence: 0.7,
+    needs: &[
+        // 10 MiB/s: less than any disk or volume can carry.
+        at_least(Measure::DiskBytesPerS, 10_485_760.0),
+        at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+        // With more idle connections the load demands less than the disk could do.
+        at_least(Measure::InFlightRatio, 0.8),
+        at_most(Measure::DiskBytesVariationRatio, FLAT),
+        // Bytes are clearly flatter.
+        at_least(Measure::FlatterOperationsRatio, 1.5),
+    ],
+    supports: &[at_most(Measure::ServerCpuRatio, ROOM)],
+    hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+    advice: &["disk-with-more-bandwidth", "compress-blocks"],
+};
+
 /// All rules. Rules that explain others come first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        cause: Cause::CpuThrottled,
-        code: "cpu-throttled",
-        load: Load::Any,
+        cause: Cause::CpuThrottled, code: "cpu-throttled", load: Load::Any, confidence: 0.85,
         needs: &[
             // One operation in ten is then throttled, which the 90th percentile shows.
             at_least(Measure::ServerThrottledRatio, 0.1),
@@ -96,29 +135,21 @@ pub(super) const RULES: &[Rule] = &[
             // A machine without idle time would also explain it.
             at_most(Measure::HostBusyRatio, 0.95),
         ],
-        confidence: 0.85,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients, Cause::NoisyNeighbour],
         advice: &["raise-cpu-limit", "size-load-to-limit"],
     },
     Rule {
-        cause: Cause::CpuStolen,
-        code: "cpu-stolen",
-        load: Load::Any,
+        cause: Cause::CpuStolen, code: "cpu-stolen", load: Load::Any, confidence: 0.8,
         needs: &[
             // One CPU second in twenty exceeds the variation on quiet machines.
             at_least(Measure::StealRatio, 0.05),
         ],
-        supports: &[
-            at_least(Measure::HostBusyRatio, ROOM),
-        ],
-        confidence: 0.8,
+        supports: &[at_least(Measure::HostBusyRatio, ROOM)],
         hides: &[Cause::NoisyNeighbour],
         advice: &["repeat-elsewhere"],
     },
     Rule {
-        cause: Cause::Client,
-        code: "client",
-        load: Load::Any,
+        cause: Cause::Client, code: "client", load: Load::Any, confidence: 0.75,
         needs: &[
             // Threads that wait for answers are idle for more than a quarter of their time.
             at_least(Measure::ClientFullRatio, 0.75),
@@ -131,14 +162,11 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::ClientWaitRatio, 0.2),
             at_most(Measure::DiskSaturationRatio, ROOM),
         ],
-        confidence: 0.75,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients, Cause::NoisyNeighbour],
         advice: &["give-client-more-cpu"],
     },
     Rule {
-        cause: Cause::NoisyNeighbour,
-        code: "noisy-neighbour",
-        load: Load::Any,
+        cause: Cause::NoisyNeighbour, code: "noisy-neighbour", load: Load::Any, confidence: 0.75,
         needs: &[
             // A quarter of a CPU: daemons and the kernel need less.
             at_least(Measure::OthersCpuCount, 0.25),
@@ -151,14 +179,11 @@ pub(super) const RULES: &[Rule] = &[
             // A server with all its CPU time is not starved.
             at_most(Measure::ServerCpuRatio, 0.95),
         ],
-        confidence: 0.75,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients],
         advice: &["keep-others-away"],
     },
     Rule {
-        cause: Cause::Swapping,
-        code: "swapping",
-        load: Load::Any,
+        cause: Cause::Swapping, code: "swapping", load: Load::Any, confidence: 0.85,
         needs: &[
             // 1 MiB/s: pages swapped out long ago return more slowly.
             at_least(Measure::SwapBytesPerS, 1_048_576.0),
@@ -167,14 +192,11 @@ pub(super) const RULES: &[Rule] = &[
             // Active swapping shows as pressure long before the threshold of the other rule.
             at_least(Measure::MemoryPressureRatio, 0.02),
         ],
-        confidence: 0.85,
         hides: &[Cause::MemoryPressure, Cause::CacheTooSmall, Cause::DiskOperations, Cause::DiskBandwidth],
         advice: &["lower-cache-to-fit", "take-programs-away"],
     },
     Rule {
-        cause: Cause::MemoryPressure,
-        code: "memory-pressure",
-        load: Load::Any,
+        cause: Cause::MemoryPressure, code: "memory-pressure", load: Load::Any, confidence: 0.7,
         needs: &[
             // One second in twenty; background reclaim stays far below.
             at_least(Measure::MemoryPressureRatio, 0.05),
@@ -183,28 +205,18 @@ pub(super) const RULES: &[Rule] = &[
             // With more than a tenth available the pressure comes from a control group.
             at_most(Measure::AvailableMemoryRatio, 0.1),
         ],
-        confidence: 0.7,
         hides: &[],
         advice: &["lower-cache-or-add-memory"],
     },
     Rule {
-        cause: Cause::Network,
-        code: "network",
-        load: Load::Any,
-        needs: &[
-            at_least(Measure::NetworkRatio, FULL),
-        ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-        ],
-        confidence: 0.8,
+        cause: Cause::Network, code: "network", load: Load::Any, confidence: 0.8,
+        needs: &[at_least(Measure::NetworkRatio, FULL)],
+        supports: &[at_most(Measure::ServerCpuRatio, ROOM)],
         hides: &[Cause::TooFewClients, Cause::RoundTrip],
         advice: &["compress-network"],
     },
     Rule {
-        cause: Cause::ConnectionStorm,
-        code: "connection-storm",
-        load: Load::Any,
+        cause: Cause::ConnectionStorm, code: "connection-storm", load: Load::Any, confidence: 0.8,
         needs: &[
             // Monitors and pool renewal open fewer.
             at_least(Measure::ConnectionsPerS, 10.0),
@@ -212,38 +224,11 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::ConnectionsPerOperationRatio, 0.01),
         ],
         supports: &[],
-        confidence: 0.8,
         hides: &[],
         advice: &["keep-connections-open"],
     },
+    DISK_OPERATIONS,
     Rule {
-        cause: Cause::DiskOperations,
-        code: "disk-operations",
-        load: Load::Any,
-        needs: &[
-            // Even the slowest disk does more: below this it is idle.
-            at_least(Measure::DiskOperationsPerS, 10.0),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load demands less than the disk could do.
-            at_least(Measure::InFlightRatio, 0.8),
-            at_most(Measure::DiskOperationsVariationRatio, FLAT),
-            // Small requests: operations and bytes may be about equally flat.
-            at_most(Measure::FlatterOperationsRatio, 1.2),
-            at_most(Measure::DiskRequestBytes, LARGE_BYTES),
-        ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
-            at_least(Measure::IowaitRatio, 0.1),
-        ],
-        confidence: 0.75,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-operations", "do-less-on-disk"],
-    },
-    Rule {
-        cause: Cause::DiskOperations,
-        code: "disk-operations",
-        load: Load::Any,
         needs: &[
             // Even the slowest disk does more: below this it is idle.
             at_least(Measure::DiskOperationsPerS, 10.0),
@@ -254,40 +239,10 @@ pub(super) const RULES: &[Rule] = &[
             // Operations are clearly flatter, whatever the request size.
             at_most(Measure::FlatterOperationsRatio, 0.7),
         ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-            // Idle CPUs that wait for a disk are rare if the disk is fast enough.
-            at_least(Measure::IowaitRatio, 0.1),
-        ],
-        confidence: 0.75,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-operations", "do-less-on-disk"],
+        ..DISK_OPERATIONS
     },
+    DISK_BANDWIDTH,
     Rule {
-        cause: Cause::DiskBandwidth,
-        code: "disk-bandwidth",
-        load: Load::Any,
-        needs: &[
-            // 10 MiB/s: less than any disk or volume can carry.
-            at_least(Measure::DiskBytesPerS, 10_485_760.0),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
-            // With more idle connections the load demands less than the disk could do.
-            at_least(Measure::InFlightRatio, 0.8),
-            at_most(Measure::DiskBytesVariationRatio, FLAT),
-            // Bytes are clearly flatter.
-            at_least(Measure::FlatterOperationsRatio, 1.5),
-        ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-        ],
-        confidence: 0.7,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-bandwidth", "compress-blocks"],
-    },
-    Rule {
-        cause: Cause::DiskBandwidth,
-        code: "disk-bandwidth",
-        load: Load::Any,
         needs: &[
             // 10 MiB/s: less than any disk or volume can carry.
             at_least(Measure::DiskBytesPerS, 10_485_760.0),
@@ -299,17 +254,11 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::FlatterOperationsRatio, 0.7),
             at_least(Measure::DiskRequestBytes, LARGE_BYTES),
         ],
-        supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM),
-        ],
         confidence: 0.65,
-        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["disk-with-more-bandwidth", "compress-blocks"],
+        ..DISK_BANDWIDTH
     },
     Rule {
-        cause: Cause::SlowSync,
-        code: "slow-sync",
-        load: Load::Any,
+        cause: Cause::SlowSync, code: "slow-sync", load: Load::Any, confidence: 0.75,
         needs: &[
             // A write in memory takes a tenth of that.
             at_least(Measure::WriteServiceMs, 1.0),
@@ -327,14 +276,11 @@ pub(super) const RULES: &[Rule] = &[
             // A disk with a power-safe write cache needs 0.1 ms.
             at_least(Measure::LogSyncMs, 0.5),
         ],
-        confidence: 0.75,
         hides: &[Cause::TooFewClients],
         advice: &["disk-with-faster-flush", "more-clients-share-syncs", "do-not-wait-for-journal"],
     },
     Rule {
-        cause: Cause::CacheTooSmall,
-        code: "cache-too-small",
-        load: Load::Any,
+        cause: Cause::CacheTooSmall, code: "cache-too-small", load: Load::Any, confidence: 0.7,
         needs: &[
             // Data that fit into the cache are read once.
             at_least(Measure::DataOverCacheRatio, 1.0),
@@ -349,14 +295,11 @@ pub(super) const RULES: &[Rule] = &[
             // Below this the missing pages come from the page cache, at a low cost.
             at_least(Measure::DiskSaturationRatio, 0.3),
         ],
-        confidence: 0.7,
         hides: &[Cause::TooFewClients],
         advice: &["raise-cache", "smaller-working-set"],
     },
     Rule {
-        cause: Cause::Checkpoint,
-        code: "checkpoint",
-        load: Load::Any,
+        cause: Cause::Checkpoint, code: "checkpoint", load: Load::Any, confidence: 0.7,
         needs: &[
             // 3 s of each minute, the usual interval; shorter checkpoints affect too few operations.
             at_least(Measure::CheckpointRatio, 0.05),
@@ -367,14 +310,11 @@ pub(super) const RULES: &[Rule] = &[
             // Half of the time: checkpoint writes fill the disk only in bursts.
             at_least(Measure::DiskSaturationRatio, 0.5),
         ],
-        confidence: 0.7,
         hides: &[],
         advice: &["disk-that-writes-faster"],
     },
     Rule {
-        cause: Cause::Tickets,
-        code: "tickets",
-        load: Load::Any,
+        cause: Cause::Tickets, code: "tickets", load: Load::Any, confidence: 0.7,
         needs: &[
             // At least one always waits.
             at_least(Measure::QueueCount, 1.0),
@@ -382,14 +322,11 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::TicketsRatio, 0.9),
         ],
         supports: &[],
-        confidence: 0.7,
         hides: &[Cause::TooFewClients],
         advice: &["look-at-ticket-holders", "offer-less"],
     },
     Rule {
-        cause: Cause::Tickets,
-        code: "locks",
-        load: Load::Any,
+        cause: Cause::Tickets, code: "locks", load: Load::Any, confidence: 0.6,
         needs: &[
             // At least one always waits.
             at_least(Measure::QueueCount, 1.0),
@@ -400,30 +337,22 @@ pub(super) const RULES: &[Rule] = &[
             // Above this they wait for tickets.
             at_most(Measure::TicketsRatio, 0.9),
         ],
-        confidence: 0.6,
         hides: &[Cause::TooFewClients],
         advice: &["look-at-lock-holder"],
     },
     Rule {
-        cause: Cause::ServerCpu,
-        code: "server-cpu",
-        load: Load::Any,
-        needs: &[
-            at_least(Measure::ServerCpuRatio, FULL),
-        ],
+        cause: Cause::ServerCpu, code: "server-cpu", load: Load::Any, confidence: 0.8,
+        needs: &[at_least(Measure::ServerCpuRatio, FULL)],
         supports: &[
             at_most(Measure::DiskSaturationRatio, ROOM),
             // Threads wait once all CPUs are taken.
             at_least(Measure::ServerWaitingCount, 0.5),
         ],
-        confidence: 0.8,
         hides: &[Cause::SharedCpu, Cause::TooFewClients, Cause::OneCore],
         advice: &["give-server-more-cpu", "look-where-cpu-time-goes"],
     },
     Rule {
-        cause: Cause::SharedCpu,
-        code: "shared-cpu",
-        load: Load::Beside,
+        cause: Cause::SharedCpu, code: "shared-cpu", load: Load::Beside, confidence: 0.75,
         needs: &[
             // Like FULL, but including interrupts and the kernel.
             at_least(Measure::HostBusyRatio, 0.9),
@@ -432,17 +361,12 @@ pub(super) const RULES: &[Rule] = &[
             // A quarter of a CPU, as for a neighbour.
             at_most(Measure::OthersCpuCount, 0.25),
         ],
-        supports: &[
-            at_most(Measure::DiskSaturationRatio, ROOM),
-        ],
-        confidence: 0.75,
+        supports: &[at_most(Measure::DiskSaturationRatio, ROOM)],
         hides: &[Cause::TooFewClients],
         advice: &["client-on-another-machine"],
     },
     Rule {
-        cause: Cause::OneCore,
-        code: "interrupts-on-one-cpu",
-        load: Load::Any,
+        cause: Cause::OneCore, code: "interrupts-on-one-cpu", load: Load::Any, confidence: 0.75,
         needs: &[
             // Interrupts are most of its work.
             at_least(Measure::BusiestInterruptsRatio, 0.5),
@@ -451,28 +375,22 @@ pub(super) const RULES: &[Rule] = &[
             at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
-        confidence: 0.75,
         hides: &[Cause::TooFewClients],
         advice: &["spread-interrupts"],
     },
     Rule {
-        cause: Cause::OneCore,
-        code: "busy-thread",
-        load: Load::Any,
+        cause: Cause::OneCore, code: "busy-thread", load: Load::Any, confidence: 0.75,
         // It may move from CPU to CPU, so that none of them is full.
         needs: &[
             at_least(Measure::ServerBusiestThreadRatio, FULL),
             at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
-        confidence: 0.75,
         hides: &[Cause::TooFewClients],
         advice: &["look-at-thread"],
     },
     Rule {
-        cause: Cause::RoundTrip,
-        code: "round-trip",
-        load: Load::Closed,
+        cause: Cause::RoundTrip, code: "round-trip", load: Load::Closed, confidence: 0.7,
         needs: &[
             // More than half, so that the server is certainly the smaller part.
             at_least(Measure::RoundTripRatio, 0.6),
@@ -481,14 +399,11 @@ pub(super) const RULES: &[Rule] = &[
             at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
-        confidence: 0.7,
         hides: &[Cause::TooFewClients],
         advice: &["more-clients-hide-round-trip"],
     },
     Rule {
-        cause: Cause::TooFewClients,
-        code: "too-few-clients",
-        load: Load::Closed,
+        cause: Cause::TooFewClients, code: "too-few-clients", load: Load::Closed, confidence: 0.7,
         needs: &[
             // The connections are busy, so more of them would raise the rate.
             at_least(Measure::InFlightRatio, 0.8),
@@ -499,7 +414,6 @@ pub(super) const RULES: &[Rule] = &[
             at_most(Measure::ServerWaitingCount, 0.5),
         ],
         supports: &[],
-        confidence: 0.7,
         hides: &[],
         advice: &["raise-clients"],
     },

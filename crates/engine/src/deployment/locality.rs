@@ -49,6 +49,5 @@ pub fn process_at(host: &Host) -> Result<u32, String> {
     let Host::Tcp { port, .. } = host else {
         return Err("cannot determine which process owns a Unix-domain socket".to_owned());
     };
-    network::listener_pid(Path::new("/"), *port)
-        .map_err(|health| health.reason().unwrap_or("it cannot be inspected").to_owned())
+    network::listener_pid(Path::new("/"), *port).map_err(|health| health.reason().to_owned())
 }

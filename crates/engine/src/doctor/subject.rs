@@ -154,7 +154,7 @@ fn by_options(request: &CheckRequest) -> Option<ServerFacts> {
 
 fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
     let name = processes::name(root, pid).map_err(|health| {
-        let reason = health.reason().unwrap_or("it cannot be inspected").to_owned();
+        let reason = health.reason().to_owned();
         Error::new(Kind::Environment, reason)
             .context(format!("cannot check process {pid}"))
             .with_hint("list the servers with `pgrep -a mongod`")

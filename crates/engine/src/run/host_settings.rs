@@ -213,7 +213,7 @@ fn actions(
 ) -> Result<Vec<Action>, Error> {
     let name = setting.as_str();
     let found = find(setting, folders, root).map_err(|health| {
-        let reason = health.reason().unwrap_or("it cannot be read");
+        let reason = health.reason();
         let text = format!("this machine does not have the setting `{name}`: {reason}");
         Error::new(Kind::Environment, text)
             .with_hint(format!("leave out `server.host_settings.{name}`"))

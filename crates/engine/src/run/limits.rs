@@ -82,8 +82,9 @@ impl WindowLimits {
     /// Starts to check the windows of a run and the memory of its servers, which are these local
     /// processes.
     pub(crate) fn watch(self, servers: &[u32]) -> LimitCheck {
-        let known =
-            servers.iter().filter_map(|pid| Some((*pid, dyno_observe::process::memory_of(*pid)?)));
+        let known = servers
+            .iter()
+            .filter_map(|pid| Some((*pid, dyno_observe::doctor::processes::memory_of(*pid)?)));
         LimitCheck {
             foregone: self.search.clone().map(Foregone::new),
             limits: self,

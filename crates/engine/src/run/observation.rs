@@ -205,7 +205,7 @@ pub(super) fn server_processes(deployment: &DeploymentUnderTest) -> Known<Vec<u3
     let (_, process) = listener(deployment).ok_or_else(|| {
         "the processes of servers that were already running are unknown".to_owned()
     })?;
-    let process = process.map_err(|health| health.reason().unwrap_or_default().to_owned());
+    let process = process.map_err(|health| health.reason().to_owned());
     Ok(vec![process?])
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn collection(
 ) -> Result<CollectionRecord, String> {
     let (database, collection) = (&plan.data.database, &plan.data.collection);
     let statistics = collection_statistics(&mut Borrowed(control), database, collection)
-        .map_err(|health| health.reason().unwrap_or_default().to_owned())?;
+        .map_err(|health| health.reason().to_owned())?;
     Ok(CollectionRecord {
         phase,
         at,

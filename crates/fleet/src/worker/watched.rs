@@ -29,7 +29,7 @@ pub(super) fn subject(
     let mut subject = HostSubject { of_server: true, ..HostSubject::default() };
     let mut unread = Vec::new();
     let mut say = |what: &str, health: &Health| {
-        unread.push(format!("{what}: {}", health.reason().unwrap_or_default()));
+        unread.push(format!("{what}: {}", health.reason()));
     };
     let until = Instant::now() + within;
     for (number, server) in watched.iter().enumerate() {
@@ -95,7 +95,7 @@ fn listener(root: &Path, port: u16, until: Instant) -> Reading<u32> {
     }
     network::listening(root, port).map_err(degraded)?;
     network::listener_pid(root, port).map_err(|health| {
-        let reason = health.reason().unwrap_or_default();
+        let reason = health.reason();
         let reason = match network::holder(root, port) {
             Ok(_) => reason.to_owned(),
             Err(_) => format!("{reason}; the agent must run as its user, or as root"),
@@ -230,7 +230,7 @@ mod tests {
         symlink(&container, &root).expect("can write");
         let found = folder_of(machine.path(), None, Some(PROCESS))
             .expect_err("the folder is in a container");
-        let reason = found.reason().unwrap_or_default();
+        let reason = found.reason();
         for part in ["`/data/db`", "container", "27017"] {
             assert!(reason.contains(part), "{reason}");
         }

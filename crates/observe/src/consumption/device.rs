@@ -29,9 +29,8 @@ pub(super) struct SummedCounters {
 impl Devices {
     /// Finds the devices of the folders, or of their nearest existing parents.
     pub(super) fn find(root: &Path, folders: &[PathBuf]) -> Known<Self> {
-        let reported = |found: Reading<Vec<PathBuf>>| {
-            found.map_err(|health| health.reason().unwrap_or_default().to_owned())
-        };
+        let reported =
+            |found: Reading<Vec<PathBuf>>| found.map_err(|health| health.reason().to_owned());
         let (mut devices, mut flushed) = (BTreeSet::new(), BTreeSet::new());
         for folder in folders {
             devices.extend(reported(devices::of_file_system(root, folder))?);

@@ -40,7 +40,7 @@ impl ProcessCounters {
         let folder = format!("proc/{process}");
         let read = |name: &str| {
             let found = text(root, &format!("{folder}/{name}"));
-            found.map_err(|health| health.reason().unwrap_or_default().to_owned())
+            found.map_err(|health| health.reason().to_owned())
         };
         let not_understood = |name: &str| format!("`/{folder}/{name}` has an unknown format");
         let stat = ProcessStat::parse(&read("stat")?).ok_or_else(|| not_understood("stat"))?;

@@ -3,8 +3,8 @@
 //! `stat_data.py`.
 
 use super::known::Known;
-use crate::watch::{Ask, AskError};
-use bson::{Bson, Document, doc};
+use crate::watch::{Ask, AskError, Fields};
+use bson::{Document, doc};
 use dyno_record::consumption::NetworkUse;
 
 /// Counters of one server; absent if it does not report them.
@@ -47,20 +47,11 @@ fn why(error: &AskError) -> String {
 
 impl ServerCounters {
     fn of(answer: &Document) -> Self {
-        let number = |path: &[&str]| -> Option<u64> {
-            let (last, folders) = path.split_last()?;
-            let mut place = answer;
-            for folder in folders {
-                place = place.get_document(folder).ok()?;
-            }
-            match place.get(last)? {
-                Bson::Int32(value) => u64::try_from(*value).ok(),
-                Bson::Int64(value) => u64::try_from(*value).ok(),
-                Bson::Double(value) if *value >= 0.0 => Some(*value as u64),
-                _ => None,
-            }
+        let number = |path: &str| {
+            let number = answer.number(path).filter(|number| *number >= 0.0);
+            number.map(|number| number as u64)
         };
-        let usage = |name: &str| number(&["extra_info", name]);
+        let usage = |name: &str| number(&format!("extra_info.{name}"));
         let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
         ServerCounters {
             cpu_us: sum(usage("user_time_us"), usage("system_time_us")),
@@ -68,13 +59,13 @@ impl ServerCounters {
                 usage("voluntary_context_switches"),
                 usage("involuntary_context_switches"),
             ),
-            received_bytes: number(&["network", "bytesIn"]),
-            sent_bytes: number(&["network", "bytesOut"]),
-            resident_bytes: number(&["mem", "resident"]).map(|mib| mib << 20),
+            received_bytes: number("network.bytesIn"),
+            sent_bytes: number("network.bytesOut"),
+            resident_bytes: number("mem.resident").map(|mib| mib << 20),
             peak_bytes: usage("maximum_resident_set_kb").map(|kib| kib << 10),
-            dirty_bytes: number(&["wiredTiger", "cache", "tracked dirty bytes in the cache"]),
-            cache_misses: number(&["wiredTiger", "cache", "pages read into cache"]),
-            journal_sync_us: number(&["wiredTiger", "log", "log sync time duration (usecs)"]),
+            dirty_bytes: number("wiredTiger.cache.tracked dirty bytes in the cache"),
+            cache_misses: number("wiredTiger.cache.pages read into cache"),
+            journal_sync_us: number("wiredTiger.log.log sync time duration (usecs)"),
         }
     }
 }

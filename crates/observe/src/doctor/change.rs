@@ -41,7 +41,7 @@ pub enum Reverted {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The current value cannot be read.
-    #[error("cannot read the current value of `{}`: {}", target.display(), health.reason().unwrap_or("not known"))]
+    #[error("cannot read the current value of `{}`: {}", target.display(), health.reason())]
     Read { target: PathBuf, health: Health },
     /// The value cannot be set.
     #[error("cannot set `{}` to `{value}`", target.display())]

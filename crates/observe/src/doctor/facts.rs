@@ -5,6 +5,7 @@
 use super::network::{self, Route};
 use super::processes::{self, BusyProcess, Limits, MemoryPolicy, OwnHugePages};
 use crate::health::{Health, Reading};
+use crate::watch::memory_limit;
 use crate::{clock, cpu_settings, host, storage};
 use dyno_record::model::{IdleState, StorageRecord};
 use std::collections::BTreeMap;
@@ -246,7 +247,7 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
         server_policy: of_server("numa_maps").and_then(|path| processes::policy(root, &path)),
         max_map_count: host::number(root, "proc/sys/vm/max_map_count"),
         memory_bytes: host::memory_bytes(root),
-        memory_limit_bytes: processes::memory_limit(root, &own),
+        memory_limit_bytes: memory_limit(root, &root.join(format!("proc/{own}"))),
         storage: data_dir.clone().and_then(|folder| storage::storage(root, folder)),
         mount_point: data_dir.clone().and_then(|folder| storage::mount_point(root, folder)),
         queue: data_dir.and_then(|folder| storage::queue(root, folder)),

@@ -43,7 +43,7 @@ impl Finding {
 
 /// Finding of a check whose value cannot be read.
 pub(super) fn unread(health: &Health, advised: impl Into<String>, why: &'static str) -> Finding {
-    let reason = health.reason().unwrap_or("not read");
+    let reason = health.reason();
     Finding::new(Level::Unknown, format!("unknown: {reason}"), advised, why)
 }
 

@@ -1,7 +1,10 @@
 //! Readers of `/proc/PID`: limits, CPUs, huge pages, memory policy, and other processes' CPU use.
 
 use crate::health::{Health, Reading};
-use crate::host::{affinity, field, line, text};
+use crate::host::{self, affinity, field, line, text};
+use crate::process::ticks_per_s;
+use crate::stat::ProcessStat;
+use crate::watch::memory_limit;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -117,38 +120,13 @@ pub(super) fn policy(root: &Path, path: &str) -> Reading<MemoryPolicy> {
     }
 }
 
-/// Smallest memory limit among the control groups of a process.
-pub(crate) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
-    let path = format!("proc/{process}/cgroup");
-    let text = text(root, &path)?;
-    let mut limits = Vec::new();
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
-            continue;
-        };
-        let (mount, file) = match controllers {
-            "" => ("sys/fs/cgroup", "memory.max"),
-            names if names.split(',').any(|name| name == "memory") => {
-                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => continue,
-        };
-        // A group has at most the limit of the groups above it. In a container its own path is the
-        // root.
-        for group in Path::new(group.trim_start_matches('/')).ancestors() {
-            let file = Path::new(mount).join(group).join(file);
-            let value = file.to_str().and_then(|file| line_number(root, file));
-            limits.extend(value);
-        }
-    }
-    // The old interface says "no limit" as the largest multiple of a page.
-    let limit = limits.into_iter().min().filter(|limit| *limit < 1 << 62);
-    Ok(limit)
-}
-
-fn line_number(root: &Path, path: &str) -> Option<u64> {
-    line(root, path).ok()?.parse().ok()
+/// Memory that a process may use: the limit of its control groups or the machine's memory; `None` if
+/// the kernel does not report it.
+pub fn memory_of(pid: u32) -> Option<u64> {
+    let root = Path::new("/");
+    let machine = host::memory_bytes(root).ok()?;
+    let limit = memory_limit(root, &root.join(format!("proc/{pid}")));
+    Some(limit.ok().flatten().map_or(machine, |limit| limit.min(machine)))
 }
 
 /// Processes that use a smaller share of one CPU are not listed.
@@ -167,45 +145,32 @@ pub(super) fn busy(root: &Path, watch: Duration, own: &[u32]) -> Reading<Vec<Bus
     let mut busy: Vec<BusyProcess> = after
         .into_iter()
         .filter(|(pid, _)| !own.contains(pid))
-        .filter_map(|(pid, (name, ticks))| {
+        .filter_map(|(pid, ticks)| {
             // A process that started in between has used all of its time since.
-            let earlier = before.get(&pid).map_or(0, |(_, ticks)| *ticks);
+            let earlier = before.get(&pid).copied().unwrap_or(0);
             let cpu_ratio = ticks.saturating_sub(earlier) as f64 / ticks_per_s() / seconds;
-            (cpu_ratio >= BUSY_RATIO).then_some(BusyProcess { pid, name, cpu_ratio })
+            if cpu_ratio < BUSY_RATIO {
+                return None;
+            }
+            Some(BusyProcess { pid, name: name(root, pid).ok()?, cpu_ratio })
         })
         .collect();
     busy.sort_by(|one, other| other.cpu_ratio.total_cmp(&one.cpu_ratio));
     Ok(busy)
 }
 
-fn ticks_per_s() -> f64 {
-    use nix::unistd::{SysconfVar, sysconf};
-    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
-    ticks.filter(|ticks| *ticks > 0).unwrap_or(100) as f64
-}
-
-/// Name and CPU time of every process.
-fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, (String, u64)>> {
+/// CPU time of every process.
+fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, u64>> {
     let folder = root.join("proc");
     let entries = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     // A process may end between the listing and the reading.
     let of = |pid: u32| {
         let stat = fs::read_to_string(folder.join(format!("{pid}/stat"))).ok()?;
-        Some((pid, parse_stat(&stat)?))
+        let stat = ProcessStat::parse(&stat)?;
+        Some((pid, stat.user_ticks + stat.system_ticks))
     };
     Ok(pids.filter_map(of).collect())
-}
-
-/// Parses a line of `/proc/PID/stat`. The name is in parentheses and may contain parentheses and
-/// blanks itself; user and system time are the 14th and 15th field.
-fn parse_stat(stat: &str) -> Option<(String, u64)> {
-    let (_, rest) = stat.split_once('(')?;
-    let (name, rest) = rest.rsplit_once(')')?;
-    let mut times = rest.split_ascii_whitespace().skip(11);
-    let user: u64 = times.next()?.parse().ok()?;
-    let system: u64 = times.next()?.parse().ok()?;
-    Some((name.to_owned(), user + system))
 }
 
 #[cfg(test)]
@@ -247,22 +212,23 @@ Max open files            1024                 524288               files     \n
 
     #[test]
     fn smallest_limit_of_a_group_and_its_parents_counts() {
+        let limit = |fixture: &Fixture| {
+            let root = fixture.root();
+            memory_limit(root, &root.join("proc/self"))
+        };
+        let mounts = "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let fixture = Fixture::new()
+            .with("proc/self/mountinfo", mounts)
             .with("proc/self/cgroup", "0::/a/b\n")
             .with("sys/fs/cgroup/a/memory.max", "1000\n")
             .with("sys/fs/cgroup/a/b/memory.max", "max\n");
-        assert_eq!(memory_limit(fixture.root(), "self"), Ok(Some(1000)));
+        assert_eq!(limit(&fixture), Ok(Some(1000)));
+        let mounts = "1 0 0:1 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,cpu,memory\n";
         let old = Fixture::new()
+            .with("proc/self/mountinfo", mounts)
             .with("proc/self/cgroup", "3:cpu,memory:/x\n1:name=systemd:/y\n")
             .with("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9223372036854771712\n");
-        assert_eq!(memory_limit(old.root(), "self"), Ok(None));
-    }
-
-    #[test]
-    fn process_names_may_contain_parentheses() {
-        let stat = "7 (a) b)) S 1 1 1 0 -1 4194560 1 2 3 4 50 60 0 0 20 0";
-        assert_eq!(parse_stat(stat), Some(("a) b)".to_owned(), 110)));
-        assert_eq!(parse_stat("7 (a) S 1"), None);
+        assert_eq!(limit(&old), Ok(None));
     }
 
     #[test]

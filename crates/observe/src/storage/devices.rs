@@ -32,6 +32,8 @@ pub struct DeviceCounters {
     pub written_bytes: u64,
     /// Milliseconds in which it had a request; counted in 32 bits.
     pub busy_ms: u64,
+    /// Milliseconds that its requests took, summed; counted in 32 bits.
+    pub queued_ms: u64,
     /// Flushes of its cache; absent in kernels that do not count them.
     pub flushes: Option<u64>,
 }
@@ -88,6 +90,7 @@ fn parse_counters(text: &str) -> Option<DeviceCounters> {
         writes: *fields.get(4)?,
         written_bytes: fields.get(6)? * SECTOR_BYTES,
         busy_ms: *fields.get(9)?,
+        queued_ms: *fields.get(10)?,
         flushes: fields.get(15).copied(),
     })
 }

@@ -1,24 +1,10 @@
 //! Counters of the devices of data folders, and their growth over a phase.
 
 use super::{SAMPLING_S, busy_between};
-use crate::storage::devices::{self, SECTOR_BYTES};
+use crate::storage::devices;
 use dyno_record::disk::{DISK_FIGURES, DiskUse};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// The columns of `stat` in the order of [`DiskUse::of`], and their units. Source:
-/// Documentation/block/stat.rst of Linux.
-const COLUMNS: [(usize, f64); DISK_FIGURES] = [
-    (BUSY, 1e-3),
-    (QUEUED, 1e-3),
-    (0, 1.0),
-    (4, 1.0),
-    (15, 1.0),
-    (2, SECTOR_BYTES as f64),
-    (6, SECTOR_BYTES as f64),
-];
-const BUSY: usize = 9;
-const QUEUED: usize = 10;
 
 /// Milliseconds are counted in 32 bits: with 32 requests in the queue the counter wraps after 37
 /// hours.
@@ -34,12 +20,12 @@ pub(super) struct DiskSampler {
 struct Device {
     name: String,
     serves: Option<u64>,
-    /// Its counter file below `/sys`.
-    stat: PathBuf,
-    /// By column: instants and values; empty for a column that the kernel does not have.
-    readings: [Vec<(f64, f64)>; COLUMNS.len()],
-    /// The last raw value of each column, and how often it has wrapped.
-    last: [(u64, u64); COLUMNS.len()],
+    /// Its folder in `/sys`.
+    folder: PathBuf,
+    /// Instants and values in the order of [`DiskUse::of`]; empty for a counter that the kernel does not have.
+    readings: [Vec<(f64, f64)>; DISK_FIGURES],
+    /// The last busy and queued milliseconds, and how often each has wrapped.
+    last_ms: [(u64, u64); 2],
 }
 
 impl DiskSampler {
@@ -50,14 +36,13 @@ impl DiskSampler {
         let ends: Option<Vec<_>> = folders.iter().map(of_folder).collect();
         let ends: BTreeSet<PathBuf> = ends.into_iter().flatten().flatten().collect();
         let device = |folder: PathBuf| {
-            let stat = folder.join("stat");
-            let name = devices::name(&folder).filter(|_| stat.exists())?;
+            let name = devices::name(&folder).filter(|_| folder.join("stat").exists())?;
             Some(Device {
                 name,
                 serves: devices::serves(root, &folder),
-                stat,
+                folder,
                 readings: Default::default(),
-                last: Default::default(),
+                last_ms: Default::default(),
             })
         };
         DiskSampler {
@@ -82,20 +67,28 @@ impl DiskSampler {
 
 impl Device {
     fn sample(&mut self, at_s: f64) {
-        let Ok(text) = std::fs::read_to_string(&self.stat) else {
+        let Ok(now) = devices::counters(&self.folder) else {
             return;
         };
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        for (place, (column, unit)) in COLUMNS.into_iter().enumerate() {
-            let Some(value) = fields.get(column).and_then(|field| field.parse::<u64>().ok()) else {
-                continue;
-            };
-            let (last, wraps) = &mut self.last[place];
-            let is_time = column == BUSY || column == QUEUED;
-            *wraps += u64::from(is_time && value < *last);
-            *last = value;
-            let value = value + *wraps * MILLISECONDS;
-            self.readings[place].push((at_s, value as f64 * unit));
+        let mut times_s = [0.0; 2];
+        for (place, now_ms) in [now.busy_ms, now.queued_ms].into_iter().enumerate() {
+            let (last_ms, wraps) = &mut self.last_ms[place];
+            *wraps += u64::from(now_ms < *last_ms);
+            *last_ms = now_ms;
+            times_s[place] = (now_ms + *wraps * MILLISECONDS) as f64 * 1e-3;
+        }
+        let [busy_s, queued_s] = times_s.map(Some);
+        let counts = [
+            Some(now.reads),
+            Some(now.writes),
+            now.flushes,
+            Some(now.read_bytes),
+            Some(now.written_bytes),
+        ];
+        let counts = counts.map(|count| count.map(|count| count as f64));
+        let values = [busy_s, queued_s].into_iter().chain(counts);
+        for (readings, value) in self.readings.iter_mut().zip(values) {
+            readings.extend(value.map(|value| (at_s, value)));
         }
     }
 

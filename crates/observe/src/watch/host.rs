@@ -6,7 +6,6 @@
 
 mod activity;
 mod cgroup;
-mod counters;
 mod cpu;
 mod data;
 mod disk;
@@ -27,7 +26,7 @@ mod testing;
 mod tests;
 mod threads;
 
-pub(crate) use cgroup::cpu_quota;
+pub(crate) use cgroup::{cpu_quota, memory_limit};
 
 use crate::health::{Health, Reading};
 use crate::watch::source::{Description, Reported, Source};

@@ -109,7 +109,7 @@ impl Intake {
             .iter()
             .find(|(_, health)| matches!(health, Health::Degraded { .. } | Health::Failed { .. }));
         if let Some((part, health)) = faulty {
-            let text = format!("{part}: {}", health.reason().unwrap_or("not reported"));
+            let text = format!("{part}: {}", health.reason());
             self.fault.get_or_insert(text);
         }
         let fault = self.fault.clone();
@@ -121,7 +121,7 @@ impl Intake {
                 outage.end_s.get_or_insert(at_s);
             }
             for (part, health) in &missing {
-                let text = format!("{part}: {}", health.reason().unwrap_or("not reported"));
+                let text = format!("{part}: {}", health.reason());
                 let is_known = |known: &String| known.starts_with(&format!("{part}: "));
                 if !record.missing.iter().any(is_known) {
                     record.missing.push(text);
@@ -152,7 +152,7 @@ impl Intake {
 
     /// Records a failed reading.
     pub(super) fn miss(&mut self, at_s: f64, health: &Health) {
-        let reason = health.reason().unwrap_or("not reported").to_owned();
+        let reason = health.reason().to_owned();
         let is_unsupported = matches!(health, Health::Unsupported { .. });
         self.slot.board.change(self.slot.number, |latest| {
             latest.reading = None;
@@ -177,7 +177,7 @@ impl Intake {
             let fault = write_fault(&error);
             self.slot.change(|record| {
                 record.health = SourceHealth::Degraded;
-                record.reason = fault.reason().map(str::to_owned);
+                record.reason = Some(fault.reason().to_owned());
             });
         }
     }

@@ -1,6 +1,7 @@
 //! Interface of the sources that can be watched.
 
 use crate::health::{Health, Reading};
+use crate::watch::rates::Rates;
 use dyno_record::metrics::MetricId;
 use dyno_record::model::SourceKind;
 
@@ -56,6 +57,18 @@ impl Reported {
     /// Adds a value if it is known; a rate has no first value.
     pub(crate) fn put_if_known(&mut self, id: MetricId, value: Option<f64>) {
         self.values.extend(value.map(|value| (id, value)));
+    }
+
+    /// Adds the growth of a total per second, times a factor, if it is known.
+    pub(crate) fn put_rate(
+        &mut self,
+        rates: &mut Rates,
+        id: MetricId,
+        total: Option<u64>,
+        factor: f64,
+    ) {
+        let per_s = total.and_then(|total| rates.per_s(&id, total as f64));
+        self.put_if_known(id, per_s.map(|per_s| per_s * factor));
     }
 
     /// Reports a part as missing; the first reason for a part stays.

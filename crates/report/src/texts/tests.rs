@@ -135,7 +135,7 @@ fn sample(name: &str, template: &str) -> Value {
     let number = Number::new(1_234.5, Unit::Plain);
     let rate = Number::new(1_234.5, Unit::PerSecond).between(1_200.0, 1_300.0);
     if has("N.hint") || has("N.code") {
-        let statement = statement!("cpu-governor", governor = "powersave");
+        let statement = statement!("host-setting-not-read", file = "max_sectors_kb");
         return Value::Statement(statement);
     }
     if has("in N %") && has("demand.resource") {
@@ -198,7 +198,7 @@ fn statement_without_text_is_shown_with_its_values() {
     assert_eq!(text(&later), "later (rate: 1,000/s)");
     assert_eq!(hint(&later), None);
     // A value is missing.
-    assert_eq!(text(&Statement::new("cpu-governor")), "cpu-governor");
+    assert_eq!(text(&Statement::new("host-setting-not-read")), "host-setting-not-read");
 }
 
 #[test]
@@ -210,21 +210,21 @@ fn number_that_is_not_finite_is_shown_as_unknown() {
 
 #[test]
 fn documents_for_programs_have_codes_values_and_texts() {
-    let governor = statement!("cpu-governor", governor = "powersave");
-    let caveat = Caveat::of_run(CaveatKind::CpuFrequency, governor.clone());
+    let unread = statement!("host-setting-not-read", file = "max_sectors_kb");
+    let caveat = Caveat::of_run(CaveatKind::MachineSetting, unread.clone());
     let pair = statement!("single-pair");
-    let found = Finding::warning(pair.clone(), vec![governor.clone()]);
+    let found = Finding::warning(pair.clone(), vec![unread.clone()]);
     let json = with_texts(&json!({"caveats": [caveat], "findings": [found]})).unwrap();
     let caveat = &json["caveats"][0];
-    assert_eq!(caveat["code"], "cpu-governor");
-    assert_eq!(caveat["values"], json!({"governor": "powersave"}));
-    assert_eq!(caveat["hint"], hint(&governor).unwrap());
-    assert_eq!(caveat["message"], text(&governor));
-    assert_ne!(caveat["message"], governor.to_string());
+    assert_eq!(caveat["code"], "host-setting-not-read");
+    assert_eq!(caveat["values"], json!({"file": "max_sectors_kb"}));
+    assert_eq!(caveat["hint"], hint(&unread).unwrap());
+    assert_eq!(caveat["message"], text(&unread));
+    assert_ne!(caveat["message"], unread.to_string());
     let found = &json["findings"][0];
     assert_eq!(found["text"], text(&pair));
     assert_ne!(found["text"], pair.to_string());
-    assert_eq!(found["evidence"][0]["text"], text(&governor));
+    assert_eq!(found["evidence"][0]["text"], text(&unread));
 }
 
 #[test]

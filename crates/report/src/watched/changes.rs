@@ -4,7 +4,7 @@ use crate::page::time::ChangeMark;
 use crate::page::{Section, sentence};
 use crate::rounding::{digits, rounded};
 use crate::texts::list;
-use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
+use dyno_analyze::periodicity::{NamedPattern, PatternSource};
 use dyno_analyze::timeline::{
     Timeline, TimelineChange, TimelineDrift, TimelinePattern, TimelineSeries,
 };
@@ -202,35 +202,19 @@ fn height(found: &TimelinePattern) -> String {
 
 /// The probable cause of a pattern, with its evidence.
 fn cause(named: &NamedPattern) -> String {
-    let reasons: Vec<String> = named
-        .evidence
-        .iter()
-        .map(|evidence| match evidence {
-            SourceEvidence::Interval { setting_s, .. } => {
-                format!("the server setting is {}", span(*setting_s))
-            }
-            SourceEvidence::Counted { per_period } => {
-                format!("the server counted {} of them in each period", number(*per_period))
-            }
-            SourceEvidence::Correlation { inside, outside, .. } => match named.source {
-                PatternSource::OtherProcess { .. } => format!(
-                    "it used {} CPUs then and {} at other times",
-                    number(*inside),
-                    number(*outside)
-                ),
-                // Of long checkpoints, only the end is always reported.
-                _ => format!(
-                    "one ran for {} of that time and {} of the rest",
-                    Quantity::ratio(inside.clamp(0.0, 1.0)),
-                    Quantity::ratio(outside.clamp(0.0, 1.0))
-                ),
-            },
-        })
-        .collect();
-    if reasons.is_empty() {
-        named.source.to_string()
-    } else {
-        format!("{} ({})", named.source, reasons.join("; "))
+    let NamedPattern { source, inside, outside, .. } = *named;
+    match source {
+        PatternSource::OtherProcesses => format!(
+            "other processes (they used {} CPUs then and {} at other times)",
+            number(inside),
+            number(outside)
+        ),
+        // Of long checkpoints, only the end is always reported.
+        PatternSource::Checkpoint => format!(
+            "checkpoint (one ran for {} of that time and {} of the rest)",
+            Quantity::ratio(inside.clamp(0.0, 1.0)),
+            Quantity::ratio(outside.clamp(0.0, 1.0))
+        ),
     }
 }
 

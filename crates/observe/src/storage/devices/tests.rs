@@ -216,6 +216,7 @@ fn device_counters_are_read_by_their_places() {
         writes: 20,
         written_bytes: 16_384,
         busy_ms: 70,
+        queued_ms: 80,
         flushes: Some(3),
     };
     assert_eq!(found, expected);

@@ -30,7 +30,7 @@ pub(super) fn machines(scrape: &Scrape<'_>, is_read: impl Fn(&str) -> bool) -> O
 
 /// Why the numbers of `serverStatus` and of members are from several servers; `None` if they are
 /// from one.
-pub(super) fn servers(scrape: &Scrape<'_>, of_server: &Scraped<'_>) -> Option<String> {
+pub(super) fn servers(scrape: &Scrape<'_>, of_server: &Scraped) -> Option<String> {
     let mut places: Vec<usize> = of_server.places.iter().copied().collect();
     places.sort_unstable();
     let at = |place: usize| scrape.samples.get(place);

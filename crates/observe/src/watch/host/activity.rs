@@ -1,13 +1,12 @@
 //! Counters of `/proc/stat` other than CPU time (running and waiting tasks, context switches, new
 //! processes, interrupts), and the load average.
 
-use super::counters::Counters;
 use super::file::{first_numbers, numbers};
 use super::part::Part;
 use crate::health::{Health, Reading};
 use crate::host;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, interrupts, load, softirq};
 use std::path::{Path, PathBuf};
 
@@ -26,85 +25,38 @@ const SOFTIRQS: [Metric; 10] = [
     softirq::RCU_PER_S,
 ];
 
-/// Counters of `/proc/stat` other than the CPU times.
-pub(super) struct Activity {
-    runnable: MetricId,
-    blocked: MetricId,
-    load: [MetricId; 2],
-    load_counters: Counters<2>,
-    interrupts: MetricId,
-    interrupt_counters: Counters<1>,
-    softirqs: [MetricId; SOFTIRQS.len()],
-    softirq_counters: Counters<{ SOFTIRQS.len() }>,
-}
-
-impl Activity {
-    pub(super) fn new() -> Activity {
-        Activity {
-            runnable: load::RUNNABLE_COUNT.id(),
-            blocked: load::BLOCKED_COUNT.id(),
-            load: [load::CONTEXT_SWITCHES_PER_S.id(), load::FORKS_PER_S.id()],
-            load_counters: Counters::default(),
-            interrupts: interrupts::TOTAL_PER_S.id(),
-            interrupt_counters: Counters::default(),
-            softirqs: SOFTIRQS.map(Metric::id),
-            softirq_counters: Counters::default(),
-        }
+/// Reports the values in the text of `/proc/stat` other than the CPU times.
+pub(super) fn report(text: &str, rates: &mut Rates, reported: &mut Reported) {
+    let line = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap_or("")
+    };
+    let first = |name: &str| numbers(line(name)).next().flatten();
+    let (switches, forks) = (first("ctxt"), first("processes"));
+    let (runnable, blocked) = (first("procs_running"), first("procs_blocked"));
+    // The total comes first, then one number per kind.
+    let interrupts = first("intr");
+    let softirqs = line("softirq").trim_start().split_once(' ');
+    let softirqs: [_; SOFTIRQS.len()] = first_numbers(softirqs.map_or("", |(_, kinds)| kinds));
+    for (metric, count) in [(load::RUNNABLE_COUNT, runnable), (load::BLOCKED_COUNT, blocked)] {
+        reported.put_if_known(metric.id(), count.map(|count| count as f64));
     }
-
-    /// Reports the values in the text of `/proc/stat`.
-    pub(super) fn report(&mut self, text: &str, at_s: f64, reported: &mut Reported) {
-        let (mut switches, mut forks, mut interrupts) = (None, None, None);
-        let (mut runnable, mut blocked) = (None, None);
-        let mut softirqs = None;
-        for line in text.lines() {
-            let Some((name, rest)) = line.split_once(' ') else {
-                continue;
-            };
-            let value = || numbers(rest).next().flatten();
-            match name {
-                "ctxt" => switches = value(),
-                "processes" => forks = value(),
-                "procs_running" => runnable = value(),
-                "procs_blocked" => blocked = value(),
-                // The total comes first, then one number per kind.
-                "intr" => interrupts = value(),
-                "softirq" => softirqs = rest.trim_start().split_once(' '),
-                _ => {}
-            }
-        }
-        reported.put_if_known(self.runnable.clone(), runnable.map(|count| count as f64));
-        reported.put_if_known(self.blocked.clone(), blocked.map(|count| count as f64));
-        report_rates(reported, &self.load, &mut self.load_counters, at_s, [switches, forks]);
-        let ids = std::slice::from_ref(&self.interrupts);
-        report_rates(reported, ids, &mut self.interrupt_counters, at_s, [interrupts]);
-        let kinds = first_numbers(softirqs.map_or("", |(_, kinds)| kinds));
-        report_rates(reported, &self.softirqs, &mut self.softirq_counters, at_s, kinds);
-        let parts = [
-            ("load", switches.and(forks).and(runnable).and(blocked)),
-            ("interrupts", interrupts),
-            ("softirq", kinds[0]),
-        ];
-        for (part, value) in parts {
-            if value.is_none() {
-                let reason = format!("`/proc/stat` does not report {part}");
-                reported.miss(part, Health::Degraded { reason });
-            }
-        }
+    let totals = [
+        (load::CONTEXT_SWITCHES_PER_S, switches),
+        (load::FORKS_PER_S, forks),
+        (interrupts::TOTAL_PER_S, interrupts),
+    ];
+    for (metric, total) in totals.into_iter().chain(SOFTIRQS.into_iter().zip(softirqs)) {
+        reported.put_rate(rates, metric.id(), total, 1.0);
     }
-}
-
-/// Reports each total as a rate.
-pub(super) fn report_rates<const N: usize>(
-    reported: &mut Reported,
-    ids: &[MetricId],
-    counters: &mut Counters<N>,
-    at_s: f64,
-    totals: [Option<u64>; N],
-) {
-    if let Some(growth) = counters.growth(at_s, totals) {
-        for (place, id) in ids.iter().enumerate() {
-            reported.put_if_known(id.clone(), growth.per_s(place));
+    let parts = [
+        ("load", switches.and(forks).and(runnable).and(blocked)),
+        ("interrupts", interrupts),
+        ("softirq", softirqs[0]),
+    ];
+    for (part, value) in parts {
+        if value.is_none() {
+            let reason = format!("`/proc/stat` does not report {part}");
+            reported.miss(part, Health::Degraded { reason });
         }
     }
 }
@@ -112,12 +64,11 @@ pub(super) fn report_rates<const N: usize>(
 /// The load average of one minute.
 pub(super) struct LoadAverage {
     root: PathBuf,
-    id: MetricId,
 }
 
 impl LoadAverage {
     pub(super) fn new(root: &Path) -> LoadAverage {
-        LoadAverage { root: root.to_owned(), id: load::AVERAGE_1M_COUNT.id() }
+        LoadAverage { root: root.to_owned() }
     }
 }
 
@@ -127,7 +78,7 @@ impl Part for LoadAverage {
     }
 
     fn read(&mut self, _: f64, reported: &mut Reported) -> Reading<()> {
-        reported.put(self.id.clone(), host::load_average(&self.root)?);
+        reported.put(load::AVERAGE_1M_COUNT.id(), host::load_average(&self.root)?);
         Ok(())
     }
 }

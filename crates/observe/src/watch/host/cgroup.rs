@@ -4,10 +4,10 @@
 //! Sources: `Documentation/admin-guide/cgroup-v2.rst`, `Documentation/scheduler/sched-bwc.rst` and
 //! `Documentation/admin-guide/cgroup-v1/` of Linux.
 
-use super::counters::Counters;
 use super::file::{Content, first_numbers, health};
 use super::hierarchy::{Groups, Hierarchies, Version};
 use crate::health::{Health, Reading};
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 use dyno_record::cpus::CpuQuota;
 use dyno_record::metrics::MetricId;
@@ -31,33 +31,17 @@ const THROTTLE_FILES: [&str; 4] = [
     "blkio.throttle.write_iops_device",
 ];
 
-/// Indexes of the counters of a CPU limit.
-const PERIODS: usize = 0;
-const THROTTLED: usize = 1;
-const THROTTLED_US: usize = 2;
-type Throttling = [Option<u64>; 3];
-
 /// The control groups of one process.
 pub(super) struct ControlGroups {
     name: String,
-    ids: Ids,
     /// Content of `/proc/PID/cgroup` from which the groups were found.
     membership: String,
     cpu: Option<Groups>,
-    /// One entry per folder of the `cpu` controller.
-    throttling: Vec<Counters<3>>,
+    /// Totals of each folder of the `cpu` controller with a limit.
+    throttling: Rates,
     memory: Option<Groups>,
     io: Option<Groups>,
     content: Content,
-}
-
-struct Ids {
-    cpu_limit: MetricId,
-    throttled: MetricId,
-    throttled_periods: MetricId,
-    memory_limit: MetricId,
-    memory_used: MetricId,
-    io_limited: MetricId,
 }
 
 impl ControlGroups {
@@ -65,17 +49,9 @@ impl ControlGroups {
     pub(super) fn new(name: &str) -> ControlGroups {
         ControlGroups {
             name: name.to_owned(),
-            ids: Ids {
-                cpu_limit: cgroup::CPU_LIMIT_COUNT.of(name),
-                throttled: cgroup::CPU_THROTTLED_RATIO.of(name),
-                throttled_periods: cgroup::CPU_THROTTLED_PERIODS_RATIO.of(name),
-                memory_limit: cgroup::MEMORY_LIMIT_BYTES.of(name),
-                memory_used: cgroup::MEMORY_USED_BYTES.of(name),
-                io_limited: cgroup::IO_LIMITED_COUNT.of(name),
-            },
             membership: String::new(),
             cpu: None,
-            throttling: Vec::new(),
+            throttling: Rates::default(),
             memory: None,
             io: None,
             content: Content::default(),
@@ -125,8 +101,6 @@ impl ControlGroups {
             .groups("blkio", membership)
             .filter(|groups| groups.version == Version::One)
             .or_else(|| hierarchies.groups("io", membership));
-        let levels = self.cpu.as_ref().map_or(0, |groups| groups.folders.len());
-        self.throttling = vec![Counters::default(); levels];
         Ok(())
     }
 
@@ -136,27 +110,34 @@ impl ControlGroups {
         };
         let mut lowest = f64::INFINITY;
         let (mut throttled, mut throttled_periods) = (None, None);
-        for (folder, counters) in groups.folders.iter().zip(&mut self.throttling) {
+        self.throttling.begin(at_s);
+        for folder in &groups.folders {
             let Some(limit) = cpu_limit(&mut self.content, groups.version, folder)? else {
-                counters.forget();
                 continue;
             };
             lowest = lowest.min(limit);
             let totals = throttling(&mut self.content, groups.version, folder)?;
-            let Some(growth) = counters.growth(at_s, totals) else {
-                continue;
+            let folder = folder.to_string_lossy();
+            let mut growth = |name: &str, total: Option<u64>| {
+                let id = MetricId::of_instance(PART, &folder, name);
+                self.throttling.growth(&id, total? as f64)
             };
-            if let Some(us_per_s) = growth.per_s(THROTTLED_US) {
-                *throttled.get_or_insert(0.0) += us_per_s / 1e6;
+            let all = growth("periods", totals.periods).filter(|periods| *periods > 0.0);
+            let exhausted = growth("throttled", totals.throttled);
+            let grown_us = growth("throttled_us", Some(totals.throttled_us));
+            if let Some((us, duration_s)) = grown_us.zip(self.throttling.duration_s()) {
+                *throttled.get_or_insert(0.0) += us / duration_s / 1e6;
             }
-            if let Some(ratio) = growth.mean(THROTTLED, PERIODS) {
+            if let Some((exhausted, all)) = exhausted.zip(all) {
+                let ratio: f64 = exhausted / all;
                 throttled_periods = Some(ratio.max(throttled_periods.unwrap_or(0.0)));
             }
         }
         let limit = lowest.is_finite().then_some(lowest);
-        reported.put_if_known(self.ids.cpu_limit.clone(), limit);
-        reported.put_if_known(self.ids.throttled.clone(), throttled);
-        reported.put_if_known(self.ids.throttled_periods.clone(), throttled_periods);
+        reported.put_if_known(cgroup::CPU_LIMIT_COUNT.of(&self.name), limit);
+        reported.put_if_known(cgroup::CPU_THROTTLED_RATIO.of(&self.name), throttled);
+        let id = cgroup::CPU_THROTTLED_PERIODS_RATIO.of(&self.name);
+        reported.put_if_known(id, throttled_periods);
         Ok(())
     }
 
@@ -164,24 +145,15 @@ impl ControlGroups {
         let Some(groups) = &self.memory else {
             return Ok(());
         };
-        let (limit_file, used_file) = match groups.version {
-            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-            Version::Two => ("memory.max", "memory.current"),
-        };
-        let mut lowest: Option<(u64, &PathBuf)> = None;
-        for folder in &groups.folders {
-            // Without a limit the content is `max`.
-            let limit = number(&mut self.content, &folder.join(limit_file))?;
-            let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES);
-            let is_lower = |limit: &u64| lowest.is_none_or(|(lowest, _)| *limit < lowest);
-            if let Some(limit) = limit.filter(is_lower) {
-                lowest = Some((limit, folder));
-            }
-        }
-        if let Some((limit, folder)) = lowest {
-            let used = number(&mut self.content, &folder.join(used_file))?;
-            reported.put(self.ids.memory_limit.clone(), limit as f64);
-            reported.put_if_known(self.ids.memory_used.clone(), used.map(|used| used as f64));
+        if let Some((limit, folder)) = lowest_memory(&mut self.content, groups)? {
+            let file = match groups.version {
+                Version::One => "memory.usage_in_bytes",
+                Version::Two => "memory.current",
+            };
+            let used = number(&mut self.content, &folder.join(file))?;
+            reported.put(cgroup::MEMORY_LIMIT_BYTES.of(&self.name), limit as f64);
+            let used = used.map(|used| used as f64);
+            reported.put_if_known(cgroup::MEMORY_USED_BYTES.of(&self.name), used);
         }
         Ok(())
     }
@@ -197,7 +169,7 @@ impl ControlGroups {
                 Version::Two => rules_of_two(&mut self.content, folder)?,
             };
         }
-        reported.put(self.ids.io_limited.clone(), rules as f64);
+        reported.put(cgroup::IO_LIMITED_COUNT.of(&self.name), rules as f64);
         Ok(())
     }
 }
@@ -222,11 +194,8 @@ fn number(content: &mut Content, path: &Path) -> Reading<Option<u64>> {
 /// The lowest CPU quota among the groups of the process whose folder in `/proc` is `process`;
 /// `None` without a quota.
 pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>> {
-    let hierarchies = Hierarchies::read(root)?;
     let mut content = Content::default();
-    let path = process.join("cgroup");
-    let membership = content.read(&path).map_err(|error| health(&path, &error))?;
-    let Some(groups) = hierarchies.groups("cpu", membership) else {
+    let Some(groups) = groups_of(root, process, "cpu", &mut content)? else {
         return Ok(None);
     };
     let mut lowest: Option<CpuQuota> = None;
@@ -239,6 +208,46 @@ pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>
             let group = group.display().to_string();
             lowest = Some(CpuQuota { group, cpus });
         }
+    }
+    Ok(lowest)
+}
+
+/// The lowest memory limit among the groups of the process whose folder in `/proc` is `process`;
+/// `None` without a limit.
+pub(crate) fn memory_limit(root: &Path, process: &Path) -> Reading<Option<u64>> {
+    let mut content = Content::default();
+    let Some(groups) = groups_of(root, process, "memory", &mut content)? else {
+        return Ok(None);
+    };
+    Ok(lowest_memory(&mut content, &groups)?.map(|(limit, _)| limit))
+}
+
+fn groups_of(
+    root: &Path,
+    process: &Path,
+    controller: &str,
+    content: &mut Content,
+) -> Reading<Option<Groups>> {
+    let path = process.join("cgroup");
+    let membership = content.read(&path).map_err(|error| health(&path, &error))?;
+    Ok(Hierarchies::read(root)?.groups(controller, membership))
+}
+
+/// The lowest memory limit among groups, and the folder of the group that has it.
+fn lowest_memory<'g>(
+    content: &mut Content,
+    groups: &'g Groups,
+) -> Reading<Option<(u64, &'g PathBuf)>> {
+    let file = match groups.version {
+        Version::One => "memory.limit_in_bytes",
+        Version::Two => "memory.max",
+    };
+    let mut lowest = None;
+    for folder in &groups.folders {
+        // Without a limit the content is `max`.
+        let limit = number(content, &folder.join(file))?;
+        let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES).map(|limit| (limit, folder));
+        lowest = lowest.into_iter().chain(limit).min_by_key(|(limit, _)| *limit);
     }
     Ok(lowest)
 }
@@ -266,27 +275,32 @@ fn cpu_limit(content: &mut Content, version: Version, folder: &Path) -> Reading<
     Ok(quota.zip(period).map(|(quota, period)| quota as f64 / period as f64))
 }
 
-/// Number of periods, number of periods in which the group exhausted its quota, and the time that
-/// its CPUs were throttled.
+/// Totals of a group with a CPU limit.
+struct Throttling {
+    periods: Option<u64>,
+    /// Periods in which the group exhausted its quota.
+    throttled: Option<u64>,
+    /// Time that its CPUs were throttled.
+    throttled_us: u64,
+}
+
 fn throttling(content: &mut Content, version: Version, folder: &Path) -> Reading<Throttling> {
     let path = folder.join("cpu.stat");
     let text = optional(content, &path)?.unwrap_or("");
-    let mut totals = [None; 3];
-    for line in text.lines() {
-        let (name, total) = line.split_once(' ').unwrap_or((line, ""));
-        let total: Option<u64> = total.trim().parse().ok();
-        match (name, version) {
-            ("nr_periods", _) => totals[PERIODS] = total,
-            ("nr_throttled", _) => totals[THROTTLED] = total,
-            ("throttled_usec", Version::Two) => totals[THROTTLED_US] = total,
-            ("throttled_time", Version::One) => totals[THROTTLED_US] = total.map(|ns| ns / 1000),
-            _ => {}
-        }
-    }
-    match totals[THROTTLED_US] {
-        Some(_) => Ok(totals),
-        None => Err(Health::not_understood(&path, "throttled time")),
-    }
+    let total = |name: &str| -> Option<u64> {
+        let mut totals = text.lines().filter_map(|line| line.split_once(' '));
+        totals.find(|(known, _)| *known == name)?.1.trim().parse().ok()
+    };
+    let throttled_us = match version {
+        Version::One => total("throttled_time").map(|ns| ns / 1000),
+        Version::Two => total("throttled_usec"),
+    };
+    Ok(Throttling {
+        periods: total("nr_periods"),
+        throttled: total("nr_throttled"),
+        throttled_us: throttled_us
+            .ok_or_else(|| Health::not_understood(&path, "throttled time"))?,
+    })
 }
 
 /// Each line is a device with one limit.

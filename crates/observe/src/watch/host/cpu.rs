@@ -1,15 +1,16 @@
 //! CPU time by kind of work, of each core and of all online cores; and the other counters of
 //! `/proc/stat`, so that the file is read once for both.
 
-use super::activity::Activity;
+use super::activity;
 use super::file::KeptFile;
 use super::part::Part;
-use super::present::Present;
 use crate::health::Reading;
 use crate::stat::{CpuTimes, cores};
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, cpu};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A kind of work: its metric and its time.
@@ -41,30 +42,17 @@ const OF_CORE: [Kind; 6] = [
 /// The CPUs.
 pub(super) struct Cpus {
     file: KeptFile,
-    cores: Present<u64, Core>,
-    all: [MetricId; OF_ALL.len()],
-    activity: Activity,
-}
-
-struct Core {
-    before: Option<CpuTimes>,
-    ids: [MetricId; OF_CORE.len()],
-}
-
-impl Core {
-    fn new(number: u64) -> Core {
-        let instance = number.to_string();
-        Core { before: None, ids: OF_CORE.map(|(metric, _)| metric.of(&instance)) }
-    }
+    /// The cores at the previous reading.
+    before: BTreeMap<u64, CpuTimes>,
+    rates: Rates,
 }
 
 impl Cpus {
     pub(super) fn new(root: &Path) -> Cpus {
         Cpus {
             file: KeptFile::new(root, "proc/stat"),
-            cores: Present::default(),
-            all: OF_ALL.map(|(metric, _)| metric.id()),
-            activity: Activity::new(),
+            before: BTreeMap::new(),
+            rates: Rates::default(),
         }
     }
 }
@@ -76,39 +64,40 @@ impl Part for Cpus {
 
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
-        let mut seen = 0;
+        let now: BTreeMap<u64, CpuTimes> = cores(text).collect();
         // Uses the sum of the cores instead of the line of all CPUs: that line includes offline
         // cores, and jumps when one comes or goes.
         let mut all = CpuTimes::default();
-        self.cores.begin();
-        for (number, times) in cores(text) {
-            seen += 1;
-            let core = self.cores.see(&number, || Core::new(number));
-            let Some(before) = core.before.replace(times) else {
+        for (number, times) in &now {
+            let Some(before) = self.before.get(number) else {
                 continue;
             };
-            let growth = times.growth_since(&before);
+            let growth = times.growth_since(before);
             all = all.plus(&growth);
-            report_ratios(reported, &core.ids, &OF_CORE, &growth);
+            let core = number.to_string();
+            report_ratios(reported, &OF_CORE, |metric| metric.of(&core), &growth);
         }
-        self.cores.end();
-        report_ratios(reported, &self.all, &OF_ALL, &all);
-        self.activity.report(text, at_s, reported);
-        match seen {
-            0 => Err(self.file.not_understood("CPU")),
-            _ => Ok(()),
-        }
+        report_ratios(reported, &OF_ALL, Metric::id, &all);
+        self.rates.begin(at_s);
+        activity::report(text, &mut self.rates, reported);
+        self.before = now;
+        if self.before.is_empty() { Err(self.file.not_understood("CPU")) } else { Ok(()) }
     }
 }
 
 /// Shares of the counted time; reports nothing if less than a tick passed.
-fn report_ratios(reported: &mut Reported, ids: &[MetricId], kinds: &[Kind], growth: &CpuTimes) {
+fn report_ratios(
+    reported: &mut Reported,
+    kinds: &[Kind],
+    id: impl Fn(Metric) -> MetricId,
+    growth: &CpuTimes,
+) {
     let total = growth.total();
     if total == 0 {
         return;
     }
-    for (id, (_, time)) in ids.iter().zip(kinds) {
-        reported.put(id.clone(), time(growth) as f64 / total as f64);
+    for (metric, time) in kinds {
+        reported.put(id(*metric), time(growth) as f64 / total as f64);
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::health::Health;
 use crate::storage::{self, devices};
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names;
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +13,10 @@ use std::path::{Path, PathBuf};
 pub(super) struct DataFolders {
     root: PathBuf,
     folders: Vec<Folder>,
-    /// Devices that hold data, with their metric and the number of folders on them.
-    devices: BTreeMap<String, (MetricId, u64)>,
-    /// Devices that finally serve requests, with their metric and concurrency.
-    serves: BTreeMap<String, (MetricId, u64)>,
+    /// Devices that hold data, with the number of folders on them.
+    devices: BTreeMap<String, u64>,
+    /// Devices that finally serve requests, with their concurrency.
+    serves: BTreeMap<String, u64>,
     /// What could not be determined about the folders.
     missing: Option<Health>,
 }
@@ -26,13 +25,13 @@ struct Folder {
     path: PathBuf,
     /// Number of the file system, to notice when another one is mounted there.
     number: Option<u64>,
-    /// Metrics of the file system; absent if an earlier folder is on the same one.
-    ids: Option<[MetricId; 2]>,
+    /// Name of the file system in metrics; absent if an earlier folder is on the same one.
+    name: Option<String>,
 }
 
 impl DataFolders {
     pub(super) fn new(root: &Path, folders: Vec<PathBuf>) -> DataFolders {
-        let folder = |path| Folder { path, number: None, ids: None };
+        let folder = |path| Folder { path, number: None, name: None };
         DataFolders {
             root: root.to_owned(),
             folders: folders.into_iter().map(folder).collect(),
@@ -53,19 +52,22 @@ impl DataFolders {
             self.find();
         }
         for folder in &self.folders {
-            let Some([free, ratio]) = &folder.ids else {
+            let Some(name) = &folder.name else {
                 continue;
             };
             let existing = storage::nearest_existing(&folder.path);
             if let Some((free_bytes, total_bytes)) = storage::space(&existing) {
-                reported.put(free.clone(), free_bytes as f64);
+                reported.put(names::storage::FREE_BYTES.of(name), free_bytes as f64);
                 let total = (total_bytes > 0).then_some(total_bytes as f64);
                 let share = total.map(|total| free_bytes as f64 / total);
-                reported.put_if_known(ratio.clone(), share);
+                reported.put_if_known(names::storage::FREE_RATIO.of(name), share);
             }
         }
-        for (id, count) in self.devices.values().chain(self.serves.values()) {
-            reported.put(id.clone(), *count as f64);
+        for (device, count) in &self.devices {
+            reported.put(names::storage::HOLDS_DATA_COUNT.of(device), *count as f64);
+        }
+        for (device, count) in &self.serves {
+            reported.put(names::storage::SERVES_COUNT.of(device), *count as f64);
         }
         if let Some(health) = &self.missing {
             reported.miss("storage", health.clone());
@@ -90,7 +92,7 @@ impl DataFolders {
         self.missing = None;
         let mut reported: Vec<(Option<u64>, String)> = Vec::new();
         for folder in &mut self.folders {
-            folder.ids = None;
+            folder.name = None;
             let (filesystem, _) = match storage::device(&self.root, &folder.path) {
                 Ok(found) => found,
                 Err(health) => {
@@ -111,24 +113,17 @@ impl DataFolders {
             }
             for device in devices::ends(&self.root, &folder.path).unwrap_or_default() {
                 let serves = devices::serves(&self.root, &device);
-                if let Some((name, serves)) = devices::name(&device).zip(serves) {
-                    let id = names::storage::SERVES_COUNT.of(&name);
-                    self.serves.insert(name, (id, serves));
-                }
+                self.serves.extend(devices::name(&device).zip(serves));
             }
             let known = reported.iter().any(|(number, _)| *number == folder.number);
             if !known {
                 let name = chained.first().cloned().unwrap_or(filesystem);
                 let name = free_name(&reported, &name);
-                folder.ids = Some([
-                    names::storage::FREE_BYTES.of(&name),
-                    names::storage::FREE_RATIO.of(&name),
-                ]);
+                folder.name = Some(name.clone());
                 reported.push((folder.number, name));
             }
             for device in chained {
-                let id = names::storage::HOLDS_DATA_COUNT.of(&device);
-                self.devices.entry(device).or_insert((id, 0)).1 += 1;
+                *self.devices.entry(device).or_default() += 1;
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Activity of each disk: requests, bytes, request times, requests in flight, and busy time.
 //! Source of the fields: `Documentation/admin-guide/iostats.rst` of Linux.
 
-use super::counters::Growth;
 use super::data::DataFolders;
 use super::file::{KeptFile, first_numbers};
 use super::part::Part;
@@ -9,7 +8,6 @@ use super::present::Present;
 use crate::health::Reading;
 use crate::storage::devices::SECTOR_BYTES;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, disk};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +33,7 @@ const FLUSH_MS: usize = 16;
 const MILLISECONDS: [usize; 5] = [READ_MS, WRITE_MS, BUSY_MS, QUEUE_MS, FLUSH_MS];
 
 /// A metric, and how to compute it from the growth of the counters.
-type Value = (Metric, fn(&Growth<FIELDS>) -> Option<f64>);
+type Value = (Metric, fn(&Growth) -> Option<f64>);
 
 const METRICS: [Value; 13] = [
     (disk::READ_PER_S, |disk| disk.per_s(READS)),
@@ -81,8 +79,12 @@ struct Disk {
     counts_flushes: bool,
     is_shown: bool,
     last: Option<(f64, Fields)>,
-    /// Created when the device is first reported.
-    ids: Option<[MetricId; METRICS.len() + 1]>,
+}
+
+/// Growth of the counters of a device over a time.
+struct Growth {
+    duration_s: f64,
+    by: Fields,
 }
 
 impl Disks {
@@ -116,7 +118,6 @@ impl Part for Disks {
                 counts_flushes: counts_flushes(&self.root, number),
                 is_shown: false,
                 last: None,
-                ids: None,
             });
             disk.read(at_s, name, fields, self.data.is_on(name), reported);
         }
@@ -176,7 +177,7 @@ impl Disk {
         let growth =
             before.and_then(|(before_s, before)| growth(at_s - before_s, &before, &fields));
         let has_moved = || {
-            let requests = |growth: &Growth<FIELDS>| {
+            let requests = |growth: &Growth| {
                 let of = |place| growth.delta(place).unwrap_or(0.0);
                 of(READS) + of(WRITES) + of(DISCARDS) + of(FLUSHES)
             };
@@ -191,29 +192,18 @@ impl Disk {
         if !self.is_shown {
             return;
         }
-        let [in_flight, ids @ ..] = self.ids.get_or_insert_with(|| ids(name));
-        reported.put_if_known(in_flight.clone(), fields[IN_FLIGHT].map(|count| count as f64));
-        if let Some(growth) = growth {
-            for (id, (metric, value)) in ids.iter().zip(METRICS) {
-                if metric == disk::FLUSH_PER_S && !self.counts_flushes {
-                    continue;
-                }
-                reported.put_if_known(id.clone(), value(&growth));
+        let in_flight = fields[IN_FLIGHT].map(|count| count as f64);
+        reported.put_if_known(disk::IN_FLIGHT_COUNT.of(name), in_flight);
+        for (metric, value) in METRICS {
+            if metric != disk::FLUSH_PER_S || self.counts_flushes {
+                reported.put_if_known(metric.of(name), growth.as_ref().and_then(value));
             }
         }
     }
 }
 
-fn ids(name: &str) -> [MetricId; METRICS.len() + 1] {
-    std::array::from_fn(|place| {
-        let place = place.checked_sub(1);
-        let metric = place.map_or(disk::IN_FLIGHT_COUNT, |place| METRICS[place].0);
-        metric.of(name)
-    })
-}
-
 /// `None` if another device has taken the name: then a count of requests decreased.
-fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth<FIELDS>> {
+fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth> {
     let mut by = [None; FIELDS];
     for place in 0..FIELDS {
         let (Some(before), Some(now)) = (before[place], now[place]) else {
@@ -228,7 +218,26 @@ fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth<FIELD
             Some(now.checked_sub(before)?)
         };
     }
-    Growth::over(duration_s, by)
+    (duration_s > 0.0).then_some(Growth { duration_s, by })
+}
+
+impl Growth {
+    /// Growth of a counter; `None` if it is absent.
+    fn delta(&self, place: usize) -> Option<f64> {
+        self.by[place].map(|growth| growth as f64)
+    }
+
+    /// Growth of a counter per second.
+    fn per_s(&self, place: usize) -> Option<f64> {
+        Some(self.delta(place)? / self.duration_s)
+    }
+
+    /// Growth of one counter per unit of another, such as bytes per read; `None` if the other did
+    /// not grow.
+    fn mean(&self, sum: usize, count: usize) -> Option<f64> {
+        let count = self.delta(count).filter(|count| *count > 0.0)?;
+        Some(self.delta(sum)? / count)
+    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@ use super::file::KeptFile;
 use super::part::Part;
 use crate::health::Reading;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, memory};
 use std::path::Path;
 
 /// Lines of `/proc/meminfo` that map directly to metrics.
 const LINES: [(&str, Metric); 11] = [
-    ("MemTotal", memory::TOTAL_BYTES),
+    (TOTAL, memory::TOTAL_BYTES),
     ("MemFree", memory::FREE_BYTES),
     ("MemAvailable", memory::AVAILABLE_BYTES),
     ("Buffers", memory::BUFFERS_BYTES),
@@ -23,21 +22,16 @@ const LINES: [(&str, Metric); 11] = [
     // Huge pages of all sizes together.
     ("Hugetlb", memory::HUGEPAGES_BYTES),
 ];
+const TOTAL: &str = "MemTotal";
 
 /// The memory.
 pub(super) struct Memory {
     file: KeptFile,
-    ids: [MetricId; LINES.len()],
-    swap_used: MetricId,
 }
 
 impl Memory {
     pub(super) fn new(root: &Path) -> Memory {
-        Memory {
-            file: KeptFile::new(root, "proc/meminfo"),
-            ids: LINES.map(|(_, metric)| metric.id()),
-            swap_used: memory::SWAP_USED_BYTES.id(),
-        }
+        Memory { file: KeptFile::new(root, "proc/meminfo") }
     }
 }
 
@@ -61,15 +55,15 @@ impl Part for Memory {
                 "SwapTotal" => swap_total = Some(bytes),
                 "SwapFree" => swap_free = Some(bytes),
                 _ => {
-                    if let Some(place) = LINES.iter().position(|(line, _)| *line == name) {
-                        reported.put(self.ids[place].clone(), bytes);
-                        has_total |= place == 0;
+                    if let Some((line, metric)) = LINES.iter().find(|(line, _)| *line == name) {
+                        reported.put(metric.id(), bytes);
+                        has_total |= *line == TOTAL;
                     }
                 }
             }
         }
         let swap_used = swap_total.zip(swap_free).map(|(total, free)| total - free);
-        reported.put_if_known(self.swap_used.clone(), swap_used);
+        reported.put_if_known(memory::SWAP_USED_BYTES.id(), swap_used);
         if has_total { Ok(()) } else { Err(self.file.not_understood("`MemTotal`")) }
     }
 }

@@ -1,29 +1,26 @@
 //! Traffic of each network interface, including loopback, which carries the traffic to local
 //! servers.
 
-use super::counters::Counters;
 use super::file::{KeptFile, numbers};
 use super::part::Part;
-use super::present::Present;
 use crate::health::Reading;
 use crate::host::line;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, network};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-const METRICS: [Metric; 6] = [
-    network::RECEIVED_BYTES_PER_S,
-    network::SENT_BYTES_PER_S,
-    network::RECEIVED_PACKETS_PER_S,
-    network::SENT_PACKETS_PER_S,
-    network::ERRORS_PER_S,
-    network::DROPPED_PER_S,
-];
-
-/// Fields of `/proc/net/dev` for each metric; fields of both directions are summed.
+/// Metrics with their fields of `/proc/net/dev`; fields of both directions are summed.
 /// Source: `proc_pid_net(5)`.
-const PLACES: [&[usize]; METRICS.len()] = [&[0], &[8], &[1], &[9], &[2, 10], &[3, 11]];
+const METRICS: [(Metric, &[usize]); 6] = [
+    (network::RECEIVED_BYTES_PER_S, &[0]),
+    (network::SENT_BYTES_PER_S, &[8]),
+    (network::RECEIVED_PACKETS_PER_S, &[1]),
+    (network::SENT_PACKETS_PER_S, &[9]),
+    (network::ERRORS_PER_S, &[2, 10]),
+    (network::DROPPED_PER_S, &[3, 11]),
+];
 const COLUMNS: usize = 16;
 
 /// The speed of a link changes rarely, when it is plugged in again.
@@ -35,16 +32,10 @@ const NO_SPEEDS: [u64; 3] = [0, 65_535, 4_294_967_295];
 pub(super) struct Network {
     root: PathBuf,
     file: KeptFile,
-    interfaces: Present<String, Interface>,
-}
-
-struct Interface {
-    ids: [MetricId; METRICS.len()],
-    speed_id: MetricId,
-    speed_bytes_per_s: Option<f64>,
-    /// When to read the speed again.
-    speed_due_s: f64,
-    counters: Counters<{ METRICS.len() }>,
+    rates: Rates,
+    speeds_bytes_per_s: HashMap<String, Option<f64>>,
+    /// When to read the speeds again.
+    speeds_due_s: f64,
 }
 
 impl Network {
@@ -52,7 +43,9 @@ impl Network {
         Network {
             root: root.to_owned(),
             file: KeptFile::new(root, "proc/net/dev"),
-            interfaces: Present::default(),
+            rates: Rates::default(),
+            speeds_bytes_per_s: HashMap::new(),
+            speeds_due_s: f64::MIN,
         }
     }
 }
@@ -64,27 +57,32 @@ impl Part for Network {
 
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
-        self.interfaces.begin();
+        self.rates.begin(at_s);
+        if at_s >= self.speeds_due_s {
+            self.speeds_due_s = at_s + SPEED_INTERVAL_S;
+            self.speeds_bytes_per_s.clear();
+        }
         let mut not_understood = false;
         // Skip two title lines.
         for line in text.lines().skip(2) {
-            let Some((name, totals)) = parse(line) else {
+            let Some((name, columns)) = parse(line) else {
                 not_understood = true;
                 continue;
             };
+            let total = |places: &[usize]| {
+                places.iter().fold(0_u64, |sum, place| sum.saturating_add(columns[*place]))
+            };
             // Skip interfaces that never carried traffic.
-            if totals[..2].iter().all(|bytes| *bytes == Some(0)) {
+            if METRICS[..2].iter().all(|&(_, bytes)| total(bytes) == 0) {
                 continue;
             }
-            let interface = self.interfaces.see(name, || Interface::new(name));
-            interface.report_speed(&self.root, name, at_s, reported);
-            if let Some(growth) = interface.counters.growth(at_s, totals) {
-                for (place, id) in interface.ids.iter().enumerate() {
-                    reported.put_if_known(id.clone(), growth.per_s(place));
-                }
+            let known = self.speeds_bytes_per_s.entry(name.to_owned());
+            let speed = *known.or_insert_with(|| speed_bytes_per_s(&self.root, name));
+            reported.put_if_known(network::SPEED_BYTES_PER_S.of(name), speed);
+            for (metric, places) in METRICS {
+                reported.put_rate(&mut self.rates, metric.of(name), Some(total(places)), 1.0);
             }
         }
-        self.interfaces.end();
         if not_understood {
             Err(self.file.not_understood("counters in some of its lines"))
         } else {
@@ -93,42 +91,24 @@ impl Part for Network {
     }
 }
 
-fn parse(line: &str) -> Option<(&str, [Option<u64>; METRICS.len()])> {
+/// The name of an interface and its counters.
+fn parse(line: &str) -> Option<(&str, [u64; COLUMNS])> {
     // The name of an alias contains a colon itself.
     let (name, rest) = line.rsplit_once(':')?;
-    let mut columns = [0_u64; COLUMNS];
+    let mut columns = [0; COLUMNS];
     let mut count = 0;
     for (column, number) in columns.iter_mut().zip(numbers(rest)) {
         *column = number?;
         count += 1;
     }
-    let add = |sum: u64, place: &usize| sum.saturating_add(columns[*place]);
-    let sum = |places: &[usize]| Some(places.iter().fold(0, add));
-    (count == COLUMNS).then(|| (name.trim(), PLACES.map(sum)))
+    (count == COLUMNS).then(|| (name.trim(), columns))
 }
 
-impl Interface {
-    fn new(name: &str) -> Interface {
-        Interface {
-            ids: METRICS.map(|metric| metric.of(name)),
-            speed_id: network::SPEED_BYTES_PER_S.of(name),
-            speed_bytes_per_s: None,
-            speed_due_s: f64::MIN,
-            counters: Counters::default(),
-        }
-    }
-
-    fn report_speed(&mut self, root: &Path, name: &str, at_s: f64, reported: &mut Reported) {
-        if at_s >= self.speed_due_s {
-            self.speed_due_s = at_s + SPEED_INTERVAL_S;
-            // Loopback and many virtual interfaces have none, or report an error.
-            let speed = line(root, &format!("sys/class/net/{name}/speed"));
-            let megabits = speed.ok().and_then(|speed| speed.parse::<u64>().ok());
-            let megabits = megabits.filter(|speed| !NO_SPEEDS.contains(speed));
-            self.speed_bytes_per_s = megabits.map(|megabits| megabits as f64 * 1e6 / 8.0);
-        }
-        reported.put_if_known(self.speed_id.clone(), self.speed_bytes_per_s);
-    }
+fn speed_bytes_per_s(root: &Path, name: &str) -> Option<f64> {
+    // Loopback and many virtual interfaces have none, or report an error.
+    let speed = line(root, &format!("sys/class/net/{name}/speed")).ok()?;
+    let megabits = speed.parse::<u64>().ok().filter(|speed| !NO_SPEEDS.contains(speed))?;
+    Some(megabits as f64 * 1e6 / 8.0)
 }
 
 #[cfg(test)]

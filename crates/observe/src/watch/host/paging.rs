@@ -1,30 +1,27 @@
 //! Transfers between memory and disks, and the cost of memory shortage.
 
-use super::counters::Counters;
 use super::file::KeptFile;
 use super::part::Part;
 use crate::health::Reading;
 use crate::process::page_bytes;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, paging};
 use std::path::Path;
 
 /// Lines of `/proc/vmstat`, their metrics and units; `pgpgin` and `pgpgout` count KiB.
 const LINES: [(&str, Metric, Unit); 6] = [
-    ("pgpgin", paging::IN_BYTES_PER_S, Unit::Kibibyte),
+    (FIRST, paging::IN_BYTES_PER_S, Unit::Kibibyte),
     ("pgpgout", paging::OUT_BYTES_PER_S, Unit::Kibibyte),
     ("pswpin", paging::SWAP_IN_BYTES_PER_S, Unit::Page),
     ("pswpout", paging::SWAP_OUT_BYTES_PER_S, Unit::Page),
     ("pgmajfault", paging::MAJOR_FAULTS_PER_S, Unit::One),
     ("oom_kill", paging::OOM_KILLS_PER_S, Unit::One),
 ];
+const FIRST: &str = "pgpgin";
 
 /// Prefix of the lines, one per memory zone, that count tasks which had to free memory themselves.
 const RECLAIM: &str = "allocstall";
-/// Index of their sum.
-const RECLAIM_PLACE: usize = LINES.len();
-const COUNTERS: usize = LINES.len() + 1;
 
 #[derive(Clone, Copy)]
 enum Unit {
@@ -36,28 +33,12 @@ enum Unit {
 /// The paging.
 pub(super) struct Paging {
     file: KeptFile,
-    ids: [MetricId; COUNTERS],
-    units: [f64; COUNTERS],
-    counters: Counters<COUNTERS>,
+    rates: Rates,
 }
 
 impl Paging {
     pub(super) fn new(root: &Path) -> Paging {
-        let unit = |place: usize| match LINES.get(place).map(|(_, _, unit)| *unit) {
-            Some(Unit::Kibibyte) => 1024.0,
-            Some(Unit::Page) => page_bytes() as f64,
-            Some(Unit::One) | None => 1.0,
-        };
-        let id = |place: usize| {
-            let line = LINES.get(place);
-            line.map_or(paging::RECLAIM_DIRECT_PER_S, |line| line.1).id()
-        };
-        Paging {
-            file: KeptFile::new(root, "proc/vmstat"),
-            ids: std::array::from_fn(id),
-            units: std::array::from_fn(unit),
-            counters: Counters::default(),
-        }
+        Paging { file: KeptFile::new(root, "proc/vmstat"), rates: Rates::default() }
     }
 }
 
@@ -68,29 +49,30 @@ impl Part for Paging {
 
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
-        let mut totals = [None; COUNTERS];
+        self.rates.begin(at_s);
+        let (mut is_understood, mut reclaims) = (false, None);
         for line in text.lines() {
             let Some((name, total)) = line.split_once(' ') else {
                 continue;
             };
             let total = || total.trim().parse::<u64>().ok();
             if name.starts_with(RECLAIM) {
-                let sum = totals[RECLAIM_PLACE].unwrap_or(0);
-                totals[RECLAIM_PLACE] = total().map(|total| total.saturating_add(sum));
-            } else if let Some(place) = LINES.iter().position(|(line, ..)| *line == name) {
-                totals[place] = total();
+                let sum: u64 = reclaims.unwrap_or(0);
+                reclaims = total().map(|total| total.saturating_add(sum));
+            } else if let Some((_, metric, unit)) = LINES.iter().find(|(line, ..)| *line == name) {
+                let total = total();
+                is_understood |= name == FIRST && total.is_some();
+                let factor = match unit {
+                    Unit::One => 1.0,
+                    Unit::Kibibyte => 1024.0,
+                    Unit::Page => page_bytes() as f64,
+                };
+                reported.put_rate(&mut self.rates, metric.id(), total, factor);
             }
         }
-        if let Some(growth) = self.counters.growth(at_s, totals) {
-            for (place, id) in self.ids.iter().enumerate() {
-                let rate = growth.per_s(place).map(|rate| rate * self.units[place]);
-                reported.put_if_known(id.clone(), rate);
-            }
-        }
-        match totals[0] {
-            Some(_) => Ok(()),
-            None => Err(self.file.not_understood("`pgpgin`")),
-        }
+        let metric = paging::RECLAIM_DIRECT_PER_S;
+        reported.put_rate(&mut self.rates, metric.id(), reclaims, 1.0);
+        if is_understood { Ok(()) } else { Err(self.file.not_understood("`pgpgin`")) }
     }
 }
 

@@ -1,17 +1,19 @@
 //! Pressure: the share of time in which tasks waited for a CPU, for disks, or for memory.
 //! Source: `Documentation/accounting/psi.rst` of Linux.
 
-use super::counters::Counters;
 use super::file::KeptFile;
 use super::part::Part;
 use crate::health::Reading;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, pressure};
 use std::path::Path;
 
-/// Resources with their meaningful lines: on a whole machine, all tasks cannot wait for a CPU.
-const RESOURCES: [(&str, &[(&str, Metric)]); 3] = [
+/// Prefixes of the meaningful lines of a resource with their metrics.
+type Lines = &'static [(&'static str, Metric)];
+
+/// Resources with their lines: on a whole machine, all tasks cannot wait for a CPU.
+const RESOURCES: [(&str, Lines); 3] = [
     ("cpu", &[("some", pressure::CPU_SOME_RATIO)]),
     ("io", &[("some", pressure::IO_SOME_RATIO), ("full", pressure::IO_FULL_RATIO)]),
     ("memory", &[("some", pressure::MEMORY_SOME_RATIO), ("full", pressure::MEMORY_FULL_RATIO)]),
@@ -19,24 +21,14 @@ const RESOURCES: [(&str, &[(&str, Metric)]); 3] = [
 
 /// The three kinds of pressure.
 pub(super) struct Pressure {
-    resources: [Resource; RESOURCES.len()],
-}
-
-struct Resource {
-    file: KeptFile,
-    /// Prefix of the line, and the metric.
-    lines: Vec<(&'static str, MetricId)>,
-    counters: Counters<2>,
+    files: [KeptFile; RESOURCES.len()],
+    rates: Rates,
 }
 
 impl Pressure {
     pub(super) fn new(root: &Path) -> Pressure {
-        let resource = |(name, lines): (&str, &[(&'static str, Metric)])| Resource {
-            file: KeptFile::new(root, &format!("proc/pressure/{name}")),
-            lines: lines.iter().map(|(line, metric)| (*line, metric.id())).collect(),
-            counters: Counters::default(),
-        };
-        Pressure { resources: RESOURCES.map(resource) }
+        let file = |(name, _): (&str, Lines)| KeptFile::new(root, &format!("proc/pressure/{name}"));
+        Pressure { files: RESOURCES.map(file), rates: Rates::default() }
     }
 }
 
@@ -46,31 +38,31 @@ impl Part for Pressure {
     }
 
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
+        self.rates.begin(at_s);
         let mut outcome = Ok(());
-        for resource in &mut self.resources {
-            outcome = outcome.and(resource.read(at_s, reported));
+        for (file, (_, lines)) in self.files.iter_mut().zip(RESOURCES) {
+            outcome = outcome.and(report(file, lines, &mut self.rates, reported));
         }
         outcome
     }
 }
 
-impl Resource {
-    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
-        let text = self.file.read()?;
-        let mut totals = [None; 2];
-        for (total, (line, _)) in totals.iter_mut().zip(&self.lines) {
-            *total = total_us(text, line);
-        }
-        let is_whole = totals.iter().flatten().count() == self.lines.len();
-        if let Some(growth) = self.counters.growth(at_s, totals) {
-            for (place, (_, id)) in self.lines.iter().enumerate() {
-                // The kernel's clock and the clock of the readings are not read at the same time.
-                let ratio = growth.per_s(place).map(|us| (us / 1e6).min(1.0));
-                reported.put_if_known(id.clone(), ratio);
-            }
-        }
-        if is_whole { Ok(()) } else { Err(self.file.not_understood("total of pressure")) }
+fn report(
+    file: &mut KeptFile,
+    lines: Lines,
+    rates: &mut Rates,
+    reported: &mut Reported,
+) -> Reading<()> {
+    let text = file.read()?;
+    let mut is_whole = true;
+    for (line, metric) in lines {
+        let total_us = total_us(text, line);
+        is_whole &= total_us.is_some();
+        let us_per_s = total_us.and_then(|total_us| rates.per_s(&metric.id(), total_us as f64));
+        // The kernel's clock and the clock of the readings are not read at the same time.
+        reported.put_if_known(metric.id(), us_per_s.map(|us| (us / 1e6).min(1.0)));
     }
+    if is_whole { Ok(()) } else { Err(file.not_understood("total of pressure")) }
 }
 
 fn total_us(text: &str, line: &str) -> Option<u64> {

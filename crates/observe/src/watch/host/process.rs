@@ -1,7 +1,6 @@
 //! Resource use and waits of some processes: the server and the load generator.
 
 use super::cgroup::ControlGroups;
-use super::counters::{Counters, Growth};
 use super::file::{Content, health, is_gone};
 use super::hierarchy::Hierarchies;
 use super::part::Part;
@@ -11,8 +10,8 @@ use crate::health::{Health, Reading};
 use crate::host::{field, number};
 use crate::process::{page_bytes, ticks_per_s};
 use crate::stat::ProcessStat;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{self, Metric};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use std::fs;
@@ -29,14 +28,6 @@ const SOME_WORK_TICKS: u64 = 10;
 /// to [`LAST_PAUSE_S`].
 const FIRST_PAUSE_S: f64 = 1.0;
 const LAST_PAUSE_S: f64 = 30.0;
-
-/// Indexes of the counters of a process.
-const USER: usize = 0;
-const SYSTEM: usize = 1;
-const MINOR: usize = 2;
-const MAJOR: usize = 3;
-const READ: usize = 4;
-const WRITTEN: usize = 5;
 
 /// The watched processes.
 pub(super) struct Processes {
@@ -64,58 +55,10 @@ struct Process {
     /// Time of the next search for the successor, and the pause before it.
     next_look_s: f64,
     pause_s: f64,
-    ids: Ids,
-    counters: Counters<6>,
+    rates: Rates,
     threads: Threads,
     groups: ControlGroups,
     content: Content,
-}
-
-struct Ids {
-    cpu: MetricId,
-    cpu_user: MetricId,
-    cpu_system: MetricId,
-    cpu_wait: MetricId,
-    workers_cpu: MetricId,
-    workers_wait: MetricId,
-    workers: MetricId,
-    busiest_thread: MetricId,
-    delay_io: MetricId,
-    minor_faults: MetricId,
-    major_faults: MetricId,
-    voluntary: MetricId,
-    involuntary: MetricId,
-    resident: MetricId,
-    threads: MetricId,
-    open_files: MetricId,
-    read: MetricId,
-    written: MetricId,
-}
-
-impl Ids {
-    fn new(process: &str) -> Ids {
-        let id = |metric: Metric| metric.of(process);
-        Ids {
-            cpu: id(names::process::CPU_RATIO),
-            cpu_user: id(names::process::CPU_USER_RATIO),
-            cpu_system: id(names::process::CPU_SYSTEM_RATIO),
-            cpu_wait: id(names::process::CPU_WAIT_RATIO),
-            workers_cpu: id(names::process::WORKERS_CPU_RATIO),
-            workers_wait: id(names::process::WORKERS_WAIT_RATIO),
-            workers: id(names::process::WORKERS_COUNT),
-            busiest_thread: id(names::process::BUSIEST_THREAD_RATIO),
-            delay_io: id(names::process::DELAY_IO_RATIO),
-            minor_faults: id(names::process::MINOR_FAULTS_PER_S),
-            major_faults: id(names::process::MAJOR_FAULTS_PER_S),
-            voluntary: id(names::process::VOLUNTARY_SWITCHES_PER_S),
-            involuntary: id(names::process::INVOLUNTARY_SWITCHES_PER_S),
-            resident: id(names::process::RESIDENT_BYTES),
-            threads: id(names::process::THREADS_COUNT),
-            open_files: id(names::process::OPEN_FILES_COUNT),
-            read: id(names::process::READ_BYTES_PER_S),
-            written: id(names::process::WRITE_BYTES_PER_S),
-        }
-    }
 }
 
 impl Processes {
@@ -189,8 +132,7 @@ impl Process {
             port,
             next_look_s: 0.0,
             pause_s: 0.0,
-            ids: Ids::new(&name),
-            counters: Counters::default(),
+            rates: Rates::default(),
             threads: Threads::of(&name),
             groups: ControlGroups::new(&name),
             content: Content::default(),
@@ -218,26 +160,38 @@ impl Process {
 
     fn read(&mut self, at_s: f64, counts_delay: bool, reported: &mut Reported) -> Reading<()> {
         let stat = self.stat()?;
-        let io_bytes = self.io_bytes(reported);
-        let [read, written] = io_bytes.map_or([None; 2], |bytes| bytes.map(Some));
+        self.rates.begin(at_s);
+        self.report_cpu(&stat, reported);
+        let [read, written] = self.io_bytes(reported).map_or([None; 2], |bytes| bytes.map(Some));
         let totals = [
-            Some(stat.user_ticks),
-            Some(stat.system_ticks),
-            Some(stat.minor_faults),
-            Some(stat.major_faults),
-            read,
-            written,
+            (names::process::MINOR_FAULTS_PER_S, Some(stat.minor_faults)),
+            (names::process::MAJOR_FAULTS_PER_S, Some(stat.major_faults)),
+            (names::process::READ_BYTES_PER_S, read),
+            (names::process::WRITE_BYTES_PER_S, written),
         ];
-        if let Some(growth) = self.counters.growth(at_s, totals) {
-            self.report_growth(&growth, reported);
+        for (metric, total) in totals {
+            reported.put_rate(&mut self.rates, metric.of(&self.name), total, 1.0);
         }
         let resident = stat.resident_pages.map(|pages| (pages * page_bytes()) as f64);
-        reported.put_if_known(self.ids.resident.clone(), resident);
-        reported.put(self.ids.threads.clone(), stat.threads as f64);
-        let open_files = open_files(&self.folder.join("fd"));
-        reported.note("process_open_files", self.ids.open_files.clone(), open_files);
+        reported.put_if_known(names::process::RESIDENT_BYTES.of(&self.name), resident);
+        reported.put(names::process::THREADS_COUNT.of(&self.name), stat.threads as f64);
+        let id = names::process::OPEN_FILES_COUNT.of(&self.name);
+        reported.note("process_open_files", id, open_files(&self.folder.join("fd")));
         self.report_threads(&stat, at_s, counts_delay, reported);
         Ok(())
+    }
+
+    fn report_cpu(&mut self, stat: &ProcessStat, reported: &mut Reported) {
+        let mut share = |metric: Metric, ticks: u64| {
+            let id = metric.of(&self.name);
+            let share = self.rates.per_s(&id, ticks as f64).map(|ticks| ticks / ticks_per_s());
+            reported.put_if_known(id, share);
+            share
+        };
+        let user = share(names::process::CPU_USER_RATIO, stat.user_ticks);
+        let system = share(names::process::CPU_SYSTEM_RATIO, stat.system_ticks);
+        let both = user.zip(system).map(|(user, system)| user + system);
+        reported.put_if_known(names::process::CPU_RATIO.of(&self.name), both);
     }
 
     /// Its counters, if it is still the same process.
@@ -269,25 +223,6 @@ impl Process {
         self.end.insert(health).clone()
     }
 
-    fn report_growth(&self, growth: &Growth<6>, reported: &mut Reported) {
-        let ids = &self.ids;
-        let share = |place| Some(growth.per_s(place)? / ticks_per_s());
-        let (user, system) = (share(USER), share(SYSTEM));
-        let both = user.zip(system).map(|(user, system)| user + system);
-        let values = [
-            (&ids.cpu, both),
-            (&ids.cpu_user, user),
-            (&ids.cpu_system, system),
-            (&ids.minor_faults, growth.per_s(MINOR)),
-            (&ids.major_faults, growth.per_s(MAJOR)),
-            (&ids.read, growth.per_s(READ)),
-            (&ids.written, growth.per_s(WRITTEN)),
-        ];
-        for (id, value) in values {
-            reported.put_if_known(id.clone(), value);
-        }
-    }
-
     /// Bytes read from and written to disks so far, without the page cache.
     fn io_bytes(&mut self, reported: &mut Reported) -> Option<[u64; 2]> {
         let path = self.folder.join("io");
@@ -314,25 +249,25 @@ impl Process {
             Ok(None) => return,
             Err(health) => return reported.miss("process_threads", health),
         };
-        let ids = &self.ids;
-        reported.put(ids.voluntary.clone(), growth.per_s(VOLUNTARY));
-        reported.put(ids.involuntary.clone(), growth.per_s(INVOLUNTARY));
+        let mut put = |metric: Metric, value: f64| reported.put(metric.of(&self.name), value);
+        put(names::process::VOLUNTARY_SWITCHES_PER_S, growth.per_s(VOLUNTARY));
+        put(names::process::INVOLUNTARY_SWITCHES_PER_S, growth.per_s(INVOLUNTARY));
         if counts_delay {
-            let delay = growth.per_s(IO_DELAY_TICKS) / ticks_per_s();
-            reported.put(ids.delay_io.clone(), delay);
+            put(names::process::DELAY_IO_RATIO, growth.per_s(IO_DELAY_TICKS) / ticks_per_s());
         }
         let has_worked = stat.user_ticks + stat.system_ticks >= SOME_WORK_TICKS;
         if growth.total_run_ns == 0 && has_worked {
             let reason = "the kernel does not count the time of threads".to_owned();
             return reported.miss("process_wait", Health::Unsupported { reason });
         }
-        reported.put(ids.cpu_wait.clone(), growth.per_s(WAIT_NS) / 1e9);
-        reported.put(ids.busiest_thread.clone(), growth.busiest_ratio());
+        let mut put = |metric: Metric, value: f64| reported.put(metric.of(&self.name), value);
+        put(names::process::CPU_WAIT_RATIO, growth.per_s(WAIT_NS) / 1e9);
+        put(names::process::BUSIEST_THREAD_RATIO, growth.busiest_ratio());
         if growth.workers.count > 0.0 {
             let [run, wait] = growth.workers_per_s();
-            reported.put(ids.workers_cpu.clone(), run);
-            reported.put(ids.workers_wait.clone(), wait);
-            reported.put(ids.workers.clone(), growth.workers.count);
+            put(names::process::WORKERS_CPU_RATIO, run);
+            put(names::process::WORKERS_WAIT_RATIO, wait);
+            put(names::process::WORKERS_COUNT, growth.workers.count);
         }
     }
 }

@@ -43,18 +43,11 @@ impl Schedule {
 pub(super) struct Frequency {
     root: PathBuf,
     schedule: Schedule,
-    mean: MetricId,
-    lowest: MetricId,
 }
 
 impl Frequency {
     pub(super) fn new(root: &Path) -> Frequency {
-        Frequency {
-            root: root.to_owned(),
-            schedule: Schedule::new(),
-            mean: frequency::MEAN_HZ.id(),
-            lowest: frequency::MIN_HZ.id(),
-        }
+        Frequency { root: root.to_owned(), schedule: Schedule::new() }
     }
 }
 
@@ -78,8 +71,8 @@ impl Part for Frequency {
         }
         let mean_hz = found_hz.iter().sum::<f64>() / found_hz.len() as f64;
         let lowest_hz = found_hz.iter().copied().fold(f64::INFINITY, f64::min);
-        reported.put(self.mean.clone(), mean_hz);
-        reported.put(self.lowest.clone(), lowest_hz);
+        reported.put(frequency::MEAN_HZ.id(), mean_hz);
+        reported.put(frequency::MIN_HZ.id(), lowest_hz);
         Ok(())
     }
 }

@@ -1,13 +1,11 @@
 //! Activity of TCP over all connections of both address families.
 //! Source of the names: `Documentation/networking/snmp_counter.rst` of Linux.
 
-use super::activity::report_rates;
-use super::counters::Counters;
 use super::file::KeptFile;
 use super::part::Part;
 use crate::health::Reading;
+use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, tcp};
 use std::path::Path;
 
@@ -27,24 +25,16 @@ const OVERFLOWS: &str = "ListenOverflows";
 /// The counters of TCP.
 pub(super) struct Tcp {
     file: KeptFile,
-    ids: [MetricId; TCP.len()],
-    established: MetricId,
-    counters: Counters<{ TCP.len() }>,
     more: KeptFile,
-    overflows: [MetricId; 1],
-    overflow_counters: Counters<1>,
+    rates: Rates,
 }
 
 impl Tcp {
     pub(super) fn new(root: &Path) -> Tcp {
         Tcp {
             file: KeptFile::new(root, "proc/net/snmp"),
-            ids: TCP.map(|(_, metric)| metric.id()),
-            established: tcp::ESTABLISHED_COUNT.id(),
-            counters: Counters::default(),
             more: KeptFile::new(root, "proc/net/netstat"),
-            overflows: [tcp::LISTEN_OVERFLOWS_PER_S.id()],
-            overflow_counters: Counters::default(),
+            rates: Rates::default(),
         }
     }
 }
@@ -56,27 +46,23 @@ impl Part for Tcp {
 
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
-        let mut totals = [None; TCP.len()];
-        let mut established = None;
-        for (name, value) in table(text, "Tcp:") {
-            if name == ESTABLISHED {
-                established = value.parse::<u64>().ok();
-            } else if let Some(place) = TCP.iter().position(|(known, _)| *known == name) {
-                totals[place] = value.parse().ok();
-            }
+        self.rates.begin(at_s);
+        let number = |name: &str| -> Option<u64> {
+            let mut found = table(text, "Tcp:");
+            found.find(|(known, _)| *known == name)?.1.parse().ok()
+        };
+        let established = number(ESTABLISHED).map(|count| count as f64);
+        reported.put_if_known(tcp::ESTABLISHED_COUNT.id(), established);
+        for (name, metric) in TCP {
+            reported.put_rate(&mut self.rates, metric.id(), number(name), 1.0);
         }
-        let is_whole = totals.iter().all(Option::is_some);
-        let count = established.map(|count| count as f64);
-        reported.put_if_known(self.established.clone(), count);
-        report_rates(reported, &self.ids, &mut self.counters, at_s, totals);
-        if !is_whole {
+        if TCP.iter().any(|(name, _)| number(name).is_none()) {
             return Err(self.file.not_understood("some of the TCP counters"));
         }
         let text = self.more.read()?;
         let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS);
         let total = found.and_then(|(_, value)| value.parse().ok());
-        let counters = &mut self.overflow_counters;
-        report_rates(reported, &self.overflows, counters, at_s, [total]);
+        reported.put_rate(&mut self.rates, tcp::LISTEN_OVERFLOWS_PER_S.id(), total, 1.0);
         match total {
             Some(_) => Ok(()),
             None => Err(self.more.not_understood("`ListenOverflows`")),

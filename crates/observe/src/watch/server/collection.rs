@@ -1,7 +1,7 @@
 //! Size of a collection, and its part in the cache.
 
 use super::ask::{Ask, AskError, failure, is_forbidden};
-use super::fields::{Fields, at};
+use super::fields::{Fields, at, number_of};
 use crate::health::Health;
 use bson::{Bson, Document, doc};
 use dyno_record::model::CollectionStatistics;
@@ -73,18 +73,10 @@ fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
     };
     let indexes = parts.iter().filter_map(|part| part.get_document("indexSizes").ok());
     for (name, _) in indexes.clone().flatten() {
-        let sizes = indexes.clone().filter_map(|sizes| size_of(sizes, name));
+        // A name may contain dots.
+        let sizes = indexes.clone().filter_map(|sizes| number_of(sizes.get(name)?));
+        let sizes = sizes.map(|bytes| bytes.max(0.0) as u64);
         statistics.index_bytes.insert(name.clone(), sizes.sum());
     }
     Ok(statistics)
-}
-
-/// The size of an index, whose name may contain dots.
-fn size_of(sizes: &Document, name: &str) -> Option<u64> {
-    match sizes.get(name)? {
-        Bson::Int32(bytes) => u64::try_from(*bytes).ok(),
-        Bson::Int64(bytes) => u64::try_from(*bytes).ok(),
-        Bson::Double(bytes) => Some(bytes.max(0.0) as u64),
-        _ => None,
-    }
 }

@@ -4,21 +4,26 @@ use bson::{Bson, Document};
 
 /// A source of numbers with the paths of `serverStatus`.
 pub(crate) trait Fields {
-    /// The number at a path, such as `wiredTiger.cache.bytes read into cache`; `true` is 1.
+    /// The number at a path, such as `wiredTiger.cache.bytes read into cache`.
     fn number(&self, path: &str) -> Option<f64>;
 }
 
 impl Fields for Document {
     fn number(&self, path: &str) -> Option<f64> {
-        let number = match at(self, path)? {
-            Bson::Int32(number) => f64::from(*number),
-            Bson::Int64(number) => *number as f64,
-            Bson::Double(number) => *number,
-            Bson::Boolean(is_set) => f64::from(u8::from(*is_set)),
-            _ => return None,
-        };
-        number.is_finite().then_some(number)
+        number_of(at(self, path)?)
     }
+}
+
+/// The number that a value is; `true` is 1.
+pub(super) fn number_of(value: &Bson) -> Option<f64> {
+    let number = match value {
+        Bson::Int32(number) => f64::from(*number),
+        Bson::Int64(number) => *number as f64,
+        Bson::Double(number) => *number,
+        Bson::Boolean(is_set) => f64::from(u8::from(*is_set)),
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
 }
 
 /// The value at a path of names separated by dots.

@@ -6,7 +6,6 @@ use dyno_analyze::level_shifts::Drift;
 use dyno_analyze::periodicity::NamedPattern;
 use dyno_analyze::periodicity::Pattern;
 use dyno_analyze::periodicity::PatternSource;
-use dyno_analyze::periodicity::SourceEvidence;
 use dyno_analyze::timeline::Timeline;
 use dyno_analyze::timeline::TimelineChange;
 use dyno_analyze::timeline::TimelineDrift;
@@ -380,10 +379,9 @@ fn timeline() -> Timeline {
             },
             name: Some(NamedPattern {
                 source: PatternSource::Checkpoint,
-                evidence: vec![
-                    SourceEvidence::Correlation { correlation: 0.91, inside: 0.85, outside: 0.03 },
-                    SourceEvidence::Interval { setting_s: 20.0, period_s: 20.0 },
-                ],
+                correlation: 0.91,
+                inside: 0.85,
+                outside: 0.03,
             }),
         }],
     }

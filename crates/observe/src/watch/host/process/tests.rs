@@ -111,7 +111,7 @@ fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Reported, Processes) {
 
 fn assert_ended(reported: &Reported) {
     assert!(reported.values.is_empty(), "{:?}", reported.values);
-    let reason = missing(reported, "process").and_then(Health::reason);
+    let reason = missing(reported, "process").map(Health::reason);
     let reason = reason.expect("it is missing");
     assert!(reason.starts_with("process 7 of `server`"), "{reason}");
     assert!(reason.ends_with(" ended"), "{reason}");
@@ -177,7 +177,7 @@ fn missing_process_does_not_hide_the_others() {
     let both = vec![named("client", 8), named("server", 7)];
     let reported = read(&mut Processes::new(fixture.root(), both, &[], None), 1.0);
     assert_eq!(names(&reported, "process.server.").len(), 3);
-    let reason = missing(&reported, "process").and_then(Health::reason);
+    let reason = missing(&reported, "process").map(Health::reason);
     assert!(reason.is_some_and(|reason| reason.starts_with("process 8 of `client`")));
 }
 
@@ -220,7 +220,7 @@ fn garbled_stat_is_degraded_and_not_an_end() {
     let fixture = fixture.with("proc/7/stat", "7 (x) S\n");
     let reported = read(&mut processes, 2.0);
     assert!(reported.values.is_empty());
-    let reason = missing(&reported, "process").and_then(Health::reason);
+    let reason = missing(&reported, "process").map(Health::reason);
     assert!(reason.is_some_and(|reason| reason.contains("no counters")));
     let _fixture = fixture.with("proc/7/stat", &whole);
     let reported = read(&mut processes, 3.0);

@@ -51,7 +51,7 @@ fn cpu_count_is_missing_when_the_server_does_not_report_it() {
     let (reported, _) = two_readings(|| refused(13, "not authorized on admin"));
     assert!(!values(&reported).contains_key("server_cpu.s.cpus_count"));
     let health = missing(&reported, "server_cpu").expect("it is told");
-    assert!(health.reason().is_some_and(|reason| reason.contains("hostInfo")), "{health:?}");
+    assert!(health.reason().contains("hostInfo"), "{health:?}");
     let (reported, _) = two_readings(|| Ok(doc! { "system": {} }));
     assert!(!values(&reported).contains_key("server_cpu.s.cpus_count"));
 }
@@ -64,7 +64,7 @@ fn server_without_cpu_time_is_not_asked_for_its_cpus() {
     });
     let reported = source.read(1.0).expect("it answers");
     let health = missing(&reported, "server_cpu").expect("it is told");
-    let reason = health.reason().expect("it has one");
+    let reason = health.reason();
     assert!(reason.contains("`extra_info.user_time_us`"), "{reason}");
     let asked = asked.lock().expect("no test panics in it");
     assert!(!asked.iter().any(|(_, command)| command.contains_key("hostInfo")));
