@@ -31,9 +31,9 @@ const PRODUCT: &[&str] = &[
 
 /// A crate and the crates that it may use. Test dependencies are not limited.
 const MAY_USE: &[(&str, &[&[&str]])] = &[
-    // Formats, plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
+    // Plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
     ("plan", &[]),
-    ("record", &[]),
+    ("record", &[&["plan"]]),
     ("wire", &[]),
     // Crates that measure.
     ("servers", &[&["plan", "wire"]]),
