@@ -235,18 +235,6 @@ pub struct Allowed {
     pub durability: bool,
 }
 
-/// The groups of the built-in knobs, each with the names of its knobs.
-pub fn groups() -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for knob in built_in() {
-        match groups.iter_mut().find(|(name, _)| *name == knob.group) {
-            Some((_, names)) => names.push(knob.name),
-            None => groups.push((knob.group, vec![knob.name])),
-        }
-    }
-    groups
-}
-
 /// The requested knobs: groups, files, and parameters of running servers or machine settings with
 /// their values, `NAME=V1,V2`. Without a request, all permitted groups except `client`.
 ///
@@ -297,7 +285,8 @@ fn invalid(problem: Problem) -> PlanError {
 }
 
 fn no_group(text: &str) -> PlanError {
-    let names: Vec<String> = groups().into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<String> = built_in().into_iter().map(|knob| knob.group).collect();
+    names.dedup();
     let hint = format!(
         "use one of the groups `{}`, a file with `/` or `.toml` in its name, or a server parameter \
             or machine setting with its values, such as `syncdelay=20,60`",

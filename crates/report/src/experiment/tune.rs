@@ -195,15 +195,7 @@ impl<'a> TunePage<'a> {
         let runs = self.confirmed_runs();
         let typical = |side: Side, statistic: Statistic| {
             let place = usize::from(side == Side::B);
-            let values = runs.iter().filter_map(|pair| super::ab::value(pair[place], statistic));
-            let logs: Vec<f64> = values.map(f64::ln).collect();
-            let count = logs.len() as f64;
-            let value = (logs.iter().sum::<f64>() / count).exp();
-            let quantity = match statistic {
-                Statistic::Rate => Quantity::per_second(value),
-                _ => Quantity::microseconds(value),
-            };
-            if logs.is_empty() { String::new() } else { quantity.to_string() }
+            super::ab::typical(runs.iter().map(|pair| pair[place]), statistic)
         };
         let rows = &compared.comparisons;
         Some(Section {

@@ -30,26 +30,8 @@ pub struct AcrossProgress {
     place: usize,
 }
 
-/// Effect of settings on a workload.
-#[derive(Clone, Debug, PartialEq)]
-enum Effect {
-    /// Compared with the defaults.
-    Compared(Comparison),
-    /// They equal the workload's defaults.
-    AsBefore,
-    /// They did harm.
-    Harmful(Option<String>),
-}
-
-impl Effect {
-    fn comparison(&self) -> Option<Comparison> {
-        match self {
-            Effect::Compared(found) => Some(*found),
-            Effect::AsBefore => Some(weighted(&[])),
-            Effect::Harmful(_) => None,
-        }
-    }
-}
+/// Effect of settings on a workload, compared with its defaults; or the problem if they did harm.
+type Effect = Result<Comparison, Option<String>>;
 
 /// Comparisons and pairs that fit into a time for each of several workloads, like [`budget`] for one. `round_s`
 /// is the time for one run of each. `None` if the time is too short to search for all of them and to compare
@@ -124,10 +106,8 @@ fn union(all: &[Named]) -> Named {
 /// not worse by more than the margin on any, and certainly better in the mean. One of `of` candidates is enough.
 fn good_for_all(effects: &[Effect], margin: f64, of: usize) -> Option<f64> {
     let low = |found: &Comparison| found.log_ratio - half(found, each_of(of));
-    let is_harmless = effects.iter().all(|effect| {
-        let found = effect.comparison();
-        found.is_some_and(|found| low(&found) >= -margin)
-    });
+    let is_harmless =
+        effects.iter().all(|effect| effect.as_ref().is_ok_and(|found| low(found) >= -margin));
     let mean = mean(effects).filter(|mean| is_harmless && low(mean) > 0.0)?;
     Some(mean.log_ratio)
 }
@@ -259,15 +239,15 @@ impl AcrossProgress {
         let (_, progress) = &self.searches[workload];
         let own = progress.named(&progress.setting(settings));
         if own.is_empty() {
-            return Some(Effect::AsBefore);
+            return Some(Ok(weighted(&[])));
         }
         let (trial, outcome) = progress.last(&own)?;
         Some(match outcome {
-            Outcome::Compared(found) => Effect::Compared(*found),
+            Outcome::Compared(found) => Ok(*found),
             // A setting that a server refuses is useless for its workload as well; the problem says which
             // setting it was.
             Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
-                Effect::Harmful(trial.problem.clone())
+                Err(trial.problem.clone())
             }
         })
     }
@@ -290,16 +270,13 @@ impl AcrossProgress {
             let beside_own = self.beside_own(workload, settings, &effect);
             let own = progress.named(&progress.setting(settings));
             let trial = progress.last(&own).map(|(trial, _)| trial);
-            let is_compared = matches!(effect, Effect::Compared(_));
+            let pairs = trial.filter(|_| effect.is_ok()).map_or(0, |trial| trial.pairs().count());
             Some(OnWorkload {
                 workload: name.clone(),
-                ratio: effect.comparison().map(|found| figure(progress, &found)),
+                ratio: effect.as_ref().ok().map(|found| figure(progress, found)),
                 beside_own: beside_own.map(|found| figure(progress, &found)),
-                pairs: trial.filter(|_| is_compared).map_or(0, |one| one.pairs().count() as u32),
-                problem: match effect {
-                    Effect::Harmful(problem) => problem,
-                    Effect::Compared(_) | Effect::AsBefore => None,
-                },
+                pairs: pairs as u32,
+                problem: effect.err().flatten(),
             })
         };
         let mean = self.effects(settings).and_then(|effects| mean(&effects));
@@ -322,8 +299,8 @@ impl AcrossProgress {
         if progress.setting(settings) == progress.setting(&own) {
             return None;
         }
-        let own = self.effect(workload, &own)?.comparison()?;
-        Some(weighted(&[(1.0, effect.comparison()?), (-1.0, own)]))
+        let own = self.effect(workload, &own)?.ok()?;
+        Some(weighted(&[(1.0, *effect.as_ref().ok()?), (-1.0, own)]))
     }
 
     /// Whether some settings are as good for each workload as its own.
@@ -345,8 +322,7 @@ impl AcrossProgress {
             |found: Comparison| found.log_ratio + half(&found, each_of(self.searches.len())) < 0.0;
         // `None` if the effect is unknown or harmful; without a difference for the workload's own settings.
         let beside = |workload, settings: &Named| {
-            let effect = self.effect(workload, settings)?;
-            effect.comparison()?;
+            let effect = self.effect(workload, settings).filter(Effect::is_ok)?;
             Some(self.beside_own(workload, settings, &effect))
         };
         let workloads = || 0..self.searches.len();
@@ -389,8 +365,7 @@ impl AcrossProgress {
 /// The mean of the logarithms over all workloads.
 fn mean(effects: &[Effect]) -> Option<Comparison> {
     let weight = 1.0 / effects.len() as f64;
-    let parts = effects.iter();
-    let parts = parts.map(|effect| Some((weight, effect.comparison()?)));
+    let parts = effects.iter().map(|effect| Some((weight, *effect.as_ref().ok()?)));
     Some(weighted(&parts.collect::<Option<Vec<_>>>()?))
 }
 
