@@ -78,8 +78,8 @@ bench-verdict: setup ## run with twenty known faults and without, and print the 
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
 
-bench-tuning: setup ## compare the search for settings with random search and one setting at a time, and draw it into docs/images (a minute)
-	@$(CARGO) run --release --locked --quiet --package dyno-bench -- tuning docs/images
+bench-tuning: setup ## compare the search for settings with random search and one setting at a time (a minute)
+	@$(CARGO) run --release --locked --quiet --package dyno-bench -- tuning
 
 bench-trace-report: setup ## write, analyse and draw a trace of ten million calls
 	@$(CARGO) bench --locked --quiet --package dyno-report --bench trace_report

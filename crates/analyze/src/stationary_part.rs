@@ -139,11 +139,6 @@ fn judge_beyond(series: &[f64], relevant_ratio: f64, subject: Subject) -> Statio
     Stationarity { part: begin..series.len(), verdict, subject }
 }
 
-/// Most windows that can be cut off as the warm-up of a phase with this many.
-pub fn longest_warm_up(windows: usize) -> usize {
-    cut_limit(windows).saturating_sub(1)
-}
-
 /// Upper limit of the number of windows to cut off, itself excluded.
 fn cut_limit(windows: usize) -> usize {
     let most = (windows as f64 * MOST_CUT_RATIO) as usize;

@@ -5,7 +5,7 @@ use dyno_record::reader::{IntervalPoint, Run};
 use std::collections::BTreeMap;
 
 /// A window shorter than this share of the usual length is the rest of a phase; its rate says little.
-pub const SHORT_WINDOW_RATIO: f64 = 0.5;
+const SHORT_WINDOW_RATIO: f64 = 0.5;
 
 /// Totals of one recording window.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -41,8 +41,10 @@ fn main() -> Result<()> {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
         ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
-        ["tuning"] => tuning::all(None),
-        ["tuning", folder] => tuning::all(Some(Path::new(folder))),
+        ["tuning"] => {
+            tuning::all();
+            Ok(())
+        }
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -67,7 +69,7 @@ fn truths() -> Result<()> {
     truth::faults(20_000)
 }
 
-const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
+const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the scenario names, and a folder for recorded runs.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {

@@ -2,18 +2,14 @@
 //! setting after the other, as people tune by hand. The simulated server has known best settings; nothing is measured in real time,
 //! so the figures are the same everywhere.
 
-use anyhow::Result;
 use dyno_analyze::search::tuning::space::{Parameter, Setting, defaults};
 use dyno_analyze::search::tuning::{
     Comparison, Outcome, Purpose, Tuning, TuningResult, TuningSettings, TuningStep,
 };
-use dyno_report::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
-use dyno_report::page::{Page, Section, charts_of};
 use dyno_testkit::simulate::{SURFACE, noisy_pairs, service_time, shortest_service_time};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use std::path::Path;
 
 /// Numbers of comparisons of a search.
 const BUDGETS: [usize; 8] = [3, 6, 9, 12, 16, 20, 30, 40];
@@ -35,10 +31,10 @@ const MARGIN: f64 = 0.04;
 /// A kind of search; returns the confirmed settings after this many comparisons, if any.
 type Search = fn(&mut Bench, u64, usize) -> Option<Setting>;
 
-const SEARCHES_OF: [(&str, Role, Search); 3] = [
-    ("dyno tune", Role::Measured, tuned),
-    ("settings at random", Role::P99, at_random),
-    ("one setting after the other", Role::Model, one_by_one),
+const SEARCHES_OF: [(&str, Search); 3] = [
+    ("dyno tune", tuned),
+    ("settings at random", at_random),
+    ("one setting after the other", one_by_one),
 ];
 
 /// The simulated server, measured with noise.
@@ -149,45 +145,17 @@ fn mean_gain(search: Search, comparisons: usize) -> [f64; 2] {
     [mean, half]
 }
 
-/// Prints the table; also draws it into `folder` if given.
-pub fn all(folder: Option<&Path>) -> Result<()> {
+/// Prints the table.
+pub fn all() {
     let possible = (service_time(&defaults(&parameters())) / shortest_service_time() - 1.0) * 100.0;
     println!("confirmed gain in percent, at most {possible:.1}; means of {SEARCHES} searches");
-    let labels = SEARCHES_OF.map(|(label, ..)| format!("{label:>30}"));
+    let labels = SEARCHES_OF.map(|(label, _)| format!("{label:>30}"));
     println!("comparisons{}", labels.concat());
-    let mut series = SEARCHES_OF.map(|(label, role, _)| {
-        PlotSeries::curve(label, role, Stroke::LineAndPoints, std::iter::empty())
-    });
     for comparisons in BUDGETS {
-        print!("{comparisons:>11}");
-        for ((_, _, search), series) in SEARCHES_OF.into_iter().zip(&mut series) {
+        let gains = SEARCHES_OF.map(|(_, search)| {
             let [mean, half] = mean_gain(search, comparisons).map(|gain| gain * 100.0);
-            print!("{:>30}", format!("{mean:.1} ± {half:.1}"));
-            series.x.push(comparisons as f64);
-            series.y.push(mean);
-            series.low.push(Some(mean - half));
-            series.high.push(Some(mean + half));
-        }
-        println!();
+            format!("{:>30}", format!("{mean:.1} ± {half:.1}"))
+        });
+        println!("{comparisons:>11}{}", gains.concat());
     }
-    let Some(folder) = folder else {
-        return Ok(());
-    };
-    let plot = Plot {
-        id: "plot-tuning".to_owned(),
-        title: "Confirmed gain".to_owned(),
-        caption: String::new(),
-        x: PlotAxis::linear("comparisons of the search", Measure::Count),
-        y: PlotAxis::linear("confirmed gain, percent", Measure::Count),
-        series: series.into(),
-        marks: vec![PlotMark::horizontal("at best".to_owned(), possible)],
-    };
-    let page = Page {
-        sections: vec![Section { charts: charts_of([plot]), ..Section::default() }],
-        ..Page::default()
-    };
-    for picture in dyno_pictures::pictures(&page)? {
-        std::fs::write(folder.join("tuning.png"), dyno_pictures::png(&picture.svg)?)?;
-    }
-    Ok(())
 }

@@ -9,22 +9,20 @@ use crate::search::tuning::{
 };
 use crate::student::two_sided;
 use dyno_record::experiment::{
-    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, KnobReach, RunsSetAside, TuneAnswer,
-    TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, RunsSetAside, TuneAnswer, TuneGoal,
+    TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 use std::collections::BTreeMap;
 use under_way::UnderWay;
 
 pub mod across;
 mod baseline;
-mod noise;
 mod under_way;
 mod visible;
 
 pub use baseline::{BASELINE_RUNS, Baseline};
-pub use noise::noise_reported;
+use visible::visible_beyond;
 pub use visible::visible_ratio;
-use visible::{Confirmed, visible_beyond};
 
 /// Pairs of a search comparison.
 const SEARCH_PAIRS: usize = 2;
@@ -43,42 +41,30 @@ const NOT_TOLD: &str = "a run did not report the goal";
 /// Plan keys with their values.
 pub type Keys = BTreeMap<String, String>;
 
-/// The next action.
+/// The next run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TuneNext {
-    /// A run with these keys set.
-    Run {
-        keys: Keys,
-        /// Whether the run uses the candidate (otherwise the reference).
-        is_tried: bool,
-        /// Whether the run may end as soon as its outcome is certain; for candidates of the search.
-        may_end_early: bool,
-        /// Whether to restart servers that were started for the search before the run.
-        on_new_servers: bool,
-    },
-    /// The search is over.
-    Done,
+pub struct TuneRun {
+    /// Keys to set.
+    pub keys: Keys,
+    /// Whether the run uses the candidate (otherwise the reference).
+    pub is_tried: bool,
+    /// Whether the run may end as soon as its outcome is certain; for candidates of the search.
+    pub may_end_early: bool,
+    /// Whether to restart servers that were started for the search before the run.
+    pub on_new_servers: bool,
 }
 
-/// The end of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum RunOutcome<'a> {
-    Measured(&'a Figures),
-    /// The run was ended because it did harm.
-    Harmful {
-        reason: &'a str,
-        /// Share of CPU time that the hypervisor took during the run, if known.
-        stolen_ratio: Option<f64>,
-        /// Whether a server of this run ended or failed to start, which is never chance.
-        server_ended: bool,
-    },
-    /// The server refused a value.
-    Refused {
-        /// The server's message.
-        reason: &'a str,
-        /// Plan key with the refused value.
-        key: &'a str,
-    },
+/// Why settings were not measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failure {
+    /// The harm that they did, or the server's message.
+    pub reason: String,
+    /// Plan key with a value that the server refused, which is not harm.
+    pub refused: Option<String>,
+    /// Share of CPU time that the hypervisor took before the run ended, if known.
+    pub stolen_ratio: Option<f64>,
+    /// Whether a server of this run ended or failed to start, which is never chance.
+    pub server_ended: bool,
 }
 
 /// Estimate of the variation between pairs.
@@ -113,8 +99,6 @@ pub struct TuneProgress {
     trials: Vec<TuneTrial>,
     /// Outcomes of the comparisons.
     outcomes: Vec<Outcome>,
-    /// The last confirmation with measurements of both sides.
-    confirmed: Option<Confirmed>,
     under_way: Option<UnderWay>,
 }
 
@@ -216,7 +200,7 @@ impl TuneProgress {
         let resolution = 1.0 / counted.min().unwrap_or(1) as f64;
         let squares = squares.max(freedom * resolution.powi(2));
         let half = two_sided(CONFIDENCE_RATIO, freedom) * (squares / freedom / count).sqrt();
-        let knobs = options.knobs.clone().unwrap_or_default();
+        let knobs = options.knobs.clone();
         let parameters = knobs.iter().map(parameter).collect();
         let settings = TuningSettings {
             seed: options.seed,
@@ -240,7 +224,6 @@ impl TuneProgress {
             knobs,
             trials: Vec::new(),
             outcomes: Vec::new(),
-            confirmed: None,
             under_way: None,
         })
     }
@@ -282,11 +265,11 @@ impl TuneProgress {
         }
     }
 
-    /// The next action.
-    pub fn next_run(&mut self) -> TuneNext {
+    /// The next run; `None` at the end of the search.
+    pub fn next_run(&mut self) -> Option<TuneRun> {
         if self.under_way.is_none() {
             let TuningStep::Compare { purpose, one, other } = self.search.step() else {
-                return TuneNext::Done;
+                return None;
             };
             let (purpose, knob) = match purpose {
                 Purpose::Search => (TunePurpose::Search, None),
@@ -295,18 +278,16 @@ impl TuneProgress {
             };
             self.under_way = Some(UnderWay { knob, ..UnderWay::new(purpose, one, other) });
         }
-        let Some(now) = &self.under_way else {
-            return TuneNext::Done;
-        };
+        let now = self.under_way.as_ref()?;
         let is_tried = now.is_tried_next();
         let begins_pair = now.half == [None; 2];
         let is_search = now.purpose == TunePurpose::Search;
-        TuneNext::Run {
+        Some(TuneRun {
             keys: self.keys(if is_tried { &now.one } else { &now.other }),
             is_tried,
             may_end_early: is_tried && is_search,
             on_new_servers: begins_pair && !is_search,
-        }
+        })
     }
 
     /// Records the end of the requested run. Returns the stolen share of CPU time if the pair is set aside and
@@ -314,7 +295,7 @@ impl TuneProgress {
     ///
     /// # Errors
     /// The reason why the search cannot continue: a reference run failed or did not report the goal.
-    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
+    pub fn take(&mut self, outcome: Result<&Figures, &Failure>) -> Result<Option<f64>, String> {
         let Some(mut now) = self.under_way.take() else {
             return Ok(None);
         };
@@ -322,9 +303,8 @@ impl TuneProgress {
         now.note_run(self.place);
         self.place += 1;
         let stolen_ratio = match outcome {
-            RunOutcome::Measured(figures) => figures.stolen_ratio,
-            RunOutcome::Harmful { stolen_ratio, .. } => stolen_ratio,
-            RunOutcome::Refused { .. } => None,
+            Ok(figures) => figures.stolen_ratio,
+            Err(failure) => failure.stolen_ratio,
         };
         if self.is_disturbed(&now, stolen_ratio) {
             // This run says nothing about the settings.
@@ -332,38 +312,31 @@ impl TuneProgress {
             self.under_way = Some(now);
             return Ok(stolen_ratio);
         }
-        match outcome {
-            RunOutcome::Measured(figures) => {
-                self.measured(now, figures)?;
-                Ok(None)
-            }
-            RunOutcome::Refused { reason, key } if is_tried => {
-                let parameter = self.refused_parameter(&now.one, key);
-                let outcome = Outcome::Refused { parameter };
-                self.finish(&now, outcome, Some(reason.to_owned()), false);
-                Ok(None)
-            }
-            // One harmful run of settings that were harmless before may be chance; two count.
-            RunOutcome::Harmful { server_ended: false, .. }
-                if now.may_be_chance(is_tried) && now.forgiven() < FORGIVEN =>
-            {
-                now.begin_pair_again(None);
-                self.under_way = Some(now);
-                Ok(None)
-            }
-            RunOutcome::Harmful { reason, .. } if is_tried => {
-                self.finish(&now, Outcome::Violated, Some(reason.to_owned()), false);
-                Ok(None)
-            }
-            RunOutcome::Harmful { reason, .. } if self.is_changed(&now.other) => {
-                let reason = Some(reason.to_owned());
-                self.finish(&now, Outcome::BesideViolated, reason, false);
-                Ok(None)
-            }
-            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => {
-                Err(format!("the reference settings failed: {reason}"))
-            }
+        let failure = match outcome {
+            Ok(figures) => return self.measured(now, figures).map(|()| None),
+            Err(failure) => failure,
+        };
+        // One harmful run of settings that were harmless before may be chance; two count.
+        let may_be_chance = failure.refused.is_none()
+            && !failure.server_ended
+            && now.may_be_chance(is_tried)
+            && now.forgiven() < FORGIVEN;
+        if may_be_chance {
+            now.begin_pair_again(None);
+            self.under_way = Some(now);
+            return Ok(None);
         }
+        let outcome = match &failure.refused {
+            Some(key) if is_tried => {
+                let parameter = self.refused_parameter(&now.one, key);
+                Outcome::Refused { parameter }
+            }
+            None if is_tried => Outcome::Violated,
+            None if self.is_changed(&now.other) => Outcome::BesideViolated,
+            _ => return Err(format!("the reference settings failed: {}", failure.reason)),
+        };
+        self.finish(&now, outcome, Some(failure.reason.clone()), false);
+        Ok(None)
     }
 
     fn is_changed(&self, setting: &Setting) -> bool {
@@ -420,9 +393,7 @@ impl TuneProgress {
     /// Whether servers restart between the two runs of a pair.
     fn needs_start(&self, now: &UnderWay) -> bool {
         let values = now.one.iter().zip(&now.other);
-        self.knobs.iter().zip(values).any(|(knob, (one, other))| {
-            one != other && (knob.needs_start || knob.reach == KnobReach::Restart)
-        })
+        self.knobs.iter().zip(values).any(|(knob, (one, other))| one != other && knob.needs_start())
     }
 
     /// Most counted pairs of a comparison.
@@ -432,7 +403,7 @@ impl TuneProgress {
             TunePurpose::Confirm | TunePurpose::Ablate => {
                 self.confirmation_pairs.unwrap_or(self.max_pairs)
             }
-            TunePurpose::Across | TunePurpose::ForAll => self.max_pairs,
+            TunePurpose::Across => self.max_pairs,
         }
     }
 
@@ -440,7 +411,7 @@ impl TuneProgress {
     fn refused_parameter(&self, setting: &Setting, key: &str) -> Option<usize> {
         let mut own = self.knobs.iter().enumerate().filter(|(_, knob)| knob.key == key);
         let (place, knob) = own.next()?;
-        (own.next().is_none() && setting[place] != knob.default).then_some(place)
+        (own.next().is_none() && setting[place] != knob.default_place()).then_some(place)
     }
 
     /// The result of a comparison, once it has enough pairs, and whether it ended early.
@@ -491,17 +462,6 @@ impl TuneProgress {
             self.noise.squares += own.squares;
             self.noise.degrees_of_freedom += own.spread.degrees_of_freedom;
         }
-        if let (TunePurpose::Confirm, Outcome::Compared(found)) = (now.purpose, outcome) {
-            let before = self.confirmed.take().filter(|last| last.setting == now.one);
-            let (pairs, degrees_of_freedom) =
-                before.map_or((0, 0.0), |last| (last.pairs, last.degrees_of_freedom));
-            self.confirmed = Some(Confirmed {
-                setting: now.one.clone(),
-                pairs: pairs + now.ratios.len(),
-                degrees_of_freedom: degrees_of_freedom + found.degrees_of_freedom,
-                confidence_ratio: self.search.confidence_ratio(),
-            });
-        }
         // It ignores comparisons after the search phase.
         self.search.record(outcome);
         let best = self.search.gain(self.search.best());
@@ -544,7 +504,7 @@ impl TuneProgress {
         let proven = proven(ablation);
         let of_one_change = |(place, outcome): &(usize, Outcome)| {
             let knob = &self.knobs[*place];
-            let stays = setting.get(*place).is_some_and(|value| *value != knob.default);
+            let stays = setting.get(*place).is_some_and(|value| *value != knob.default_place());
             let trial = self.trials.iter().rev();
             let mut trials = trial.filter(|trial| trial.knob.as_ref() == Some(&knob.name));
             let trial = trials.next();
@@ -576,7 +536,7 @@ impl TuneProgress {
     }
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
-        let defaults: Setting = self.knobs.iter().map(|knob| knob.default).collect();
+        let defaults: Setting = self.knobs.iter().map(|knob| knob.default_place()).collect();
         let base = if setting.is_empty() { &defaults } else { setting };
         let of_knob = |(place, knob): (usize, &Knob)| {
             let of_value = |value: usize| {
@@ -606,7 +566,7 @@ impl TuneProgress {
         self.knobs
             .iter()
             .zip(setting)
-            .filter(|(knob, value)| **value != knob.default)
+            .filter(|(knob, value)| **value != knob.default_place())
             .map(|(knob, value)| (knob, knob.values[*value].as_str()))
     }
 
@@ -629,9 +589,9 @@ impl TuneProgress {
 /// The search parameter of a knob: its values by number.
 fn parameter(knob: &Knob) -> Parameter {
     if knob.ordered {
-        Parameter::ordered(knob.values.len(), knob.default)
+        Parameter::ordered(knob.values.len(), knob.default_place())
     } else {
-        Parameter::choice(knob.values.len(), knob.default)
+        Parameter::choice(knob.values.len(), knob.default_place())
     }
 }
 

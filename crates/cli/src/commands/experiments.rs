@@ -245,7 +245,7 @@ pub(super) fn perform(
         tasks.iter().for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
-        if let Some(preview) = tune::preview(&document, &tasks, &options) {
+        if let Some(preview) = tune::preview(&document, &tasks) {
             print_data(&preview)?;
         }
         experiment::check(&document, &tasks, &options, &mut messages, invocation.cancel)?;

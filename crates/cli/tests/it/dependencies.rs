@@ -31,7 +31,7 @@ const PRODUCT: &[&str] = &[
 
 /// A crate and the crates that it may use. Test dependencies are not limited.
 const MAY_USE: &[(&str, &[&[&str]])] = &[
-    // Formats, plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
+    // Plans and the protocol depend on nothing, so that each half of a measurement can be used without the other.
     ("plan", &[]),
     // A record has its plan.
     ("record", &[&["plan"]]),

@@ -10,7 +10,7 @@ use dyno_record::experiment::{Experiment, FILE, PLANS, Point};
 use dyno_record::plain_file;
 use dyno_record::sums;
 use jiff::Timestamp;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// Parent folder of experiments, unless `--out` names one.
@@ -46,21 +46,6 @@ impl ExperimentFolder {
     pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let folder = ClaimedFolder::create(asked, EXPERIMENTS, name, now, check_empty)?;
         Ok(ExperimentFolder { folder: Arc::new(folder), is_new: true })
-    }
-
-    /// Readable experiments in the parent folder of a new one, with their folders.
-    pub(crate) fn beside(asked: Option<&Path>) -> impl Iterator<Item = (PathBuf, Experiment)> {
-        let all = match asked {
-            Some(path) => path.parent().unwrap_or(path).to_owned(),
-            None => PathBuf::from(EXPERIMENTS),
-        };
-        let entries = std::fs::read_dir(Path::new(".").join(&all));
-        let folders = entries.into_iter().flatten().flatten();
-        let folders = folders.map(move |entry| all.join(entry.file_name()));
-        folders.filter_map(|folder| {
-            let document = Experiment::read(&folder).ok()?;
-            Some((folder, document))
-        })
     }
 
     /// Refuses an existing path that is not an empty folder.

@@ -20,7 +20,7 @@ pub(super) fn check(
     let Some(source) = context.source else {
         return Ok(());
     };
-    let tried = super::tune::fleet::of_search(document, planned)?;
+    let tried = super::tune::values::of_search(document, planned)?;
     let planned: Vec<&Task> = planned.iter().chain(&tried).collect();
     let plans: Vec<&Plan> = planned.iter().map(|task| &task.plan).collect();
     source.check_same(&plans)?;

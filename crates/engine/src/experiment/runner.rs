@@ -5,7 +5,6 @@ mod attempt;
 mod conditions;
 mod machines;
 
-pub(crate) use attempt::Failure;
 use machines::prepared;
 
 use super::folder::ExperimentFolder;
@@ -43,7 +42,6 @@ use dyno_record::responses::{WindowResponses, responses};
 use dyno_results::experiment::{self as results, conclude};
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -344,12 +342,6 @@ impl<'a> ExperimentRunner<'a> {
         let directory = self.folder.path().join(&point.directory);
         let run = Run::open(&directory)?;
         Ok(Some(run.document.server))
-    }
-
-    /// Stores an option of the experiment.
-    pub(crate) fn keep(&mut self, name: &str, value: &impl Serialize) {
-        let value = serde_json::to_value(value).expect("it is plain data");
-        self.document.options.insert(name.into(), value);
     }
 
     /// Whether the servers are already running, so that they cannot be restarted.

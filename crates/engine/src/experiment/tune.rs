@@ -4,11 +4,9 @@
 pub(super) mod across;
 mod baseline;
 mod budget;
-pub(super) mod fleet;
 mod knobs;
-mod past;
 mod preview;
-mod values;
+pub(super) mod values;
 
 pub use preview::preview;
 
@@ -16,24 +14,22 @@ use super::clock::Clock;
 use super::objectives::{self, ObjectiveRequest, completed};
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
-use super::runner::{ExperimentRunner, Failure};
+use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossProgress, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneNext, TuneProgress, visible_ratio,
+    LEAST_PAIRS, SEARCH_PART, TuneProgress, TuneRun, visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{
-    self as record, AbAnswer, Experiment, LeftOutKnob, Side, TUNE, TuneGoal, TuneOptions, Verb,
-};
+use dyno_record::experiment::{AbAnswer, Experiment, Side, TUNE, TuneGoal, TuneOptions, Verb};
 use dyno_record::quantity::Quantity;
-use knobs::{Facts, WANTED};
+use knobs::{Facts, Selection};
 use std::time::Duration;
 
 /// Default share of failed operations that is allowed if the plan tolerates none: a few fail on any
@@ -92,16 +88,17 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         Ok(task)
     })?;
     let machine = knobs::machine(&tasks);
-    let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, machine)?;
-    let mut left_out = Vec::new();
+    let knobs = dyno_plan::knobs::find(&request.knobs, request.allowed, machine)?;
+    let mut selection = Selection { knobs, left_out: Vec::new() };
     for (_, task) in &tasks {
-        knobs::with_values_of(&mut wanted, task);
-        left_out.extend(knobs::sift(&mut wanted, &Facts::planned(task, None)));
+        knobs::with_values_of(&mut selection.knobs, task);
+        let facts = Facts::planned(task);
+        selection.sift(|knob| facts.check(knob));
     }
-    knobs::check_some(&wanted, &left_out)?;
+    selection.check_some()?;
     for (_, task) in &tasks {
-        knobs::check(&wanted, task)?;
-        values::check(&wanted, task)?;
+        knobs::check(&selection.knobs, task)?;
+        values::check(&selection.knobs, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
     let question = across::question(&names, &in_words(request));
@@ -116,8 +113,8 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         max_steal_ratio: Some(request.max_steal_ratio),
         budget_s: request.budget.as_secs_f64(),
         allows_less_durable: request.allowed.durability,
-        knobs: None,
-        left_out: left_out.clone(),
+        knobs: selection.knobs.clone(),
+        left_out: selection.left_out.clone(),
         run_s: None,
         start_s: None,
         may_stall: None,
@@ -129,7 +126,6 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     budget::check(request.budget.as_secs_f64(), &tasks)?;
     let kept = &mut experiment.options;
     kept.insert(TUNE.into(), serde_json::to_value(options(first)).expect("it is plain data"));
-    kept.insert(WANTED.into(), serde_json::to_value(&wanted).expect("it is plain data"));
     if let [(_, task)] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
     }
@@ -210,7 +206,6 @@ fn in_words(request: &TuneRequest) -> String {
 /// Searches and confirms: for one workload, or for each of several and across all of them.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     runner.check_undone()?;
-    begin(runner)?;
     let clock = Clock::of(runner)?;
     let plans = across::plans(&runner.document);
     let first = baseline::measure(runner, &plans)?;
@@ -255,11 +250,10 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     loop {
         let is_new = runner.document.points.len() <= number;
         keep_to_time(runner, &mut of_each, &mut progress, is_new.then_some(&clock))?;
-        let (workload, TuneNext::Run { keys, is_tried, may_end_early, on_new_servers }) =
-            progress.next_run()
-        else {
+        let Some((workload, run)) = progress.next_run() else {
             break;
         };
+        let TuneRun { keys, is_tried, may_end_early, on_new_servers } = run;
         let which = &plans[workload];
         let keys: Vec<(&str, String)> =
             keys.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
@@ -274,7 +268,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
             let clients = runner.task(which).plan.client.clients;
             let limits = WindowLimits {
                 client_ratio: baseline::client_ratio(&keys, clients),
-                search: limits.search.filter(|_| may_end_early),
+                if_slow_s: limits.if_slow_s.filter(|_| may_end_early),
                 ..limits
             };
             runner.attempt(&keys, which, number, limits)?
@@ -288,20 +282,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
             }
             failed => failed,
         };
-        let taken = match &outcome {
-            Ok(figures) => progress.take(RunOutcome::Measured(figures)),
-            Err(Failure::Harm { reason, stolen_ratio, server_ended }) => {
-                progress.take(RunOutcome::Harmful {
-                    reason,
-                    stolen_ratio: *stolen_ratio,
-                    server_ended: *server_ended,
-                })
-            }
-            Err(Failure::Refused { reason, key }) => {
-                progress.take(RunOutcome::Refused { reason, key })
-            }
-        };
-        let stolen_ratio = taken.map_err(unusable)?;
+        let stolen_ratio = progress.take(outcome.as_ref()).map_err(unusable)?;
         if is_made_now {
             runner.note_set_aside(stolen_ratio);
         }
@@ -336,30 +317,6 @@ fn tell_noise(runner: &ExperimentRunner<'_>, name: &str, options: &TuneOptions, 
             "{text}, which exceeds `--margin`; use a longer `--budget` or `--duration` or a quieter machine to detect smaller gains"
         )),
     }
-}
-
-/// Removes, before the first run, knobs that the server programs are known not to have, and notes
-/// them.
-fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
-    let mut of_each = across::options(runner)?;
-    if of_each.iter().all(|options| options.knobs.is_some()) {
-        return Ok(());
-    }
-    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
-    let environment = runner.context.environment;
-    let mut left_out = Vec::new();
-    for task in runner.tasks() {
-        let facts = Facts::planned(task, Some(environment));
-        left_out.extend(knobs::sift(&mut wanted, &facts));
-    }
-    for options in &mut of_each {
-        options.left_out.extend(left_out.iter().cloned());
-    }
-    let all = &of_each[0].left_out;
-    knobs::note(all, runner.context);
-    knobs::check_some(&wanted, all)?;
-    runner.keep(WANTED, &wanted);
-    across::keep_options(runner, &of_each)
 }
 
 /// Ends a search when its time is over, and limits the confirmation of each candidate to the
@@ -428,11 +385,11 @@ fn resolved(
     first: &[FirstRuns],
 ) -> Result<Vec<TuneOptions>, Error> {
     let mut of_each = across::options(runner)?;
-    if of_each.iter().all(|options| options.knobs.is_some()) {
+    if of_each.iter().all(|options| options.trials.is_some()) {
         return Ok(of_each);
     }
-    let mut left_out = of_each[0].left_out.clone();
-    let (knobs, needs_start) = knobs_of_each(runner, plans, first, &mut left_out)?;
+    let (knobs, selection) = knobs_of_each(runner, plans, first, &of_each[0])?;
+    let needs_start = selection.knobs.iter().any(Knob::needs_start);
     let first_s = first.iter().map(|first| first.run_s.first().copied());
     let first_s: Vec<Option<f64>> = first_s.collect();
     let mut typical_s = Vec::new();
@@ -460,12 +417,12 @@ fn resolved(
     }
     let resolved = of_each.iter_mut().zip(knobs).zip(typical_s).zip(first_s);
     for (((options, knobs), run_s), first_s) in resolved {
-        options.left_out.clone_from(&left_out);
+        options.left_out.clone_from(&selection.left_out);
         options.run_s = Some(run_s);
         options.start_s = first_s.map(|first| (first - run_s).max(0.0));
         options.trials = Some(trials);
         options.max_pairs = Some(pairs);
-        options.knobs = Some(knobs);
+        options.knobs = knobs;
         if plans.len() > 1 {
             options.budget_s = budget_s * run_s / round_s;
         }
@@ -480,73 +437,59 @@ fn resolved(
     Ok(of_each)
 }
 
-/// The knobs that the servers of all plans and their machine have, with the same values and each
-/// plan's own defaults, and whether any of them needs a restart.
+/// The knobs that the servers of all plans and their machine have, with each plan's own defaults,
+/// and the same knobs with those that are left out.
 fn knobs_of_each(
     runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
     first: &[FirstRuns],
-    all_left_out: &mut Vec<LeftOutKnob>,
-) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
-    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
-    let mut left_out = Vec::new();
-    let (mut caches, mut servers, mut unjournaled) = (Vec::new(), 1, Vec::new());
+    options: &TuneOptions,
+) -> Result<(Vec<Vec<Knob>>, Selection), Error> {
+    let durability = options.allows_less_durable;
+    let mut selection =
+        Selection { knobs: options.knobs.clone(), left_out: options.left_out.clone() };
+    let (mut caches, mut servers, mut is_unjournaled) = (Vec::new(), 1, false);
     for (which, first) in plans.iter().zip(first) {
         let server = runner.server_of(first.baseline.first())?;
         let facts = server.as_ref().map_or(Facts::default(), Facts::reported);
-        left_out.extend(knobs::sift(&mut wanted, &facts));
-        let checkpoints = server.as_ref().and_then(knobs::unjournaled_checkpoints);
-        unjournaled.extend(checkpoints.map(str::to_owned));
+        selection.sift(|knob| facts.check(knob));
+        is_unjournaled |= server.as_ref().is_some_and(knobs::is_unjournaled);
         let task = runner.task(which);
         caches.push(knobs::cache_of(server.as_ref(), task));
         let topology = task.plan.server.topology();
         servers = servers.max(topology.map_or(1, |one| one.data_servers()));
     }
     let memory_bytes = dyno_observe::environment::capture(None).memory_bytes;
-    let unfit = knobs::fit_caches(&mut wanted, &caches, servers, memory_bytes.unwrap_or_default());
-    left_out.extend(unfit);
-    let parameters = wanted.iter().filter_map(Knob::reported_parameter);
+    let most_bytes = memory_bytes.unwrap_or_default() / 2 / u64::from(servers);
+    selection.sift(|knob| knobs::fit_cache(knob, &caches, most_bytes));
+    let parameters = selection.knobs.iter().filter_map(Knob::reported_parameter);
     let parameters: Vec<String> = parameters.map(str::to_owned).collect();
     let parameters: Vec<&String> = parameters.iter().collect();
     let mut found = Vec::new();
     for which in plans {
         found.push(runner.server_parameters(which, &parameters)?);
     }
-    let allows_less_durable = runner.value::<TuneOptions>(TUNE)?.allows_less_durable;
-    wanted.retain_mut(|knob| {
-        knobs::resolve_parameter(knob, &found, allows_less_durable, &mut left_out)
-            && knobs::resolve_checkpoints(knob, &unjournaled, allows_less_durable, &mut left_out)
-    });
-    knobs::find_near(&mut left_out, |name| runner.near_parameter(name));
+    let mut partly = Vec::new();
+    let near = |name: &str| runner.near_parameter(name);
     let folders = runner.data_folders();
-    let mut resolved = Vec::new();
-    for mut knob in wanted {
-        let setting = knob.host_setting();
-        match setting.map(|setting| knobs::resolve_host(&mut knob, setting, &folders)) {
-            None => resolved.push((knob, Vec::new())),
-            Some(Ok(files)) => resolved.push((knob, files)),
-            Some(Err(reason)) => left_out.push(knobs::left(&knob, reason)),
-        }
-    }
-    knobs::note(&left_out, runner.context);
-    all_left_out.extend(left_out);
-    let all: Vec<Knob> = resolved.iter().map(|(knob, _)| knob.clone()).collect();
-    knobs::check_some(&all, all_left_out)?;
+    selection.sift(|knob| {
+        knobs::resolve_parameter(knob, &found, durability, &mut partly, near)?;
+        knobs::resolve_checkpoints(knob, is_unjournaled, durability)?;
+        knobs::resolve_host(knob, &folders)
+    });
+    selection.left_out.extend(partly);
+    selection.in_words().for_each(|left_out| runner.context.note(left_out));
+    selection.check_some()?;
     // All values are known now; each plan starts with its own.
     let of_each = plans.iter().zip(&found).zip(&caches);
     let of_each = of_each.map(|((which, found), cache)| {
-        let mut own = all.clone();
+        let mut own = selection.knobs.clone();
         knobs::with_cache(&mut own, cache.as_deref());
         knobs::as_planned(&mut own, runner.task(which));
-        for knob in &mut own {
-            knobs::as_reported(knob, found);
-        }
-        let files = resolved.iter().map(|(_, files)| files.clone());
-        let recorded = own.into_iter().zip(files);
-        recorded.map(|(knob, files)| knobs::recorded(knob, files)).collect()
+        own.iter_mut().for_each(|knob| knobs::as_reported(knob, found));
+        own
     });
-    let of_each: Vec<Vec<record::Knob>> = of_each.collect();
-    Ok((of_each, all.iter().any(Knob::needs_start)))
+    Ok((of_each.collect(), selection))
 }
 
 /// The confirmation pairs, compared as by `dyno ab`, with the original settings as A.

@@ -1,16 +1,12 @@
 //! Ends harmful runs early. Limits are checked in every window, so that a setting of `dyno tune`
-//! that fails or stalls lasts only one or two windows. A run of a search also ends once its result
-//! is certain.
-
-mod foregone;
+//! that fails or stalls lasts only one or two windows. A run of a search for a higher rate also ends
+//! once it is much slower than usual, which is not harmful.
 
 use crate::error::{Error, Kind};
 use dyno_record::interval::{IntervalRecord, OperationInterval};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
 use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
-use foregone::Foregone;
-pub use foregone::SearchLimits;
 
 /// Fewest operations for judging a window.
 const FEWEST_OPERATIONS: u64 = 20;
@@ -20,6 +16,14 @@ const STALL_RATIO: f64 = 0.1;
 
 /// Stalled windows in a row that end a run: a single one may be a checkpoint.
 const STALLED_WINDOWS: u32 = 2;
+
+/// Share of the usual rate below which the rest of a run does not matter to a search for a higher
+/// rate, ...
+const SLOW_RATIO: f64 = 0.5;
+
+/// ... after this part of the run. Even if the rest had the usual rate, the whole run would still
+/// be a quarter below it.
+const SLOW_PART: f64 = 0.5;
 
 /// Smallest available share of the machine's memory: below it the kernel begins to kill processes.
 const LEAST_MEMORY_RATIO: f64 = 0.03;
@@ -55,8 +59,8 @@ pub struct WindowLimits {
     pub may_stall: bool,
     /// Whether the servers are on this machine, so that its memory counts.
     pub is_local: bool,
-    /// Stricter limits for runs of a search; `None` for runs that decide the answer.
-    pub search: Option<SearchLimits>,
+    /// Planned time of a run that may end because it is much slower than usual; `None` for others.
+    pub if_slow_s: Option<f64>,
 }
 
 /// Active limits.
@@ -68,7 +72,7 @@ pub(crate) struct LimitCheck {
     /// Reads the available share of the machine's memory.
     available_memory_ratio: fn() -> Option<f64>,
     stall: Stall,
-    foregone: Option<Foregone>,
+    measured: Measured,
 }
 
 impl LongerLimit {
@@ -86,11 +90,11 @@ impl WindowLimits {
             .iter()
             .filter_map(|pid| Some((*pid, dyno_observe::doctor::processes::memory_of(*pid)?)));
         LimitCheck {
-            foregone: self.search.clone().map(Foregone::new),
             limits: self,
             servers: known.collect(),
             available_memory_ratio: dyno_observe::environment::available_memory_ratio,
             stall: Stall::default(),
+            measured: Measured::default(),
         }
     }
 
@@ -112,6 +116,15 @@ impl WindowLimits {
             is_stall || limits.any(is_broken)
         })
     }
+}
+
+/// Windows of the measured time so far.
+#[derive(Debug, Default)]
+struct Measured {
+    seconds: f64,
+    /// Length of the longest window.
+    window_s: f64,
+    succeeded: f64,
 }
 
 /// State of a stall.
@@ -144,21 +157,32 @@ impl LimitCheck {
             .or_else(|| self.memory())
             .or_else(|| self.server_memory())
             .or_else(|| longer(window, &self.limits.longer).filter(|_| stalls_count))
-            .or_else(|| self.stall(window).filter(|_| stalls_count))
-            .or_else(|| self.foregone(window, is_warm));
+            .or_else(|| self.stall(window).filter(|_| stalls_count));
+        if is_warm {
+            let seconds = window.duration_ns as f64 / 1e9;
+            self.measured.seconds += seconds;
+            self.measured.window_s = self.measured.window_s.max(seconds);
+            self.measured.succeeded += window.counts.succeeded as f64;
+        }
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
     }
 
     /// Why the run may end after the last window without a fault: it is much slower than usual.
     pub(crate) fn says_enough(&self) -> Option<String> {
-        let foregone = self.foregone.as_ref()?;
-        foregone.slowness(self.limits.usual_rate_per_s)
-    }
-
-    fn foregone(&mut self, window: &IntervalRecord, is_warm: bool) -> Option<String> {
-        let foregone = self.foregone.as_mut().filter(|_| is_warm)?;
-        foregone.take(window);
-        foregone.violation(self.limits.usual_rate_per_s)
+        let duration_s = self.limits.if_slow_s?;
+        let Measured { seconds, window_s, succeeded } = self.measured;
+        let usual_per_s = self.limits.usual_rate_per_s;
+        let rate_per_s = succeeded / seconds;
+        // The next window has begun: ending in the last one saves nothing.
+        let is_worth_it = seconds >= SLOW_PART * duration_s && seconds + window_s < duration_s;
+        (is_worth_it && rate_per_s < SLOW_RATIO * usual_per_s).then(|| {
+            format!(
+                "certainly worse after {}: the rate was {}, before {}",
+                Quantity::seconds(seconds),
+                Quantity::per_second(rate_per_s),
+                Quantity::per_second(usual_per_s)
+            )
+        })
     }
 
     fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
@@ -251,7 +275,7 @@ mod tests {
     use super::*;
     use dyno_record::interval::{WindowCounts, latency_histogram};
 
-    pub(super) fn limits() -> WindowLimits {
+    fn limits() -> WindowLimits {
         WindowLimits {
             failed_ratio: 0.01,
             longer: vec![LongerLimit { response_ns: 5_000_000, longer_ratio: 0.05 }],
@@ -259,11 +283,11 @@ mod tests {
             client_ratio: 1.0,
             may_stall: false,
             is_local: false,
-            search: None,
+            if_slow_s: None,
         }
     }
 
-    pub(super) fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
+    fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
         let mut response = latency_histogram();
         for (time_ms, count) in times_ms {
             response.record_n(time_ms * 1_000_000, *count).unwrap();
@@ -289,7 +313,7 @@ mod tests {
         }
     }
 
-    pub(super) fn assert_names(reason: &str, parts: &[&str]) {
+    fn assert_names(reason: &str, parts: &[&str]) {
         for part in parts {
             assert!(reason.contains(part), "`{part}`: {reason}");
         }
@@ -410,5 +434,27 @@ mod tests {
         check.servers = vec![(own, taken * 3 / 2); 2];
         let reason = check.fault(&usual).map(|fault| fault.reason());
         assert!(reason.is_some_and(|reason| reason.contains("all servers")));
+    }
+
+    #[test]
+    fn half_the_usual_rate_in_half_a_run_ends_it_without_harm() {
+        let end = |limits: WindowLimits, rates: [u64; 10]| {
+            let mut check = limits.watch(&[]);
+            (1..).zip(rates).find_map(|(number, rate)| {
+                let fault = check.fault(&window(PhaseKind::Measure, &[(1, rate)], 0));
+                assert!(fault.is_none());
+                Some((number, check.says_enough()?))
+            })
+        };
+        let search = WindowLimits { if_slow_s: Some(10.0), ..limits() };
+        let (windows, reason) = end(search.clone(), [400; 10]).unwrap();
+        assert_eq!(windows, 5);
+        assert_names(&reason, &["5.0 s", "400.0/s", "1,000/s"]);
+        // A stall at the start is made up for; one at the end is too late to save time.
+        let start = [200, 200, 200, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000];
+        assert_eq!(end(search.clone(), start), None);
+        let late = [600, 600, 600, 600, 600, 600, 600, 600, 110, 110];
+        assert_eq!(end(search, late), None);
+        assert_eq!(end(limits(), [400; 10]), None);
     }
 }

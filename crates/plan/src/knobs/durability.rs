@@ -9,7 +9,6 @@ use super::{
 };
 use crate::error::PlanError;
 use crate::problem::Problem;
-use crate::units::Span;
 
 /// Keys whose values affect the durability of acknowledged writes, whatever a knob file says.
 const DURABILITY: [&str; 6] = [
@@ -21,64 +20,28 @@ const DURABILITY: [&str; 6] = [
     CONNECTION_OPTIONS,
 ];
 
-/// Key for the time between checkpoints at the start of a server.
-const CHECKPOINT_INTERVAL: &str = "server.checkpoint_interval";
+/// Keys for the time between checkpoints: a server without a journal loses all writes since the
+/// last one.
+const CHECKPOINT_INTERVAL: [&str; 3] = [
+    "server.checkpoint_interval",
+    "server.runtime_parameters.syncdelay",
+    "server.parameters.syncdelay",
+];
 
 /// Parameter of `mongod` for the longest time between two journal writes, in milliseconds.
 const JOURNAL_PARAMETER: &str = "journalCommitInterval";
 
-/// Parameter of `mongod` for the time between two checkpoints, in seconds.
-const CHECKPOINT_PARAMETER: &str = "syncdelay";
+/// Default of [`JOURNAL_PARAMETER`].
+const USUAL_MS: f64 = 100.0;
 
-/// The interval after which acknowledged writes are durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Interval {
-    /// Time between two journal writes.
-    Journal,
-    /// Time between two checkpoints, without a journal.
-    Checkpoint,
+/// The time between two journal writes that a value means; in older servers, 0 means the default.
+fn interval_ms(value: &str) -> Option<f64> {
+    number(value).map(|own| if own > 0.0 { own } else { USUAL_MS })
 }
 
-impl Interval {
-    /// The interval that a key sets.
-    fn of(key: &str) -> Option<Interval> {
-        match parameter(key) {
-            Some(JOURNAL_PARAMETER) => Some(Interval::Journal),
-            Some(CHECKPOINT_PARAMETER) => Some(Interval::Checkpoint),
-            _ => (key == CHECKPOINT_INTERVAL).then_some(Interval::Checkpoint),
-        }
-    }
-
-    /// Its default, in its unit.
-    const fn usual(self) -> f64 {
-        match self {
-            Interval::Journal => 100.0,
-            Interval::Checkpoint => 60.0,
-        }
-    }
-
-    /// The duration that a value means.
-    fn length(self, value: &str) -> Option<f64> {
-        match self {
-            // In older servers, 0 means the default.
-            Interval::Journal => {
-                number(value).map(|own| if own > 0.0 { own } else { self.usual() })
-            }
-            Interval::Checkpoint => {
-                let seconds = value.parse::<f64>().ok().or_else(|| {
-                    let span = value.parse::<Span>().ok()?;
-                    Some(span.0.as_secs_f64())
-                })?;
-                // 0 disables checkpoints.
-                Some(if seconds > 0.0 { seconds } else { f64::INFINITY })
-            }
-        }
-    }
-
-    /// Whether a value makes acknowledged writes durable later than this limit.
-    fn is_longer(self, value: &str, limit: f64) -> bool {
-        self.length(value).is_none_or(|own| own > limit)
-    }
+/// Whether a value makes acknowledged writes durable later than this limit.
+fn is_longer(value: &str, limit_ms: f64) -> bool {
+    interval_ms(value).is_none_or(|own| own > limit_ms)
 }
 
 /// The server parameter that a key sets, at run time or at the start.
@@ -89,8 +52,7 @@ fn parameter(key: &str) -> Option<&str> {
 /// Whether a value of this key makes acknowledged writes less durable than the default, whatever a
 /// knob file says.
 fn weakens(key: &str, value: &str) -> bool {
-    let interval = Interval::of(key).filter(|interval| *interval == Interval::Journal);
-    interval.is_some_and(|interval| interval.is_longer(value, interval.usual()))
+    parameter(key) == Some(JOURNAL_PARAMETER) && is_longer(value, USUAL_MS)
         || parameter(key) == Some(ENGINE_CONFIGURATION) && turns_journal_off(value)
 }
 
@@ -116,37 +78,27 @@ impl Knob {
         self.runtime_parameter().or(of_start)
     }
 
-    /// Compares the knob's values with the servers' values before any change. Values that make
-    /// acknowledged writes less durable than on some server are marked if that is allowed;
-    /// otherwise they are removed and returned. If another server already has such a value, no
-    /// value remains, because all servers get the same values. Held-back values that are not less
-    /// durable than on any server are added.
+    /// Whether its longer values lose acknowledged writes on a server without a journal.
+    pub fn is_checkpoint_interval(&self) -> bool {
+        CHECKPOINT_INTERVAL.contains(&self.key.as_str())
+    }
+
+    /// Compares the journal intervals of the knob with the servers' values before any change.
+    /// Values that make acknowledged writes less durable than on some server are marked if that is
+    /// allowed; otherwise they are removed and returned. If another server already has such a
+    /// value, no value remains, because all servers get the same values.
     pub fn resolve_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
-        if Interval::of(&self.key) != Some(Interval::Journal) {
+        if parameter(&self.key) != Some(JOURNAL_PARAMETER) {
             return Vec::new();
         }
-        self.resolve(Interval::Journal, now, is_allowed)
-    }
-
-    /// Like [`resolve_durability`](Self::resolve_durability) for the checkpoint intervals of
-    /// servers without a journal, which lose all writes since the last checkpoint.
-    pub fn resolve_checkpoints(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
-        if now.is_empty() || Interval::of(&self.key) != Some(Interval::Checkpoint) {
-            return Vec::new();
-        }
-        self.resolve(Interval::Checkpoint, now, is_allowed)
-    }
-
-    fn resolve(&mut self, interval: Interval, now: &[&str], is_allowed: bool) -> Vec<String> {
-        let own = now.iter().filter_map(|value| interval.length(value));
         // The default counts only if no value is known.
-        let limit = own.reduce(f64::min).unwrap_or(interval.usual());
-        self.release(limit);
-        let has = |value: &str, now: &&str| interval.length(value) == interval.length(now);
+        let own = now.iter().filter_map(|value| interval_ms(value));
+        let limit_ms = own.reduce(f64::min).unwrap_or(USUAL_MS);
+        let has = |value: &str, now: &&str| interval_ms(value) == interval_ms(now);
         let is_weaker = |value: &&String| {
             let set = self.set(value);
             // A value that all servers already have is not a change.
-            interval.is_longer(&set, limit) && !now.iter().all(|now| has(&set, now))
+            is_longer(&set, limit_ms) && !now.iter().all(|now| has(&set, now))
         };
         let weaker: Vec<String> = self.values.iter().filter(is_weaker).cloned().collect();
         if is_allowed {
@@ -161,19 +113,6 @@ impl Knob {
         kept.retain(|value| !weaker.contains(value));
         self.retain(&kept);
         weaker
-    }
-
-    /// Adds the held-back journal intervals that do not exceed a limit.
-    fn release(&mut self, limit_ms: f64) {
-        let held_back = std::mem::take(&mut self.held_back);
-        if self.runtime_parameter() != Some(JOURNAL_PARAMETER) {
-            return;
-        }
-        for value in held_back {
-            if !Interval::Journal.is_longer(&self.set(&value), limit_ms) {
-                self.add(&value);
-            }
-        }
     }
 }
 

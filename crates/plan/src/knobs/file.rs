@@ -47,12 +47,9 @@ pub(super) struct KnobPlan {
     /// Upper limit of `to`, regardless of the machine, in the form of `from`. If the servers run on
     /// another machine, it replaces a `to` that contains `memory` or `cores`.
     pub(super) most: Option<String>,
-    /// Number of values from the lowest to the highest; 2 to 24.
+    /// Number of values at equal ratios from the lowest to the highest; 2 to 24.
     #[schemars(range(min = 2, max = 24))]
     pub(super) steps: Option<usize>,
-    /// Whether the values have equal distances or equal ratios.
-    #[serde(default)]
-    pub(super) scale: Scale,
     /// Value of the knob if it is not set, in the form of `from`. Values of server parameters and
     /// machine settings are read from there, so their default may be absent unless there is a
     /// `text`.
@@ -77,17 +74,6 @@ pub(super) struct KnobPlan {
 
 fn yes() -> bool {
     true
-}
-
-/// Spacing of the values between the lowest and the highest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Scale {
-    /// Equal ratios.
-    #[default]
-    Log,
-    /// Equal distances.
-    Linear,
 }
 
 /// A requirement for a knob to have an effect.

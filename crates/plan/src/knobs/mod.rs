@@ -11,12 +11,15 @@ pub use file::{Need, schema};
 
 use crate::error::PlanError;
 use crate::host_setting::HostSetting;
+use crate::names::choices;
 use crate::problem::Problem;
 use crate::text;
 use durability::{decides_durability, less_durable, mark_less_durable};
 use file::{KnobPlan, built_in, parse};
 use range::{amount, in_order, number, range, written};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use versions::Versions;
 
@@ -47,22 +50,38 @@ pub struct Machine {
     pub has_servers: bool,
 }
 
-/// How a knob is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reach {
-    /// By a command to a running server.
-    RunTime,
-    /// By a restart of the server.
-    Restart,
-    /// By the kernel of the server's machine.
-    Host,
-    /// By the clients.
-    Client,
+choices! {
+    /// How a knob is set.
+    Reach {
+        /// By a command to a running server.
+        RunTime = "run-time", "while the server runs";
+        /// By a restart of the server.
+        Restart = "restart", "by a restart of the server";
+        /// By the kernel of the server's machine.
+        Host = "host", "in the kernel of the server's machine";
+        /// By the clients.
+        Client = "client", "by the clients";
+    }
 }
 
-/// A knob with its values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+impl Reach {
+    /// How a key of the plan is set.
+    fn of(key: &str) -> Reach {
+        if key.starts_with(RUNTIME_PARAMETERS) {
+            Reach::RunTime
+        } else if key.starts_with(HOST_SETTINGS) {
+            Reach::Host
+        } else if key.starts_with("server.") {
+            Reach::Restart
+        } else {
+            Reach::Client
+        }
+    }
+}
+
+/// A key of the plan and the values to try.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Knob {
     pub name: String,
     pub group: String,
@@ -79,17 +98,16 @@ pub struct Knob {
     pub ordered: bool,
     pub reach: Reach,
     /// Requirement for an effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Need>,
     /// Server versions that support it; all if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub versions: Option<Versions>,
     /// Values that make acknowledged writes less durable, or might.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub less_durable: Vec<String>,
-    /// Values to try only if the servers already have less durable ones.
+    /// Kernel files that hold a setting of the machine, once they are found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held_back: Vec<String>,
+    pub files: Vec<String>,
     /// Possible harm.
     pub risk: Option<String>,
     /// Where it is described.
@@ -97,6 +115,36 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// A knob of the group `own` that sets a key to its values.
+    pub fn new(name: &str, key: String, values: Vec<String>) -> Knob {
+        Knob {
+            name: name.to_owned(),
+            group: "own".to_owned(),
+            reach: Reach::of(&key),
+            key,
+            text: None,
+            ordered: values.iter().all(|value| number(value).is_some()),
+            values: in_order(values),
+            default: None,
+            needs: None,
+            versions: None,
+            less_durable: Vec::new(),
+            files: Vec::new(),
+            risk: None,
+            documentation: None,
+        }
+    }
+
+    /// Index of the default value; the first one if it is unknown.
+    pub fn default_place(&self) -> usize {
+        self.default.unwrap_or(0)
+    }
+
+    /// The default value.
+    pub fn default_value(&self) -> &str {
+        self.values.get(self.default_place()).map_or("", String::as_str)
+    }
+
     /// The value of the key for a value of the knob.
     pub fn set(&self, value: &str) -> String {
         match &self.text {
@@ -160,6 +208,22 @@ impl Knob {
     }
 }
 
+/// Keys of the plan for these knob values. If several knobs share a key, their texts are joined:
+/// options of the connection string by `&`, others by commas.
+pub fn keys_of<'a>(
+    settings: impl Iterator<Item = (&'a Knob, &'a str)>,
+) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::<String, String>::new();
+    for (knob, value) in settings {
+        let text = knob.set(value);
+        let sign = if knob.key == CONNECTION_OPTIONS { '&' } else { ',' };
+        keys.entry(knob.key.clone())
+            .and_modify(|all| *all = format!("{all}{sign}{text}"))
+            .or_insert(text);
+    }
+    keys
+}
+
 /// Permitted changes in addition to parameters of running servers and clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
@@ -169,18 +233,6 @@ pub struct Allowed {
     pub host: bool,
     /// Settings that make acknowledged writes less durable.
     pub durability: bool,
-}
-
-/// The groups of the built-in knobs, each with the names of its knobs.
-pub fn groups() -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for knob in built_in() {
-        match groups.iter_mut().find(|(name, _)| *name == knob.group) {
-            Some((_, names)) => names.push(knob.name),
-            None => groups.push((knob.group, vec![knob.name])),
-        }
-    }
-    groups
 }
 
 /// The requested knobs: groups, files, and parameters of running servers or machine settings with
@@ -238,7 +290,8 @@ fn invalid(problem: Problem) -> PlanError {
 }
 
 fn no_group(text: &str) -> PlanError {
-    let names: Vec<String> = groups().into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<String> = built_in().into_iter().map(|knob| knob.group).collect();
+    names.dedup();
     let hint = format!(
         "use one of the groups `{}`, a file with `/` or `.toml` in its name, or a server parameter \
             or machine setting with its values, such as `syncdelay=20,60`",
@@ -250,35 +303,16 @@ fn no_group(text: &str) -> PlanError {
 /// A typed parameter of a running server or machine setting, with its values.
 fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> {
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    let reach = match HostSetting::from_name(name) {
-        Some(_) => Reach::Host,
-        None => Reach::RunTime,
+    let group = match HostSetting::from_name(name) {
+        Some(_) => HOST_SETTINGS,
+        None => RUNTIME_PARAMETERS,
     };
-    let key = match reach {
-        Reach::Host => format!("{HOST_SETTINGS}{name}"),
-        _ => format!("{RUNTIME_PARAMETERS}{name}"),
-    };
-    let known = built_in().into_iter().find(|knob| knob.key == key);
-    if !is_allowed(reach, &key, allowed) {
-        return Err(not_allowed(&format!("{name}={}", values.join(","))));
+    let mut knob = Knob::new(name, format!("{group}{name}"), values);
+    if !is_allowed(&knob.key, allowed) {
+        return Err(not_allowed(&format!("{name}={}", knob.values.join(","))));
     }
+    let known = built_in().into_iter().find(|own| own.key == knob.key);
     let weaker = known.map(|knob| knob.less_durable).unwrap_or_default();
-    let mut knob = Knob {
-        name: name.to_owned(),
-        group: "own".to_owned(),
-        key,
-        text: None,
-        ordered: values.iter().all(|value| number(value).is_some()),
-        values: in_order(values),
-        default: None,
-        reach,
-        needs: None,
-        versions: None,
-        less_durable: Vec::new(),
-        held_back: Vec::new(),
-        risk: None,
-        documentation: None,
-    };
     mark_less_durable(&mut knob, &weaker, name, allowed)?;
     check_values(&knob)?;
     Ok(knob)
@@ -294,10 +328,10 @@ fn not_allowed(what: &str) -> PlanError {
     ))
 }
 
-/// Whether a key that is set in this way may be changed, apart from durability.
-fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
-    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::from_name);
-    match reach {
+/// Whether a key may be changed, apart from durability.
+fn is_allowed(key: &str, allowed: Allowed) -> bool {
+    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
+    match Reach::of(key) {
         Reach::RunTime | Reach::Client => true,
         Reach::Restart => allowed.restart,
         Reach::Host => {
@@ -309,24 +343,15 @@ fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
 
 /// A knob with its values; `None` if it is not permitted.
 fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option<Knob>, PlanError> {
-    let reach = if plan.key.starts_with(RUNTIME_PARAMETERS) {
-        Reach::RunTime
-    } else if plan.key.starts_with(HOST_SETTINGS) {
-        Reach::Host
-    } else if plan.key.starts_with("server.") {
-        Reach::Restart
-    } else {
-        Reach::Client
-    };
     if decides_durability(&plan) && !allowed.durability {
         // A knob that lists its weaker values is skipped; any other is refused.
         let is_reported = !plan.less_durable.is_empty();
         return if is_reported { Ok(None) } else { Err(less_durable(&plan.key)) };
     }
-    if !is_allowed(reach, &plan.key, allowed) {
+    if !is_allowed(&plan.key, allowed) {
         return Ok(None);
     }
-    let values = match (&plan.from, &plan.to, plan.steps) {
+    let mut values = match (&plan.from, &plan.to, plan.steps) {
         (Some(from), Some(to), Some(steps)) if plan.values.is_empty() => {
             range(&plan, from, to, steps, machine)?
         }
@@ -339,9 +364,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
             return Err(invalid(Problem::new(text)));
         }
     };
-    let is_held_back = |value: &String| !allowed.durability && plan.less_durable.contains(value);
-    let (held_back, values): (Vec<String>, Vec<String>) =
-        values.into_iter().partition(is_held_back);
+    values.retain(|value| allowed.durability || !plan.less_durable.contains(value));
     if values.len() < 2 {
         return Ok(None);
     }
@@ -352,20 +375,14 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     };
     let is_switch = values.iter().all(|value| ["false", "true"].contains(&value.as_str()));
     let mut knob = Knob {
-        name: plan.name,
         group: plan.group,
-        key: plan.key,
         text: plan.text,
-        values,
-        default: None,
         ordered: plan.ordered && !is_switch,
-        reach,
         needs: plan.needs,
         versions: plan.versions,
-        less_durable: Vec::new(),
-        held_back,
         risk: plan.risk,
         documentation: plan.documentation,
+        ..Knob::new(&plan.name, plan.key, values)
     };
     let key = knob.key.clone();
     mark_less_durable(&mut knob, &weaker, &key, allowed)?;

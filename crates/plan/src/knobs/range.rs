@@ -1,6 +1,6 @@
 //! Values of a knob: ordered numbers, and ranges that depend on the machine.
 
-use super::file::{KnobPlan, Scale};
+use super::file::KnobPlan;
 use super::{MOST_VALUES, Machine, invalid};
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -37,9 +37,7 @@ pub(super) fn range(
         end = both.map(|(to, most)| if is_most || most.0 < to.0 { most } else { to });
     }
     let ends = amount(from, machine).zip(end);
-    let fits = |((from, _), (to, _)): &((f64, bool), (f64, bool))| {
-        from < to && (plan.scale == Scale::Linear || *from > 0.0)
-    };
+    let fits = |((from, _), (to, _)): &((f64, bool), (f64, bool))| from < to && *from > 0.0;
     let Some(((from, size), (to, other_size))) = ends.filter(fits) else {
         let text = format!("knob `{}` has no range from `{from}` to `{to}`", plan.name);
         let hint = "two numbers, the lower one first, such as `1` and `cores*4`, or `256MiB` and `memory/2`";
@@ -50,10 +48,7 @@ pub(super) fn range(
         return Err(invalid(Problem::new(text)));
     }
     let last = (steps - 1) as f64;
-    let at = |step: usize| match plan.scale {
-        Scale::Linear => from + (to - from) * step as f64 / last,
-        Scale::Log => from * (to / from).powf(step as f64 / last),
-    };
+    let at = |step: usize| from * (to / from).powf(step as f64 / last);
     let is_whole = from.fract() == 0.0 && to.fract() == 0.0;
     let mut values: Vec<String> =
         (0..steps).map(|step| written(at(step), size || other_size, is_whole)).collect();

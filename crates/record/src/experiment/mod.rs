@@ -13,6 +13,8 @@ mod sweep;
 mod tune;
 mod tune_across;
 
+pub use dyno_plan::knobs::{Knob, Reach, keys_of};
+
 pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
     Statistic,
@@ -32,8 +34,8 @@ pub use search::{
 pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
 pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
 pub use tune::{
-    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, TUNE,
-    TuneAnswer, TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, KnobEffect, LeftOutKnob, RunsSetAside, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    TunePurpose, TuneTrial,
 };
 pub use tune_across::{
     AcrossSettings, Dependence, OnWorkload, TUNE_ACROSS, TuneAcrossAnswer, WorkloadOptions,

@@ -3,6 +3,7 @@
 use super::comparison::AbAnswer;
 use super::figures::Figure;
 use super::search::Objective;
+use dyno_plan::knobs::Knob;
 use dyno_plan::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,135 +31,13 @@ impl TuneGoal {
     }
 }
 
-named! {
-    /// How a knob is set.
-    KnobReach {
-        /// By a command to the running server.
-        RunTime = "run-time",
-        /// By a restart of the server.
-        Restart = "restart",
-        /// By the kernel of the server's machine.
-        Host = "host",
-        /// By the clients.
-        Client = "client",
-    }
-}
-
-/// A key of the plan and the values to try.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Knob {
-    pub name: String,
-    pub group: String,
-    /// Key of the plan.
-    pub key: String,
-    /// Value of the key, with `{}` for the knob's value; absent if the key gets the knob's value alone.
-    pub text: Option<String>,
-    /// Values to try, in their order if they have one.
-    pub values: Vec<String>,
-    /// Index of the default value.
-    pub default: usize,
-    /// Whether the values have an order.
-    pub ordered: bool,
-    pub reach: KnobReach,
-    /// For a setting of the machine, whether a new value requires a restart of the server.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub needs_start: bool,
-    /// For a setting of the machine, the kernel files that hold it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
-    /// Server versions with this knob, such as `4.4-6.0`; absent for all.
-    pub versions: Option<String>,
-    /// Values that make, or may make, acknowledged writes less durable.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub less_durable: Vec<String>,
-    /// Possible harm.
-    pub risk: Option<String>,
-    /// Link to its documentation.
-    pub documentation: Option<String>,
-}
-
-impl Knob {
-    /// The default value.
-    pub fn default_value(&self) -> &str {
-        self.values.get(self.default).map_or("", String::as_str)
-    }
-
-    /// Value of the plan key for a value of the knob.
-    pub fn set(&self, value: &str) -> String {
-        match &self.text {
-            Some(text) => text.replace("{}", value),
-            None => value.to_owned(),
-        }
-    }
-}
-
-/// Connection string options are joined by `&` instead of commas.
-const CONNECTION_OPTIONS: &str = "server.connection_options";
-
-/// Keys of the plan for these knob values. If several knobs share a key, their texts are joined: options of the
-/// connection string by `&`, others by commas.
-pub fn keys_of<'a>(
-    settings: impl Iterator<Item = (&'a Knob, &'a str)>,
-) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::<String, String>::new();
-    for (knob, value) in settings {
-        let text = knob.set(value);
-        let sign = if knob.key == CONNECTION_OPTIONS { '&' } else { ',' };
-        keys.entry(knob.key.clone())
-            .and_modify(|all| *all = format!("{all}{sign}{text}"))
-            .or_insert(text);
-    }
-    keys
-}
-
-named! {
-    /// Why a knob is not tried.
-    LeftOutReason {
-        /// Neither the server nor its machine has the knob.
-        NotThere = "not-there",
-        /// This version of the server does not have the knob.
-        Version = "version",
-        /// The knob affects replica sets only.
-        NoReplicaSet = "no-replica-set",
-        NoSwap = "no-swap",
-        OneNumaNode = "one-numa-node",
-        /// The machine supports only one of the values.
-        OneValue = "one-value",
-        /// The machine has a size set instead of this knob's share, and setting the share would lose the size.
-        SizeInstead = "size-instead",
-        /// The servers have different values.
-        SeveralValues = "several-values",
-        /// The knob makes acknowledged writes less durable, which is not allowed.
-        LessDurable = "less-durable",
-    }
-}
-
-/// A requested knob that is not tried.
-#[serde_with::skip_serializing_none]
+/// A requested knob, or some of its values, that is not tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
+    /// Name of the knob, with the values if the others are tried.
     pub name: String,
-    /// Key of the plan.
-    pub key: String,
-    /// Values that are not tried; empty for all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<String>,
-    /// Why the knob is not tried; if absent, the server does not have it.
-    pub reason: Option<LeftOutReason>,
-    /// If the server does not have the requested parameter, an existing parameter with a similar name.
-    pub near: Option<String>,
-}
-
-impl LeftOutKnob {
-    /// Name or key of the knob, with the values that are not tried if others are.
-    pub fn with_values(&self, name: &str) -> String {
-        match &self.values[..] {
-            [] => name.to_owned(),
-            [value] => format!("{name} ({value})"),
-            [before @ .., last] => format!("{name} ({} and {last})", before.join(", ")),
-        }
-    }
+    /// Why it is not tried.
+    pub reason: String,
 }
 
 /// Options of the search. Values that are determined by the first runs are absent before.
@@ -183,8 +62,9 @@ pub struct TuneOptions {
     /// Whether the search may try settings that can lose acknowledged writes.
     #[serde(default)]
     pub allows_less_durable: bool,
-    /// Knobs; those without a known default are included only if the user requested them.
-    pub knobs: Option<Vec<Knob>>,
+    /// The requested knobs; once the first runs were made, those that are tried, with their defaults.
+    #[serde(default)]
+    pub knobs: Vec<Knob>,
     /// Knobs that are not tried because they do not exist, have no effect or are not allowed.
     #[serde(default)]
     pub left_out: Vec<LeftOutKnob>,
@@ -217,8 +97,6 @@ named! {
         Ablate = "ablate",
         /// Measure the settings of another workload on this one.
         Across = "across",
-        /// Check whether settings are good for all workloads.
-        ForAll = "for-all",
     }
 }
 
@@ -304,8 +182,7 @@ pub struct TuneAnswer {
     pub noise_ratio: f64,
     /// As a share. If nothing was found, gains of at least this size are ruled out with 95 % confidence: the largest of
     /// the margin, the upper interval ends of all confirmed settings, and the gain that the search does not rule out
-    /// for other settings. Otherwise, the gain that the confirmation would most likely have shown, in four of five
-    /// cases.
+    /// for other settings. Otherwise, the gain that a confirmation would most likely have shown, in four of five cases.
     pub visible_ratio: f64,
     /// Runs before any change that do not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -385,23 +262,5 @@ impl TuneTrial {
     /// The complete pairs: candidate and reference.
     pub fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
         self.runs.iter().filter_map(|pair| Some([*pair.first()?, *pair.get(1)?]))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn options_without_limits_and_pairs_are_read() {
-        let options = json!({
-            "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
-            "budget_s": 600.0,
-        });
-        let options: TuneOptions = serde_json::from_value(options).unwrap();
-        assert!(options.responses.is_empty() && options.confirmation_pairs.is_empty());
-        let written = serde_json::to_value(options).unwrap();
-        assert_eq!(written.get("confirmation_pairs"), None);
     }
 }

@@ -47,11 +47,11 @@ pub struct TuneAcrossAnswer {
     /// Settings found for each workload, in the same order, measured on all workloads. Empty settings if nothing was
     /// found.
     pub winners: Vec<AcrossSettings>,
-    /// Settings that are good for all workloads, confirmed by pairs of runs: on no workload certainly worse than before
-    /// by more than the margin, and certainly better in the geometric mean. Absent if there are none.
+    /// The settings of all workloads together, without knobs whose values differ; absent if they were found for one.
+    pub together: Option<AcrossSettings>,
+    /// The best of these settings that is good for all workloads: certainly on no workload worse than before by more
+    /// than the margin, and better in the geometric mean. Absent if there are none.
     pub for_all: Option<AcrossSettings>,
-    /// Settings that were compared for `for_all` and not confirmed.
-    pub not_for_all: Vec<AcrossSettings>,
     /// Whether the best settings depend on the workload.
     pub dependence: Dependence,
     /// With [`Dependence::Same`], the settings that are as good for each workload as its own.

@@ -115,44 +115,30 @@ pub(super) fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> 
 }
 
 fn table(experiment: &Experiment, answer: &AbAnswer) -> Table {
-    table_of(&answer.comparisons, &labels(experiment), |side, one| {
-        let value = typical(experiment, answer, side, one);
-        value.map_or(String::new(), |value| quantity(one)(value).to_string())
-    })
-}
-
-fn quantity(statistic: Statistic) -> fn(f64) -> Quantity {
-    match statistic {
-        Statistic::Rate => Quantity::per_second,
-        _ => Quantity::microseconds,
-    }
-}
-
-/// The geometric mean over a side's runs that count; `None` without any.
-fn typical(
-    experiment: &Experiment,
-    answer: &AbAnswer,
-    side: Side,
-    statistic: Statistic,
-) -> Option<f64> {
     let counts = |place: usize| {
         let mut set_aside = answer.set_aside.iter();
         !set_aside.any(|one| one.pair as usize == place / 2)
     };
-    let points = experiment
-        .points
-        .iter()
-        .enumerate()
-        .filter(|(place, point)| counts(*place) && point.side == Some(side));
-    let logarithms: Vec<f64> = points
-        .filter_map(|(_, point)| value(point.figures.as_ref()?, statistic))
-        .map(f64::ln)
-        .collect();
-    let count = logarithms.len() as f64;
-    (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
+    table_of(&answer.comparisons, &labels(experiment), |side, one| {
+        let points = experiment.points.iter().enumerate();
+        let points = points.filter(|(place, point)| counts(*place) && point.side == Some(side));
+        typical(points.filter_map(|(_, point)| point.figures.as_ref()), one)
+    })
 }
 
-pub(super) fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
+/// The geometric mean over runs; empty without any.
+pub(super) fn typical<'a>(runs: impl Iterator<Item = &'a Figures>, statistic: Statistic) -> String {
+    let logarithms: Vec<f64> = runs.filter_map(|run| value(run, statistic)).map(f64::ln).collect();
+    let count = logarithms.len() as f64;
+    let mean = (logarithms.iter().sum::<f64>() / count).exp();
+    match statistic {
+        _ if logarithms.is_empty() => String::new(),
+        Statistic::Rate => Quantity::per_second(mean).to_string(),
+        _ => Quantity::microseconds(mean).to_string(),
+    }
+}
+
+fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
     match statistic {
         Statistic::Rate => Some(figures.rate_per_s.value),
         Statistic::MeanTime => Some(figures.response_mean_us.value),

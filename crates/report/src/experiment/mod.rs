@@ -24,7 +24,6 @@ mod sweep_charts;
 mod tune;
 mod tune_across;
 mod tune_commands;
-mod tune_picture;
 mod tune_trials;
 mod xmax;
 

@@ -4,7 +4,6 @@ use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
 use super::ratios::{chart, ratios, table_of};
 use super::tune_commands;
-use super::tune_picture::parallel;
 use super::tune_trials;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
@@ -27,7 +26,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatB
     let page = TunePage::new(experiment, &experiment.name, &options, answer);
     Parts {
         headline: page.headline(book),
-        facts: facts(&options, page.knobs, |knob| knob.default_value().to_owned()),
+        facts: facts(&options, page.knobs, before),
         sections: page.sections(),
         definitions: DEFINITIONS.to_vec(),
     }
@@ -92,13 +91,7 @@ impl<'a> TunePage<'a> {
         options: &'a TuneOptions,
         answer: &'a TuneAnswer,
     ) -> TunePage<'a> {
-        TunePage {
-            experiment,
-            workload,
-            answer,
-            knobs: options.knobs.as_deref().unwrap_or_default(),
-            options,
-        }
+        TunePage { experiment, workload, answer, knobs: &options.knobs, options }
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {
@@ -173,68 +166,18 @@ impl<'a> TunePage<'a> {
         if answer.settings.is_empty() {
             return None;
         }
-        let columns = vec![
-            Column::text("setting"),
-            Column::number("before", 100),
-            Column::number("set", 200),
-            Column::number("without it", 180),
-            Column::text("how it is set"),
-            Column::text("what it can break"),
-        ];
-        let rows = answer.settings.iter().filter_map(|(name, value)| {
-            let knob = self.knob(name)?;
-            let without = answer.ablation.iter().find(|one| one.knob == *name);
-            Some(vec![
-                Cell::new(name, Tone::Strong),
-                knob.default_value().into(),
-                value.into(),
-                without.map_or_else(Cell::default, of_ablation),
-                knob.reach.as_str().into(),
-                Cell::known(knob.risk.as_ref()),
-            ])
-        });
-        let table = Table::new("What to set", columns, rows.collect());
+        let table = to_set("What to set", self.knobs, &answer.settings, &answer.ablation, before);
         Some(Section {
             title: "What to set".into(),
-            charts: charts_of(self.ablation()),
             tables: vec![table],
             lists: tune_commands::lists(self.workload, self.knobs, &answer.settings, &answer.keys),
             notes: vec![format!(
                 "Without it: the {} without this change, divided by the value with all changes of the candidate. A change without a proven effect, \
-                 tested over all changes at once (Holm), was undone, unless the settings prove a gain only together.",
-                self.goal()
+                 tested over all changes at once (Holm), was taken back, unless the settings prove a gain only together.{}",
+                self.goal(),
+                less_is_better(self.options.goal)
             )],
             ..Section::default()
-        })
-    }
-
-    /// The loss of the candidate without each of its changes.
-    fn ablation(&self) -> Option<crate::page::rows::RowsChart> {
-        let row = |one: &Ablation| {
-            let ratio = one.ratio?;
-            Some(RowValue {
-                label: format!("without {} {}", one.knob, one.value),
-                value_text: format!("{:.3}", ratio.value),
-                detail: match (one.stays, one.is_only_together) {
-                    (false, _) => "taken back",
-                    (true, true) => "proven only together",
-                    (true, false) => "",
-                }
-                .to_owned(),
-                is_strong: one.stays,
-                value: ratio.value,
-                interval: ratio.low.zip(ratio.high),
-            })
-        };
-        let rows: Vec<RowValue> = self.answer.ablation.iter().filter_map(row).collect();
-        (!rows.is_empty()).then(|| {
-            chart(
-                "Effect of each change",
-                &self.caption("All changes found by the search, each undone separately."),
-                "without the change, divided by with all",
-                self.options.margin_ratio,
-                rows,
-            )
         })
     }
 
@@ -252,15 +195,7 @@ impl<'a> TunePage<'a> {
         let runs = self.confirmed_runs();
         let typical = |side: Side, statistic: Statistic| {
             let place = usize::from(side == Side::B);
-            let values = runs.iter().filter_map(|pair| super::ab::value(pair[place], statistic));
-            let logs: Vec<f64> = values.map(f64::ln).collect();
-            let count = logs.len() as f64;
-            let value = (logs.iter().sum::<f64>() / count).exp();
-            let quantity = match statistic {
-                Statistic::Rate => Quantity::per_second(value),
-                _ => Quantity::microseconds(value),
-            };
-            if logs.is_empty() { String::new() } else { quantity.to_string() }
+            super::ab::typical(runs.iter().map(|pair| pair[place]), statistic)
         };
         let rows = &compared.comparisons;
         Some(Section {
@@ -270,24 +205,11 @@ impl<'a> TunePage<'a> {
                 .chain(super::ab::demands(compared, &labels))
                 .chain(crate::costs::comparison(&compared.costs, &labels))
                 .collect(),
-            notes: std::iter::once(format!(
+            notes: vec![format!(
                 "The pairs of the confirmation, which were not part of the search; A is before, B is {said}."
-            ))
-            .chain(self.confirmed_goal())
-            .collect(),
+            )],
             ..Section::default()
         })
-    }
-
-    /// The confirmed ratio of the goal, if the goal is not one of the compared figures.
-    fn confirmed_goal(&self) -> Option<String> {
-        let ratio = self.answer.ratio.filter(|_| self.options.goal == TuneGoal::Cpu)?;
-        Some(format!(
-            "The goal is not one of these figures: the {}, tuned / before, is {} by the same pairs, {}.",
-            self.goal(),
-            Quantity::plain(ratio.value),
-            interval_or_why(&ratio, Quantity::plain, TOO_SHORT)
-        ))
     }
 
     /// The runs of the confirmation: before and tuned.
@@ -350,10 +272,7 @@ impl<'a> TunePage<'a> {
         };
         Some(Section {
             title: "The search".into(),
-            charts: vec![
-                Chart::Plot(plot),
-                Chart::Picture(parallel(self.knobs, self.answer, self.options.goal)),
-            ],
+            charts: vec![Chart::Plot(plot)],
             ..Section::default()
         })
     }
@@ -396,10 +315,62 @@ impl<'a> TunePage<'a> {
     }
 }
 
+/// The original value of a knob.
+fn before(knob: &Knob) -> String {
+    knob.default_value().to_owned()
+}
+
+/// Settings with their original values and the effect of each change; changes that were taken back come last.
+pub(super) fn to_set(
+    title: &str,
+    knobs: &[Knob],
+    settings: &BTreeMap<String, String>,
+    ablation: &[Ablation],
+    before: impl Fn(&Knob) -> String,
+) -> Table {
+    let mut columns = vec![
+        Column::text("setting"),
+        Column::number("before", 100),
+        Column::number("set", 200),
+        Column::number("without it", 180),
+        Column::text("how it is set"),
+        Column::text("what it can break"),
+    ];
+    if ablation.is_empty() {
+        columns.remove(3);
+    }
+    let taken_back = ablation.iter().filter(|one| !one.stays).map(|one| {
+        let tried = Cell::new("taken back", Tone::Soft);
+        (&one.knob, tried.with_detail(Some(one.value.clone())))
+    });
+    let stay = settings.iter().map(|(name, value)| (name, value.into()));
+    let rows = stay.chain(taken_back).filter_map(|(name, set)| {
+        let knob = knobs.iter().find(|knob| knob.name == *name)?;
+        let mut cells = vec![
+            Cell::new(name, Tone::Strong),
+            before(knob).into(),
+            set,
+            knob.reach.as_str().into(),
+            Cell::known(knob.risk.as_ref()),
+        ];
+        if !ablation.is_empty() {
+            let without = ablation.iter().find(|one| one.knob == *name);
+            cells.insert(3, without.map_or_else(Cell::default, of_ablation));
+        }
+        Some(cells)
+    });
+    Table::new(title, columns, rows.collect())
+}
+
 fn of_ablation(one: &Ablation) -> Cell {
     match (&one.ratio, &one.problem) {
-        (Some(ratio), _) => Cell::from(Quantity::plain(ratio.value))
-            .with_detail(interval_of(ratio, Quantity::plain)),
+        (Some(ratio), _) => {
+            let together = one.is_only_together.then(|| "proven only together".to_owned());
+            let detail = interval_of(ratio, Quantity::plain).into_iter().chain(together);
+            let detail: Vec<String> = detail.collect();
+            let detail = (!detail.is_empty()).then(|| detail.join("; "));
+            Cell::from(Quantity::plain(ratio.value)).with_detail(detail)
+        }
         (None, Some(problem)) => Cell::new(problem, Tone::Alarm),
         (None, None) => Cell::default(),
     }

@@ -3,14 +3,12 @@
 
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
-use super::ratios::chart;
 use super::suite;
-use super::tune::{self, TunePage, facts, goal, less_is_better, settings};
+use super::tune::{self, TunePage, facts, goal, less_is_better, settings, to_set};
 use super::tune_commands;
 use crate::caveat::{CaveatBook, Topic};
-use crate::page::rows::{RowValue, RowsChart};
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Figure, Section, charts_of};
+use crate::page::{Definition, Figure, Section};
 use crate::texts::list;
 use dyno_record::experiment::{
     AcrossSettings, Experiment, Figure as Ratio, Knob, OnWorkload, TuneAcrossAnswer, TuneGoal,
@@ -29,7 +27,7 @@ pub(super) fn parts(
         return Parts::default();
     };
     let page = AcrossPage { experiment, answer, options: &options };
-    let mut sections = vec![page.matrix(), page.side_by_side()];
+    let mut sections = vec![page.matrix()];
     sections.extend(page.for_all());
     sections.extend(page.searches());
     let mut own = facts(&options, page.knobs(), |knob| page.before(knob));
@@ -51,15 +49,13 @@ struct AcrossPage<'a> {
 impl AcrossPage<'_> {
     /// The knobs, with the defaults of the first workload.
     fn knobs(&self) -> &[Knob] {
-        let first = self.answer.searches.first();
-        let knobs = first.and_then(|search| search.options.knobs.as_deref());
-        knobs.unwrap_or_default()
+        self.answer.searches.first().map_or(&[], |search| search.options.knobs.as_slice())
     }
 
     /// The original value of a knob, for each workload if it differs.
     fn before(&self, knob: &Knob) -> String {
         let of_each = self.answer.searches.iter().filter_map(|search| {
-            let own = search.options.knobs.iter().flatten().find(|own| own.name == knob.name)?;
+            let own = search.options.knobs.iter().find(|own| own.name == knob.name)?;
             Some((search.workload.as_str(), own.default_value()))
         });
         let of_each: Vec<(&str, &str)> = of_each.collect();
@@ -84,14 +80,13 @@ impl AcrossPage<'_> {
         let mean = self.answer.for_all.as_ref().and_then(|found| found.mean_ratio);
         let together = match &mean {
             Some(mean) => Figure::new(label, Quantity::plain(mean.value)).with_note(format!(
-                "{}; geometric mean, confirmed",
+                "{}; geometric mean",
                 interval_or_why(mean, Quantity::plain, TOO_SHORT)
             )),
             None => {
-                let what = match (self.answer.is_empty(), self.answer.not_for_all.is_empty()) {
-                    (true, _) => "nothing was found for any workload",
-                    (false, true) => "none of the settings is good for all",
-                    (false, false) => "none is proven to be good for all",
+                let what = match self.answer.is_empty() {
+                    true => "nothing was found for any workload",
+                    false => "none of the settings is proven to be good for all",
                 };
                 Figure::new(label, Quantity::plain(1.0)).with_note(what.to_owned())
             }
@@ -109,23 +104,12 @@ impl AcrossPage<'_> {
         TunePage::new(self.experiment, &search.workload, &search.options, &search.answer)
     }
 
-    /// The settings found for each workload, and the settings compared as good for all.
+    /// The settings found for each workload, and those of all workloads together.
     fn rows(&self) -> impl Iterator<Item = (String, &AcrossSettings)> {
-        let answer = self.answer;
-        let found = answer.winners.iter();
+        let found = self.answer.winners.iter();
         let found = found.map(|found| (found.found_for.concat(), found));
-        let for_all = answer.for_all.iter();
-        let for_all = for_all.map(|found| ("all".to_owned(), found));
-        let is_one_of_several = answer.not_for_all.len() > 1;
-        let others = (1..).zip(&answer.not_for_all).map(move |(number, found)| {
-            let name = if is_one_of_several {
-                format!("all, not proven ({number})")
-            } else {
-                "all, not proven".to_owned()
-            };
-            (name, found)
-        });
-        found.chain(for_all).chain(others)
+        let together = self.answer.together.iter();
+        found.chain(together.map(|found| ("all together".to_owned(), found)))
     }
 
     /// The effect of each workload's settings on all workloads.
@@ -140,7 +124,6 @@ impl AcrossPage<'_> {
                  settings.{}",
                 less_is_better(self.options.goal)
             ),
-            charts: charts_of(self.chart()),
             tables: vec![before, own],
             notes: vec![
                 "The 95 % interval is below each ratio, with a mark if the ratio is certainly better or worse. The first table compares \
@@ -206,99 +189,16 @@ impl AcrossPage<'_> {
             .with_detail(interval.map(|interval| format!("{interval}{word}")))
     }
 
-    fn chart(&self) -> Option<RowsChart> {
-        let rows = self.rows().flat_map(|(name, found)| {
-            let measured = found.on.iter().filter(|on| on.pairs > 0);
-            measured.filter_map(move |on| {
-                let ratio = on.ratio?;
-                let is_own = found.found_for.contains(&on.workload);
-                Some(RowValue {
-                    label: format!("{} with those for {name}", on.workload),
-                    value_text: format!("{:.3}", ratio.value),
-                    detail: interval_of(&ratio, Quantity::plain).unwrap_or_default(),
-                    is_strong: is_own,
-                    value: ratio.value,
-                    interval: ratio.low.zip(ratio.high),
-                })
-            })
-        });
-        let rows: Vec<RowValue> = rows.collect();
-        (!rows.is_empty()).then(|| {
-            chart(
-                "Each workload with the settings of each",
-                &format!(
-                    "Relative to the original settings, with 95 % intervals; the shaded band holds differences of no \
-                     interest.{}",
-                    less_is_better(self.options.goal)
-                ),
-                "with the settings, divided by before",
-                self.options.margin_ratio,
-                rows,
-            )
-        })
-    }
-
-    /// The settings found for each workload, knob by knob.
-    fn side_by_side(&self) -> Section {
-        let found: Vec<(String, &AcrossSettings)> = self.rows().collect();
-        let mut columns = vec![Column::text("setting"), Column::number("before", 100)];
-        columns.extend(found.iter().map(|(name, _)| {
-            let rank = if name == "all" { 220 } else { 200 };
-            Column::number(format!("for {name}"), rank)
-        }));
-        let is_turned = |knob: &&Knob| {
-            let mut found = found.iter();
-            found.any(|(_, found)| found.settings.contains_key(&knob.name))
-        };
-        let rows = self.knobs().iter().filter(is_turned).map(|knob| {
-            let mut cells =
-                vec![Cell::new(&knob.name, Tone::Strong), Cell::new(self.before(knob), Tone::Soft)];
-            cells
-                .extend(found.iter().map(|(_, found)| Cell::known(found.settings.get(&knob.name))));
-            cells
-        });
-        let rows: Vec<Vec<Cell>> = rows.collect();
-        let is_empty = rows.is_empty();
-        Section {
-            title: "The settings side by side".into(),
-            lead: if is_empty {
-                "The searches found nothing to change.".to_owned()
-            } else {
-                String::new()
-            },
-            tables: (!is_empty)
-                .then(|| Table::new("Settings", columns, rows))
-                .into_iter()
-                .collect(),
-            ..Section::default()
-        }
-    }
-
     /// How to apply and undo the settings that are good for all.
     fn for_all(&self) -> Option<Section> {
         let found = self.answer.for_all.as_ref()?;
-        let columns = vec![
-            Column::text("setting"),
-            Column::number("before", 100),
-            Column::number("set", 200),
-            Column::text("how it is set"),
-            Column::text("what it can break"),
-        ];
-        let rows = found.settings.iter().filter_map(|(name, value)| {
-            let knob = self.knobs().iter().find(|knob| knob.name == *name)?;
-            Some(vec![
-                Cell::new(name, Tone::Strong),
-                self.before(knob).into(),
-                value.into(),
-                knob.reach.as_str().into(),
-                Cell::known(knob.risk.as_ref()),
-            ])
-        });
+        let before = |knob: &Knob| self.before(knob);
+        let table = to_set("Settings good for all", self.knobs(), &found.settings, &[], before);
         let workloads: Vec<&str> = self.answer.workloads().collect();
         Some(Section {
             title: "Settings good for all".into(),
             lead: format!("Found for {}.", list(&found.found_for)),
-            tables: vec![Table::new("Settings good for all", columns, rows.collect())],
+            tables: vec![table],
             lists: tune_commands::lists(
                 &workloads.join(" "),
                 self.knobs(),
@@ -325,7 +225,7 @@ const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "good for all",
         meaning: "Certainly not worse on any workload by more than the difference of no interest, and certainly better \
-                  in the geometric mean, by separate pairs of runs.",
+                  in the geometric mean. The more settings may be good for all, the more certain each of them must be (Bonferroni).",
     },
     Definition {
         term: "geometric mean",

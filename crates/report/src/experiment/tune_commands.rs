@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 /// Converts a value of the plan to its form in `mongod.conf`.
 type Form = fn(&str) -> String;
 
-/// Keys of the plan, their places in `mongod.conf`, and the form of their values. Folders, addresses and certificates are
-/// omitted: they belong to a run, not to the server that keeps the settings.
-const PLACES: [(&str, &str, Form); 8] = [
-    ("server.auth", "security.authorization", authorization),
+/// Keys of the plan, their places in `mongod.conf`, and the form of their values. Other keys belong to a run, not to the
+/// server that keeps the settings.
+const PLACES: [(&str, &str, Form); 6] = [
     (
         "server.block_compressor",
         "storage.wiredTiger.collectionConfig.blockCompressor",
@@ -29,7 +28,6 @@ const PLACES: [(&str, &str, Form); 8] = [
         "storage.wiredTiger.engineConfig.journalCompressor",
         str::to_owned,
     ),
-    ("server.storage_engine", "storage.engine", engine),
 ];
 
 /// Place of the value that a running server takes as [`ENGINE_CONFIGURATION`].
@@ -106,7 +104,7 @@ fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
         None => format!("echo {value} | sudo tee {file}"),
     };
     own.flat_map(|(knob, value)| {
-        let start = match knob.needs_start {
+        let start = match knob.needs_start() {
             true => "  # then start the server again",
             false => "",
         };
@@ -177,23 +175,6 @@ fn milliseconds(value: &str) -> String {
     span.map_or(value.to_owned(), |span| span.0.as_millis().to_string())
 }
 
-fn authorization(value: &str) -> String {
-    let word = match value {
-        "true" => "enabled",
-        _ => "disabled",
-    };
-    word.to_owned()
-}
-
-fn engine(value: &str) -> String {
-    let name = match value {
-        "wired-tiger" => "wiredTiger",
-        "in-memory" => "inMemory",
-        other => other,
-    };
-    name.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,20 +182,8 @@ mod tests {
     #[test]
     fn settings_of_the_machine_are_commands_of_a_shell() {
         let knob = |name: &str, value: &str, file: &str| Knob {
-            name: name.to_owned(),
-            group: "host".to_owned(),
-            key: format!("server.host_settings.{name}"),
-            text: None,
-            values: vec![value.to_owned()],
-            default: 0,
-            ordered: true,
-            reach: dyno_record::experiment::KnobReach::Host,
-            needs_start: HostSetting::from_name(name).is_some_and(HostSetting::needs_start),
             files: vec![file.to_owned()],
-            versions: None,
-            less_durable: Vec::new(),
-            risk: None,
-            documentation: None,
+            ..Knob::new(name, format!("server.host_settings.{name}"), vec![value.to_owned()])
         };
         let knobs = [
             knob("swappiness", "60", "/proc/sys/vm/swappiness"),
@@ -239,7 +208,6 @@ mod tests {
             configuration(&keys, &BTreeMap::new()).concat()
         };
         for (key, value, written) in [
-            ("auth", "true", "security.authorization: \"enabled\""),
             (
                 "block_compressor",
                 "zstd",
@@ -254,7 +222,6 @@ mod tests {
                 "none",
                 "storage.wiredTiger.engineConfig.journalCompressor: \"none\"",
             ),
-            ("storage_engine", "wired-tiger", "storage.engine: \"wiredTiger\""),
         ] {
             let own = line(&format!("server.{key}"), value);
             assert_eq!(own, format!("+{written}"));

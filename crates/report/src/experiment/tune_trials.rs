@@ -23,8 +23,7 @@ pub(super) fn section(experiment: &Experiment, answer: &TuneAnswer) -> Section {
     let row = |(trial, number): (&TuneTrial, u32)| {
         let purpose = match (&trial.knob, trial.purpose) {
             (Some(knob), _) => format!("without {knob}"),
-            (None, TunePurpose::Across) => "found for another".to_owned(),
-            (None, TunePurpose::ForAll) => "good for all".to_owned(),
+            (None, TunePurpose::Across) => "found for others".to_owned(),
             (None, purpose) => purpose.as_str().to_owned(),
         };
         vec![

@@ -78,7 +78,6 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("suite-changed", Ground::Experiment),
     ("try-larger-data", Ground::Checked(cache_brings_nothing)),
     ("tune-across-depends", Ground::Experiment),
-    ("tune-across-nothing", Ground::Experiment),
     ("tune-good-for-none", Ground::Experiment),
     ("tune-not-proven", Ground::Experiment),
     ("tune-nothing-to-gain", Ground::Experiment),

@@ -234,11 +234,9 @@ fn goal_that_should_fall_is_named_and_marked_as_such() {
         let mut said = statements(&experiment);
         said.retain(|one| one.values.contains_key("goal"));
         assert!(said.iter().all(|one| one.text("goal") == Some(goal.as_str())));
-        for (code, workload, ratio) in [
-            ("tune-good-for-all", None, 0.80),
-            ("tune-on-workload", Some("c"), 0.77),
-            ("tune-beside-own", Some("a"), 1.0),
-        ] {
+        for (code, workload, ratio) in
+            [("tune-good-for-all", None, 0.80), ("tune-on-workload", Some("c"), 0.77)]
+        {
             let is_it = |one: &&&Statement| one.code == code && one.text("workload") == workload;
             let one = said.iter().find(is_it).unwrap();
             assert!((one.number("ratio").unwrap() - ratio).abs() < 0.02, "{one}");
@@ -247,11 +245,7 @@ fn goal_that_should_fall_is_named_and_marked_as_such() {
     }
     let rate = text(&tune::good_for_all(), PageFormat::Html, 0);
     assert!(!rate.contains("Less is"));
-    // Runs are compared by figures without CPU time, so a note adds that goal.
-    let confirmed = |goal| text(&tune::confirmed(goal), PageFormat::Html, 0);
-    let (cpu, p99) = (confirmed(TuneGoal::Cpu), confirmed(TuneGoal::P99));
-    let named = cpu.matches("server CPU per operation, tuned").count();
-    assert_eq!(named, p99.matches("p99 response, tuned").count() + 1);
+    let cpu = text(&tune::confirmed(TuneGoal::Cpu), PageFormat::Html, 0);
     assert!(cpu.contains("proven only"), "{cpu}");
 }
 
@@ -312,18 +306,6 @@ fn search_charts_show_trials_and_confirmations() {
         assert_eq!(html.matches(&id).count(), 1, "{id}");
     }
     assert!(html.contains("confirmed, divided"));
-    // Parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer. The comparisons
-    // after each search are the confirmation, one of the other workload's settings, and one of the settings good for all.
-    let pictures: Vec<&str> = html.split("<svg class=\"parallel\"").skip(1).collect();
-    assert_eq!(pictures.len(), 2, "one for each search");
-    for (picture, comparisons) in pictures.into_iter().zip([12, 9]) {
-        let (picture, _) = picture.split_once("</svg>").unwrap();
-        let count = |part: &str| picture.matches(part).count();
-        assert_eq!(count("class=\"axis\""), 3, "{picture}");
-        assert_eq!(count("<polyline class=\"answer\""), 1, "{picture}");
-        assert_eq!(count("<polyline "), comparisons + 1, "{picture}");
-        assert_eq!(count(" after\""), 3, "{picture}");
-    }
 }
 
 #[test]

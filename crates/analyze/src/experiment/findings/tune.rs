@@ -3,8 +3,7 @@
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
 use dyno_record::experiment::{
-    Experiment, Explanation, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer,
-    TuneOptions,
+    Experiment, Explanation, Finding, RunsSetAside, TuneAnswer, TuneOptions,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -87,7 +86,7 @@ pub(super) fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
 
 /// Lost safety of the settings.
 fn less_durable(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
-    let knobs = options.knobs.iter().flatten();
+    let knobs = options.knobs.iter();
     let mut weaker = BTreeMap::new();
     let mut evidence = Vec::new();
     for knob in knobs {
@@ -170,28 +169,14 @@ fn refused(answer: &TuneAnswer) -> Option<Finding> {
 
 /// Knobs that the server or its machine does not have, that have no effect there, or that are not allowed.
 pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
-    let all = options.left_out.iter();
-    let names: Vec<String> = all.clone().map(|knob| knob.with_values(&knob.name)).collect();
-    let reason = |knob: &LeftOutKnob| knob.reason.unwrap_or(LeftOutReason::NotThere);
-    let tried = options.knobs.as_ref().map_or(0, Vec::len);
+    let names: Vec<&str> = options.left_out.iter().map(|knob| knob.name.as_str()).collect();
     // Each reason once, with its knobs.
-    let evidence = LeftOutReason::ALL.into_iter().filter_map(|which| {
-        let of_it = all.clone().filter(|knob| reason(knob) == which);
-        let near: Vec<&String> = of_it.clone().filter_map(|knob| knob.near.as_ref()).collect();
-        let near = (!near.is_empty()).then_some(near);
-        let keys: Vec<String> = of_it.map(|knob| knob.with_values(&knob.key)).collect();
-        let code = match which {
-            LeftOutReason::NotThere => "server-has-no-keys",
-            LeftOutReason::Version => "left-out-version",
-            LeftOutReason::NoReplicaSet => "left-out-no-replica-set",
-            LeftOutReason::NoSwap => "left-out-no-swap",
-            LeftOutReason::OneNumaNode => "left-out-one-numa-node",
-            LeftOutReason::OneValue => "left-out-one-value",
-            LeftOutReason::SizeInstead => "left-out-size-instead",
-            LeftOutReason::SeveralValues => "left-out-several-values",
-            LeftOutReason::LessDurable => "left-out-less-durable",
-        };
-        (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried, near = near))
+    let reasons: BTreeSet<&str> =
+        options.left_out.iter().map(|knob| knob.reason.as_str()).collect();
+    let evidence = reasons.into_iter().map(|reason| {
+        let of_it = options.left_out.iter().filter(|knob| knob.reason == reason);
+        let of_it: Vec<&str> = of_it.map(|knob| knob.name.as_str()).collect();
+        statement!("knobs-left-out", knobs = of_it, reason = reason)
     });
     let evidence: Vec<Statement> = evidence.collect();
     (!evidence.is_empty())

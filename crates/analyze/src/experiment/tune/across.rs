@@ -1,14 +1,14 @@
 //! A search for settings for each of several workloads in turn; then the effect of each workload's settings on
 //! the others, and settings that are good for all. The next action follows only from the finished comparisons.
 //!
-//! The settings found for one workload are compared with the defaults of another in pairs, as in a
-//! confirmation, so two settings on one workload are compared by the difference of two such comparisons
-//! (Welch's t test, *Biometrika* 34, 1947). Settings that may be good for all are chosen by these figures, so
-//! they are confirmed by separate pairs.
+//! The settings found for one workload, and those of all workloads together, are compared with the defaults of
+//! each workload in pairs, as in a confirmation, so two settings on one workload are compared by the difference
+//! of two such comparisons (Welch's t test, *Biometrika* 34, 1947). Where one of several settings would do, each
+//! must be more certain (Bonferroni).
 
 use super::under_way::UnderWay;
 use super::{
-    CONFIDENCE_RATIO, LEAST_PAIRS, RunOutcome, TuneNext, TuneProgress, budget, visible_beyond,
+    CONFIDENCE_RATIO, Failure, Figures, LEAST_PAIRS, TuneProgress, TuneRun, budget, visible_beyond,
 };
 use crate::search::tuning::space::Setting;
 use crate::search::tuning::{Comparison, Outcome, TuningResult, TuningStep};
@@ -19,18 +19,8 @@ use dyno_record::experiment::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most settings that are compared as good for all.
-const MOST_CANDIDATES: usize = 2;
-/// Purposes of comparisons that show the effect of a search's settings on its own workload and on others.
-const FOUND: &[TunePurpose] = &[TunePurpose::Confirm, TunePurpose::Across];
-/// Purposes of comparisons for settings that may be good for all.
-const FOR_ALL: &[TunePurpose] = &[TunePurpose::ForAll];
-
 /// Knobs with their values, without knobs at their defaults.
 type Named = BTreeMap<String, String>;
-
-/// Settings, and the purposes of the comparisons that show their effect.
-type Row<'a> = (&'a Named, &'static [TunePurpose]);
 
 /// Progress of a search across workloads; see the module.
 #[derive(Clone, Debug)]
@@ -40,33 +30,8 @@ pub struct AcrossProgress {
     place: usize,
 }
 
-/// Effect of settings on a workload.
-#[derive(Clone, Debug, PartialEq)]
-enum Effect {
-    /// Compared with the defaults.
-    Compared(Comparison),
-    /// They equal the workload's defaults.
-    AsBefore,
-    /// They did harm.
-    Harmful(Option<String>),
-}
-
-impl Effect {
-    fn comparison(&self) -> Option<Comparison> {
-        match self {
-            Effect::Compared(found) => Some(*found),
-            Effect::AsBefore => Some(weighted(&[])),
-            Effect::Harmful(_) => None,
-        }
-    }
-}
-
-/// A comparison that is still missing.
-struct Missing {
-    workload: usize,
-    settings: Named,
-    purpose: TunePurpose,
-}
+/// Effect of settings on a workload, compared with its defaults; or the problem if they did harm.
+type Effect = Result<Comparison, Option<String>>;
 
 /// Comparisons and pairs that fit into a time for each of several workloads, like [`budget`] for one. `round_s`
 /// is the time for one run of each. `None` if the time is too short to search for all of them and to compare
@@ -90,9 +55,9 @@ pub fn own_part(workloads: usize) -> f64 {
     CONFIRMATIONS_IN_ALL / (CONFIRMATIONS_IN_ALL + comparisons_of_others(workloads))
 }
 
-/// Comparisons per workload after its own search: the settings of all others, and candidates for all.
+/// Comparisons per workload after its own search: the settings of each other workload, and of all together.
 fn comparisons_of_others(workloads: usize) -> f64 {
-    if workloads > 1 { (workloads - 1 + MOST_CANDIDATES) as f64 } else { 0.0 }
+    if workloads > 1 { workloads as f64 } else { 0.0 }
 }
 
 /// The weighted sum of independent comparisons. Degrees of freedom: Satterthwaite, *Biometrics Bulletin* 2,
@@ -137,15 +102,14 @@ fn union(all: &[Named]) -> Named {
         .collect()
 }
 
-/// Whether settings are good for all workloads, given their effects: certainly not worse by more than the
-/// margin on any, which needs no correction, as it must hold for each, and certainly better in the mean.
-fn are_good(effects: &[Effect], margin: f64) -> bool {
-    let low = |found: &Comparison| found.log_ratio - half(found, CONFIDENCE_RATIO);
-    let is_harmless = effects.iter().all(|effect| {
-        let found = effect.comparison();
-        found.is_some_and(|found| low(&found) >= -margin)
-    });
-    is_harmless && mean(effects).is_some_and(|mean| low(&mean) > 0.0)
+/// The gain of settings that are good for all workloads, given their effects; `None` unless they are certainly
+/// not worse by more than the margin on any, and certainly better in the mean. One of `of` candidates is enough.
+fn good_for_all(effects: &[Effect], margin: f64, of: usize) -> Option<f64> {
+    let low = |found: &Comparison| found.log_ratio - half(found, each_of(of));
+    let is_harmless =
+        effects.iter().all(|effect| effect.as_ref().is_ok_and(|found| low(found) >= -margin));
+    let mean = mean(effects).filter(|mean| is_harmless && low(mean) > 0.0)?;
+    Some(mean.log_ratio)
 }
 
 impl AcrossProgress {
@@ -162,30 +126,27 @@ impl AcrossProgress {
         Some((workload, progress))
     }
 
-    /// The next action with the position of its workload.
-    pub fn next_run(&mut self) -> (usize, TuneNext) {
+    /// The next run with the position of its workload; `None` at the end.
+    pub fn next_run(&mut self) -> Option<(usize, TuneRun)> {
         let is_searching = |(_, progress): &(String, TuneProgress)| {
             progress.under_way.is_some() || !progress.is_over()
         };
         let workload = match self.searches.iter().position(is_searching) {
             Some(workload) => workload,
             None => {
-                let Some(missing) = self.missing() else {
-                    return (0, TuneNext::Done);
-                };
-                let (_, progress) = &mut self.searches[missing.workload];
-                progress.compare(&missing.settings, missing.purpose);
-                missing.workload
+                let (workload, settings) = self.missing()?;
+                self.searches[workload].1.compare(&settings);
+                workload
             }
         };
-        (workload, self.searches[workload].1.next_run())
+        Some((workload, self.searches[workload].1.next_run()?))
     }
 
     /// Records the end of the requested run, like [`TuneProgress::take`].
     ///
     /// # Errors
     /// See [`TuneProgress::take`].
-    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
+    pub fn take(&mut self, outcome: Result<&Figures, &Failure>) -> Result<Option<f64>, String> {
         let is_one_of_several = self.searches.len() > 1;
         let Some((workload, progress)) =
             self.searches.iter_mut().find(|(_, progress)| progress.under_way.is_some())
@@ -208,67 +169,40 @@ impl AcrossProgress {
         });
         let searches: Vec<WorkloadSearch> = searches.collect();
         let winners = self.winners();
-        let found = searches.iter().zip(&winners);
-        let found = found.map(|(search, settings)| {
-            let found_for = vec![search.workload.clone()];
-            self.across(found_for, settings, FOUND)
+        let names = || searches.iter().map(|search| &search.workload);
+        let found = names().zip(&winners);
+        let found = found.map(|(name, settings)| self.across(vec![name.clone()], settings));
+        let together = self.together().map(|settings| {
+            let is_part =
+                |found: &Named| found.iter().any(|(knob, value)| settings.get(knob) == Some(value));
+            let parts = names().zip(&winners).filter(|(_, found)| is_part(found));
+            let found_for = parts.map(|(name, _)| name.clone()).collect();
+            self.across(found_for, &settings)
         });
-        let mut answer = TuneAcrossAnswer {
-            winners: found.collect(),
-            for_all: None,
-            not_for_all: Vec::new(),
-            dependence: Dependence::Undecided,
-            same: None,
-            visible_ratio: self.visible_ratio(&searches, &winners),
+        let winners: Vec<AcrossSettings> = found.collect();
+        let (dependence, same) = self.dependence(&searches);
+        TuneAcrossAnswer {
+            for_all: self.for_all().and_then(|settings| {
+                let mut all = winners.iter().chain(&together);
+                all.find(|found| found.settings == settings).cloned()
+            }),
+            winners,
+            together,
+            dependence,
+            same,
+            visible_ratio: self.visible_ratio(&searches),
             searches,
-        };
-        for settings in self.candidates() {
-            let purposes = self.proof(&settings);
-            let compared = self.across(self.found_for(&settings), &settings, purposes);
-            if self.is_good(&settings) {
-                answer.for_all = Some(compared);
-                break;
-            }
-            if !compared.on.is_empty() {
-                answer.not_for_all.push(compared);
-            }
         }
-        (answer.dependence, answer.same) = self.dependence(&answer);
-        answer
     }
 
-    /// The next comparison, once all searches are over.
-    fn missing(&self) -> Option<Missing> {
-        let winners = self.winners();
+    /// The next comparison, once all searches are over: a workload and settings.
+    fn missing(&self) -> Option<(usize, Named)> {
         // One workload after the other, so that servers and documents change as rarely as possible.
-        for workload in 0..self.searches.len() {
-            let unknown = winners.iter().find(|settings| {
-                let effect = self.effect(workload, settings, FOUND);
-                effect.is_none()
-            });
-            if let Some(settings) = unknown {
-                return Some(Missing {
-                    workload,
-                    settings: settings.clone(),
-                    purpose: TunePurpose::Across,
-                });
-            }
-        }
-        for settings in self.candidates() {
-            for workload in 0..self.searches.len() {
-                match self.effect(workload, &settings, self.proof(&settings)) {
-                    Some(effect) if self.is_bad(&effect) => break,
-                    Some(_) => {}
-                    None => {
-                        return Some(Missing { workload, settings, purpose: TunePurpose::ForAll });
-                    }
-                }
-            }
-            if self.is_good(&settings) {
-                break;
-            }
-        }
-        None
+        (0..self.searches.len()).find_map(|workload| {
+            let mut all = self.candidates().into_iter();
+            let unknown = all.find(|settings| self.effect(workload, settings).is_none())?;
+            Some((workload, unknown))
+        })
     }
 
     /// The settings found for each workload.
@@ -276,138 +210,79 @@ impl AcrossProgress {
         self.searches.iter().map(|(_, progress)| progress.found()).collect()
     }
 
-    /// Candidates for all workloads, the most promising first: the settings found for one workload that harm no
-    /// other, and the combined settings.
-    fn candidates(&self) -> Vec<Named> {
+    /// The settings of all workloads together, unless they were found for one.
+    fn together(&self) -> Option<Named> {
         let winners = self.winners();
-        let changing = winners.iter().filter(|settings| !settings.is_empty());
-        let changing: BTreeSet<&Named> = changing.collect();
-        let together = union(&winners);
-        let workloads = self.searches.len();
-        let of_one = changing.iter().filter_map(|settings| {
-            let effects = self.effects(settings, FOUND)?;
-            let is_fit = !effects.iter().any(|effect| self.is_bad(effect));
-            let mean = mean(&effects).filter(|_| is_fit)?;
-            Some((mean.log_ratio, (*settings).clone()))
+        Some(union(&winners)).filter(|all| !all.is_empty() && !winners.contains(all))
+    }
+
+    /// Different settings: those found for a workload, and those of all together.
+    fn candidates(&self) -> BTreeSet<Named> {
+        self.winners().into_iter().chain(self.together()).collect()
+    }
+
+    /// The settings with the largest gain of those that are proven to be good for all workloads.
+    fn for_all(&self) -> Option<Named> {
+        let mut all = self.candidates();
+        all.remove(&Named::new());
+        let count = all.len();
+        let good = all.into_iter().filter_map(|settings| {
+            let gain = good_for_all(&self.effects(&settings)?, self.margin(), count)?;
+            Some((gain, settings))
         });
-        let is_new = !together.is_empty() && !changing.contains(&together);
-        let expected = || {
-            let gains = self.searches.iter().map(|(_, progress)| {
-                let setting = progress.setting(&together);
-                progress.search.gain(&setting).mean
-            });
-            gains.sum::<f64>() / workloads as f64
-        };
-        let of_all = is_new.then(|| (expected(), together.clone()));
-        let mut candidates: Vec<(f64, Named)> = of_one.chain(of_all).collect();
-        candidates.retain(|(gain, _)| *gain > 0.0);
-        candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
-        candidates.into_iter().take(MOST_CANDIDATES).map(|(_, settings)| settings).collect()
+        let best = good.max_by(|one, other| one.0.total_cmp(&other.0));
+        best.map(|(_, settings)| settings)
     }
 
-    /// Comparisons that prove that settings are good for all. Settings that every search has confirmed need no
-    /// others.
-    fn proof(&self, settings: &Named) -> &'static [TunePurpose] {
-        if self.winners().iter().all(|found| found == settings) { FOUND } else { FOR_ALL }
-    }
-
-    /// Effect of settings on a workload, if it was compared for one of these purposes.
-    fn effect(
-        &self,
-        workload: usize,
-        settings: &Named,
-        purposes: &[TunePurpose],
-    ) -> Option<Effect> {
+    /// Effect of settings on a workload, if it was compared.
+    fn effect(&self, workload: usize, settings: &Named) -> Option<Effect> {
         let (_, progress) = &self.searches[workload];
         let own = progress.named(&progress.setting(settings));
         if own.is_empty() {
-            return Some(Effect::AsBefore);
+            return Some(Ok(weighted(&[])));
         }
-        let (trial, outcome) = progress.last(&own, purposes)?;
+        let (trial, outcome) = progress.last(&own)?;
         Some(match outcome {
-            Outcome::Compared(found) => Effect::Compared(*found),
+            Outcome::Compared(found) => Ok(*found),
             // A setting that a server refuses is useless for its workload as well; the problem says which
             // setting it was.
             Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
-                Effect::Harmful(trial.problem.clone())
+                Err(trial.problem.clone())
             }
         })
     }
 
     /// The effects on all workloads; `None` if one is unknown.
-    fn effects(&self, settings: &Named, purposes: &[TunePurpose]) -> Option<Vec<Effect>> {
+    fn effects(&self, settings: &Named) -> Option<Vec<Effect>> {
         let workloads = 0..self.searches.len();
-        workloads.map(|workload| self.effect(workload, settings, purposes)).collect()
+        workloads.map(|workload| self.effect(workload, settings)).collect()
     }
 
     fn margin(&self) -> f64 {
         self.searches.first().map_or(0.0, |(_, progress)| progress.options.margin_ratio.ln_1p())
     }
 
-    /// Whether settings did harm to a workload, or are certainly worse than its defaults by more than the
-    /// margin.
-    fn is_bad(&self, effect: &Effect) -> bool {
-        effect
-            .comparison()
-            .is_none_or(|found| found.log_ratio + half(&found, CONFIDENCE_RATIO) < -self.margin())
-    }
-
-    /// Whether settings are proven to be good for all workloads.
-    fn is_good(&self, settings: &Named) -> bool {
-        let effects = self.effects(settings, self.proof(settings));
-        effects.is_some_and(|effects| are_good(&effects, self.margin()))
-    }
-
-    /// The workloads for which these settings were found, or whose settings they include.
-    fn found_for(&self, settings: &Named) -> Vec<String> {
-        let of = |is_it: &dyn Fn(&Named) -> bool| -> Vec<String> {
-            let found = self.searches.iter().zip(self.winners()).filter(|(_, found)| is_it(found));
-            found.map(|((workload, _), _)| workload.clone()).collect()
-        };
-        let own = of(&|found| found == settings);
-        if own.is_empty() {
-            of(&|found| found.iter().any(|(knob, value)| settings.get(knob) == Some(value)))
-        } else {
-            own
-        }
-    }
-
     /// Effects of settings on all workloads.
-    fn across(
-        &self,
-        found_for: Vec<String>,
-        settings: &Named,
-        purposes: &[TunePurpose],
-    ) -> AcrossSettings {
+    fn across(&self, found_for: Vec<String>, settings: &Named) -> AcrossSettings {
         let on = |workload: usize| {
             let (name, progress) = &self.searches[workload];
-            let effect = self.effect(workload, settings, purposes)?;
+            let effect = self.effect(workload, settings)?;
             let beside_own = self.beside_own(workload, settings, &effect);
+            let own = progress.named(&progress.setting(settings));
+            let trial = progress.last(&own).map(|(trial, _)| trial);
+            let pairs = trial.filter(|_| effect.is_ok()).map_or(0, |trial| trial.pairs().count());
             Some(OnWorkload {
                 workload: name.clone(),
-                ratio: effect.comparison().map(|found| figure(progress, &found)),
+                ratio: effect.as_ref().ok().map(|found| figure(progress, found)),
                 beside_own: beside_own.map(|found| figure(progress, &found)),
-                pairs: match &effect {
-                    Effect::Compared(_) => {
-                        let own = progress.named(&progress.setting(settings));
-                        let (trial, _) = progress.last(&own, purposes)?;
-                        trial.pairs().count() as u32
-                    }
-                    Effect::AsBefore | Effect::Harmful(_) => 0,
-                },
-                problem: match effect {
-                    Effect::Harmful(problem) => problem,
-                    Effect::Compared(_) | Effect::AsBefore => None,
-                },
+                pairs: pairs as u32,
+                problem: effect.err().flatten(),
             })
         };
-        let effects = self.effects(settings, purposes);
-        let mean = effects.and_then(|effects| mean(&effects));
+        let mean = self.effects(settings).and_then(|effects| mean(&effects));
         let (_, progress) = &self.searches[0];
-        let set = progress
-            .knobs
-            .iter()
-            .filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str())));
+        let knobs = progress.knobs.iter();
+        let set = knobs.filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str())));
         AcrossSettings {
             found_for,
             settings: settings.clone(),
@@ -424,78 +299,61 @@ impl AcrossProgress {
         if progress.setting(settings) == progress.setting(&own) {
             return None;
         }
-        let own = self.effect(workload, &own, FOUND)?.comparison()?;
-        Some(weighted(&[(1.0, effect.comparison()?), (-1.0, own)]))
+        let own = self.effect(workload, &own)?.ok()?;
+        Some(weighted(&[(1.0, *effect.as_ref().ok()?), (-1.0, own)]))
     }
 
     /// Whether some settings are as good for each workload as its own.
-    fn dependence(&self, answer: &TuneAcrossAnswer) -> (Dependence, Option<Named>) {
-        if answer.is_empty() {
-            let is_sharp = answer
-                .searches
-                .iter()
-                .all(|search| search.answer.shows(search.options.margin_ratio));
-            return match is_sharp {
+    fn dependence(&self, searches: &[WorkloadSearch]) -> (Dependence, Option<Named>) {
+        let all = self.candidates();
+        if all.iter().all(Named::is_empty) {
+            let mut is_sharp =
+                searches.iter().map(|search| search.answer.shows(search.options.margin_ratio));
+            return match is_sharp.all(|is_sharp| is_sharp) {
                 true => (Dependence::Same, Some(Named::new())),
                 false => (Dependence::Undecided, None),
             };
         }
-        let confirmed = answer
-            .for_all
-            .iter()
-            .chain(&answer.not_for_all)
-            .map(|tried| (&tried.settings, self.proof(&tried.settings)));
-        let found = answer.winners.iter().map(|found| (&found.settings, FOUND));
-        let mut rows: Vec<Row<'_>> = Vec::new();
-        for row in confirmed.chain(found) {
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
+        // One of the candidates that is as good is enough, and so is one workload on which each is worse.
+        let close = |found: Comparison| {
+            found.log_ratio - half(&found, each_of(all.len())) >= -self.margin()
+        };
+        let worse =
+            |found: Comparison| found.log_ratio + half(&found, each_of(self.searches.len())) < 0.0;
+        // `None` if the effect is unknown or harmful; without a difference for the workload's own settings.
+        let beside = |workload, settings: &Named| {
+            let effect = self.effect(workload, settings).filter(Effect::is_ok)?;
+            Some(self.beside_own(workload, settings, &effect))
+        };
+        let workloads = || 0..self.searches.len();
+        let is_as_good = |settings: &&Named| {
+            workloads().all(|workload| {
+                let beside = beside(workload, settings);
+                beside.is_some_and(|beside| beside.is_none_or(close))
+            })
+        };
+        if let Some(settings) = self.for_all().iter().chain(&all).find(is_as_good) {
+            return (Dependence::Same, Some(settings.clone()));
         }
-        if let Some((settings, _)) = rows.iter().find(|row| self.is_as_good(row, rows.len())) {
-            return (Dependence::Same, Some((*settings).clone()));
-        }
-        match rows.iter().all(|row| self.is_worse_somewhere(row)) {
+        let is_worse_somewhere = |settings: &Named| {
+            workloads().any(|workload| match beside(workload, settings) {
+                Some(beside) => beside.is_some_and(worse),
+                None => self.effect(workload, settings).is_some(),
+            })
+        };
+        match all.iter().all(is_worse_somewhere) {
             true => (Dependence::Depends, None),
             false => (Dependence::Undecided, None),
         }
     }
 
-    /// Whether settings are certainly as good for every workload as its own, within the margin. One of `of`
-    /// candidates is enough.
-    fn is_as_good(&self, (settings, purposes): &Row<'_>, of: usize) -> bool {
-        let confidence = each_of(of);
-        let is_close =
-            |found: Comparison| found.log_ratio - half(&found, confidence) >= -self.margin();
-        let effects = self.effects(settings, purposes).unwrap_or_default();
-        let mut is_close = effects.iter().enumerate().map(|(workload, effect)| {
-            let beside = self.beside_own(workload, settings, effect);
-            effect.comparison().is_some() && beside.is_none_or(is_close)
-        });
-        !effects.is_empty() && is_close.all(|is_close| is_close)
-    }
-
-    /// Whether settings are certainly worse for some workload than its own. Any of them is enough.
-    fn is_worse_somewhere(&self, (settings, purposes): &Row<'_>) -> bool {
-        let confidence = each_of(self.searches.len());
-        let mut workloads = 0..self.searches.len();
-        workloads.any(|workload| {
-            let Some(effect) = self.effect(workload, settings, purposes) else {
-                return false;
-            };
-            let beside = self.beside_own(workload, settings, &effect);
-            let is_worse = |found: Comparison| found.log_ratio + half(&found, confidence) < 0.0;
-            effect.comparison().is_none() || beside.is_some_and(is_worse)
-        })
-    }
-
-    fn visible_ratio(&self, searches: &[WorkloadSearch], winners: &[Named]) -> f64 {
+    fn visible_ratio(&self, searches: &[WorkloadSearch]) -> f64 {
+        let winners = self.winners();
         let beside = (0..searches.len()).flat_map(|workload| {
             winners.iter().filter_map(move |settings| {
-                let effect = self.effect(workload, settings, FOUND)?;
+                let effect = self.effect(workload, settings)?;
                 let found = self.beside_own(workload, settings, &effect)?;
-                let freedom = found.degrees_of_freedom;
-                Some(visible_beyond(found.error, freedom, CONFIDENCE_RATIO))
+                Some(visible_beyond(found.error, found.degrees_of_freedom))
             })
         });
         let own = searches.iter().map(|search| search.answer.visible_ratio);
@@ -507,8 +365,7 @@ impl AcrossProgress {
 /// The mean of the logarithms over all workloads.
 fn mean(effects: &[Effect]) -> Option<Comparison> {
     let weight = 1.0 / effects.len() as f64;
-    let parts = effects.iter();
-    let parts = parts.map(|effect| Some((weight, effect.comparison()?)));
+    let parts = effects.iter().map(|effect| Some((weight, *effect.as_ref().ok()?)));
     Some(weighted(&parts.collect::<Option<Vec<_>>>()?))
 }
 
@@ -530,13 +387,11 @@ impl TuneProgress {
         }
     }
 
-    /// The last comparison of these values for one of these purposes, with its outcome.
-    fn last(&self, named: &Named, purposes: &[TunePurpose]) -> Option<(&TuneTrial, &Outcome)> {
-        self.trials
-            .iter()
-            .zip(&self.outcomes)
-            .rev()
-            .find(|(trial, _)| purposes.contains(&trial.purpose) && trial.settings == *named)
+    /// The last comparison of these values with the defaults after a search, with its outcome.
+    fn last(&self, named: &Named) -> Option<(&TuneTrial, &Outcome)> {
+        let is_one = |purpose| matches!(purpose, TunePurpose::Confirm | TunePurpose::Across);
+        let mut all = self.trials.iter().zip(&self.outcomes).rev();
+        all.find(|(trial, _)| is_one(trial.purpose) && trial.settings == *named)
     }
 
     /// A setting with these values and the defaults of all other knobs.
@@ -545,13 +400,13 @@ impl TuneProgress {
             let value = named.get(&knob.name)?;
             knob.values.iter().position(|own| own == value)
         };
-        self.knobs.iter().map(|knob| of_knob(knob).unwrap_or(knob.default)).collect()
+        self.knobs.iter().map(|knob| of_knob(knob).unwrap_or(knob.default_place())).collect()
     }
 
     /// Starts a comparison with the defaults after the search.
-    fn compare(&mut self, named: &Named, purpose: TunePurpose) {
-        let setting = self.setting(named);
-        self.under_way = Some(UnderWay::new(purpose, setting, self.setting(&Named::new())));
+    fn compare(&mut self, named: &Named) {
+        let (setting, defaults) = (self.setting(named), self.setting(&Named::new()));
+        self.under_way = Some(UnderWay::new(TunePurpose::Across, setting, defaults));
     }
 }
 

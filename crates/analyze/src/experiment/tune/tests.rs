@@ -1,7 +1,7 @@
 //! Searches on simulated benches with artificial run figures.
 
 use super::*;
-use dyno_record::experiment::{Cost, CostBasis, Costs, Objective};
+use dyno_record::experiment::{Cost, CostBasis, Costs, Objective, Reach};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -15,20 +15,10 @@ pub(super) const NOISE: f64 = 0.02;
 
 fn knob(name: &str, key: &str, text: Option<&str>) -> Knob {
     Knob {
-        name: name.into(),
-        group: "own".into(),
-        key: key.into(),
         text: text.map(Into::into),
-        values: ["1", "2", "4", "8", "16"].map(Into::into).into(),
-        default: 2,
-        ordered: true,
-        reach: KnobReach::RunTime,
-        needs_start: false,
-        files: Vec::new(),
-        versions: None,
-        less_durable: Vec::new(),
-        risk: None,
-        documentation: None,
+        default: Some(2),
+        reach: Reach::RunTime,
+        ..Knob::new(name, key.into(), ["1", "2", "4", "8", "16"].map(Into::into).into())
     }
 }
 
@@ -43,11 +33,11 @@ pub(super) fn options(goal: TuneGoal) -> TuneOptions {
         max_steal_ratio: None,
         budget_s: 3600.0,
         allows_less_durable: false,
-        knobs: Some(vec![
+        knobs: vec![
             knob("threads", ENGINE, Some("eviction=(threads_max={})")),
             knob("target", ENGINE, Some("eviction_target={}")),
             knob("delay", "server.runtime_parameters.delay", None),
-        ]),
+        ],
         left_out: Vec::new(),
         run_s: Some(10.0),
         start_s: None,
@@ -107,8 +97,8 @@ pub(super) fn now_and_then(run: usize) -> bool {
 }
 
 /// A run that did harm on a quiet machine.
-pub(super) fn harmful(reason: &str) -> RunOutcome<'_> {
-    RunOutcome::Harmful { reason, stolen_ratio: None, server_ended: false }
+pub(super) fn harmful(reason: &str) -> Failure {
+    Failure { reason: reason.into(), ..Failure::default() }
 }
 
 /// Sets runs aside by the rule of `dyno ab`.
@@ -205,12 +195,12 @@ impl Bench {
             if progress.to_confirm().is_some() && comparisons < u32::MAX {
                 progress.set_confirmation_pairs(6);
             }
-            let TuneNext::Run { keys, .. } = progress.next_run() else {
+            let Some(TuneRun { keys, .. }) = progress.next_run() else {
                 break;
             };
             match self.run(&keys) {
-                Ok(figures) => progress.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => progress.take(harmful(&reason)).unwrap(),
+                Ok(figures) => progress.take(Ok(&figures)).unwrap(),
+                Err(reason) => progress.take(Err(&harmful(&reason))).unwrap(),
             };
         }
         progress
@@ -316,8 +306,8 @@ fn certainly_worse_setting_is_given_up_after_a_pair() {
     assert!(Bench::new(9).search(&options).answer().trials.len() >= 3);
     // A comparison of fresh with warm servers uses both orders.
     options.trials = Some(30);
-    for knob in options.knobs.iter_mut().flatten() {
-        knob.reach = KnobReach::Restart;
+    for knob in options.knobs.iter_mut() {
+        knob.reach = Reach::Restart;
     }
     let answer = Bench::new(9).search(&options).answer();
     assert!(answer.trials.iter().all(|trial| !trial.is_dropped));
@@ -344,20 +334,6 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
         // The reported limit holds for all compared settings, not only for the confirmed one.
         let possible = progress.search.possible_gain().unwrap().exp_m1();
         assert!(!answer.settings.is_empty() || answer.visible_ratio >= possible);
-        // The visible gain is what the last confirmation could prove, after those before it.
-        let count = |purpose| {
-            let measured = answer
-                .trials
-                .iter()
-                .filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
-            measured.count() as i32
-        };
-        if let Some(last) = &progress.confirmed
-            && count(TunePurpose::Ablate) == 0
-        {
-            let caveat = 0.05 / 2_f64.powi(count(TunePurpose::Confirm) - 1);
-            assert!((last.confidence_ratio - (1.0 - caveat)).abs() < 1e-12);
-        }
         answer.settings.is_empty() && answer.visible_ratio <= options.margin_ratio
     };
     let said = (0..20).filter(says_so).count();
@@ -370,19 +346,19 @@ fn confirmation_forgives_one_bad_run_but_not_a_crash() {
         let mut bench = Bench::new(7);
         let mut progress = bench.begin(&options(TuneGoal::Rate));
         let mut harmed = Vec::new();
-        while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
+        while let Some(TuneRun { keys, is_tried, .. }) = progress.next_run() {
             let now = progress.under_way.as_ref().unwrap();
             let is_first = is_tried && !harmed.contains(&progress.trials.len());
             let outcome = match is_first && now.purpose != TunePurpose::Search {
                 true => {
                     harmed.push(progress.trials.len());
-                    progress.take(RunOutcome::Harmful {
-                        reason: "the rate fell",
-                        stolen_ratio: None,
+                    progress.take(Err(&Failure {
+                        reason: "the rate fell".into(),
                         server_ended,
-                    })
+                        ..Failure::default()
+                    }))
                 }
-                false => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+                false => progress.take(Ok(&bench.run(&keys).unwrap())),
             };
             outcome.unwrap();
         }
@@ -411,13 +387,13 @@ fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
                 begun.push(next.before);
                 progress.set_confirmation_pairs(if begun.len() > most { 0 } else { 6 });
             }
-            let TuneNext::Run { keys, is_tried, .. } = progress.next_run() else {
+            let Some(TuneRun { keys, is_tried, .. }) = progress.next_run() else {
                 break;
             };
             let now = progress.under_way.as_ref().unwrap();
             let outcome = match is_tried && now.purpose == TunePurpose::Confirm {
-                true => progress.take(harmful("the server ended")),
-                false => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+                true => progress.take(Err(&harmful("the server ended"))),
+                false => progress.take(Ok(&bench.run(&keys).unwrap())),
             };
             outcome.unwrap();
         }
@@ -438,7 +414,7 @@ fn best_settings_stop_being_the_best_once_they_fail() {
     let options = options(TuneGoal::Rate);
     let mut progress = bench.begin(&options);
     let (mut best, mut failures) = (None, 0);
-    while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, is_tried, .. }) = progress.next_run() {
         // The first reference settings, from some time on.
         let is_late = bench.runs.len() > 30;
         if is_late && !is_tried && !keys.is_empty() && best.is_none() {
@@ -446,9 +422,9 @@ fn best_settings_stop_being_the_best_once_they_fail() {
         }
         let outcome = if best.as_ref() == Some(&keys) {
             failures += 1;
-            progress.take(harmful("p99 was 25.000 ms"))
+            progress.take(Err(&harmful("p99 was 25.000 ms")))
         } else {
-            progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap()))
+            progress.take(Ok(&bench.run(&keys).unwrap()))
         };
         outcome.unwrap();
     }
@@ -546,14 +522,14 @@ fn refused_value_is_not_harm_and_is_known_by_its_key() {
     let mut progress = bench.begin(&options);
     let key = "server.runtime_parameters.delay";
     let mut refused = Vec::new();
-    while let TuneNext::Run { keys, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, .. }) = progress.next_run() {
         let taken = match keys.get(key) {
             Some(delay) => {
                 refused.push(delay.clone());
-                let reason = "too slow";
-                progress.take(RunOutcome::Refused { reason, key })
+                let refused = Some(key.to_owned());
+                progress.take(Err(&Failure { refused, ..harmful("too slow") }))
             }
-            None => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+            None => progress.take(Ok(&bench.run(&keys).unwrap())),
         };
         taken.unwrap();
     }
@@ -647,19 +623,19 @@ fn run_ended_during_a_disturbance_is_tried_once_more() {
         let mut progress = bench.begin(&options);
         let mut ended = 0;
         while progress.trials.is_empty() {
-            let TuneNext::Run { keys, is_tried, .. } = progress.next_run() else {
+            let Some(TuneRun { keys, is_tried, .. }) = progress.next_run() else {
                 break;
             };
             let figures = bench.run(&keys).unwrap();
             let outcome = if is_tried && ended < most {
                 ended += 1;
-                RunOutcome::Harmful {
-                    reason: "it stands still",
+                Err(&Failure {
+                    reason: "it stands still".into(),
                     stolen_ratio: Some(0.3),
-                    server_ended: false,
-                }
+                    ..Failure::default()
+                })
             } else {
-                RunOutcome::Measured(&figures)
+                Ok(&figures)
             };
             progress.take(outcome).unwrap();
         }
@@ -683,10 +659,10 @@ fn resumed_search_takes_the_same_course() {
     }
     let mut progress = TuneProgress::new(&options, &baseline).unwrap();
     let mut runs = bench.runs[baseline.end()..].iter();
-    while let TuneNext::Run { keys, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, .. }) = progress.next_run() {
         assert_eq!(Some(&keys), runs.next());
         let figures = records.next().unwrap();
-        progress.take(RunOutcome::Measured(figures)).unwrap();
+        progress.take(Ok(figures)).unwrap();
     }
     assert_eq!((runs.next(), records.next()), (None, None));
     assert_eq!(progress.answer(), answer);
@@ -702,7 +678,7 @@ fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
     let mut bench = Bench::new(7);
     let mut progress = bench.begin(&limited);
     let (mut candidate, mut runs) = (None, 0);
-    while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, is_tried, .. }) = progress.next_run() {
         let mut figures = bench.run(&keys).unwrap();
         let now = progress.under_way.as_ref().unwrap();
         if is_tried && now.purpose != TunePurpose::Search {
@@ -715,7 +691,7 @@ fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
                 runs += 1;
             }
         }
-        progress.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(Ok(&figures)).unwrap();
     }
     (candidate.unwrap(), progress.answer())
 }
@@ -752,21 +728,21 @@ fn run_that_does_not_report_the_goal_is_repeated_once() {
     let mut bench = Bench::of(TuneGoal::Cpu, 7);
     let mut progress = bench.begin(&options);
     for number in 0.. {
-        let TuneNext::Run { keys, .. } = progress.next_run() else {
+        let Some(TuneRun { keys, .. }) = progress.next_run() else {
             break;
         };
         let figures = match number {
             1 => unreported(),
             _ => bench.run(&keys).unwrap(),
         };
-        progress.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(Ok(&figures)).unwrap();
     }
     let answer = progress.answer();
     assert_eq!((answer.set_aside().count(), answer.settings), (1, expected()));
     let mut progress = bench.begin(&options);
     let mut take = || {
         progress.next_run();
-        progress.take(RunOutcome::Measured(&unreported()))
+        progress.take(Ok(&unreported()))
     };
     assert_eq!(take(), Ok(None));
     assert_eq!(take().unwrap_err(), NOT_TOLD);

@@ -60,16 +60,8 @@ impl Tuning {
     }
 
     /// The two-sided error probability of a candidate.
-    fn caveat(&self) -> f64 {
+    pub(super) fn caveat(&self) -> f64 {
         (1.0 - CONFIDENCE_RATIO) / 2_f64.powi(self.measured().count() as i32)
-    }
-
-    /// The two-sided confidence with which the next comparison must show a gain.
-    pub fn confidence_ratio(&self) -> f64 {
-        match &self.state {
-            State::Confirm(_) => 1.0 - self.caveat(),
-            _ => CONFIDENCE_RATIO,
-        }
     }
 
     /// The next worthwhile candidate: the best setting without unnecessary changes; or, if the search was too

@@ -256,7 +256,7 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
         if purpose == Purpose::Confirm {
             // Each needs half of the previous error probability.
             let caveat = 0.05 / 2_f64.powi(confirmed);
-            assert!((tuning.confidence_ratio() - (1.0 - caveat)).abs() < 1e-12);
+            assert!((tuning.caveat() - caveat).abs() < 1e-12);
         }
         let before = possible(&tuning, &one);
         tuning.record(Outcome::Compared(Comparison { log_ratio, error, degrees_of_freedom: 23.0 }));

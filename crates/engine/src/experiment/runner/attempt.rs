@@ -8,45 +8,21 @@ use crate::doctor::parameters::RefusedParameter;
 use crate::error::{Error, Kind};
 use crate::run::host_settings::are_not_made;
 use crate::run::limits::WindowLimits;
+use dyno_analyze::experiment::tune::Failure;
 use dyno_load::connect::ControlError;
 use dyno_plan::knobs::RUNTIME_PARAMETERS;
 use dyno_record::experiment::{Figures, Point};
 use dyno_record::reader::Run;
 use dyno_results::run::stolen_ratio;
 
-/// Why attempted settings were not measured.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The settings did harm.
-    Harm {
-        reason: String,
-        /// Share of CPU time that the hypervisor took before the run ended, if known.
-        stolen_ratio: Option<f64>,
-        /// Whether a server started for the run ended or did not start.
-        server_ended: bool,
-    },
-    /// The server refused the settings.
-    Refused {
-        /// The server's answer.
-        reason: String,
-        /// Plan key with the refused value.
-        key: String,
-    },
-}
-
-impl Failure {
-    /// Failure of an attempted point; `None` if it was not attempted or was measured.
-    fn of(point: &Point) -> Option<Failure> {
-        let reason = point.problem.clone()?;
-        Some(match point.refused.clone() {
-            Some(key) => Failure::Refused { reason, key },
-            None => Failure::Harm {
-                reason,
-                stolen_ratio: point.stolen_ratio,
-                server_ended: point.server_ended,
-            },
-        })
-    }
+/// Failure of an attempted point; `None` if it was not attempted or was measured.
+fn failure_of(point: &Point) -> Option<Failure> {
+    Some(Failure {
+        reason: point.problem.clone()?,
+        refused: point.refused.clone(),
+        stolen_ratio: point.stolen_ratio,
+        server_ended: point.server_ended,
+    })
 }
 
 /// Whether a server answered with an error: it runs, but refuses commands with the attempted
@@ -83,7 +59,7 @@ impl ExperimentRunner<'_> {
         if let Some(figures) = &point.figures {
             return Ok(Ok(figures.clone()));
         }
-        if let Some(failure) = Failure::of(point) {
+        if let Some(failure) = failure_of(point) {
             return Ok(Err(failure));
         }
         match self.run_within(number, Some(limits)) {
@@ -117,7 +93,7 @@ impl ExperimentRunner<'_> {
                 point.stolen_ratio = run.as_ref().and_then(stolen_ratio);
                 point.ended_after_s = run.and_then(|run| ended_after_s(&run.document));
                 point.server_ended = server_ended;
-                let failed = Failure::of(point);
+                let failed = failure_of(point);
                 if !is_usable {
                     // The server is known to have ended.
                     drop(self.close());

@@ -99,7 +99,7 @@ pub(super) fn preview(tasks: &Tasks, pairs: u32) -> (String, String) {
     (
         format!("for each of {}: ", quoted(&names)),
         format!(
-            "then the settings of each on the others, and candidates for all on each: {} each\n",
+            "then the settings of each, and of all together, on the others: {} each\n",
             pairs_in_words(pairs)
         ),
     )

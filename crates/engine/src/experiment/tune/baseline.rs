@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::experiment::objectives::completed;
 use crate::experiment::points::WhichPlan;
 use crate::experiment::runner::ExperimentRunner;
-use crate::run::limits::{LongerLimit, SearchLimits, WindowLimits};
+use crate::run::limits::{LongerLimit, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
 use dyno_plan::model::PhasePlan;
 use dyno_record::experiment::{CLIENTS, Figures, Objective, TuneGoal, TuneOptions};
@@ -83,7 +83,7 @@ pub(super) fn stalls(
     Ok(false)
 }
 
-/// Limits that end harmful runs, and stricter ones for runs of the search.
+/// Limits that end harmful runs, and slow ones of the search.
 pub(super) fn limits(
     options: &TuneOptions,
     baseline: &[Figures],
@@ -91,6 +91,7 @@ pub(super) fn limits(
     phases: &PhasePlan,
     may_end_if_slow: bool,
 ) -> WindowLimits {
+    let if_slow = may_end_if_slow && options.goal == TuneGoal::Rate;
     let count = baseline.len().max(1) as f64;
     let rates = baseline.iter().map(|figures| figures.rate_per_s.value);
     let p99 = baseline.iter().filter_map(|figures| figures.percentile("p99"));
@@ -102,17 +103,12 @@ pub(super) fn limits(
         client_ratio: 1.0,
         may_stall: false,
         is_local,
-        search: Some(SearchLimits {
-            failed_ratio: options.failed_ratio,
-            responses: options.responses.clone(),
-            duration_s: phases.duration.map(|length| length.0.as_secs_f64()),
-            may_end_if_slow: may_end_if_slow && options.goal == TuneGoal::Rate,
-        }),
+        if_slow_s: phases.duration.filter(|_| if_slow).map(|length| length.0.as_secs_f64()),
     }
 }
 
 /// Limits of response times in a window. Windows are short: the actual limit applies to the whole
-/// run, or to its part if the result is certain.
+/// run.
 fn of_window(responses: &[Objective], p99_us: f64) -> Vec<LongerLimit> {
     let limit = |time_us: f64, longer_ratio: f64| LongerLimit {
         response_ns: (time_us * 1e3) as u64,

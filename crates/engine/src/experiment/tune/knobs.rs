@@ -3,32 +3,63 @@
 
 mod reported;
 
-use crate::context::Context;
-use crate::deployment::choice;
-use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
 use crate::run::host_settings;
-use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::versions::{Version, version};
-use dyno_plan::knobs::{Knob, Machine, Need, RUNTIME_PARAMETERS, Reach};
+use dyno_plan::knobs::{Knob, Machine, Need, Reach};
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
 use dyno_plan::units::Bytes;
-use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
+use dyno_record::experiment::LeftOutKnob;
 use dyno_record::model::ServerRecord;
-use dyno_servers::{ServerProgram, program_version};
 use reported::Reported;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the option with the requested knobs.
-pub(super) const WANTED: &str = "knobs";
+/// Reason to leave out values that lose acknowledged writes.
+const LESS_DURABLE: &str = "less durable than now, which needs `--allow durability`";
+
+/// Knobs to try, and those that are left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    pub(super) knobs: Vec<Knob>,
+    pub(super) left_out: Vec<LeftOutKnob>,
+}
+
+impl Selection {
+    /// Leaves out the knobs for which `check` gives a reason.
+    pub(super) fn sift(&mut self, mut check: impl FnMut(&mut Knob) -> Result<(), String>) {
+        self.knobs.retain_mut(|knob| match check(knob) {
+            Ok(()) => true,
+            Err(reason) => {
+                self.left_out.push(LeftOutKnob { name: knob.name.clone(), reason });
+                false
+            }
+        });
+    }
+
+    /// The knobs that are left out, with the reasons.
+    pub(super) fn in_words(&self) -> impl Iterator<Item = String> {
+        let all = self.left_out.iter();
+        all.map(|knob| format!("`{}` is left out: {}", knob.name, knob.reason))
+    }
+
+    /// Fails if no knob is left.
+    pub(super) fn check_some(&self) -> Result<(), Error> {
+        if !self.knobs.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<String> = self.in_words().collect();
+        let text = format!("no knob is left to try: {}", reasons.join("; "));
+        Err(Error::new(Kind::BadInput, text).with_hint("choose others with `--knobs`"))
+    }
+}
 
 /// Facts about the servers and their machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
-    pub(super) version: Option<Version>,
+    version: Option<Version>,
     has_replica_set: Option<bool>,
     /// Of a server that is started here.
     has_swap: Option<bool>,
@@ -37,14 +68,14 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Facts known before the first run.
-    pub(super) fn planned(task: &Task, environment: Option<&Environment>) -> Facts {
+    pub(super) fn planned(task: &Task) -> Facts {
         if task.remote.is_some() || task.plan.fleet.is_some() {
             return Facts::default();
         }
         let machine = dyno_observe::environment::capture(None);
         let topology = task.plan.server.topology().ok();
         Facts {
-            version: environment.and_then(|environment| planned_version(task, environment)),
+            version: None,
             has_replica_set: topology
                 .map(|topology| matches!(topology, Topology::ReplicaSet(_) | Topology::Sharded(_))),
             has_swap: machine.swap_bytes.map(|bytes| bytes > 0),
@@ -62,98 +93,20 @@ impl Facts {
         }
     }
 
-    /// Why a knob is not tried, if known.
-    fn against(&self, knob: &Knob) -> Option<LeftOutReason> {
-        if let Some((versions, own)) = knob.versions.zip(self.version)
-            && !versions.contains(own)
-        {
-            return Some(LeftOutReason::Version);
+    /// Refuses a knob that is known to have no effect.
+    pub(super) fn check(&self, knob: &Knob) -> Result<(), String> {
+        let mut versions = knob.versions.iter().zip(self.version);
+        if versions.any(|(versions, own)| !versions.contains(own)) {
+            return Err("not in this version of the server".to_owned());
         }
-        let (has, reason) = match knob.needs? {
-            Need::ReplicaSet => (self.has_replica_set, LeftOutReason::NoReplicaSet),
-            Need::Swap => (self.has_swap, LeftOutReason::NoSwap),
-            Need::NumaNodes => (self.has_numa_nodes, LeftOutReason::OneNumaNode),
+        let (has, reason) = match knob.needs {
+            None => return Ok(()),
+            Some(Need::ReplicaSet) => (self.has_replica_set, "for replica sets only"),
+            Some(Need::Swap) => (self.has_swap, "this machine has no swap"),
+            Some(Need::NumaNodes) => (self.has_numa_nodes, "this machine has one NUMA node"),
         };
-        (has == Some(false)).then_some(reason)
+        if has == Some(false) { Err(reason.to_owned()) } else { Ok(()) }
     }
-}
-
-/// Program version of a plan's server on this machine.
-fn planned_version(task: &Task, environment: &Environment) -> Option<Version> {
-    let server = &task.plan.server;
-    if server.kind != ServerKind::Mongod || environment.home != ServerHome::Here {
-        return None;
-    }
-    let found = choice::mongod(server.mongod.as_deref(), environment).ok()?;
-    let program = program_version(ServerProgram::Mongod, &found.program).ok()?;
-    version(&program.version)
-}
-
-/// Removes knobs that cannot apply to this server.
-pub(super) fn sift(knobs: &mut Vec<Knob>, facts: &Facts) -> Vec<LeftOutKnob> {
-    let mut left_out = Vec::new();
-    knobs.retain(|knob| {
-        let reason = facts.against(knob);
-        left_out.extend(reason.map(|reason| left(knob, reason)));
-        reason.is_none()
-    });
-    left_out
-}
-
-pub(super) fn left(knob: &Knob, reason: LeftOutReason) -> LeftOutKnob {
-    LeftOutKnob {
-        name: knob.name.clone(),
-        key: knob.key.clone(),
-        values: Vec::new(),
-        reason: Some(reason),
-        near: None,
-    }
-}
-
-/// Notes the knobs that are left out, and why.
-pub(super) fn note(left_out: &[LeftOutKnob], context: Context<'_>) {
-    for knob in left_out {
-        context.note(in_words(knob));
-    }
-}
-
-/// Message for a knob that is left out.
-pub(super) fn in_words(knob: &LeftOutKnob) -> String {
-    let why = match knob.reason {
-        Some(LeftOutReason::Version) => "this version of the server does not have it",
-        Some(LeftOutReason::NoReplicaSet) => "it affects only replica sets",
-        Some(LeftOutReason::NoSwap) => "this machine has no swap",
-        Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
-        Some(LeftOutReason::OneValue) => "this machine supports only one of its values",
-        Some(LeftOutReason::SizeInstead) => {
-            "this machine has a size instead of this share, and the size would be lost"
-        }
-        Some(LeftOutReason::SeveralValues) => "the server has several values for this single knob",
-        Some(LeftOutReason::LessDurable) => {
-            "it makes acknowledged writes less durable than now; allow it with `--allow durability`"
-        }
-        Some(LeftOutReason::NotThere) | None => {
-            let near = knob.near.as_ref();
-            let near = near.map(|near| format!("; did you mean `{near}`?"));
-            return format!(
-                "there is no `{}` here: `{}` is left out{}",
-                knob.key,
-                knob.name,
-                near.unwrap_or_default()
-            );
-        }
-    };
-    format!("`{}` is left out: {why}", knob.with_values(&knob.name))
-}
-
-/// Fails if no knob is left.
-pub(super) fn check_some(knobs: &[Knob], left_out: &[LeftOutKnob]) -> Result<(), Error> {
-    if !knobs.is_empty() {
-        return Ok(());
-    }
-    let reasons: Vec<String> = left_out.iter().map(in_words).collect();
-    let text = format!("no knob is left to try: {}", reasons.join("; "));
-    Err(Error::new(Kind::BadInput, text).with_hint("choose others with `--knobs`"))
 }
 
 /// Machine facts for the ranges of knobs, and whether all tasks run their servers on it.
@@ -189,9 +142,6 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     }
 }
 
-/// The default of `mongod`, in seconds.
-const CHECKPOINT_S: &str = "60";
-
 /// Key of the storage that is made for the servers.
 const STORAGE: &str = "server.storage";
 
@@ -218,32 +168,29 @@ pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<Str
     Some(format!("{}MiB", each >> 20))
 }
 
-/// Adds the caches of these plans to the shipped knob, and removes sizes that do not fit into the
-/// memory for this number of servers. Leaves out a knob with only one value.
-pub(super) fn fit_caches(
-    knobs: &mut Vec<Knob>,
+/// Adds the caches of these plans to the shipped knob, and removes sizes above `most_bytes`.
+pub(super) fn fit_cache(
+    knob: &mut Knob,
     caches: &[Option<String>],
-    servers: u32,
-    memory_bytes: u64,
-) -> Vec<LeftOutKnob> {
-    let mut left_out = Vec::new();
+    most_bytes: u64,
+) -> Result<(), String> {
+    if knob.key != CACHE || knob.group != CACHE_GROUP || caches.iter().all(Option::is_none) {
+        return Ok(());
+    }
     let bytes = |value: &String| value.parse::<Bytes>().map_or(0, |size| size.0);
-    let most = memory_bytes / 2 / u64::from(servers.max(1));
-    knobs.retain_mut(|knob| {
-        if knob.key != CACHE || knob.group != CACHE_GROUP || caches.iter().all(Option::is_none) {
-            return true;
-        }
-        let mut fitting = knob.values.clone();
-        fitting.retain(|value| bytes(value) <= most);
-        // The servers' actual cache is better known than the default of a single server.
-        knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
-        knob.retain(&fitting);
-        caches.iter().flatten().for_each(|cache| knob.add(cache));
-        let is_one = knob.values.len() < 2;
-        left_out.extend(is_one.then(|| left(knob, LeftOutReason::OneValue)));
-        !is_one
-    });
-    left_out
+    let mut fitting = knob.values.clone();
+    fitting.retain(|value| bytes(value) <= most_bytes);
+    // The servers' actual cache is better known than the default of a single server.
+    knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
+    knob.retain(&fitting);
+    caches.iter().flatten().for_each(|cache| knob.add(cache));
+    check_several(knob)
+}
+
+/// Refuses a knob with a single value.
+fn check_several(knob: &Knob) -> Result<(), String> {
+    let is_one = knob.values.len() < 2;
+    if is_one { Err("only one value is possible here".to_owned()) } else { Ok(()) }
 }
 
 /// Makes the servers' actual cache the default of its knob.
@@ -253,68 +200,62 @@ pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
 }
 
 /// Adds the parameter value of each plan's first server to a knob. Removes values that make
-/// acknowledged writes less durable on any server, unless they are allowed. Returns whether
-/// anything is left to try.
+/// acknowledged writes less durable on any server, unless they are allowed, and notes them in
+/// `partly` if others remain. `near` finds a similar name for a typed one.
 pub(super) fn resolve_parameter(
     knob: &mut Knob,
     found: &[Vec<BTreeMap<String, String>>],
     allows_less_durable: bool,
-    left_out: &mut Vec<LeftOutKnob>,
-) -> bool {
+    partly: &mut Vec<LeftOutKnob>,
+    near: impl Fn(&str) -> Option<String>,
+) -> Result<(), String> {
     let Some(name) = knob.reported_parameter() else {
-        return true;
+        return Ok(());
     };
     let of_each = found.iter().map(|servers| of_servers(servers, name));
     let Some(of_each) = of_each.collect::<Option<Vec<Vec<&str>>>>() else {
-        left_out.push(left(knob, LeftOutReason::NotThere));
-        return false;
+        let near = near(name).filter(|_| *name == knob.name);
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(format!("there is no `{name}` here{near}"));
     };
     for first in of_each.iter().filter_map(|values| values.first()) {
         match reported::value_of(knob, first) {
             Reported::Value(value) => knob.set_default(&value),
             Reported::Nothing => {}
-            Reported::Several => {
-                left_out.push(left(knob, LeftOutReason::SeveralValues));
-                return false;
-            }
+            Reported::Several => return Err("the server has several values for it".to_owned()),
         }
     }
     let weaker = knob.resolve_durability(&of_each.concat(), allows_less_durable);
-    leave_out(knob, weaker, left_out)
+    if knob.values.len() < 2 {
+        return Err(LESS_DURABLE.to_owned());
+    }
+    if !weaker.is_empty() {
+        let name = format!("{} ({})", knob.name, weaker.join(", "));
+        partly.push(LeftOutKnob { name, reason: LESS_DURABLE.to_owned() });
+    }
+    Ok(())
 }
 
-/// Checkpoint interval of a server without a journal, where acknowledged writes become durable with
-/// the next checkpoint.
-pub(super) fn unjournaled_checkpoints(server: &ServerRecord) -> Option<&str> {
+/// Whether a server has no journal, so that acknowledged writes become durable with the next
+/// checkpoint.
+pub(super) fn is_unjournaled(server: &ServerRecord) -> bool {
     let mut names = ["journal", "storage.journal.enabled"].into_iter();
-    let is_off = |name| server.settings.get(name).is_some_and(|own| own == "false");
-    let interval_s = server.settings.get("parameter.syncdelay");
-    names.any(is_off).then(|| interval_s.map_or(CHECKPOINT_S, String::as_str))
+    names.any(|name| server.settings.get(name).is_some_and(|own| own == "false"))
 }
 
-/// Like [`resolve_parameter`], for the checkpoint intervals of servers without a journal.
+/// Refuses checkpoint intervals of servers without a journal, or marks them if they are allowed.
 pub(super) fn resolve_checkpoints(
     knob: &mut Knob,
-    unjournaled: &[String],
+    is_unjournaled: bool,
     allows_less_durable: bool,
-    left_out: &mut Vec<LeftOutKnob>,
-) -> bool {
-    let now: Vec<&str> = unjournaled.iter().map(String::as_str).collect();
-    let weaker = knob.resolve_checkpoints(&now, allows_less_durable);
-    weaker.is_empty() || leave_out(knob, weaker, left_out)
-}
-
-/// Records values removed as less durable. Returns whether anything is left to try.
-fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) -> bool {
-    let is_left = knob.values.len() > 1;
-    if !weaker.is_empty() {
-        let mut without = left(knob, LeftOutReason::LessDurable);
-        if is_left {
-            without.values = weaker;
-        }
-        left_out.push(without);
+) -> Result<(), String> {
+    if !is_unjournaled || !knob.is_checkpoint_interval() {
+        return Ok(());
     }
-    is_left
+    let mut others = knob.values.clone();
+    others.retain(|value| *value != knob.default_value());
+    knob.less_durable = others;
+    if allows_less_durable { Ok(()) } else { Err(LESS_DURABLE.to_owned()) }
 }
 
 /// Makes the parameter value of a plan's first server the default of its knob.
@@ -334,16 +275,6 @@ fn of_servers<'a>(servers: &'a [BTreeMap<String, String>], name: &str) -> Option
     let values = servers.iter().map(|server| server.get(name).map(String::as_str));
     let values = values.collect::<Option<Vec<&str>>>();
     values.filter(|values| !values.is_empty())
-}
-
-/// Suggests similar names, found by `near`, for typed parameters that no server has.
-pub(super) fn find_near(left_out: &mut [LeftOutKnob], near: impl Fn(&str) -> Option<String>) {
-    for knob in left_out {
-        let typed = knob.key.strip_prefix(RUNTIME_PARAMETERS);
-        let is_missing = knob.reason == Some(LeftOutReason::NotThere);
-        let typed = typed.filter(|name| is_missing && *name == knob.name);
-        knob.near = typed.and_then(&near);
-    }
 }
 
 /// Refuses knobs that this kind of server cannot have, and machine settings without the right to
@@ -406,29 +337,24 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     host_settings::check_rights(knobs.iter().filter_map(Knob::host_setting), &task.plan)
 }
 
-/// Finds a knob's setting on this machine. Its current value becomes the default, and unsupported
-/// values are removed.
+/// Finds the files of a knob's setting on this machine. Its current value becomes the default, and
+/// unsupported values are removed.
 ///
 /// # Errors
 /// The reason why the knob cannot be used here.
-pub(super) fn resolve_host(
-    knob: &mut Knob,
-    setting: HostSetting,
-    folders: &[PathBuf],
-) -> Result<Vec<String>, LeftOutReason> {
-    resolve_host_in(Path::new("/"), knob, setting, folders)
+pub(super) fn resolve_host(knob: &mut Knob, folders: &[PathBuf]) -> Result<(), String> {
+    resolve_host_in(Path::new("/"), knob, folders)
 }
 
-fn resolve_host_in(
-    root: &Path,
-    knob: &mut Knob,
-    setting: HostSetting,
-    folders: &[PathBuf],
-) -> Result<Vec<String>, LeftOutReason> {
-    let found = host_settings::find(setting, folders, root);
-    let found = found.map_err(|_| LeftOutReason::NotThere)?;
+fn resolve_host_in(root: &Path, knob: &mut Knob, folders: &[PathBuf]) -> Result<(), String> {
+    let Some(setting) = knob.host_setting() else {
+        return Ok(());
+    };
+    let Ok(found) = host_settings::find(setting, folders, root) else {
+        return Err("this machine does not have it".to_owned());
+    };
     if host_settings::counts_instead(setting, root).is_some() {
-        return Err(LeftOutReason::SizeInstead);
+        return Err("a size is set on this machine instead, and would be lost".to_owned());
     }
     if let Some(choices) = &found.choices {
         knob.retain(choices);
@@ -437,35 +363,8 @@ fn resolve_host_in(
     if knob.default.is_none() {
         knob.set_default(&setting.read(&found.value));
     }
-    if knob.values.len() < 2 {
-        return Err(LeftOutReason::OneValue);
-    }
-    Ok(found.files.iter().map(|file| file.display().to_string()).collect())
-}
-
-/// A knob for the record, with the kernel files that hold it.
-pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
-    record::Knob {
-        default: knob.default.unwrap_or(0),
-        reach: match knob.reach {
-            Reach::RunTime => KnobReach::RunTime,
-            Reach::Restart => KnobReach::Restart,
-            Reach::Host => KnobReach::Host,
-            Reach::Client => KnobReach::Client,
-        },
-        needs_start: knob.reach == Reach::Host && knob.needs_start(),
-        files,
-        versions: knob.versions.map(|versions| versions.to_string()),
-        name: knob.name,
-        group: knob.group,
-        key: knob.key,
-        text: knob.text,
-        values: knob.values,
-        ordered: knob.ordered,
-        less_durable: knob.less_durable,
-        risk: knob.risk,
-        documentation: knob.documentation,
-    }
+    knob.files = found.files.iter().map(|file| file.display().to_string()).collect();
+    check_several(knob)
 }
 
 #[cfg(test)]

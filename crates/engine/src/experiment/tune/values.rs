@@ -7,25 +7,38 @@ use crate::error::Error;
 use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{Experiment, TuneOptions};
 
 /// Refuses values that make a task invalid.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     let mut own = knobs.to_vec();
     as_planned(&mut own, task);
-    with_each(&of_plan(&own), task).map(drop)
+    with_each(&own, task).map(drop)
 }
 
-/// Knobs with values that a plan contains before a run: knobs that need a restart of the servers,
-/// and knobs of the clients.
-pub(super) fn of_plan(knobs: &[Knob]) -> Vec<&Knob> {
-    let is_of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
-    knobs.iter().filter(is_of_plan).collect()
-}
-
-/// A task with each value of each of these knobs.
-pub(super) fn with_each(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error> {
+/// Additional tasks of a search on a fleet: these tasks with each value of the knobs that agents
+/// set, because agents accept only tasks that they were started for. Empty for other experiments.
+///
+/// # Errors
+/// A value makes a plan invalid.
+pub(in crate::experiment) fn of_search(
+    document: &Experiment,
+    tasks: &[Task],
+) -> Result<Vec<Task>, Error> {
+    let knobs = TuneOptions::among(&document.options).map_or(Vec::new(), |options| options.knobs);
     let mut all = Vec::new();
-    for knob in knobs {
+    for task in tasks {
+        all.extend(with_each(&knobs, task)?);
+    }
+    Ok(all)
+}
+
+/// A task with each value of each knob that a plan contains before a run: knobs that need a restart
+/// of the servers, and knobs of the clients.
+fn with_each(knobs: &[Knob], task: &Task) -> Result<Vec<Task>, Error> {
+    let mut all = Vec::new();
+    let of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
+    for knob in knobs.iter().filter(of_plan) {
         for (place, value) in knob.values.iter().enumerate() {
             let setting = Setting::from_text(&knob.key, knob.set(value));
             match task.with_settings(&[setting]) {
@@ -45,7 +58,7 @@ pub(super) fn with_each(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use dyno_plan::knobs::{Allowed, Machine, find};
+    use dyno_plan::knobs::{Allowed, Machine, PARAMETERS, find};
     use dyno_plan::model::ServerKind;
 
     pub(in super::super) fn task() -> Task {
@@ -81,5 +94,27 @@ pub(super) mod tests {
         let error = check(&[durable], &task).expect_err("writes cannot wait for a missing journal");
         let text = error.reason();
         assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
+    }
+
+    #[test]
+    fn agents_get_every_value_for_restarts_and_clients() {
+        let knobs = shipped(&["tickets", "client"]);
+        let tasks = [task(), task()];
+        let tried = tasks.each_ref().map(|task| with_each(&knobs, task).expect("all are valid"));
+        let tried = tried.concat();
+        let of = |name: &str| knobs.iter().find(|knob| knob.name == name).expect("it is there");
+        let algorithm = of("ticket algorithm");
+        let name = algorithm.key.strip_prefix(PARAMETERS).expect("it is one");
+        for value in &algorithm.values {
+            let with = |task: &&Task| task.plan.server.parameters.get(name) == Some(value);
+            assert_eq!(tried.iter().filter(with).count(), tasks.len(), "{value}");
+        }
+        for value in &of("clients").values {
+            let with = |task: &&Task| task.plan.client.clients.to_string() == *value;
+            assert!(tried.iter().any(|task| with(&task)), "{value}");
+        }
+        // Agents do not set runtime parameters.
+        let is_reported = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
+        assert!(!tried.iter().any(is_reported));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::experiment::{Line, figures, found, other};
 use dyno_analyze::experiment::tune::across::AcrossProgress;
-use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneNext, TuneProgress};
+use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, Failure, TuneProgress, TuneRun};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Ablation, Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure,
-    Figures, Knob, KnobReach, PLANS, RunsSetAside, Statistic, TUNE, TuneGoal, TuneOptions, Verb,
+    Figures, Knob, PLANS, RunsSetAside, Statistic, TUNE, TuneGoal, TuneOptions, Verb,
 };
 use serde_json::json;
 
@@ -111,20 +111,13 @@ pub(crate) fn good_for_none() -> Experiment {
 
 fn options(goal: TuneGoal) -> TuneOptions {
     let knob = |name: &str, risk: Option<&str>| Knob {
-        name: name.into(),
-        group: "own".into(),
-        key: format!("server.runtime_parameters.{name}"),
-        text: None,
-        values: ["1", "2", "4"].map(Into::into).into(),
-        default: 0,
-        ordered: true,
-        reach: KnobReach::RunTime,
-        needs_start: false,
-        files: Vec::new(),
-        versions: None,
-        less_durable: Vec::new(),
+        default: Some(0),
         risk: risk.map(Into::into),
-        documentation: None,
+        ..Knob::new(
+            name,
+            format!("server.runtime_parameters.{name}"),
+            ["1", "2", "4"].map(Into::into).into(),
+        )
     };
     TuneOptions {
         goal,
@@ -135,11 +128,11 @@ fn options(goal: TuneGoal) -> TuneOptions {
         max_steal_ratio: None,
         budget_s: 1_200.0,
         allows_less_durable: false,
-        knobs: Some(vec![
+        knobs: vec![
             knob("threads", Some("they take CPU from clients")),
             knob("delay", None),
             knob("idle", None),
-        ]),
+        ],
         left_out: Vec::new(),
         run_s: Some(10.0),
         start_s: None,
@@ -202,21 +195,21 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
         searches.push((workload.to_owned(), progress));
     }
     let mut progress = AcrossProgress::new(searches);
-    while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
+    while let Some((workload, TuneRun { keys, .. })) = progress.next_run() {
         let of = |name: &str, place: usize| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             let is_set = value.is_some_and(|value| value == "4");
             if is_set { factors[workload][place] } else { Some(1.0) }
         };
         let taken = match of("threads", 0).zip(of("delay", 1)) {
-            Some((threads, delay)) => progress.take(RunOutcome::Measured(&run(threads * delay))),
+            Some((threads, delay)) => progress.take(Ok(&run(threads * delay))),
             None => {
                 run(1.0);
-                progress.take(RunOutcome::Harmful {
-                    reason: "it hangs",
+                progress.take(Err(&Failure {
+                    reason: "it hangs".into(),
                     stolen_ratio: None,
-                    server_ended: false,
-                })
+                    ..Failure::default()
+                }))
             }
         };
         taken.unwrap();
@@ -225,7 +218,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
     let question = "Which settings make `a` and `c` better, each by its rate, and does it depend on the workload?";
     // The list of all runs does not describe the search.
     let mut experiment = other(Verb::Tune, question, &lines[..BASELINE_RUNS], answer);
-    let total = TuneOptions { budget_s: 2_400.0, knobs: None, ..options };
+    let total = TuneOptions { budget_s: 2_400.0, knobs: Vec::new(), ..options };
     let plan = |read: f64| json!({"name": "x", "operations": {"read": read, "update": 1.0 - read}, "data": {"records": 1000}});
     experiment.options = [
         (TUNE.to_owned(), serde_json::to_value(total).unwrap()),

@@ -3,9 +3,8 @@
 use super::super::tests::{
     NOISE, disturbed, figures_of, harmful, now_and_then, options, setting_aside, value,
 };
-use super::super::{BASELINE_RUNS, Baseline, Keys, Knob, TuneGoal, TuneOptions};
+use super::super::{BASELINE_RUNS, Baseline, Keys, TuneGoal, TuneOptions};
 use super::*;
-use dyno_record::experiment::Figures;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -48,7 +47,7 @@ impl Bench {
     ) -> Result<Figures, String> {
         let is_disturbed = (self.is_disturbed)(self.runs.len());
         self.runs.push((workload, keys.clone()));
-        let knobs = options.knobs.as_ref().unwrap();
+        let knobs = &options.knobs;
         let default = knobs[0].default_value().parse::<f64>().unwrap();
         let threads = match keys.get("server.runtime_parameters.engine") {
             Some(text) if text.contains("threads_max=") => {
@@ -79,10 +78,10 @@ impl Bench {
             searches.push((format!("w{workload}"), progress));
         }
         let mut progress = AcrossProgress::new(searches);
-        while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
+        while let Some((workload, TuneRun { keys, .. })) = progress.next_run() {
             match self.run(workload, &keys, &of_each[workload]) {
-                Ok(figures) => progress.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => progress.take(harmful(&reason)).unwrap(),
+                Ok(figures) => progress.take(Ok(&figures)).unwrap(),
+                Err(reason) => progress.take(Err(&harmful(&reason))).unwrap(),
             };
         }
         progress
@@ -145,34 +144,34 @@ fn settings_slower_on_the_other_workload_are_not_for_all() {
     assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
     assert_is(answer.winners[0].on[1].ratio, -0.3);
     assert_is(answer.winners[0].on[1].beside_own, -0.6);
-    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+    assert_eq!((answer.for_all, answer.together), (None, None));
     assert_eq!(answer.dependence, Dependence::Depends);
     assert!(answer.visible_ratio < 0.1, "{}", answer.visible_ratio);
 }
 
 #[test]
-fn mean_gain_certainly_worse_on_one_workload_is_not_compared() {
+fn mean_gain_certainly_worse_on_one_workload_is_not_for_all() {
     let a_little_fewer: Surface = |threads, _| -0.05 * threads;
     let answer = searched(5, &[MORE_THREADS, a_little_fewer]);
     assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
     assert_is(answer.winners[0].mean_ratio, 0.1);
-    assert_eq!(comparisons(&answer, TunePurpose::ForAll), 0);
-    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+    assert_eq!((answer.for_all, answer.together), (None, None));
 }
 
 #[test]
 fn good_for_all_is_harmless_on_each_and_better_on_average() {
-    let effect = |log_ratio| {
-        Effect::Compared(Comparison { log_ratio, error: 0.01, degrees_of_freedom: 11.0 })
-    };
-    let margin = 0.04;
-    assert!(are_good(&[effect(0.3), effect(0.0)], margin));
-    assert!(are_good(&[effect(0.3), Effect::AsBefore], margin));
+    let effect = |log_ratio| Ok(Comparison { log_ratio, error: 0.01, degrees_of_freedom: 11.0 });
+    let of_one = |effects: &[Effect]| good_for_all(effects, 0.04, 1).is_some();
+    assert!(of_one(&[effect(0.3), effect(0.0)]));
+    assert!(of_one(&[effect(0.3), Ok(weighted(&[]))]));
     // Two standard errors around -3 % do not rule out the margin.
-    assert!(!are_good(&[effect(0.3), effect(-0.03)], margin));
-    assert!(!are_good(&[effect(0.3), effect(-0.1)], margin));
-    assert!(!are_good(&[effect(0.3), Effect::Harmful(None)], margin));
-    assert!(!are_good(&[effect(0.01), effect(0.0)], margin));
+    assert!(!of_one(&[effect(0.3), effect(-0.03)]));
+    assert!(!of_one(&[effect(0.3), effect(-0.1)]));
+    assert!(!of_one(&[effect(0.3), Err(None)]));
+    assert!(!of_one(&[effect(0.01), effect(0.0)]));
+    // One of several must be more certain.
+    let effects = [effect(0.3), effect(-0.015)];
+    assert!(of_one(&effects) && good_for_all(&effects, 0.04, 5).is_none());
 }
 
 #[test]
@@ -198,9 +197,7 @@ fn one_answer_for_all_workloads_is_not_measured_again() {
     let for_all = answer.for_all.as_ref().unwrap();
     assert_eq!((&for_all.settings, for_all.on.len()), (&best, 3));
     assert_eq!(answer.dependence, Dependence::Same);
-    for purpose in [TunePurpose::Across, TunePurpose::ForAll] {
-        assert_eq!(comparisons(&answer, purpose), 0);
-    }
+    assert_eq!(comparisons(&answer, TunePurpose::Across), 0);
 }
 
 #[test]
@@ -212,7 +209,6 @@ fn gain_for_one_workload_at_no_cost_to_others_is_for_all() {
     assert_eq!((as_before.ratio, as_before.pairs), (Some(Figure::bare(1.0)), 0));
     assert_is(as_before.beside_own, -0.3);
     assert_eq!(comparisons(&answer, TunePurpose::Across), 2);
-    assert_eq!(comparisons(&answer, TunePurpose::ForAll), 3);
     assert_is(answer.for_all.unwrap().mean_ratio, 0.1);
     assert_eq!(answer.dependence, Dependence::Same);
 }
@@ -228,7 +224,7 @@ fn settings_failing_on_another_workload_are_named_not_for_all() {
     let problem = harmful.problem.as_deref();
     assert_eq!(problem, Some("the server is busy with itself"));
     assert_eq!(answer.winners[0].mean_ratio, None);
-    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+    assert_eq!((answer.for_all, answer.together), (None, None));
     // The best settings for the second one are worse for the first.
     assert_eq!(answer.dependence, Dependence::Depends);
 }
@@ -236,8 +232,7 @@ fn settings_failing_on_another_workload_are_named_not_for_all() {
 #[test]
 fn each_workload_is_compared_with_its_own_defaults() {
     let mut second = options(TuneGoal::Rate);
-    let knob: &mut Knob = &mut second.knobs.as_mut().unwrap()[0];
-    knob.default = 4;
+    second.knobs[0].default = Some(4);
     let of_each = [options(TuneGoal::Rate), second];
     let mut bench = Bench::new(6, &[MORE_THREADS, MORE_THREADS]);
     let answer = bench.search(&of_each).answer();
@@ -273,8 +268,6 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAcrossAnswer) {
                 search
                     .options
                     .knobs
-                    .as_ref()
-                    .unwrap()
                     .iter()
                     .filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str()))),
             )
@@ -315,7 +308,7 @@ fn every_goal_is_judged_by_its_own_figure_and_direction() {
         assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
         assert_is(answer.winners[0].on[1].ratio, sign * -0.3);
         assert_is(answer.winners[0].on[1].beside_own, sign * -0.6);
-        assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+        assert_eq!((answer.for_all, answer.together), (None, None));
         assert_eq!(answer.dependence, Dependence::Depends, "{goal:?}");
     }
 }
@@ -356,11 +349,11 @@ fn noise_is_neither_a_gain_for_all_nor_a_workload_difference() {
 #[test]
 fn time_budget_covers_searches_and_their_cross_comparison() {
     assert_eq!(budget_across(3600.0, 10.0, 1), budget(3600.0, 10.0));
-    // An hour for each of two workloads: 300 runs, and 60 for the other one's settings and the common ones.
-    assert_eq!(budget_across(7200.0, 20.0, 2), budget(3000.0, 10.0));
-    // 24 runs of each, and 24 for the comparisons after them.
-    assert_eq!(budget_across(47.9, 1.0, 2), None);
-    assert_eq!(budget_across(48.0, 1.0, 2), budget(24.0, 1.0));
+    // Two hours for two workloads: 360 runs of each, of which 15 of 17 parts are for its own search.
+    assert_eq!(budget_across(7200.0, 20.0, 2), budget(3170.0, 10.0));
+    // 24 runs of each, and 16 for the comparisons after them.
+    assert_eq!(budget_across(39.9, 1.0, 2), None);
+    assert_eq!(budget_across(40.0, 1.0, 2), budget(24.0, 1.0));
     assert!(budget(24.0, 1.0).is_some());
 }
 

@@ -35,12 +35,12 @@ impl Truth {
             max_pairs: Some(pairs),
             ..options(TuneGoal::Rate)
         };
-        for knob in options.knobs.iter_mut().flatten() {
+        for knob in options.knobs.iter_mut() {
             knob.values.truncate(values);
-            knob.default = 0;
+            knob.default = Some(0);
             knob.ordered = seed % 3 == 2;
         }
-        options.knobs.iter_mut().for_each(|all| all.truncate(knobs));
+        options.knobs.truncate(knobs);
         Truth { options, noise, gain: 0.0, seed }
     }
 
@@ -65,10 +65,10 @@ impl Truth {
         }
         let mut progress = TuneProgress::new(&self.options, &baseline).expect("a harmless run");
         let mut was_tried = false;
-        while let TuneNext::Run { keys, .. } = progress.next_run() {
+        while let Some(TuneRun { keys, .. }) = progress.next_run() {
             was_tried |= gaining(&keys);
             let figures = run(&keys);
-            progress.take(RunOutcome::Measured(&figures)).expect("a harmless run");
+            progress.take(Ok(&figures)).expect("a harmless run");
         }
         let answer = progress.answer();
         answer

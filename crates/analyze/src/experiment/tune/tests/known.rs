@@ -25,7 +25,7 @@ fn known(seed: u64, trials: u32) -> TuneOptions {
         let key = format!("server.runtime_parameters.{place}");
         Knob {
             values: (0..setting.values).map(|value| value.to_string()).collect(),
-            default: setting.default,
+            default: Some(setting.default),
             ordered: setting.is_ordered,
             ..knob(&place.to_string(), &key, None)
         }
@@ -34,7 +34,7 @@ fn known(seed: u64, trials: u32) -> TuneOptions {
         seed,
         trials: Some(trials),
         max_pairs: Some(24),
-        knobs: Some(SURFACE.iter().enumerate().map(of_setting).collect()),
+        knobs: SURFACE.iter().enumerate().map(of_setting).collect(),
         ..options(TuneGoal::Rate)
     }
 }
@@ -60,9 +60,9 @@ fn search(options: &TuneOptions, truth: Truth) -> TuneAnswer {
         baseline.take(run(&Keys::new()));
     }
     let mut progress = TuneProgress::new(options, &baseline).unwrap();
-    while let TuneNext::Run { keys, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, .. }) = progress.next_run() {
         let figures = run(&keys);
-        progress.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(Ok(&figures)).unwrap();
     }
     progress.answer()
 }

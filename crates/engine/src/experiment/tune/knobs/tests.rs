@@ -40,7 +40,8 @@ fn cache_default_is_the_servers_value_and_all_values_fit() {
     assert_eq!(cache.as_deref(), Some("3840MiB"));
     assert_eq!(cache_of(Some(&reported), &task(Some("300MiB"))), None);
     let caches = std::slice::from_ref(&cache);
-    assert_eq!(fit_caches(&mut knobs, caches, 3, 24 << 30), []);
+    // Half of 24 GiB for three servers together.
+    assert_eq!(fit_cache(&mut knobs[0], caches, 4 << 30), Ok(()));
     with_cache(&mut knobs, cache.as_deref());
     assert_eq!(default_of(&knobs[0]), "3840MiB");
     let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
@@ -48,9 +49,7 @@ fn cache_default_is_the_servers_value_and_all_values_fit() {
     // Ten servers in 4 GiB can only have the smallest cache.
     let smallest = Some("256MiB".to_owned());
     let caches = std::slice::from_ref(&smallest);
-    let left_out = fit_caches(&mut knobs, caches, 10, 4 << 30);
-    assert_eq!(left_out[0].reason, Some(LeftOutReason::OneValue));
-    assert!(knobs.is_empty());
+    assert!(fit_cache(&mut knobs[0], caches, (4 << 30) / 20).is_err());
 }
 
 #[test]
@@ -81,63 +80,50 @@ fn values_less_durable_than_the_server_are_left_out_and_named() {
         let has = |value: &&str| BTreeMap::from([(name.clone(), (*value).to_owned())]);
         let found = now.iter().map(|servers| servers.iter().map(has).collect());
         let found: Vec<Vec<BTreeMap<String, String>>> = found.collect();
-        let mut left_out = Vec::new();
-        let is_left = resolve_parameter(&mut knob, &found, durability, &mut left_out);
-        (is_left, knob.values.len(), left_out)
+        let mut partly = Vec::new();
+        let result = resolve_parameter(&mut knob, &found, durability, &mut partly, |_| None);
+        let partly: Vec<String> = partly.into_iter().map(|knob| knob.name).collect();
+        (result.is_ok(), knob.values.len(), partly)
     };
-    let assert_left_out = |left_out: &[LeftOutKnob], values: &[&str], name: &str| {
-        assert_eq!(left_out.len(), 1, "{left_out:?}");
-        assert_eq!(left_out[0].reason, Some(LeftOutReason::LessDurable));
-        assert_eq!(left_out[0].values, values);
-        let said = in_words(&left_out[0]);
-        assert!(said.contains(name), "{said}");
-    };
-    let (is_left, _, left_out) = resolved(&[&["10"]], false);
-    assert!(!is_left);
-    assert_left_out(&left_out, &[], "`journal commit interval`");
-    let (is_left, values, left_out) = resolved(&[&["50"]], false);
-    assert_eq!((is_left, values), (true, 3));
-    assert_left_out(&left_out, &["100"], "`journal commit interval (100)`");
-    let left_out = resolved(&[&["20"]], false).2;
-    let name = "`journal commit interval (30 and 100)`";
-    assert_left_out(&left_out, &["30", "100"], name);
+    assert!(!resolved(&[&["10"]], false).0);
+    let named = |values: &str| vec![format!("journal commit interval ({values})")];
+    assert_eq!(resolved(&[&["50"]], false), (true, 3, named("100")));
+    assert_eq!(resolved(&[&["20"]], false).2, named("30, 100"));
     assert!(!resolved(&[&["50"], &["100"]], false).0);
     // Another member has a smaller value than the first one.
     assert!(!resolved(&[&["100", "30"]], false).0);
     assert_eq!(resolved(&[&["50", "30"]], true), (true, 6, Vec::new()));
     assert_eq!(resolved(&[&["100"]], false), (true, 3, Vec::new()));
-    assert_eq!(resolved(&[&["500"]], false), (true, 5, Vec::new()));
+    assert_eq!(resolved(&[&["500"]], false), (true, 4, Vec::new()));
     assert_eq!(resolved(&[&["10"]], true), (true, 5, Vec::new()));
     // A parameter that one of the servers does not have is not tried.
     let mut knob = group("journal", 4 << 30, false).remove(0);
     let found = BTreeMap::from([("journalCommitInterval".to_owned(), "100".to_owned())]);
     let found = [vec![found, BTreeMap::new()]];
-    let mut left_out = Vec::new();
-    assert!(!resolve_parameter(&mut knob, &found, false, &mut left_out));
-    assert_eq!(left_out[0].reason, Some(LeftOutReason::NotThere));
+    let reason = resolve_parameter(&mut knob, &found, false, &mut Vec::new(), |_| None);
+    assert!(reason.unwrap_err().contains("`journalCommitInterval`"));
 }
 
 #[test]
 fn unjournaled_server_keeps_its_checkpoint_interval() {
     let server = |name: &str, value: &str| ServerRecord {
-        settings: BTreeMap::from([
-            (name.to_owned(), value.to_owned()),
-            ("parameter.syncdelay".to_owned(), "60.0".to_owned()),
-        ]),
+        settings: BTreeMap::from([(name.to_owned(), value.to_owned())]),
         ..ServerRecord::default()
     };
     for name in ["journal", "storage.journal.enabled"] {
-        let found = |value| unjournaled_checkpoints(&server(name, value)).map(str::to_owned);
-        assert_eq!(found("true"), None, "{name}");
-        assert_eq!(found("false").as_deref(), Some("60.0"), "{name}");
+        assert!(!is_unjournaled(&server(name, "true")), "{name}");
+        assert!(is_unjournaled(&server(name, "false")), "{name}");
     }
     let mut knob = group("checkpoint", 4 << 30, false).remove(0);
-    let mut left_out = Vec::new();
-    let now = ["60.0".to_owned()];
-    assert!(resolve_checkpoints(&mut knob, &now, false, &mut left_out));
-    assert_eq!(left_out[0].name, "checkpoint interval");
-    assert_eq!(left_out[0].values, ["120", "300", "900"]);
-    assert_eq!(left_out[0].reason, Some(LeftOutReason::LessDurable));
+    knob.set_default("60.0");
+    assert_eq!(resolve_checkpoints(&mut knob, false, false), Ok(()));
+    assert!(knob.less_durable.is_empty());
+    let reason = resolve_checkpoints(&mut knob, true, false).unwrap_err();
+    assert!(reason.contains("--allow durability"), "{reason}");
+    assert_eq!(resolve_checkpoints(&mut knob, true, true), Ok(()));
+    assert_eq!(knob.less_durable, ["10", "20", "120", "300", "900"]);
+    let mut other = group("journal", 4 << 30, false).remove(0);
+    assert_eq!(resolve_checkpoints(&mut other, true, false), Ok(()));
 }
 
 #[test]
@@ -153,19 +139,18 @@ fn dirty_memory_ratio_is_left_out_when_a_size_is_set() {
         let allowed = Allowed { host: true, ..Allowed::default() };
         let machine_of = Machine { memory_bytes: 4 << 30, cores: 2, has_servers: true };
         let mut knob = find(&[asked], allowed, machine_of).unwrap().remove(0);
-        let setting = knob.host_setting().unwrap();
-        let files = resolve_host_in(machine.path(), &mut knob, setting, &[]);
-        files.map(|_| default_of(&knob).to_owned())
+        resolve_host_in(machine.path(), &mut knob, &[])?;
+        assert_eq!(knob.files.len(), 1);
+        Ok::<String, String>(default_of(&knob).to_owned())
     };
     write("dirty_ratio", "20\n");
     write("dirty_bytes", "0\n");
     write("dirty_background_ratio", "0\n");
     write("dirty_background_bytes", "67108864\n");
-    assert_eq!(resolved("dirty_ratio").as_deref(), Ok("20"));
-    let left_out = resolved("dirty_background_ratio");
-    assert_eq!(left_out, Err(LeftOutReason::SizeInstead));
+    assert_eq!(resolved("dirty_ratio"), Ok("20".to_owned()));
+    assert!(resolved("dirty_background_ratio").is_err_and(|reason| reason.contains("size")));
     write("dirty_bytes", "268435456\n");
-    assert_eq!(resolved("dirty_ratio"), Err(LeftOutReason::SizeInstead));
+    assert!(resolved("dirty_ratio").is_err());
 }
 
 #[test]
@@ -177,16 +162,13 @@ fn server_value_becomes_the_default_even_of_a_text_knob() {
             .expect("it is shipped");
         let parameter = knob.reported_parameter().expect("servers report it").to_owned();
         let server = BTreeMap::from([(parameter, reported.to_owned())]);
-        let mut left_out = Vec::new();
-        let is_left = resolve_parameter(&mut knob, &[vec![server]], false, &mut left_out);
-        assert_eq!(is_left, left_out.is_empty(), "{left_out:?}");
-        match left_out.first() {
-            None => Ok(default_of(&knob).to_owned()),
-            Some(knob) => Err(knob.reason),
-        }
+        let mut partly = Vec::new();
+        resolve_parameter(&mut knob, &[vec![server]], false, &mut partly, |_| None)?;
+        assert_eq!(partly, []);
+        Ok::<String, String>(default_of(&knob).to_owned())
     };
     let resolved_to = |own: &str, name: &str, reported: &str, expected: &str| {
-        assert_eq!(resolved(own, name, reported).as_deref(), Ok(expected));
+        assert_eq!(resolved(own, name, reported), Ok(expected.to_owned()));
     };
     let engine = "eviction=(threads_max=8,threads_min=8),eviction_dirty_target=7";
     resolved_to("eviction", "eviction threads", engine, "8");
@@ -194,10 +176,8 @@ fn server_value_becomes_the_default_even_of_a_text_knob() {
     // If the server does not report it, the file's value applies.
     resolved_to("eviction", "dirty trigger", engine, "20");
     let several = "eviction=(threads_max=20,threads_min=4)";
-    assert_eq!(
-        resolved("eviction", "eviction threads", several),
-        Err(Some(LeftOutReason::SeveralValues))
-    );
+    let reason = resolved("eviction", "eviction threads", several).unwrap_err();
+    assert!(reason.contains("several"), "{reason}");
     let reads = r#"{ "samplingRate": 0.05, "maxTimeMS": 1000 }"#;
     resolved_to("replication", "mirrored reads", reads, "0.05");
     resolved_to("checkpoint", "checkpoint interval", "60.0", "60");
@@ -222,15 +202,13 @@ fn planned_durable_writes_stay_unless_less_durable_is_allowed() {
 
 #[test]
 fn similar_name_is_suggested_and_storage_needs_a_baseline() {
-    let typed = LeftOutKnob {
-        name: "syncDelay".to_owned(),
-        key: "server.runtime_parameters.syncDelay".to_owned(),
-        values: Vec::new(),
-        reason: Some(LeftOutReason::NotThere),
-        near: Some("syncdelay".to_owned()),
-    };
-    let said = in_words(&typed);
-    assert!(said.contains("`syncdelay`"), "{said}");
+    let asked = ["syncDelay=20,60".to_owned()];
+    let machine = Machine { memory_bytes: 4 << 30, cores: 2, has_servers: true };
+    let mut typed = find(&asked, Allowed::default(), machine).unwrap().remove(0);
+    let near = |_: &str| Some("syncdelay".to_owned());
+    let reason = resolve_parameter(&mut typed, &[Vec::new()], false, &mut Vec::new(), near);
+    let reason = reason.unwrap_err();
+    assert!(reason.contains("`syncdelay`"), "{reason}");
     let mut knobs = shipped(4 << 30);
     knobs[0].key = STORAGE.to_owned();
     let error = check(&knobs, &task(None)).unwrap_err();

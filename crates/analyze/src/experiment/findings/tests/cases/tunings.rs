@@ -1,11 +1,11 @@
 //! The findings of searches for better settings.
 
 use super::*;
-use crate::experiment::tune::{Baseline, RunOutcome, TuneNext, TuneProgress};
+use crate::experiment::tune::{Baseline, Failure, TuneProgress, TuneRun};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, CostKind, CostRatio, DemandRatio,
-    Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, Statistic, TUNE,
-    TuneAnswer, TuneGoal, TuneOptions,
+    Explanation, Knob, LeftOutKnob, RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal,
+    TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -93,35 +93,17 @@ fn set_aside(run: usize) -> RunsSetAside {
     RunsSetAside { runs: vec![run], stolen_ratio: Some(0.03) }
 }
 
-fn left_out(reason: LeftOutReason) -> LeftOutKnob {
-    let name = reason.as_str();
-    LeftOutKnob {
-        name: name.into(),
-        key: format!("server.runtime_parameters.{name}"),
-        values: Vec::new(),
-        // As in older records.
-        reason: Some(reason).filter(|reason| *reason != LeftOutReason::NotThere),
-        near: None,
-    }
-}
-
 pub(super) fn options() -> TuneOptions {
     let knob = |name: &str| Knob {
-        name: name.into(),
-        group: "own".into(),
-        key: format!("server.runtime_parameters.{name}"),
-        text: None,
-        values: ["1", "2", "4"].map(Into::into).into(),
-        default: 0,
-        ordered: true,
-        reach: KnobReach::RunTime,
-        needs_start: false,
-        files: Vec::new(),
-        versions: None,
-        less_durable: Vec::new(),
-        risk: None,
-        documentation: None,
+        default: Some(0),
+        ..Knob::new(
+            name,
+            format!("server.runtime_parameters.{name}"),
+            ["1", "2", "4"].map(Into::into).into(),
+        )
     };
+    let left_out =
+        |name: &str, reason: &str| LeftOutKnob { name: name.into(), reason: reason.into() };
     TuneOptions {
         goal: TuneGoal::Rate,
         responses: Vec::new(),
@@ -131,8 +113,12 @@ pub(super) fn options() -> TuneOptions {
         max_steal_ratio: Some(0.01),
         budget_s: 600.0,
         allows_less_durable: false,
-        knobs: Some(vec![knob("threads"), knob("delay")]),
-        left_out: LeftOutReason::ALL.map(left_out).into(),
+        knobs: vec![knob("threads"), knob("delay")],
+        left_out: vec![
+            left_out("swap", "no swap"),
+            left_out("a", "too old"),
+            left_out("b", "too old"),
+        ],
         run_s: Some(10.0),
         trials: Some(9),
         ended_after: None,
@@ -159,20 +145,20 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
         baseline.take(run(1.0));
     }
     let mut progress = TuneProgress::new(&options, &baseline).expect("a baseline");
-    while let TuneNext::Run { keys, .. } = progress.next_run() {
+    while let Some(TuneRun { keys, .. }) = progress.next_run() {
         let is = |name: &str| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             value.is_some_and(|value| value == "4")
         };
         let taken = if harms && is("delay") {
-            progress.take(RunOutcome::Harmful {
-                reason: "it hangs",
+            progress.take(Err(&Failure {
+                reason: "it hangs".into(),
                 stolen_ratio: None,
-                server_ended: false,
-            })
+                ..Failure::default()
+            }))
         } else {
             let figures = run(if is("threads") { factor } else { 1.0 });
-            progress.take(RunOutcome::Measured(&figures))
+            progress.take(Ok(&figures))
         };
         taken.expect("the defaults succeed");
     }

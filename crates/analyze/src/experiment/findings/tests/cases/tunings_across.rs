@@ -3,7 +3,7 @@
 use super::tunings::options;
 use super::*;
 use crate::experiment::tune::across::AcrossProgress;
-use crate::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneNext, TuneProgress};
+use crate::experiment::tune::{BASELINE_RUNS, Baseline, TuneProgress, TuneRun};
 use dyno_record::experiment::{Dependence, OnWorkload, TuneAcrossAnswer};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -19,33 +19,20 @@ pub(super) fn cases() -> Vec<Case> {
             with(opposed(), |it| answer(it).dependence = Dependence::Undecided),
         )
         .not_if("nothing was compared", |it| {
-            for found in &mut answer(it).winners {
-                found.on.clear();
-            }
+            let answer = answer(it);
+            answer.together = None;
+            answer.winners.iter_mut().for_each(|found| found.on.clear());
         }),
-        case("tune-across-nothing", flat()).not_if("something is better", |it| *it = together()),
-        case(
-            "tune-across-nothing-proven",
-            with(flat(), |it| answer(it).dependence = Dependence::Undecided),
-        )
-        .not_if("it would have been seen", |it| *it = flat()),
         case("tune-good-for-all", together())
-            .not_if("it is not proven", |it| *it = not_proven())
+            .not_if("it is not proven", |it| answer(it).for_all = None)
             .not_if("the ratio is not known", |it| {
                 answer(it).for_all.as_mut().unwrap().mean_ratio = None
             }),
-        case("tune-not-proven-for-all", not_proven())
-            .not_if("nothing was compared for it", |it| answer(it).not_for_all.clear()),
-        case(
-            "tune-not-proven-for-all",
-            with(not_proven(), |it| {
-                do_harm(&mut answer(it).not_for_all[0].on[0]);
-            }),
-        )
-        .not_if("it is proven", |it| *it = together()),
         case("tune-good-for-none", opposed())
             .not_if("some are", |it| *it = together())
             .not_if("nothing is better", |it| *it = flat()),
+        case("tune-good-for-none", with(together(), |it| answer(it).for_all = None))
+            .not_if("it is proven", |it| *it = together()),
         case("tune-of-workload", together())
             .not_if("nothing was searched for", |it| answer(it).searches.clear()),
     ]
@@ -77,13 +64,6 @@ fn harmful() -> Experiment {
     with(opposed(), |it| do_harm(&mut answer(it).winners[0].on[1]))
 }
 
-fn not_proven() -> Experiment {
-    with(together(), |it| {
-        let answer = answer(it);
-        answer.not_for_all.extend(answer.for_all.take());
-    })
-}
-
 fn do_harm(on: &mut OnWorkload) {
     (on.ratio, on.beside_own) = (None, None);
     on.problem = Some("it hangs".into());
@@ -111,7 +91,7 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         searches.push((workload.to_owned(), progress));
     }
     let mut progress = AcrossProgress::new(searches);
-    while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
+    while let Some((workload, TuneRun { keys, .. })) = progress.next_run() {
         let is = |name: &str| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             value.is_some_and(|value| value == "4")
@@ -120,7 +100,7 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         let threads = if is("threads") { threads } else { 1.0 };
         let delay = if is("delay") { delay } else { 1.0 };
         let figures = run(threads * delay);
-        let taken = progress.take(RunOutcome::Measured(&figures));
+        let taken = progress.take(Ok(&figures));
         taken.expect("the defaults succeed");
     }
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![done[0].clone(), done[1].clone()]);
