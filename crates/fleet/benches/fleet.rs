@@ -100,8 +100,13 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
 /// Sends the agents' messages for `seconds`; returns the bytes of an average window.
 fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 {
     let mut encoder = WindowEncoder::default();
-    let patterns: Vec<_> =
-        (0..PATTERNS).map(|pattern| encoder.encode(&window(pattern, 0))).collect();
+    let mut patterns: Vec<_> = (0..PATTERNS)
+        .map(|pattern| {
+            let window = window(pattern, 0);
+            let blob = encoder.encode(&window);
+            (window, blob)
+        })
+        .collect();
     let ids: Vec<MetricId> = (0..METRICS)
         .map(|number| MetricId::of_instance("cpu", &number.to_string(), "busy_ratio"))
         .collect();
@@ -118,11 +123,11 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                 redis::cmd("TIME").query(&mut connection).expect("it answers");
             let mut pipe = redis::pipe();
             for agent in (0..agents).filter(|agent| u64::from(agent % 10) == batch) {
-                let (header, blob) = &patterns[(agent as usize + second as usize) % PATTERNS];
-                let mut header = header.clone();
-                (header.index, header.start_ns) = (second, second * 1_000_000_000);
+                let pattern = (agent as usize + second as usize) % PATTERNS;
+                let (window, blob) = &mut patterns[pattern];
+                (window.index, window.start_ns) = (second, second * 1_000_000_000);
                 let text =
-                    serde_json::to_string(&Up::Window { work: 1, server: 0, window: header })
+                    serde_json::to_string(&Up::Window { work: 1, server: 0, window: &*window })
                         .expect("serializable");
                 let add = pipe.cmd("XADD").arg(run.up()).arg("MAXLEN").arg("~").arg(agents * 20);
                 add.arg("*").arg("i").arg(agent).arg("n").arg(second + 2);
@@ -151,12 +156,12 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
 
 /// Lets all agents begin in time.
 fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
-    let text = serde_json::to_string(&Up::Begun {
+    let begun: Up = Up::Begun {
         work: 1,
         step: Step::Run,
         began: Began { uncertainty_ns: 1, ..Began::default() },
-    })
-    .expect("serializable");
+    };
+    let text = serde_json::to_string(&begun).expect("serializable");
     let mut pipe = redis::pipe();
     for agent in 0..agents {
         let add = pipe.cmd("XADD").arg(run.up()).arg("*");
@@ -266,7 +271,6 @@ fn main() {
     let mut merger = Merger::new(MergeOptions {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,
-        offered_rate_per_s: None,
         servers: vec![vec![0]; agents as usize],
     });
     let (at, name) = (endpoint.clone(), run.clone());
@@ -313,7 +317,7 @@ fn main() {
     println!("readings of hosts     {readings} of {expected}, written to files");
     println!(
         "operations            {}",
-        outcome.phases.iter().map(|phase| phase.succeeded).sum::<u64>()
+        outcome.agents.iter().map(|agent| agent.succeeded).sum::<u64>()
     );
     println!("bytes of histograms   {bytes} per window");
     println!(

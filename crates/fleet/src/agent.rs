@@ -336,10 +336,9 @@ impl Agent {
         server: u32,
         window: &IntervalRecord,
     ) -> Result<(), FleetError> {
-        let (header, blob) = self.encoder.encode(window);
+        let blob = self.encoder.encode(window);
         let last = format!("window {} of {}", window.index, window.phase.as_str());
-        let message = Up::Window { work, server, window: header };
-        self.put(message, blob, &last)
+        self.put(encode(&Up::Window { work, server, window }), blob, &last)
     }
 
     /// Reports that no more windows of a server follow in this work.
@@ -411,13 +410,12 @@ impl Agent {
     }
 
     fn say(&self, message: Up, last: &str) -> Result<(), FleetError> {
-        self.put(message, Vec::new(), last)
+        self.put(encode(&message), Vec::new(), last)
     }
 
-    fn put(&self, message: Up, blob: Vec<u8>, last: &str) -> Result<(), FleetError> {
+    fn put(&self, text: String, blob: Vec<u8>, last: &str) -> Result<(), FleetError> {
         self.check()?;
         *lock(&self.shared.last) = last.to_owned();
-        let text = encode(&message);
         if self.sender.put(Outgoing { text, blob }) {
             return Ok(());
         }

@@ -470,7 +470,7 @@ impl Controller {
         let event = match said {
             Up::Window { work, server, window } if work == current => {
                 let blob = field(b"h").unwrap_or_default();
-                let window = self.decoder.decode(&window, blob, &from)?;
+                let window = self.decoder.decode(window, blob, &from)?;
                 Event::Window { agent, server, window }
             }
             Up::ServerDone { work, server } if work == current => {

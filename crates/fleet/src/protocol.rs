@@ -5,6 +5,7 @@ use crate::error::FleetError;
 use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::{Plan, uri};
+use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{
     Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord, StorageRecord,
 };
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Message version. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Versions of the program and of its messages. Both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,10 +255,10 @@ pub(crate) struct StartedServers {
     pub(crate) not_applied: Vec<String>,
 }
 
-/// Message from an agent to the controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Message from an agent to the controller. `W` is a window, or a reference to one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Up {
+pub enum Up<W = IntervalRecord> {
     /// Current action, for messages if the agent falls silent.
     Doing { what: String },
     /// It waits for the start of a stage.
@@ -271,7 +272,7 @@ pub enum Up {
         began: Began,
     },
     /// A window on one server, with its histograms attached.
-    Window { work: u32, server: u32, window: crate::window::WindowHeader },
+    Window { work: u32, server: u32, window: W },
     /// It sends no more windows of a server in this stage.
     ServerDone { work: u32, server: u32 },
     /// A stage has ended.

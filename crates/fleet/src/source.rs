@@ -279,12 +279,11 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
         sink: Sink<'_>,
     ) -> Result<(), Error> {
-        let offered = self.offered_rate_per_s(phases.plan);
         let mut state = self.state.borrow_mut();
         let open = state
             .as_mut()
             .ok_or_else(|| Error::new(Kind::Internal, "the fleet has not been opened"))?;
-        run::perform(open, phases, &self.readings, offered, context, sink)
+        run::perform(open, phases, &self.readings, context, sink)
     }
 
     fn plan_of_server(&self, plan: &Plan, number: usize) -> Option<Plan> {

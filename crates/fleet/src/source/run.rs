@@ -40,7 +40,6 @@ pub(super) fn perform(
     open: &mut Open,
     phases: &Phases<'_>,
     readings: &RefCell<Option<HostSources>>,
-    offered_rate_per_s: Option<f64>,
     context: Context<'_>,
     sink: Sink<'_>,
 ) -> Result<(), Error> {
@@ -57,7 +56,6 @@ pub(super) fn perform(
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
-        offered_rate_per_s,
         servers: servers.collect(),
     });
     // A single server has no record of its own.

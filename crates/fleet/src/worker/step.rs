@@ -33,12 +33,7 @@ const NO_LAG: u64 = u64::MAX;
 
 /// Merges the windows of all servers of this agent; each server counts as an agent here.
 pub(super) fn merger(links: usize) -> Merger {
-    Merger::new(MergeOptions {
-        interval_ns: WINDOW_NS,
-        lag: NO_LAG,
-        offered_rate_per_s: None,
-        servers: vec![vec![0]; links],
-    })
+    Merger::new(MergeOptions { interval_ns: WINDOW_NS, lag: NO_LAG, servers: vec![vec![0]; links] })
 }
 
 /// Message from a job's thread.
