@@ -1,6 +1,5 @@
 //! The table of an index build's builds.
 
-use super::configurations::untraced_mean_s;
 use super::sides::Side;
 use super::words::took;
 use crate::page::Section;
@@ -18,10 +17,12 @@ pub(super) fn sections(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
     vec![times(document, &builds)]
 }
 
-fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
+/// The builds side by side, with the change if one followed the other.
+pub(super) fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
+    let is_one_server = document.configurations.is_empty();
     let figure = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
         let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
-        line(name, &figures, change(&figures))
+        line(name, &figures, change(&figures).filter(|_| is_one_server))
     };
     let condition = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
         let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
@@ -65,7 +66,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         title: "Builds".into(),
         lead: "Duration, cache state, and amounts read and written: by calls of the server, and by requests to the device from any process."
             .into(),
-        tables: vec![table(builds, rows.to_vec())],
+        tables: vec![table(builds, rows.to_vec(), is_one_server)],
         notes,
         ..Section::default()
     }
@@ -97,7 +98,7 @@ fn line(name: &str, figures: &[Option<impl Display>], change: Option<Quantity>) 
 }
 
 /// A table with a column per build, without rows that are empty for all builds.
-fn table(builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>) -> Table {
+fn table(builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>, is_one_server: bool) -> Table {
     rows.retain(|row| row[1..].iter().any(|cell| !cell.text.is_empty()));
     let mut columns = vec![Column::text("")];
     columns.extend(builds.iter().map(|build| {
@@ -107,12 +108,23 @@ fn table(builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>) -> Table {
         };
         Column::number(title, u8::MAX)
     }));
-    columns.push(Column::number("after ÷ before", 100));
+    if is_one_server {
+        columns.push(Column::number("after ÷ before", 100));
+    } else {
+        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
+    }
     Table::new("Builds", columns, rows)
 }
 
+/// Mean duration of the builds without a trace.
+fn untraced_mean_s(build: &BuildRecord) -> Option<f64> {
+    let n = build.tracing.len();
+    let sum: f64 = build.tracing.iter().map(|pair| pair.untraced_s).sum();
+    (n > 0).then(|| sum / n as f64)
+}
+
 /// Note about the uncertainty of single builds.
-pub(super) fn made_once(builds: usize) -> String {
+fn made_once(builds: usize) -> String {
     match builds {
         1 => "The index was built once, so the figures have no interval.".to_owned(),
         _ => "Each build was made once, so the figures have no interval: the variation of builds is unknown, and short builds vary most.".to_owned(),
