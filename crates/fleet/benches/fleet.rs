@@ -10,7 +10,7 @@ use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Registration, Step, Up, Version, Work};
-use dyno_fleet::readings::ReadingEncoder;
+use dyno_fleet::readings::encode_reading;
 use dyno_fleet::window::WindowEncoder;
 use dyno_record::interval::{
     IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
@@ -110,7 +110,6 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
     let ids: Vec<MetricId> = (0..METRICS)
         .map(|number| MetricId::of_instance("cpu", &number.to_string(), "busy_ratio"))
         .collect();
-    let mut readings: Vec<_> = (0..agents).map(|_| ReadingEncoder::new(0)).collect();
     let mut connection = endpoint.connect(Duration::ZERO).expect("redis answers");
     begin(&mut connection, run, agents);
     let began = Instant::now();
@@ -138,11 +137,10 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                     .collect();
                 let at_ns = at * 1_000_000_000;
                 let account = serde_json::json!({ "cpu_s": 0.1, "missing": [] });
-                let (text, values) = readings[agent as usize].encode(at_ns, &values, account);
+                let reading = encode_reading(at_ns, &values, account);
                 let add = pipe.cmd("XADD").arg(run.readings());
                 add.arg("MAXLEN").arg("~").arg(agents * 20).arg("*");
-                add.arg("i").arg(agent).arg("j").arg(text);
-                add.arg("v").arg(values).ignore();
+                add.arg("i").arg(agent).arg("r").arg(reading).ignore();
                 pipe.zadd(run.beats(), agent, at * 1_000_000).ignore();
                 // Each agent also asks for the time and looks for the controller.
                 pipe.cmd("TIME").ignore();
@@ -176,16 +174,9 @@ fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
         Offset { offset_ns: 0, uncertainty_ns: 1, round_trip_ns: 1, samples: 1, consistent: true };
     let mut pipe = redis::pipe();
     for index in 0..agents {
-        let host =
-            HostFacts { name: format!("host-{index}"), free_disk_bytes: 1, ..HostFacts::default() };
-        let registration = Registration {
-            version: Version::of(VERSION),
-            index,
-            token: 0,
-            host,
-            realtime: offset,
-            monotonic: offset,
-        };
+        let host = HostFacts { name: format!("host-{index}"), ..HostFacts::default() };
+        let registration =
+            Registration { version: Version::of(VERSION), index, host, realtime: offset };
         let text = serde_json::to_string(&registration).expect("serializable");
         pipe.hset(run.agents(), index, text).ignore();
     }
@@ -249,7 +240,7 @@ fn main() {
     dyno_fleet::limits::raise_file_limit();
     let redis = redis();
     let text = format!("redis://:bench@127.0.0.1:{}", redis.1);
-    let endpoint = Endpoint::find(Some(&text), None, None).expect("valid address");
+    let endpoint = Endpoint::new(&text, None).expect("valid address");
     let run = RunName::new("bench").expect("valid name");
     let until = Instant::now() + Duration::from_secs(10);
     while endpoint.connect(Duration::ZERO).is_err() {
@@ -262,7 +253,6 @@ fn main() {
         version: Version::of(VERSION),
         lease: Duration::from_secs(30),
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
-        needed_disk_bytes: 0,
     })
     .expect("the run is free");
     register(&endpoint, &run, agents);

@@ -62,26 +62,17 @@ pub struct Registration {
     pub version: Version,
     /// Number, from 0.
     pub index: u32,
-    /// Distinguishes this process from another one with the same index.
-    pub token: u64,
     pub host: HostFacts,
     /// Wall clock of the host against the clock of Redis.
     pub realtime: Offset,
-    /// Monotonic clock of the host against the clock of Redis; instants are planned on it.
-    pub monotonic: Offset,
 }
 
 /// Facts that a host reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     pub name: String,
-    /// Address at which it is reached, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
     /// CPUs that its agent may use.
     pub cpus: u32,
-    /// Free space in the folder it writes to, in bytes.
-    pub free_disk_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Results of `dyno doctor`, one line for each finding that is not good.
