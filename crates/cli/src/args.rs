@@ -19,8 +19,8 @@ pub(crate) use experiments::{
     ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
 };
 pub(crate) use fleet::{
-    AgentArguments, FleetArguments, FleetCommand, HOST_FOLDER, HostArguments, OnHosts,
-    RedisArguments, RenderArguments, RenderSystem,
+    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
+    RenderSystem,
 };
 pub(crate) use run::{
     DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments, RunArguments,

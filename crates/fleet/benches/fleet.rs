@@ -10,7 +10,7 @@ use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Registration, Step, Up, Version, Work};
-use dyno_fleet::readings::ReadingEncoder;
+use dyno_fleet::readings::encode_reading;
 use dyno_fleet::window::WindowEncoder;
 use dyno_record::interval::{
     IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
@@ -100,12 +100,16 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
 /// Sends the agents' messages for `seconds`; returns the bytes of an average window.
 fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 {
     let mut encoder = WindowEncoder::default();
-    let patterns: Vec<_> =
-        (0..PATTERNS).map(|pattern| encoder.encode(&window(pattern, 0))).collect();
+    let mut patterns: Vec<_> = (0..PATTERNS)
+        .map(|pattern| {
+            let window = window(pattern, 0);
+            let blob = encoder.encode(&window);
+            (window, blob)
+        })
+        .collect();
     let ids: Vec<MetricId> = (0..METRICS)
         .map(|number| MetricId::of_instance("cpu", &number.to_string(), "busy_ratio"))
         .collect();
-    let mut readings: Vec<_> = (0..agents).map(|_| ReadingEncoder::new(0)).collect();
     let mut connection = endpoint.connect(Duration::ZERO).expect("redis answers");
     begin(&mut connection, run, agents);
     let began = Instant::now();
@@ -118,11 +122,11 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                 redis::cmd("TIME").query(&mut connection).expect("it answers");
             let mut pipe = redis::pipe();
             for agent in (0..agents).filter(|agent| u64::from(agent % 10) == batch) {
-                let (header, blob) = &patterns[(agent as usize + second as usize) % PATTERNS];
-                let mut header = header.clone();
-                (header.index, header.start_ns) = (second, second * 1_000_000_000);
+                let pattern = (agent as usize + second as usize) % PATTERNS;
+                let (window, blob) = &mut patterns[pattern];
+                (window.index, window.start_ns) = (second, second * 1_000_000_000);
                 let text =
-                    serde_json::to_string(&Up::Window { work: 1, server: 0, window: header })
+                    serde_json::to_string(&Up::Window { work: 1, server: 0, window: &*window })
                         .expect("serializable");
                 let add = pipe.cmd("XADD").arg(run.up()).arg("MAXLEN").arg("~").arg(agents * 20);
                 add.arg("*").arg("i").arg(agent).arg("n").arg(second + 2);
@@ -133,11 +137,10 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                     .collect();
                 let at_ns = at * 1_000_000_000;
                 let account = serde_json::json!({ "cpu_s": 0.1, "missing": [] });
-                let (text, values) = readings[agent as usize].encode(at_ns, &values, account);
+                let reading = encode_reading(at_ns, &values, account);
                 let add = pipe.cmd("XADD").arg(run.readings());
                 add.arg("MAXLEN").arg("~").arg(agents * 20).arg("*");
-                add.arg("i").arg(agent).arg("j").arg(text);
-                add.arg("v").arg(values).ignore();
+                add.arg("i").arg(agent).arg("r").arg(reading).ignore();
                 pipe.zadd(run.beats(), agent, at * 1_000_000).ignore();
                 // Each agent also asks for the time and looks for the controller.
                 pipe.cmd("TIME").ignore();
@@ -151,12 +154,12 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
 
 /// Lets all agents begin in time.
 fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
-    let text = serde_json::to_string(&Up::Begun {
+    let begun: Up = Up::Begun {
         work: 1,
         step: Step::Run,
         began: Began { uncertainty_ns: 1, ..Began::default() },
-    })
-    .expect("serializable");
+    };
+    let text = serde_json::to_string(&begun).expect("serializable");
     let mut pipe = redis::pipe();
     for agent in 0..agents {
         let add = pipe.cmd("XADD").arg(run.up()).arg("*");
@@ -171,16 +174,9 @@ fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
         Offset { offset_ns: 0, uncertainty_ns: 1, round_trip_ns: 1, samples: 1, consistent: true };
     let mut pipe = redis::pipe();
     for index in 0..agents {
-        let host =
-            HostFacts { name: format!("host-{index}"), free_disk_bytes: 1, ..HostFacts::default() };
-        let registration = Registration {
-            version: Version::of(VERSION),
-            index,
-            token: 0,
-            host,
-            realtime: offset,
-            monotonic: offset,
-        };
+        let host = HostFacts { name: format!("host-{index}"), ..HostFacts::default() };
+        let registration =
+            Registration { version: Version::of(VERSION), index, host, realtime: offset };
         let text = serde_json::to_string(&registration).expect("serializable");
         pipe.hset(run.agents(), index, text).ignore();
     }
@@ -244,7 +240,7 @@ fn main() {
     dyno_fleet::limits::raise_file_limit();
     let redis = redis();
     let text = format!("redis://:bench@127.0.0.1:{}", redis.1);
-    let endpoint = Endpoint::find(Some(&text), None, None).expect("valid address");
+    let endpoint = Endpoint::new(&text, None).expect("valid address");
     let run = RunName::new("bench").expect("valid name");
     let until = Instant::now() + Duration::from_secs(10);
     while endpoint.connect(Duration::ZERO).is_err() {
@@ -257,7 +253,6 @@ fn main() {
         version: Version::of(VERSION),
         lease: Duration::from_secs(30),
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
-        needed_disk_bytes: 0,
     })
     .expect("the run is free");
     register(&endpoint, &run, agents);
@@ -266,7 +261,6 @@ fn main() {
     let mut merger = Merger::new(MergeOptions {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,
-        offered_rate_per_s: None,
         servers: vec![vec![0]; agents as usize],
     });
     let (at, name) = (endpoint.clone(), run.clone());
@@ -313,7 +307,7 @@ fn main() {
     println!("readings of hosts     {readings} of {expected}, written to files");
     println!(
         "operations            {}",
-        outcome.phases.iter().map(|phase| phase.succeeded).sum::<u64>()
+        outcome.agents.iter().map(|agent| agent.succeeded).sum::<u64>()
     );
     println!("bytes of histograms   {bytes} per window");
     println!(

@@ -14,7 +14,7 @@ use crate::names::RunName;
 use crate::protocol::{
     Announcement, Down, HostFacts, Registration, Step, Up, Version, Work, decode, encode,
 };
-use crate::readings::{self, ReadingEncoder};
+use crate::readings::{self, encode_reading};
 use crate::shares::Share;
 use crate::window::WindowEncoder;
 use dyno_engine::Error;
@@ -336,10 +336,9 @@ impl Agent {
         server: u32,
         window: &IntervalRecord,
     ) -> Result<(), FleetError> {
-        let (header, blob) = self.encoder.encode(window);
+        let blob = self.encoder.encode(window);
         let last = format!("window {} of {}", window.index, window.phase.as_str());
-        let message = Up::Window { work, server, window: header };
-        self.put(message, blob, &last)
+        self.put(encode(&Up::Window { work, server, window }), blob, &last)
     }
 
     /// Reports that no more windows of a server follow in this work.
@@ -353,13 +352,7 @@ impl Agent {
 
     /// A sender for readings of this host, for use in another thread. Drop it before this agent leaves.
     pub fn readings(&self) -> Readings {
-        Readings {
-            shared: self.shared.clone(),
-            sender: readings::Sender::new(
-                self.readings.clone(),
-                ReadingEncoder::new(monotonic_ns() as u64),
-            ),
-        }
+        Readings { shared: self.shared.clone(), outlet: self.readings.clone(), connection: None }
     }
 
     /// Reports the end of a stage, with this agent's record.
@@ -411,13 +404,12 @@ impl Agent {
     }
 
     fn say(&self, message: Up, last: &str) -> Result<(), FleetError> {
-        self.put(message, Vec::new(), last)
+        self.put(encode(&message), Vec::new(), last)
     }
 
-    fn put(&self, message: Up, blob: Vec<u8>, last: &str) -> Result<(), FleetError> {
+    fn put(&self, text: String, blob: Vec<u8>, last: &str) -> Result<(), FleetError> {
         self.check()?;
         *lock(&self.shared.last) = last.to_owned();
-        let text = encode(&message);
         if self.sender.put(Outgoing { text, blob }) {
             return Ok(());
         }
@@ -430,7 +422,8 @@ impl Agent {
 /// Sends host readings. Lost readings never delay a run.
 pub struct Readings {
     shared: Arc<Shared>,
-    sender: readings::Sender,
+    outlet: readings::Outlet,
+    connection: Option<redis::Connection>,
 }
 
 impl Readings {
@@ -453,7 +446,7 @@ impl Readings {
             return Ok(());
         }
         let at_ns = lock(&self.shared.clocks).monotonic().to_remote_ns(read_ns);
-        self.sender.send(at_ns, values, account)
+        self.outlet.send(&mut self.connection, &encode_reading(at_ns, values, account))
     }
 }
 
@@ -499,10 +492,8 @@ fn register(
     let registration = Registration {
         version: options.version.clone(),
         index: options.index,
-        token: u64::from(std::process::id()) << 32 | (monotonic_ns() as u64 & 0xffff_ffff),
         host: options.host.clone(),
         realtime: clocks.realtime(),
-        monotonic: clocks.monotonic(),
     };
     let now_us = clocks.monotonic().to_remote_ns(monotonic_ns()) / 1_000;
     let keep = keep(Duration::from_millis(announcement.lease_ms)).as_millis() as u64;

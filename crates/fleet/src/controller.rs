@@ -42,8 +42,6 @@ pub struct ControllerOptions {
     pub lease: Duration,
     /// Host names of the agents, by agent number.
     pub hosts: Vec<String>,
-    /// Free disk that a host must have, in bytes.
-    pub needed_disk_bytes: u64,
 }
 
 /// Event from the fleet.
@@ -134,7 +132,7 @@ impl Controller {
     /// Waits until all agents have joined.
     ///
     /// # Errors
-    /// An agent is missing or has another version, or a host has no free disk.
+    /// An agent is missing or has another version.
     pub fn gather(&mut self, within: Duration) -> Result<Vec<Registration>, FleetError> {
         let deadline = Instant::now() + within;
         loop {
@@ -146,7 +144,13 @@ impl Controller {
                     continue;
                 }
                 let registration: Registration = decode(&text, &format!("agent {index}"))?;
-                self.admit(&registration)?;
+                if registration.version != self.options.version {
+                    return Err(FleetError::Version {
+                        host: registration.host.name,
+                        found: registration.version.to_string(),
+                        expected: self.options.version.to_string(),
+                    });
+                }
                 self.roster.come(registration)?;
             }
             let missing = self.roster.missing();
@@ -159,25 +163,6 @@ impl Controller {
             self.lease.check()?;
             thread::sleep(BLOCK);
         }
-    }
-
-    fn admit(&self, agent: &Registration) -> Result<(), FleetError> {
-        let host = agent.host.name.clone();
-        if agent.version != self.options.version {
-            return Err(FleetError::Version {
-                host,
-                found: agent.version.to_string(),
-                expected: self.options.version.to_string(),
-            });
-        }
-        if agent.host.free_disk_bytes < self.options.needed_disk_bytes {
-            return Err(FleetError::Disk {
-                host,
-                free_bytes: agent.host.free_disk_bytes,
-                needed_bytes: self.options.needed_disk_bytes,
-            });
-        }
-        Ok(())
     }
 
     /// Distributes the shares of a new work; returns its number, which replaces the one in `work`.
@@ -258,6 +243,7 @@ impl Controller {
         };
         let (work, at_ns) = (start.work, start.at_ns);
         self.say(&Down::Start { work, step, at_ns })?;
+        self.roster.expect(lead);
         Ok(start)
     }
 
@@ -470,7 +456,7 @@ impl Controller {
         let event = match said {
             Up::Window { work, server, window } if work == current => {
                 let blob = field(b"h").unwrap_or_default();
-                let window = self.decoder.decode(&window, blob, &from)?;
+                let window = self.decoder.decode(window, blob, &from)?;
                 Event::Window { agent, server, window }
             }
             Up::ServerDone { work, server } if work == current => {

@@ -39,21 +39,12 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Parses the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. Without a text, reads `file`.
-    /// `authority` is a file of certificates (PEM) to trust with `rediss://`, instead of the system's.
+    /// Parses the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. `authority` is a file of
+    /// certificates (PEM) to trust with `rediss://`, instead of the system's.
     ///
     /// # Errors
-    /// No address, an unreadable file, or an invalid address; the text is never part of the message.
-    pub fn find(
-        text: Option<&str>,
-        file: Option<&Path>,
-        authority: Option<&Path>,
-    ) -> Result<Self, FleetError> {
-        let text = match (text, file) {
-            (Some(text), _) => text.to_owned(),
-            (None, Some(path)) => read(path)?,
-            (None, None) => return Err(FleetError::NoEndpoint),
-        };
+    /// An unreadable file, or an invalid address; the text is never part of the message.
+    pub fn new(text: &str, authority: Option<&Path>) -> Result<Self, FleetError> {
         let text = text.trim();
         let scheme = text.split("://").next();
         if !matches!(scheme, Some("redis" | "rediss")) {
@@ -150,7 +141,8 @@ impl Endpoint {
     }
 }
 
-fn read(path: &Path) -> Result<String, FleetError> {
+/// Reads a file with an address or certificates.
+pub(crate) fn read(path: &Path) -> Result<String, FleetError> {
     std::fs::read_to_string(path)
         .map_err(|source| FleetError::EndpointFile { path: path.into(), source: source.into() })
 }
@@ -160,7 +152,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str) -> Result<Endpoint, FleetError> {
-        Endpoint::find(Some(text), None, None)
+        Endpoint::new(text, None)
     }
 
     #[test]
@@ -174,17 +166,5 @@ mod tests {
             let error = find(wrong).expect_err(wrong);
             assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
         }
-    }
-
-    #[test]
-    fn address_file_is_used_without_a_text() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), "rediss://:secret@cache\n").expect("written");
-        assert_eq!(
-            Endpoint::find(None, Some(file.path()), None).expect("valid").to_string(),
-            "cache:6379"
-        );
-        let none = Endpoint::find(None, None, None).expect_err("nothing is given");
-        assert!(none.hint().expect("present").contains("DYNO_REDIS"));
     }
 }

@@ -3,7 +3,6 @@
 use crate::protocol::Step;
 use dyno_engine::{Error, Kind};
 use dyno_plan::uri::redact;
-use dyno_record::quantity::Quantity;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,12 +55,6 @@ pub enum FleetError {
         /// Version of the controller.
         expected: String,
     },
-    /// A host's disk is too full for its records.
-    #[error(
-        "`{host}` has {} of free disk, but needs {}",
-        Quantity::bytes(*free_bytes), Quantity::bytes(*needed_bytes)
-    )]
-    Disk { host: String, free_bytes: u64, needed_bytes: u64 },
     /// Some agents were late.
     #[error("{} not {step} within {within:?}: {}", plural(waiting), waiting.join(", "))]
     Late {
@@ -157,9 +150,6 @@ impl FleetError {
                 Some("give the run another name, or wait until its lease expires")
             }
             FleetError::Version { .. } => Some("install the same `dyno` on all hosts"),
-            FleetError::Disk { .. } => {
-                Some("free disk space, load less data, or use another folder with `--host-folder`")
-            }
             FleetError::StartPassed { .. } => Some("raise `fleet.start_lead`"),
             FleetError::MessagesLost { .. } => {
                 Some("the controller or Redis was too slow; give each a CPU of its own")

@@ -1,5 +1,5 @@
-//! Kubernetes manifests from a plan: a Kustomize base, and an overlay for the parts that differ between clusters. Nothing is
-//! applied here, and manifests contain no secrets: passwords and keys are in `Secret`s that a person or `dyno` creates before.
+//! Kubernetes manifests from a plan. Nothing is applied here, and manifests contain no secrets: passwords and keys are in `Secret`s
+//! that a person or `dyno` creates before.
 
 mod agent;
 mod clients;
@@ -18,7 +18,6 @@ use crate::secrets::needs_secrets;
 use dyno_engine::files::{make_folder, write_file};
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
-use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
 use input::RenderInput;
 pub(crate) use input::servers_of_pod;
@@ -52,19 +51,18 @@ impl From<RenderError> for Error {
 /// A manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Path relative to the manifest folder.
-    pub path: PathBuf,
+    pub name: &'static str,
     pub text: String,
 }
 
 impl Manifest {
-    /// Writes the file below `folder`, and returns its path.
+    /// Writes the file into `folder`, and returns its path.
     ///
     /// # Errors
     /// The folder or the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
-        let path = folder.join(&self.path);
-        make_folder(path.parent().unwrap_or(folder))?;
+        let path = folder.join(self.name);
+        make_folder(folder)?;
         write_file(&path, &self.text)?;
         Ok(path)
     }
@@ -95,8 +93,7 @@ impl<'a> RenderOptions<'a> {
     }
 }
 
-/// Renders the manifests of a run: `base/` with all objects, and `overlays/cluster/` with the image names, number of clients and
-/// storage class of one cluster.
+/// Renders the manifests of a run.
 ///
 /// # Errors
 /// [`RenderError`] if the plan has no such fleet, or unsupported server settings.
@@ -118,28 +115,20 @@ pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>,
     };
     let mut files = vec![
         ("namespace.yaml", vec![namespace(&input)]),
-        ("plan.yaml", vec![plan_map(&input)]),
         ("redis.yaml", redis::objects(&input)),
         ("clients.yaml", clients::objects(&input)),
     ];
     if input.starts_servers() {
-        files.insert(3, ("servers.yaml", servers::objects(&input)));
+        files.insert(2, ("servers.yaml", servers::objects(&input)));
     }
     if has_network_policy(kubernetes) {
-        files.insert(2, ("network.yaml", vec![network(&input)]));
+        files.insert(1, ("network.yaml", vec![network(&input)]));
     }
-    let resources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let base = json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": kubernetes.namespace,
-        "resources": resources,
+    let manifests = files.into_iter().map(|(name, objects)| {
+        let texts: Vec<String> = objects.iter().map(yaml::to_yaml).collect();
+        Manifest { name, text: texts.join("---\n") }
     });
-    let mut manifests: Vec<Manifest> =
-        files.iter().map(|(name, objects)| manifest(&format!("base/{name}"), objects)).collect();
-    manifests.push(manifest("base/kustomization.yaml", &[base]));
-    manifests.push(manifest("overlays/cluster/kustomization.yaml", &[overlay(&input)]));
-    Ok(manifests)
+    Ok(manifests.collect())
 }
 
 /// A server in a pod.
@@ -173,46 +162,6 @@ pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
     (0..kubernetes.server_pods).flat_map(of_pod).collect()
 }
 
-fn manifest(path: &str, objects: &[Value]) -> Manifest {
-    let texts: Vec<String> = objects.iter().map(yaml::to_yaml).collect();
-    Manifest { path: path.into(), text: texts.join("---\n") }
-}
-
-/// The overlay with cluster-specific values.
-fn overlay(input: &RenderInput<'_>) -> Value {
-    let kubernetes = input.kubernetes;
-    let image = |name: &str| {
-        // A name may end in a tag and a digest, and the digest counts. A `/` follows the port of a registry.
-        let (before, last) =
-            name.rsplit_once('/').map_or(("", name), |(before, last)| (before, last));
-        let (short, tag) = match last.split_once('@') {
-            Some((named, digest)) => {
-                let short = named.split_once(':').map_or(named, |(short, _)| short);
-                (short, ("digest", digest))
-            }
-            None => {
-                let (short, tag) = last.split_once(':').unwrap_or((last, "latest"));
-                (short, ("newTag", tag))
-            }
-        };
-        let name = match before {
-            "" => short.to_owned(),
-            before => format!("{before}/{short}"),
-        };
-        json!({"name": name, "newName": name, (tag.0): tag.1})
-    };
-    let mut images = vec![image(&kubernetes.image), image(&kubernetes.redis_image)];
-    if input.starts_servers() {
-        images.insert(1, image(&kubernetes.server_image));
-    }
-    json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": ["../../base"],
-        "images": images,
-    })
-}
-
 fn namespace(input: &RenderInput<'_>) -> Value {
     json!({
         "apiVersion": "v1",
@@ -241,16 +190,6 @@ fn network(input: &RenderInput<'_>) -> Value {
     })
 }
 
-/// The plan, for people who inspect the cluster; agents get it from the controller.
-fn plan_map(input: &RenderInput<'_>) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": input.metadata("dyno-plan", "plan"),
-        "data": {"plan.toml": to_toml(input.plan)},
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,17 +207,17 @@ mod tests {
         render(plan, &options)
     }
 
-    fn text(plan: &Plan, path: &str) -> String {
+    fn text(plan: &Plan, name: &str) -> String {
         let manifests = rendered(plan, "r1", 1).expect("a fleet plan");
-        let found = manifests.iter().find(|manifest| manifest.path.ends_with(path));
-        found.unwrap_or_else(|| panic!("no {path}")).text.clone()
+        let found = manifests.iter().find(|manifest| manifest.name == name);
+        found.unwrap_or_else(|| panic!("no {name}")).text.clone()
     }
 
     #[test]
     fn pinned_pods_have_limits_that_equal_their_requests() {
-        let pinned = text(&plan("server_cpus = 6"), "base/servers.yaml");
+        let pinned = text(&plan("server_cpus = 6"), "servers.yaml");
         assert_eq!(pinned.matches("cpu: \"6\"").count(), 2, "{pinned}");
-        let free = text(&plan("server_cpus = 6\npin_cpus = false"), "base/servers.yaml");
+        let free = text(&plan("server_cpus = 6\npin_cpus = false"), "servers.yaml");
         assert_eq!(free.matches("cpu: \"6\"").count(), 1, "{free}");
     }
 
@@ -306,8 +245,7 @@ mod tests {
         let mut plan = plan("disks = 2\nserver_pods = 2");
         let text = |plan: &Plan| {
             let manifests = rendered(plan, "r", 3).expect("a fleet plan");
-            let found =
-                manifests.into_iter().find(|manifest| manifest.path.ends_with("servers.yaml"));
+            let found = manifests.into_iter().find(|manifest| manifest.name == "servers.yaml");
             found.expect("servers are started").text
         };
         let servers = text(&plan);
@@ -444,29 +382,13 @@ mod tests {
     }
 
     #[test]
-    fn images_are_split_into_name_and_tag() {
-        let digest = format!("sha256:{}", "0a".repeat(32));
-        let settings = format!(
-            "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@{digest}\"\nserver_image = \"r/mongo:8.0@{digest}\""
-        );
-        let overlay = text(&plan(&settings), "overlays/cluster/kustomization.yaml");
-        assert!(overlay.contains("name: \"registry:5000/a/dyno\""), "{overlay}");
-        assert!(overlay.contains("newTag: \"v1\""), "{overlay}");
-        let digests = overlay.matches(&format!("digest: \"{digest}\"")).count();
-        assert_eq!(digests, 2, "{overlay}");
-        for name in ["redis", "r/mongo"] {
-            assert!(overlay.contains(&format!("name: \"{name}\"")), "{overlay}");
-        }
-    }
-
-    #[test]
     fn no_manifest_holds_a_secret() {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://user:a-secret@db/".into());
         let manifests = rendered(&plan, "r", 1).expect("a fleet plan");
         let holds = |text: &str| manifests.iter().any(|manifest| manifest.text.contains(text));
-        assert!(holds("plan.toml") && holds("@db"), "the plan is included");
+        assert!(holds("\"db\""), "clients may load the server");
         assert!(!holds("a-secret"));
         for manifest in manifests {
             assert!(!manifest.text.contains("kind: \"Secret\""), "{}", manifest.text);

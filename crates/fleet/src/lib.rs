@@ -19,6 +19,7 @@ pub mod merge;
 pub mod names;
 pub mod options;
 pub mod permits;
+pub mod program;
 pub mod protocol;
 pub mod readings;
 mod secrets;

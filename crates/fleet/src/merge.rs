@@ -7,7 +7,6 @@
 
 mod outcome;
 
-use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
 use hdrhistogram::errors::AdditionError;
@@ -43,8 +42,6 @@ pub struct MergeOptions {
     pub interval_ns: u64,
     /// See [`DEFAULT_LAG`].
     pub lag: u64,
-    /// Offered rate of the fleet; absent in a closed loop.
-    pub offered_rate_per_s: Option<f64>,
     /// Numbers of the servers that each agent sends windows of. Other windows are ignored.
     pub servers: Vec<Vec<u32>>,
 }
@@ -56,8 +53,6 @@ pub struct Merged {
     pub window: IntervalRecord,
     /// The sum for each server, by number.
     pub servers: BTreeMap<u32, IntervalRecord>,
-    /// Number of windows in it: one for each agent and server.
-    pub windows: u32,
     /// Whether every agent of the fleet took part throughout.
     pub is_common: bool,
 }
@@ -83,7 +78,7 @@ struct AgentState {
 struct Open {
     /// The sum for each server.
     servers: BTreeMap<u32, IntervalRecord>,
-    windows: u32,
+    /// Number of full windows.
     full: u32,
 }
 
@@ -121,7 +116,6 @@ pub struct Merger {
     open: BTreeMap<(PhaseKind, u64), Open>,
     /// First open interval of each phase.
     closed_up_to: BTreeMap<PhaseKind, u64>,
-    phases: BTreeMap<PhaseKind, PhaseAccumulator>,
     common: CommonWindow,
     measured_intervals: u64,
     late_windows: u64,
@@ -143,7 +137,6 @@ impl Merger {
             options,
             open: BTreeMap::new(),
             closed_up_to: BTreeMap::new(),
-            phases: BTreeMap::new(),
             common: CommonWindow::default(),
             measured_intervals: 0,
             late_windows: 0,
@@ -200,11 +193,10 @@ impl Merger {
         let open_from = self.closed_up_to.get(&window.phase).copied().unwrap_or(0);
         if slot < open_from {
             self.late_windows += 1;
-            return self.total(&window);
+            return Ok(());
         }
         window.index = slot;
         let open = self.open.entry(place).or_default();
-        open.windows += 1;
         open.full += u32::from(is_full);
         open.add(server, window)
     }
@@ -273,7 +265,6 @@ impl Merger {
         let Some(window) = open.sum()? else {
             return Ok(None);
         };
-        self.total(&window)?;
         let is_common = open.full == self.all_windows && open.full as usize >= self.agents.len();
         self.measured_intervals += u64::from(phase == PhaseKind::Measure);
         if is_common && phase == PhaseKind::Measure {
@@ -284,17 +275,8 @@ impl Merger {
             }
             common.intervals += 1;
             common.succeeded += window.counts.succeeded;
-            common.failed += window.counts.failed;
         }
-        Ok(Some(Merged { window, servers: open.servers, windows: open.windows, is_common }))
-    }
-
-    fn total(&mut self, window: &IntervalRecord) -> Result<(), AdditionError> {
-        let offered = self.options.offered_rate_per_s;
-        let offered = offered.filter(|_| window.phase != PhaseKind::Load);
-        let phase = window.phase;
-        let totals = self.phases.entry(phase);
-        totals.or_insert_with(|| PhaseAccumulator::new(phase, offered)).add(window)
+        Ok(Some(Merged { window, servers: open.servers, is_common }))
     }
 
     /// Closes everything; returns the last intervals and the result.
@@ -322,7 +304,6 @@ impl Merger {
             self.agents.into_iter().map(|state| state.outcome).collect();
         let (start_skew_ns, start_skew_uncertainty_ns) = skew(&agents);
         let outcome = Outcome {
-            phases: self.phases.values().map(PhaseAccumulator::to_record).collect(),
             common: self.common,
             measured_intervals: self.measured_intervals,
             agents,

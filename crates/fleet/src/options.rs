@@ -1,6 +1,7 @@
 //! Options of a fleet and of its agents. Nothing here reads the environment or arguments.
 
-use crate::endpoint::Endpoint;
+use crate::FleetError;
+use crate::endpoint::{self, Endpoint};
 use crate::permits::Permits;
 use dyno_engine::{Error, Kind};
 use dyno_record::verdict::CheckName;
@@ -49,10 +50,17 @@ pub struct RedisOptions {
 }
 
 impl RedisOptions {
-    /// The address, if it is not in a file.
-    pub(crate) fn address(&self) -> Option<&str> {
-        let address = self.public_address.as_ref().or(self.secret_address.as_ref());
-        address.map(Hidden::reveal)
+    /// The address, with its password.
+    ///
+    /// # Errors
+    /// No address, or an unreadable file.
+    pub(crate) fn address(&self) -> Result<String, FleetError> {
+        let given = self.public_address.as_ref().or(self.secret_address.as_ref());
+        match (given, &self.address_file) {
+            (Some(address), _) => Ok(address.reveal().to_owned()),
+            (None, Some(path)) => endpoint::read(path),
+            (None, None) => Err(FleetError::NoEndpoint),
+        }
     }
 
     /// Resolves the Redis endpoint.
@@ -68,8 +76,7 @@ impl RedisOptions {
                 "use the environment variable `DYNO_REDIS`, or the file that `DYNO_REDIS_FILE` names",
             ));
         }
-        let (file, authority) = (self.address_file.as_deref(), self.authority.as_deref());
-        let endpoint = Endpoint::find(self.address(), file, authority)?;
+        let endpoint = Endpoint::new(&self.address()?, self.authority.as_deref())?;
         match endpoint.weakness().filter(|_| !self.insecure) {
             None => Ok(endpoint),
             Some(weakness) => {
@@ -173,6 +180,17 @@ mod tests {
         let secret = RedisOptions { secret_address: Some(address), ..RedisOptions::default() };
         assert!(secret.endpoint().is_ok());
         assert!(!format!("{public:?} {secret:?} {error:?}").contains("secret@"));
+    }
+
+    #[test]
+    fn address_file_is_used_without_a_text() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "rediss://:secret@cache\n").expect("written");
+        let options =
+            RedisOptions { address_file: Some(file.path().into()), ..RedisOptions::default() };
+        assert_eq!(options.endpoint().expect("valid").to_string(), "cache:6379");
+        let none = RedisOptions::default().endpoint().expect_err("nothing is given");
+        assert!(none.hint.expect("present").contains("DYNO_REDIS"));
     }
 
     #[test]

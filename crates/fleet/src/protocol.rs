@@ -5,6 +5,7 @@ use crate::error::FleetError;
 use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::{Plan, uri};
+use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{
     Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord, StorageRecord,
 };
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Message version. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Versions of the program and of its messages. Both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,26 +62,17 @@ pub struct Registration {
     pub version: Version,
     /// Number, from 0.
     pub index: u32,
-    /// Distinguishes this process from another one with the same index.
-    pub token: u64,
     pub host: HostFacts,
     /// Wall clock of the host against the clock of Redis.
     pub realtime: Offset,
-    /// Monotonic clock of the host against the clock of Redis; instants are planned on it.
-    pub monotonic: Offset,
 }
 
 /// Facts that a host reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     pub name: String,
-    /// Address at which it is reached, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
     /// CPUs that its agent may use.
     pub cpus: u32,
-    /// Free space in the folder it writes to, in bytes.
-    pub free_disk_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Results of `dyno doctor`, one line for each finding that is not good.
@@ -254,10 +246,10 @@ pub(crate) struct StartedServers {
     pub(crate) not_applied: Vec<String>,
 }
 
-/// Message from an agent to the controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Message from an agent to the controller. `W` is a window, or a reference to one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Up {
+pub enum Up<W = IntervalRecord> {
     /// Current action, for messages if the agent falls silent.
     Doing { what: String },
     /// It waits for the start of a stage.
@@ -271,7 +263,7 @@ pub enum Up {
         began: Began,
     },
     /// A window on one server, with its histograms attached.
-    Window { work: u32, server: u32, window: crate::window::WindowHeader },
+    Window { work: u32, server: u32, window: W },
     /// It sends no more windows of a server in this stage.
     ServerDone { work: u32, server: u32 },
     /// A stage has ended.

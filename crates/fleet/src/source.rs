@@ -6,7 +6,6 @@ mod hosts;
 mod on_servers;
 mod open;
 mod opening;
-mod program;
 mod readings;
 mod ready;
 mod record;
@@ -30,6 +29,7 @@ use dyno_engine::{Error, Kind};
 use dyno_load::Sink;
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan};
+use dyno_plan::model::ServerKind;
 use dyno_plan::task::Remote;
 use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceUse};
 use on_servers::OnServers;
@@ -211,27 +211,17 @@ impl<'a> Fleet<'a> {
         logs.filter(|_| reason.is_some()).map_or_else(Vec::new, |logs| last_lines(&logs))
     }
 
-    /// Factor for amounts of the plan.
+    /// Factor for amounts of the plan; 1 before the hosts are counted.
     fn multiple(&self, plan: &Plan) -> f64 {
-        let state = self.state.borrow();
-        // Before the inventory is read, use the planned numbers.
-        let counted = self.size.get().zip(plan.fleet.as_ref());
-        let agents = || counted.map_or(1, |(size, _)| size.agents as usize);
-        let servers = || {
-            let of_hosts =
-                counted.and_then(|(size, fleet)| self.deployments(plan, fleet, size).ok());
-            of_hosts.unwrap_or(1) as usize
+        let (Some(fleet), Some(size)) = (&plan.fleet, self.size.get()) else {
+            return 1.0;
         };
-        match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
-            Some(Amounts::PerAgent) => {
-                state.as_ref().map_or_else(agents, |open| open.agents.len()) as f64
-            }
-            Some(Amounts::PerServer) => {
-                let of_open = state.as_ref().map(|open| open.uris.len());
-                of_open.filter(|count| *count > 0).unwrap_or_else(servers) as f64
-            }
-            Some(Amounts::InAll) | None => 1.0,
-        }
+        let count = match (fleet.amounts, plan.server.kind) {
+            (Amounts::PerAgent, _) => size.agents,
+            (Amounts::PerServer, ServerKind::Uri) | (Amounts::InAll, _) => 1,
+            (Amounts::PerServer, _) => self.deployments(plan, fleet, size).unwrap_or(1),
+        };
+        f64::from(count)
     }
 }
 
@@ -279,12 +269,11 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
         sink: Sink<'_>,
     ) -> Result<(), Error> {
-        let offered = self.offered_rate_per_s(phases.plan);
         let mut state = self.state.borrow_mut();
         let open = state
             .as_mut()
             .ok_or_else(|| Error::new(Kind::Internal, "the fleet has not been opened"))?;
-        run::perform(open, phases, &self.readings, offered, context, sink)
+        run::perform(open, phases, &self.readings, context, sink)
     }
 
     fn plan_of_server(&self, plan: &Plan, number: usize) -> Option<Plan> {

@@ -1,60 +1,19 @@
-//! The encoding of a recording window: counters as JSON, and each operation's histograms in the compressed V2 format of
-//! HdrHistogram. Only the rounding of the histogram itself is lost.
+//! What the serialized form of a recording window omits: each operation's histograms in the compressed V2 format of HdrHistogram,
+//! and the parts below a second. Only the rounding of the histogram itself is lost.
 
 use crate::error::FleetError;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::{
-    ErrorCount, IntervalRecord, OperationInterval, SubSecondPart, WindowCounts,
+    HIGHEST_NS, IntervalRecord, LOWEST_NS, OPERATION_NAMES, SIGNIFICANT_DIGITS, SubSecondPart,
 };
-use dyno_record::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
-use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use serde::{Deserialize, Serialize};
 
-/// Operation names that windows can have.
-const OPERATIONS: [&str; 7] =
-    ["read", "update", "insert", "scan", "read_modify_write", "delete", "insert_batch"];
 /// Most parts of a hundredth of a second in a window: one minute.
-const MOST_PARTS: usize = 6_000;
+const MOST_PARTS: u32 = 6_000;
 /// Most kinds of errors in a window.
 const MOST_ERRORS: usize = 1_000;
-
-/// A window without its histograms. See [`IntervalRecord`] for the fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WindowHeader {
-    pub phase: PhaseKind,
-    pub index: u64,
-    pub start_ns: u64,
-    pub duration_ns: u64,
-    pub operations: Vec<OperationHeader>,
-    pub errors: Vec<ErrorHeader>,
-    pub counts: WindowCounts,
-    pub sub_second_parts: usize,
-}
-
-/// An operation without its histograms. See [`OperationInterval`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OperationHeader {
-    pub name: String,
-    pub response_sum_ns: u128,
-    pub service_sum_ns: u128,
-    pub start_delay_sum_ns: u128,
-    pub documents: u64,
-    pub errors: u64,
-    pub clamped: u64,
-}
-
-/// See [`ErrorCount`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ErrorHeader {
-    pub operation: String,
-    pub kind: String,
-    pub count: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub example: Option<ErrorExample>,
-}
 
 /// Encodes windows; reuses its buffers.
 #[derive(Default)]
@@ -64,8 +23,8 @@ pub struct WindowEncoder {
 }
 
 impl WindowEncoder {
-    /// Returns a window's counters and histograms.
-    pub fn encode(&mut self, window: &IntervalRecord) -> (WindowHeader, Vec<u8>) {
+    /// Returns what the serialized form of a window omits.
+    pub fn encode(&mut self, window: &IntervalRecord) -> Vec<u8> {
         let mut blob = Vec::new();
         for operation in &window.operations {
             for histogram in [&operation.response, &operation.service, &operation.start_delay] {
@@ -77,6 +36,7 @@ impl WindowEncoder {
                 blob.extend_from_slice(&self.buffer);
             }
         }
+        blob.extend_from_slice(&(window.sub_second.len() as u32).to_le_bytes());
         for part in &window.sub_second {
             for count in [part.ended, part.failed] {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -84,41 +44,7 @@ impl WindowEncoder {
             }
             blob.extend_from_slice(&part.response_sum_ns.to_le_bytes());
         }
-        (header(window), blob)
-    }
-}
-
-fn header(window: &IntervalRecord) -> WindowHeader {
-    WindowHeader {
-        phase: window.phase,
-        index: window.index,
-        start_ns: window.start_ns,
-        duration_ns: window.duration_ns,
-        operations: window.operations.iter().map(operation_header).collect(),
-        errors: window
-            .errors
-            .iter()
-            .map(|error| ErrorHeader {
-                operation: error.operation.into(),
-                kind: error.kind.clone(),
-                count: error.count,
-                example: error.example.clone(),
-            })
-            .collect(),
-        counts: window.counts,
-        sub_second_parts: window.sub_second.len(),
-    }
-}
-
-fn operation_header(operation: &OperationInterval) -> OperationHeader {
-    OperationHeader {
-        name: operation.name.into(),
-        response_sum_ns: operation.response_sum_ns,
-        service_sum_ns: operation.service_sum_ns,
-        start_delay_sum_ns: operation.start_delay_sum_ns,
-        documents: operation.documents,
-        errors: operation.errors,
-        clamped: operation.clamped,
+        blob
     }
 }
 
@@ -129,70 +55,48 @@ pub struct WindowDecoder {
 }
 
 impl WindowDecoder {
-    /// Decodes the counters and histograms of [`WindowEncoder::encode`]. `from` names the sender.
+    /// Completes a window by the result of [`WindowEncoder::encode`]. `from` names the sender.
     ///
     /// # Errors
     /// [`FleetError::Message`] if they contradict each other, or if histograms have other bounds.
     pub fn decode(
         &mut self,
-        header: &WindowHeader,
+        mut window: IntervalRecord,
         blob: &[u8],
         from: &str,
     ) -> Result<IntervalRecord, FleetError> {
-        self.read(header, blob).map_err(|reason| FleetError::Message { from: from.into(), reason })
+        self.read(&mut window, blob)
+            .map_err(|reason| FleetError::Message { from: from.into(), reason })?;
+        Ok(window)
     }
 
-    fn read(&mut self, header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, String> {
-        if header.operations.len() > OPERATIONS.len()
-            || header.errors.len() > MOST_ERRORS
-            || header.sub_second_parts > MOST_PARTS
-        {
-            return Err("the window has too many parts or errors".into());
+    fn read(&mut self, window: &mut IntervalRecord, mut rest: &[u8]) -> Result<(), String> {
+        if window.operations.len() > OPERATION_NAMES.len() || window.errors.len() > MOST_ERRORS {
+            return Err("the window has too many operations or errors".into());
         }
-        let mut rest = blob;
-        let mut operations = Vec::with_capacity(header.operations.len());
-        for operation in &header.operations {
-            operations.push(OperationInterval {
-                name: operation_name(&operation.name)?,
-                response: self.histogram(&mut rest)?,
-                service: self.histogram(&mut rest)?,
-                start_delay: self.histogram(&mut rest)?,
-                response_sum_ns: operation.response_sum_ns,
-                service_sum_ns: operation.service_sum_ns,
-                start_delay_sum_ns: operation.start_delay_sum_ns,
-                documents: operation.documents,
-                errors: operation.errors,
-                clamped: operation.clamped,
-            });
+        for operation in &mut window.operations {
+            operation.response = self.histogram(&mut rest)?;
+            operation.service = self.histogram(&mut rest)?;
+            operation.start_delay = self.histogram(&mut rest)?;
         }
-        let mut sub_second = Vec::with_capacity(header.sub_second_parts);
-        for _ in 0..header.sub_second_parts {
-            sub_second.push(SubSecondPart {
+        let parts = short_number(&mut rest)?;
+        if parts > MOST_PARTS {
+            return Err("the window has too many parts".into());
+        }
+        for _ in 0..parts {
+            window.sub_second.push(SubSecondPart {
                 ended: short_number(&mut rest)?.into(),
                 failed: short_number(&mut rest)?.into(),
-                response_sum_ns: number(&mut rest)?,
+                response_sum_ns: u64::from_le_bytes(array(&mut rest)?),
             });
         }
         if !rest.is_empty() {
             return Err(format!("{} unexpected bytes after the window", rest.len()));
         }
-        let mut errors = Vec::with_capacity(header.errors.len());
-        for error in &header.errors {
-            errors.push(ErrorCount {
-                operation: operation_name(&error.operation)?,
-                kind: error.kind.clone(),
-                count: error.count,
-                example: error.example.clone().map(ErrorExample::bounded),
-            });
+        for error in &mut window.errors {
+            error.example = error.example.take().map(ErrorExample::bounded);
         }
-        Ok(IntervalRecord {
-            duration_ns: header.duration_ns,
-            operations,
-            errors,
-            counts: header.counts,
-            sub_second,
-            ..IntervalRecord::empty(header.phase, header.index, header.start_ns)
-        })
+        Ok(())
     }
 
     fn histogram(&mut self, rest: &mut &[u8]) -> Result<Histogram<u64>, String> {
@@ -210,15 +114,6 @@ impl WindowDecoder {
         }
         Ok(histogram)
     }
-}
-
-fn operation_name(name: &str) -> Result<&'static str, String> {
-    let known = OPERATIONS.iter().find(|known| **known == name);
-    known.copied().ok_or_else(|| format!("unknown operation `{name}`"))
-}
-
-fn number(rest: &mut &[u8]) -> Result<u64, String> {
-    Ok(u64::from_le_bytes(array(rest)?))
 }
 
 fn short_number(rest: &mut &[u8]) -> Result<u32, String> {
@@ -239,7 +134,8 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::interval::latency_histogram;
+    use dyno_record::interval::{ErrorCount, OperationInterval, WindowCounts, latency_histogram};
+    use dyno_record::model::PhaseKind;
 
     fn window() -> IntervalRecord {
         let mut response = latency_histogram();
@@ -271,46 +167,49 @@ mod tests {
         }
     }
 
-    fn decode(header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, FleetError> {
-        WindowDecoder::default().decode(header, blob, "agent 1")
+    /// The window after its way through JSON, with these bytes.
+    fn arrive(json: &str, blob: &[u8]) -> Result<IntervalRecord, String> {
+        let window = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let decoded = WindowDecoder::default().decode(window, blob, "agent 1");
+        decoded.map_err(|error| error.to_string())
+    }
+
+    fn sent(window: &IntervalRecord) -> (String, Vec<u8>) {
+        let json = serde_json::to_string(window).expect("serializable");
+        (json, WindowEncoder::default().encode(window))
     }
 
     #[test]
     fn window_survives_encoding_and_decoding() {
-        let (header, blob) = WindowEncoder::default().encode(&window());
-        let json = serde_json::to_string(&header).expect("serializable");
-        let header: WindowHeader = serde_json::from_str(&json).expect("the same");
-        let arrived = decode(&header, &blob).expect("valid");
-        let (sent, got) = (&window().operations[0], &arrived.operations[0]);
-        assert!(sent.response == got.response && sent.start_delay == got.start_delay);
-        // Encoding the result gives the same message, so nothing else is lost.
-        assert!(WindowEncoder::default().encode(&arrived) == (header, blob.clone()));
+        let (json, blob) = sent(&window());
+        assert!(arrive(&json, &blob).expect("valid") == window());
         assert!(blob.len() < 2_500, "{}", blob.len());
+        assert!(!json.contains("response\""), "{json}");
     }
 
     #[test]
     fn damaged_message_is_reported_with_its_sender() {
-        let (header, blob) = WindowEncoder::default().encode(&window());
+        let (json, blob) = sent(&window());
         for length in 0..blob.len() {
-            assert!(decode(&header, &blob[..length]).is_err(), "{length}");
+            assert!(arrive(&json, &blob[..length]).is_err(), "{length}");
         }
         let longer = [blob.as_slice(), &[0]].concat();
-        let error = decode(&header, &longer).expect_err("too long").to_string();
+        let error = arrive(&json, &longer).expect_err("too long");
         assert!(error.contains("agent 1") && error.contains("1 unexpected bytes"), "{error}");
-        let mut unknown = header.clone();
-        unknown.operations[0].name = "dance".into();
-        assert!(decode(&unknown, &blob).expect_err("unknown").to_string().contains("`dance`"));
-        let mut many = header;
-        many.sub_second_parts = usize::MAX;
-        assert!(decode(&many, &blob).is_err());
+        let unknown = json.replace("\"read\"", "\"dance\"");
+        assert!(arrive(&unknown, &blob).expect_err("unknown").contains("`dance`"));
+        let mut many = sent(&IntervalRecord { sub_second: Vec::new(), ..window() }).1;
+        let count = many.len() - 4;
+        many[count..].fill(u8::MAX);
+        assert!(arrive(&json, &many).expect_err("more than a minute").contains("too many"));
     }
 
     #[test]
     fn all_histograms_have_the_same_bounds() {
         let mut other = window();
         other.operations[0].response = Histogram::new_with_bounds(1, 1_000, 2).expect("bounds");
-        let (header, blob) = WindowEncoder::default().encode(&other);
-        let error = decode(&header, &blob).expect_err("other bounds").to_string();
+        let (json, blob) = sent(&other);
+        let error = arrive(&json, &blob).expect_err("other bounds");
         assert!(error.contains("bounds"), "{error}");
     }
 }

@@ -25,7 +25,7 @@ use dyno_load::job::{Job, Pair};
 use dyno_load::standstill::StandstillWatch;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
-use dyno_observe::environment::{capture, free_bytes};
+use dyno_observe::environment::capture;
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
-use step::{FOREVER, Outlet, Report, StepRun, merger};
+use step::{FOREVER, Outlet, Report, StepRun};
 use watch::HostWatch;
 
 /// Joins a run and works for its controller until there is no more work or the context is cancelled. Removes everything that it
@@ -132,11 +132,7 @@ fn host_facts(
     context: Context<'_>,
 ) -> HostFacts {
     let environment = context.environment;
-    let free = |folder: &Path| free_bytes(folder).unwrap_or(0);
     let watched = watched::folders(Path::new("/"), &options.watch);
-    // The fullest disk counts.
-    let free_disk_bytes = watched.iter().map(|folder| free(folder)).min();
-    let free_disk_bytes = free_disk_bytes.unwrap_or_else(|| free(&options.folder));
     let facts = doctor::observe(Path::new("/"), &Subject::default());
     // Next to servers, the agent may have few CPUs itself; the machine has all online CPUs.
     let online = facts.cpus.as_ref().ok().filter(|_| !options.watch.is_empty());
@@ -144,9 +140,7 @@ fn host_facts(
     let cpus = online.unwrap_or(environment.cores);
     let mut host = HostFacts {
         name: options.host.clone().or(environment.hostname.clone()).unwrap_or_default(),
-        address: None,
         cpus,
-        free_disk_bytes,
         findings: Vec::new(),
         not_applied: not_applied.to_vec(),
         environment: Some(capture(watched.first().map(|folder| &**folder))),
@@ -242,7 +236,7 @@ impl Worker<'_> {
             placed: task.placed,
             achieved: None,
             phases: Vec::new(),
-            merger: merger(count as usize),
+            newest: None,
             sampler: UsageSampler::new(Path::new("/"), &[], &[]),
             standstill: StandstillWatch::start(task.clock).ok(),
             start: None,

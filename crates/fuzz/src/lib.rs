@@ -7,11 +7,12 @@
 mod directory;
 
 use dyno_fleet::protocol::{Announcement, Down, Registration, Up};
-use dyno_fleet::window::{WindowDecoder, WindowHeader};
+use dyno_fleet::window::WindowDecoder;
 use dyno_observe::watch::{DataPlace, ExporterReader};
 use dyno_plan::ycsb::Properties;
 use dyno_plan::{axis, file, uri};
 use dyno_record::histogram::HistogramReader;
+use dyno_record::interval::IntervalRecord;
 use dyno_wire::bson::Document;
 use dyno_wire::compress::Scratch;
 use dyno_wire::frame::{self, HEADER_BYTES};
@@ -139,8 +140,8 @@ fn fleet_message(data: &[u8]) {
     let _ = serde_json::from_slice::<Announcement>(data);
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
     let (head, counts) = (parts.next().unwrap_or_default(), parts.next());
-    if let Ok(header) = serde_json::from_slice::<WindowHeader>(head) {
-        let _ = WindowDecoder::default().decode(&header, counts.unwrap_or_default(), "agent");
+    if let Ok(header) = serde_json::from_slice::<IntervalRecord>(head) {
+        let _ = WindowDecoder::default().decode(header, counts.unwrap_or_default(), "agent");
     }
 }
 

@@ -8,6 +8,7 @@ use crate::progress::ProgressNotes;
 use crate::servers::Servers;
 use dyno_engine::context::Context;
 use dyno_engine::{Error, Kind};
+use dyno_observe::environment::storage_of;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
@@ -166,7 +167,7 @@ impl<'a> Configuration<'a> {
         let data = self.servers.members().first().and_then(|first| first.data.clone());
         document.disk = data.map(|data| DiskFacts {
             device: figures::device_of(&data).map_or(String::new(), |device| device.name),
-            file_system: file_system_of(&data),
+            file_system: storage_of(&data).and_then(|one| one.filesystem).unwrap_or_default(),
             made: self.servers.storage().is_some(),
             iops: self
                 .task
@@ -499,21 +500,6 @@ impl<'a> Configuration<'a> {
             None => self.context.note(text),
         }
     }
-}
-
-fn file_system_of(folder: &Path) -> String {
-    use nix::sys::statfs;
-    /// Defined only in glibc.
-    const XFS_SUPER_MAGIC: statfs::FsType = statfs::FsType(0x5846_5342);
-    let name = match statfs::statfs(folder).map(|found| found.filesystem_type()) {
-        Ok(statfs::EXT4_SUPER_MAGIC) => "ext4",
-        Ok(XFS_SUPER_MAGIC) => "xfs",
-        Ok(statfs::BTRFS_SUPER_MAGIC) => "btrfs",
-        Ok(statfs::TMPFS_MAGIC) => "tmpfs",
-        Ok(statfs::OVERLAYFS_SUPER_MAGIC) => "overlay",
-        _ => "",
-    };
-    name.to_owned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod progress;
 mod servers;
 
 use crate::configuration::{Configuration, SERVERS};
+use crate::estimate::Estimate;
 use crate::layout::LayoutError;
 use crate::servers::{SERVER_DATA, Servers};
 use dyno_engine::VERSION;
@@ -30,6 +31,7 @@ use dyno_plan::topology::Topology;
 use dyno_record::Document;
 use dyno_record::index_build::{CollectionFacts, IndexBuildDocument, SCHEMA_VERSION};
 use dyno_record::model::RunStatus;
+use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
@@ -81,38 +83,41 @@ fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint("choose another `--out`"))
 }
 
-/// Prints the needed space and time, and refuses documents that do not fit.
+/// Prints the least space and time, and refuses documents that do not fit.
 fn check_room(
     plan: &Plan,
     build: &IndexBuildPlan,
     out: Option<&Path>,
     context: Context<'_>,
 ) -> Result<(), Error> {
-    let Some(estimate) = estimate::estimate(plan, build) else {
+    let Some(estimate) = Estimate::of(plan, build) else {
         return Ok(());
     };
-    let data = plan.server.data_dir.as_deref().map(Path::new);
-    let folder = data.or(out).unwrap_or(Path::new("."));
+    context.note(estimate.words());
+    let server = &plan.server;
     // Prepared storage was checked, and a running server has its own.
-    let is_here = plan.server.storage.is_none()
-        && plan.server.data_dirs.is_empty()
-        && plan.server.kind != ServerKind::Uri;
-    let free = dyno_observe::environment::free_bytes(folder).filter(|_| is_here);
-    for said in estimate.words(free) {
-        context.note(said);
+    if server.storage.is_some() || !server.data_dirs.is_empty() || server.kind == ServerKind::Uri {
+        return Ok(());
     }
-    match free {
-        Some(free) if estimate.cannot_fit(free) && estimate::is_uncompressed(plan) => {
-            let text = estimate::no_room(&estimate, free, folder);
-            Err(Error::new(Kind::BadInput, text)
-                .with_hint("load fewer with `--records`, or choose another `--out`"))
-        }
-        Some(free) if estimate.room_bytes > free => {
-            context.warning("the data may need more space than is free");
-            Ok(())
-        }
-        _ => Ok(()),
+    let data = server.data_dir.as_deref().map(Path::new);
+    let folder = data.or(out).unwrap_or(Path::new("."));
+    let free = dyno_observe::environment::free_bytes(folder);
+    let Some(free) = free.filter(|free| estimate.bytes > *free) else {
+        return Ok(());
+    };
+    let text = format!(
+        "the uncompressed documents need {}, but `{}` has {} free",
+        Quantity::bytes(estimate.bytes),
+        folder.display(),
+        Quantity::bytes(free)
+    );
+    // A compressed collection may fit.
+    if server.block_compressor.as_deref() != Some("none") {
+        context.warning(text);
+        return Ok(());
     }
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("load fewer with `--records`, or choose another `--out`"))
 }
 
 /// Runs the experiment: loads documents, builds the index under trace, and again after a remedy.

@@ -124,9 +124,9 @@ impl TailPlan {
         match text.trim() {
             "unbounded" => Ok(None),
             number => match number.parse() {
-                Ok(0) => Err("0 would send nothing".into()),
+                Ok(0) => Err("it must be at least 1".into()),
                 Ok(bound) if bound > MOST_IN_FLIGHT => {
-                    Err(format!("drivers support at most {MOST_IN_FLIGHT}"))
+                    Err(format!("it must be at most {MOST_IN_FLIGHT}"))
                 }
                 Ok(bound) => Ok(Some(bound)),
                 Err(_) => Err("it is not a number or `unbounded`".into()),

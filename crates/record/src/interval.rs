@@ -4,7 +4,8 @@ use crate::error_example::ErrorExample;
 use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Smallest value that the latency histograms distinguish from 0, in nanoseconds.
 pub const LOWEST_NS: u64 = 1_000;
@@ -20,8 +21,9 @@ pub fn latency_histogram() -> Histogram<u64> {
         .expect("the bounds are valid constants")
 }
 
-/// One recording window of one phase, merged over all workers.
-#[derive(Clone, Debug)]
+/// One recording window of one phase, merged over all workers. Its serialized form has neither histograms nor parts below a
+/// second, which agents send in a shorter form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IntervalRecord {
     pub phase: PhaseKind,
     /// Number of the window in its phase, from 0.
@@ -36,6 +38,7 @@ pub struct IntervalRecord {
     /// Totals of all operations.
     pub counts: WindowCounts,
     /// Parts of length [`FINE_NS`], which show patterns below one second.
+    #[serde(skip)]
     pub sub_second: Vec<SubSecondPart>,
 }
 
@@ -187,16 +190,37 @@ impl IntervalRecord {
     }
 }
 
+/// Names that operations of a window can have.
+pub const OPERATION_NAMES: [OperationName; 7] =
+    ["read", "update", "insert", "scan", "read_modify_write", "delete", "insert_batch"];
+
+/// One of [`OPERATION_NAMES`].
+pub type OperationName = &'static str;
+
+fn known_name<'de, D: Deserializer<'de>>(from: D) -> Result<OperationName, D::Error> {
+    let name = String::deserialize(from)?;
+    let known = OPERATION_NAMES.into_iter().find(|known| *known == name);
+    known.ok_or_else(|| D::Error::custom(format!("unknown operation `{name}`")))
+}
+
+/// Placeholder for a histogram that is sent separately.
+fn no_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 2, 0).expect("the bounds are valid constants")
+}
+
 /// One operation in one recording window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationInterval {
-    /// Name, `[a-z_]+`.
-    pub name: &'static str,
+    #[serde(deserialize_with = "known_name")]
+    pub name: OperationName,
     /// From intended start to end, in nanoseconds, successes only.
+    #[serde(skip, default = "no_histogram")]
     pub response: Histogram<u64>,
     /// From send to end, in nanoseconds, successes only.
+    #[serde(skip, default = "no_histogram")]
     pub service: Histogram<u64>,
     /// From intended start to send, in nanoseconds, successes only.
+    #[serde(skip, default = "no_histogram")]
     pub start_delay: Histogram<u64>,
     /// Exact sums of the three, in nanoseconds.
     pub response_sum_ns: u128,
@@ -227,14 +251,15 @@ impl OperationInterval {
 }
 
 /// Failures of one kind in one recording window.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
-    /// Operation name.
-    pub operation: &'static str,
+    #[serde(deserialize_with = "known_name")]
+    pub operation: OperationName,
     /// Kind: `timeout`, `disconnected`, `protocol`, `not_found`, `server_11000`, …
     pub kind: String,
     pub count: u64,
     /// First failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<ErrorExample>,
 }
 

@@ -1,29 +1,21 @@
 //! Finds the available drivers: folders with an executable `run`, which report their capabilities.
 
 use crate::error::TailError;
-use dyno_engine::Cancel;
+use dyno_engine::{Cancel, Error, Kind};
+use dyno_fleet::program::{self, Call};
 use dyno_plan::uri::redact;
 use dyno_record::tail::{DriverVersion, SkippedDriver};
 use dyno_servers::set_death_signal;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Version of the contract between drivers and this program.
 pub const CONTRACT: u64 = 1;
 /// Longest time for `run version`: a Java runtime on a busy machine takes several seconds.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
-/// Longest time until its outputs are closed, after its end.
-const CLOSED_LIMIT: Duration = Duration::from_secs(1);
-/// Largest number of bytes to read from each output; a driver prints one line.
-const MOST_PRINTED_BYTES: u64 = 1 << 16;
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
 
@@ -73,10 +65,10 @@ impl Found {
                 let names = names.join(", ");
                 if name.contains('@') {
                     format!(
-                        "it is not built: run `make drivers DRIVERS={name}`; available drivers: {names}"
+                        "this version is not built; build it with `make drivers DRIVERS={name}`, or use one of {names}"
                     )
                 } else {
-                    format!("unknown driver; available drivers: {names}")
+                    format!("there is no driver of this name; use one of {names}")
                 }
             }
         }))
@@ -110,8 +102,8 @@ pub fn find(
         }
         let version = match ask(&run, cancel) {
             Ok(answer) => understand(&answer),
-            Err(NoVersion::Reason(reason)) => Err(reason),
-            Err(NoVersion::Interrupted) => return Err(TailError::Interrupted),
+            Err(error) if error.kind == Kind::Interrupted => return Err(TailError::Interrupted),
+            Err(error) => Err(error.reason()),
         };
         match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
@@ -139,77 +131,19 @@ fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, Strin
     ))
 }
 
-/// Reason for a missing version.
-enum NoVersion {
-    /// The caller gave up.
-    Interrupted,
-    Reason(String),
-}
-
-fn ask(run: &Path, cancel: &Cancel) -> Result<Output, NoVersion> {
+fn ask(run: &Path, cancel: &Cancel) -> Result<Output, Error> {
     let mut command = Command::new(run);
-    command
-        .arg("version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    let mut child = set_death_signal(&mut command, Signal::SIGKILL)
-        .spawn()
-        .map_err(|error| NoVersion::Reason(format!("cannot execute `run`: {error}")))?;
-    let outputs = (Printed::of(child.stdout.take()), Printed::of(child.stderr.take()));
-    let deadline = Instant::now() + VERSION_LIMIT;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Ok(status),
-            Ok(None) if cancel.requested() => break Err(NoVersion::Interrupted),
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
-                let limit_s = VERSION_LIMIT.as_secs();
-                let reason = format!("`run version` did not end within {limit_s} s");
-                break Err(NoVersion::Reason(reason));
-            }
-        }
+    command.arg("version");
+    set_death_signal(&mut command, Signal::SIGKILL);
+    let call = Call {
+        name: "run version",
+        within: VERSION_LIMIT,
+        input: b"",
+        to: Stdio::piped(),
+        cancel: Some(cancel),
+        hint: "see `drivers/README.md`",
     };
-    // Includes its descendants, which may hold its outputs open.
-    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-    if status.is_err() {
-        let _ = child.wait();
-    }
-    Ok(Output { status: status?, stdout: outputs.0.bytes(), stderr: outputs.1.bytes() })
-}
-
-/// The first bytes of a program's output.
-struct Printed {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
-
-impl Printed {
-    fn of(stream: Option<impl Read + Send + 'static>) -> Printed {
-        let bytes = Arc::<Mutex<Vec<u8>>>::default();
-        let kept = Arc::clone(&bytes);
-        let reader = std::thread::spawn(move || {
-            let mut piece = [0; 4096];
-            let mut stream = stream.map(|stream| stream.take(MOST_PRINTED_BYTES));
-            // An unreadable output counts as missing; the answer is then not understood.
-            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece))
-            {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&piece[..length]);
-            }
-        });
-        Printed { bytes, reader }
-    }
-
-    /// The bytes read so far. Does not wait for a process that has left its group and holds the stream open.
-    fn bytes(self) -> Vec<u8> {
-        let deadline = Instant::now() + CLOSED_LIMIT;
-        while !self.reader.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+    program::output(command, call)
 }
 
 /// Parses the output of `run version`; returns why it is not valid.
@@ -241,6 +175,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
+    use std::time::Instant;
 
     const LINE: &str = r#"{"contract":1,"language":"sh","driver":"none","driver_version":"1","runtime":"sh",
         "runtime_version":"2","roles":["produce"],"in_flight":["one"],"modes":[],"pool":false,"more":1}"#;
@@ -338,18 +273,6 @@ mod tests {
         std::fs::write(&run, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         folder
-    }
-
-    #[test]
-    fn version_is_read_when_a_child_keeps_the_pipe() {
-        let line = LINE.replace('\n', "");
-        for keeps in ["sleep 60 &", "setsid sleep 20 &"] {
-            let folder = only_driver(&format!("{keeps} echo '{line}'"));
-            let began = Instant::now();
-            let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
-            assert_eq!(found.drivers.len(), 1, "{:?}", found.skipped);
-            assert!(began.elapsed() < VERSION_LIMIT / 2);
-        }
     }
 
     #[test]

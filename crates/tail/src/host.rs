@@ -9,6 +9,7 @@ use crate::driver::{self, Driver};
 use crate::error::TailError;
 use crate::resources::{Stats, Units, families};
 use dyno_fleet::clock::{Offset, OffsetEstimator, RoundTrip, realtime_ns};
+use dyno_fleet::program::{self, Call};
 use dyno_observe::elsewhere;
 use dyno_record::model::Environment;
 use dyno_record::tail::{DriverVersion, HostClock, Sample};
@@ -428,34 +429,15 @@ impl Host {
         to: Stdio,
         limit: Duration,
     ) -> Result<Output, TailError> {
-        let mut command = ssh(&self.name, words)?;
-        let failed = |error: io::Error| self.fault(format!("cannot run `ssh`: {error}"));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(to)
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
-        if let Some(mut stream) = child.stdin.take() {
-            // A command that does not read its input fails with its own error.
-            let _ = stream.write_all(input);
-        }
-        let id = child.id();
-        let (sender, ended) = channel();
-        std::thread::spawn(move || {
-            // After the limit, nothing receives.
-            let _ = sender.send(child.wait_with_output());
-        });
-        match ended.recv_timeout(limit) {
-            Ok(output) => output.map_err(failed),
-            Err(_) => {
-                // The child is still unreaped, so its process ID was not reused.
-                let id = nix::unistd::Pid::from_raw(id as i32);
-                let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
-                let limit_s = limit.as_secs();
-                Err(self.fault(format!("a command did not end within {limit_s} s")))
-            }
-        }
+        let call = Call {
+            name: "ssh",
+            within: limit,
+            input,
+            to,
+            cancel: None,
+            hint: "install an SSH client",
+        };
+        program::output(ssh(&self.name, words)?, call).map_err(|error| self.fault(error.reason()))
     }
 }
 

@@ -3,9 +3,6 @@
 
 use crate::stamps::{Received, Sent};
 
-/// Largest number of messages of one producer: sequence numbers have 40 bits.
-pub const MOST_MESSAGES: u64 = 1 << 40;
-
 /// Largest number of workers of a consumer.
 const MOST_WORKERS: u64 = 4096;
 

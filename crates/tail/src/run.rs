@@ -8,12 +8,11 @@ mod watch;
 pub use bench::{Bench, Machines};
 
 use crate::error::TailError;
-use crate::messages::MOST_MESSAGES;
 use crate::resources::Units;
 use bson::doc;
 use dyno_fleet::clock::{monotonic_ns, realtime_ns};
 use dyno_load::connect::{Connector, Control};
-use dyno_record::tail::{InFlight, Measured, Settings};
+use dyno_record::tail::{Measured, Settings};
 use gather::gather;
 use member::{Hosts, Role, STOP_LIMIT, consumer_options, producer_options, start};
 use std::path::Path;
@@ -35,7 +34,6 @@ const HOSTS_START_DELAY: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`TailError`]; then nothing is running, and a created collection is removed. Stamp files stay in the folder.
 pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Measured, TailError> {
-    check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
     let mut hosts = Hosts::open(bench, settings)?;
     if let Some(machines) = bench.machines {
@@ -72,26 +70,6 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
 fn remove(control: &mut Control, settings: &Settings) -> bool {
     let dropped = control.run(&settings.database, doc! { "drop": &settings.collection });
     dropped.is_ok()
-}
-
-fn check(settings: &Settings) -> Result<(), TailError> {
-    let refused = |reason: String| Err(TailError::Settings(reason));
-    if settings.messages == 0
-        || settings.pool == 0
-        || settings.producers.is_empty()
-        || settings.in_flight == InFlight::Bounded(0)
-    {
-        return refused(
-            "messages, producers, connections and inserts in flight must be at least 1".to_owned(),
-        );
-    }
-    if settings.messages > MOST_MESSAGES {
-        return refused(format!(
-            "{} messages exceed the {MOST_MESSAGES} distinct sequence numbers",
-            settings.messages
-        ));
-    }
-    Ok(())
 }
 
 fn with_collection(

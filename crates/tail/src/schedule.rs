@@ -25,7 +25,7 @@ pub fn intended_ns(schedule: Schedule, producer: u64, producers: u64) -> impl It
 /// Writes the first `messages` intended starts of a producer as little-endian u64.
 ///
 /// # Errors
-/// [`TailError::Settings`] for a rate that is not above 0, [`TailError::File`].
+/// [`TailError::File`].
 pub fn write(
     schedule: Schedule,
     path: &Path,
@@ -33,12 +33,6 @@ pub fn write(
     producers: u64,
     messages: u64,
 ) -> Result<(), TailError> {
-    if !(schedule.rate_per_s.is_finite() && schedule.rate_per_s > 0.0) {
-        return Err(TailError::Settings(format!(
-            "the rate is {} messages per second, but must be above 0",
-            schedule.rate_per_s
-        )));
-    }
     let write = || {
         let mut file = BufWriter::new(File::create_new(path)?);
         let starts = intended_ns(schedule, producer, producers);
@@ -81,14 +75,5 @@ mod tests {
         assert!((mean_ns / 1e6 - 1.0).abs() < 0.1, "{mean_ns}");
         let other = Schedule { seed: 6, ..schedule };
         assert_ne!(first, read(other, 0, 1, 5000));
-    }
-
-    #[test]
-    fn rate_must_be_above_zero() {
-        for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let schedule = Schedule { rate_per_s, arrive: TailArrivals::Constant, seed: 1 };
-            let refused = write(schedule, Path::new("/nowhere/at/all"), 0, 1, 1);
-            assert!(matches!(refused, Err(TailError::Settings(_))), "{refused:?}");
-        }
     }
 }

@@ -14,9 +14,6 @@ use dyno_plan::units::Span;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Default parent directory of run directories on hosts.
-pub(crate) const HOST_FOLDER: &str = "/var/tmp";
-
 #[derive(Debug, Args)]
 pub(crate) struct FleetArguments {
     #[command(subcommand)]
@@ -67,23 +64,22 @@ pub(crate) struct HostArguments {
     )]
     pub(crate) inventory: Option<PathBuf>,
     /// Use the pods of `[fleet.kubernetes]` instead of hosts, in the current cluster of `kubectl`
-    #[arg(long, conflicts_with = "inventory", help_heading = "Fleet")]
+    #[arg(
+        long,
+        conflicts_with_all = ["inventory", "redis", "redis_ca", "insecure_redis", "host_folder", "apply"],
+        help_heading = "Fleet"
+    )]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
     pub(crate) redis: RedisArguments,
-    /// Name of the run in Redis and on the hosts: up to 56 letters, digits, `.`, `_` and `-` (default: generated)
+    /// Name of the run in Redis and on the hosts: up to 50 letters, digits, `.`, `_` and `-` (default: generated)
     #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
     pub(crate) run: Option<String>,
     /// Keep the logs of all hosts in this folder (default: do not keep them)
     #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
     pub(crate) logs: Option<PathBuf>,
     /// Parent directory for the run directory on each host
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = HOST_FOLDER,
-        help_heading = "Fleet"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp", help_heading = "Fleet")]
     pub(crate) host_folder: String,
     /// Apply the changes of these `dyno doctor` checks to the server hosts during the run, or `all`; needs root there
     ///
@@ -103,7 +99,7 @@ pub(crate) struct RedisArguments {
     /// CA certificates (PEM) to verify Redis with `rediss://` (default: the system's)
     #[arg(long, value_name = "FILE", help_heading = "Fleet")]
     pub(crate) redis_ca: Option<PathBuf>,
-    /// Allow Redis on another host without a password or `rediss://`; anyone who reaches it can then control all agents
+    /// Allow a Redis on another host that lacks a password or TLS; anyone who can reach it then controls all agents
     #[arg(long, help_heading = "Fleet")]
     pub(crate) insecure_redis: bool,
 }
@@ -225,6 +221,6 @@ pub(crate) struct RenderArguments {
 /// Systems that can run a fleet from manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RenderSystem {
-    /// Manifests for `kubectl apply -k`
+    /// Manifests for `kubectl apply -f`
     Kubernetes,
 }

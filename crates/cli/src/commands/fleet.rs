@@ -2,8 +2,8 @@
 //! host.
 
 use crate::args::{
-    AgentArguments, FleetArguments, FleetCommand, HOST_FOLDER, HostArguments, OnHosts,
-    RedisArguments, RenderArguments, RenderSystem,
+    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
+    RenderSystem,
 };
 use crate::commands::doctor::wanted;
 use crate::commands::{experiments, run, soak};
@@ -47,7 +47,6 @@ fn on_hosts<T: Args>(
     invocation: Invocation<'_>,
     perform: impl FnOnce(&T, Invocation<'_>) -> Result<Exit, Error>,
 ) -> Result<Exit, Error> {
-    refuse_for_pods(hosts)?;
     let mut surroundings = invocation.surroundings.clone();
     surroundings.environment.home =
         if hosts.kubernetes { ServerHome::Pods } else { ServerHome::Hosts };
@@ -66,35 +65,6 @@ fn on_hosts<T: Args>(
     let result = perform(verb, on_fleet);
     in_context(invocation, |context| fleet.close(context));
     result
-}
-
-/// Refuses options that do not apply to pods.
-fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
-    let own_redis = "remove the option; pods use a Redis that is created for the run";
-    let options = [
-        ("--redis", hosts.redis.redis.is_some(), own_redis),
-        ("--redis-ca", hosts.redis.redis_ca.is_some(), own_redis),
-        ("--insecure-redis", hosts.redis.insecure_redis, own_redis),
-        (
-            "--host-folder",
-            hosts.host_folder != HOST_FOLDER,
-            "set `fleet.kubernetes.disks` and `storage_class` to place the data of servers",
-        ),
-        (
-            "--apply",
-            !hosts.apply.is_empty(),
-            "run `dyno doctor --apply` on the nodes before the run; pods may not change their nodes",
-        ),
-    ];
-    let given = options.into_iter().filter(|(_, is_given, _)| *is_given);
-    match given.take_while(|_| hosts.kubernetes).next() {
-        None => Ok(()),
-        Some((option, _, hint)) => {
-            let text =
-                format!("`{option}` applies to hosts of an inventory, not to `--kubernetes`");
-            Err(Error::new(Kind::BadInput, text).with_hint(hint))
-        }
-    }
 }
 
 /// Executes `dyno agent`: the part of one host in a run of a fleet.

@@ -56,8 +56,7 @@ fn several_topologies_are_one_plan_with_an_estimate() {
     assert!(text.contains("records = 1000000"), "{text}");
     let list = "topologies = [\n    \"standalone\",\n    \"split=2\",\n    \"split=4\",\n]";
     assert!(text.contains(list), "{text}");
-    let plan = plan.says("space: ").says(" GiB ");
-    plan.says("time: ").says("6 builds");
+    plan.says("at least ").says(" GiB ").says("6 builds");
     std::fs::write(bench.path("p.toml"), &text).unwrap();
     let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
     assert_eq!(again.expect(0).stdout, text);

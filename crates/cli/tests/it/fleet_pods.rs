@@ -169,7 +169,6 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         "servers.yaml",
         "redis.yaml",
         "network.yaml",
-        "plan.yaml",
         "dyno-redis",
         "namespace.yaml",
     ];
@@ -294,8 +293,7 @@ fn pods_load_an_existing_server() {
         .filter_map(|call| call.split(" -f ").nth(1))
         .map(|path| path.rsplit('/').next().unwrap().to_owned())
         .collect();
-    let expected =
-        ["namespace.yaml", "-", "plan.yaml", "network.yaml", "redis.yaml", "clients.yaml"];
+    let expected = ["namespace.yaml", "-", "network.yaml", "redis.yaml", "clients.yaml"];
     assert_eq!(applied, expected, "no server is started");
     let calls = calls(&bench);
     let of_servers = |call: &&String| call.contains("servers.yaml");

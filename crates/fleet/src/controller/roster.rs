@@ -120,6 +120,14 @@ impl Roster {
         })
     }
 
+    /// Expects windows of all agents after a start in `lead`.
+    pub(super) fn expect(&mut self, lead: Duration) {
+        for entry in &mut self.0 {
+            entry.window = Some(Instant::now() + lead);
+            entry.is_measuring = true;
+        }
+    }
+
     /// Counts a message: `None` if it is a repetition, otherwise the error if earlier messages are missing.
     pub(super) fn number(&mut self, index: u32, message: u64) -> Option<Option<FleetError>> {
         let entry = self.0.get_mut(index as usize)?;

@@ -1,7 +1,5 @@
 //! The result of a fleet.
 
-use dyno_record::model::PhaseRecord;
-
 /// One agent in the result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentOutcome {
@@ -30,8 +28,6 @@ pub struct CommonWindow {
     pub intervals: u64,
     /// Successful operations.
     pub succeeded: u64,
-    /// Failed operations.
-    pub failed: u64,
     /// Successes per second; 0 without an interval.
     pub rate_per_s: f64,
 }
@@ -39,8 +35,6 @@ pub struct CommonWindow {
 /// The result of a fleet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Phases with everything that arrived, in the order they ran.
-    pub phases: Vec<PhaseRecord>,
     /// The common window of the measure phase.
     pub common: CommonWindow,
     /// All intervals of the measure phase.
@@ -50,7 +44,7 @@ pub struct Outcome {
     pub start_skew_ns: u64,
     /// Uncertainty of it, in nanoseconds.
     pub start_skew_uncertainty_ns: u64,
-    /// Windows that arrived after their interval was closed; counted in the phases, but in no interval.
+    /// Windows that arrived after their interval was closed; counted only with their agent.
     pub late_windows: u64,
     /// Windows known to be missing.
     pub missing_windows: u64,

@@ -1,7 +1,6 @@
 //! Pods instead of hosts, by `kubectl`: applies the manifests part by part, reaches Redis and servers over forwarded ports, and
 //! deletes everything at the end. Controller and run directory stay on this machine.
 
-use super::program::{self, Call};
 use super::secrets::FleetSecrets;
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
@@ -10,6 +9,7 @@ use crate::kubernetes::{
     servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
+use crate::program::{self, Call};
 use crate::shares::even;
 use dyno_engine::Cancel;
 use dyno_engine::context::Context;
@@ -179,7 +179,6 @@ impl Cluster {
         if let Some(text) = secrets.of_client() {
             self.make_secret(AGENT_SECRET, &json!({(AGENT_KEY): text}), cancel)?;
         }
-        self.apply("plan.yaml", by)?;
         if has_network_policy(&self.kubernetes) {
             self.apply("network.yaml", by)?;
         }
@@ -189,7 +188,7 @@ impl Cluster {
         let forward = self.forward(&deployment, REDIS_PORT)?;
         let text = format!("redis://:{password}@127.0.0.1:{}", forward.port);
         self.redis = Some(forward);
-        Ok(Endpoint::find(Some(&text), None, None)?)
+        Ok(Endpoint::new(&text, None)?)
     }
 
     /// Creates or replaces a `Secret`. Its content is passed by standard input and applied on the server: a client-side apply would
@@ -283,8 +282,8 @@ impl Cluster {
         }
         self.servers.clear();
         self.redis = None;
-        for file in ["clients.yaml", "servers.yaml", "redis.yaml", "network.yaml", "plan.yaml"] {
-            if self.folder.join("base").join(file).exists() {
+        for file in ["clients.yaml", "servers.yaml", "redis.yaml", "network.yaml"] {
+            if self.folder.join(file).exists() {
                 results.push(self.delete(file, None));
             }
         }
@@ -330,7 +329,7 @@ impl Cluster {
     }
 
     fn manifest(&self, file: &str) -> String {
-        self.folder.join("base").join(file).display().to_string()
+        self.folder.join(file).display().to_string()
     }
 
     fn rollout(&self, what: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
@@ -356,7 +355,8 @@ impl Cluster {
         within: Duration,
         cancel: Option<&Cancel>,
     ) -> Result<String, Error> {
-        let call = Call { name: "kubectl", within, input, cancel, hint: HINT };
+        let (input, to) = (input.as_bytes(), Stdio::piped());
+        let call = Call { name: "kubectl", within, input, to, cancel, hint: HINT };
         let found = program::output(self.command(words), call)?;
         if found.status.success() {
             return Ok(String::from_utf8_lossy(&found.stdout).into_owned());

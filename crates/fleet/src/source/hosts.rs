@@ -1,8 +1,8 @@
 //! Programs on hosts, by Ansible: copied and started before a run, stopped and removed after it. The playbooks of `deploy/ansible/`
 //! are embedded in the program.
 
-use super::program::{self, Call};
 use crate::inventory::Inventory;
+use crate::program::{self, Call};
 use dyno_engine::Cancel;
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_servers::MemoryFile;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const START: &str = include_str!("../../../../deploy/ansible/fleet-start.yml");
@@ -36,15 +36,7 @@ pub(super) struct Started {
     pub(super) words: Vec<String>,
 }
 
-/// The Redis address with its password.
-pub(super) enum RedisAddress {
-    /// In a file on this machine.
-    File(PathBuf),
-    /// As text. It is passed to Ansible by the environment, so that nothing of it remains if this program is killed.
-    Text(String),
-}
-
-/// Environment variable that passes the Redis address to Ansible.
+/// Environment variable that passes the Redis address to Ansible, so that nothing of it remains if this program is killed.
 const REDIS_VARIABLE: &str = "DYNO_FLEET_REDIS";
 
 /// Programs and files to deploy to the hosts.
@@ -56,7 +48,8 @@ pub(super) struct Wanted<'a> {
     pub(super) servers: &'a [String],
     /// Users and certificates of servers, by the name of the program that gets them.
     pub(super) secrets: BTreeMap<String, String>,
-    pub(super) redis: RedisAddress,
+    /// The Redis address with its password.
+    pub(super) redis: String,
     /// File with the certificates to trust for Redis.
     pub(super) redis_ca: Option<PathBuf>,
     /// Parent folder of the runs on each host.
@@ -143,10 +136,6 @@ impl Hosts {
         let secrets = serde_json::to_string(&wanted.secrets).expect("serializable");
         let secrets = MemoryFile::new(c"secrets", &secrets);
         let secrets = secrets.or_fault(Kind::Environment, || "cannot keep secrets in memory")?;
-        let (file, text) = match &wanted.redis {
-            RedisAddress::File(file) => (Some(file), None),
-            RedisAddress::Text(text) => (None, Some(text.as_str())),
-        };
         let variables = json!({
             "dyno_hosts": programs.keys().collect::<Vec<_>>(),
             "dyno_run": wanted.run,
@@ -156,11 +145,10 @@ impl Hosts {
             "dyno_server_program": wanted.server_program,
             "dyno_server_hosts": wanted.servers,
             "dyno_secrets_file": secrets.path(),
-            "dyno_redis_url_file": file,
             "dyno_redis_ca_file": wanted.redis_ca,
         });
         let what = "cannot prepare the hosts";
-        self.play("start.yml", &variables, what, text, Some(cancel))
+        self.play("start.yml", &variables, what, Some(&wanted.redis), Some(cancel))
     }
 
     /// Stops the remaining programs of a run and removes its files. `logs` receives the logs.
@@ -229,7 +217,8 @@ impl Hosts {
             .env("ANSIBLE_FORKS", "50")
             .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
             .env("ANSIBLE_LOCAL_TEMP", &self.folder);
-        let call = Call { name: program, within: WITHIN, input: "", cancel, hint: HINT };
+        let to = Stdio::piped();
+        let call = Call { name: program, within: WITHIN, input: b"", to, cancel, hint: HINT };
         program::output(command, call)
     }
 }
@@ -334,7 +323,7 @@ mod tests {
             server_program: None,
             servers: &[],
             secrets: BTreeMap::new(),
-            redis: RedisAddress::Text(String::new()),
+            redis: String::new(),
             redis_ca: None,
             base: "/var/tmp",
             program: "/bin/true".into(),
@@ -445,7 +434,7 @@ mod tests {
             server_program: None,
             servers: &[],
             secrets: [("server-0".into(), secret.into())].into(),
-            redis: RedisAddress::Text("redis://:a-password-of-tests@127.0.0.1".into()),
+            redis: "redis://:a-password-of-tests@127.0.0.1".into(),
             redis_ca: None,
             base: &folder.path().display().to_string(),
             program: "/bin/true".into(),

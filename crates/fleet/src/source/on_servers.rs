@@ -114,7 +114,7 @@ impl OnServers {
 }
 
 /// `1 host`, `2 hosts`.
-fn counted(count: usize, name: &str) -> String {
+pub(super) fn counted(count: usize, name: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {name}{plural}")
 }

@@ -25,8 +25,6 @@ use std::time::{Duration, Instant};
 
 /// Interval of the checks whether all agents have joined.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Free disk that a host needs for program and logs. Space for data is checked separately, in the data folders.
-pub(super) const NEEDED_DISK_BYTES: u64 = 64 << 20;
 /// Longest time to start servers, the same as for a local one with recovery.
 const SERVE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -36,7 +34,6 @@ pub(super) fn open_controller(
     run: RunName,
     fleet: &FleetPlan,
     hosts: Vec<String>,
-    needed_disk_bytes: u64,
 ) -> Result<Controller, Error> {
     Ok(Controller::open(ControllerOptions {
         endpoint: endpoint.clone(),
@@ -44,7 +41,6 @@ pub(super) fn open_controller(
         version: Version::current(),
         lease: fleet.lease.0,
         hosts,
-        needed_disk_bytes,
     })?)
 }
 
@@ -211,14 +207,15 @@ impl Open {
             }
             started => started?,
         };
-        for (host, mut started) in started.into_iter().enumerate() {
-            self.check_host(host, &mut started, context);
-            self.keep_storage(host, started.data_storage);
-            let Some(host) = self.server_hosts.get(host) else {
-                continue;
-            };
-            for text in started.unread {
-                context.warning(format!("on `{}`: {text}", host.host.name));
+        for (host, mut one) in started.into_iter().enumerate() {
+            self.check_host(host, &mut one, context);
+            self.keep_storage(host, one.data_storage);
+            let name = self.server_hosts.get(host).map_or("", |host| &host.host.name);
+            for text in one.unread {
+                context.warning(format!("on `{name}`: {text}"));
+            }
+            if let Some(lack) = one.lacks_room {
+                return Err(Error::new(Kind::Environment, format!("`{name}`: {lack}")));
             }
         }
         Ok(())
@@ -264,49 +261,29 @@ impl Open {
         let watchers = cluster.watchers(plan);
         if let Some((run, pods)) = &watchers {
             let (run, pods) = (RunName::for_servers(run)?, pods.clone());
-            let needed = NEEDED_DISK_BYTES;
-            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed)?;
-            self.servers = Some(controller);
+            self.servers = Some(open_controller(&self.endpoint, run, &self.plan, pods)?);
         }
         let served = cluster.serve(plan, &self.secrets, context.cancel);
         let seen = served.map_err(|mut error| {
             error.log_tail.extend(cluster.last_words("server"));
             error
         })?;
-        match self.watch_nodes(plan, context) {
-            Ok(()) => {}
+        let within = self.plan.join_within.0;
+        let watchers = self.servers.as_mut();
+        let joined = watchers.map(|one| gather(one, within, Instant::now() + within, context));
+        match joined.transpose() {
+            Ok(hosts) => self.server_hosts = hosts.unwrap_or_default(),
             // These agents only read, so their absence does not end a run.
             Err(error) if is_absence(&error) => {
                 context.warning(format!("cannot read the nodes of the servers: {error:#}"));
-                self.server_hosts.clear();
                 if let Some(controller) = self.servers.take() {
                     controller.abort("not all agents joined", Duration::ZERO)?;
                 }
             }
             Err(error) => return Err(error),
         }
+        self.watch(plan, context)?;
         Ok(seen)
-    }
-
-    /// Waits for the agents next to a cluster's servers, and starts them.
-    fn watch_nodes(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
-        if let Some(controller) = &mut self.servers {
-            let within = self.plan.join_within.0;
-            self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
-            let started = self.ask_servers(plan, Step::Serve, context)?;
-            let mut lacks = None;
-            for (host, mut one) in started.into_iter().enumerate() {
-                self.check_host(host, &mut one, context);
-                self.keep_storage(host, one.data_storage);
-                lacks = lacks.or(one.lacks_room.map(|lack| (host, lack)));
-            }
-            if let Some((host, lack)) = lacks {
-                let name = self.server_hosts.get(host).map(|host| &host.host.name);
-                let text = format!("`{}`: {lack}", name.map_or("", String::as_str));
-                return Err(Error::new(Kind::Environment, text));
-            }
-        }
-        Ok(())
     }
 
     /// Starts a cluster's client agents once its servers have their nodes. On hosts they have joined before.

@@ -3,9 +3,9 @@
 use super::Fleet;
 use super::checks::is_set;
 use super::cluster::Cluster;
-use super::hosts::{RedisAddress, Wanted};
-use super::on_servers::OnServers;
-use super::open::{NEEDED_DISK_BYTES, Open, Places, PrivateFolder, open_controller};
+use super::hosts::Wanted;
+use super::on_servers::{OnServers, counted};
+use super::open::{Open, Places, PrivateFolder, open_controller};
 use super::ready::{Found, Ready, secret_files};
 use super::secrets::FleetSecrets;
 use super::watched::running_servers;
@@ -50,35 +50,27 @@ impl Fleet<'_> {
         let is_set = is_set(plan, servers.len());
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         warn_of_strangers(plan, &on_servers, context);
-        let needed = match on_servers {
-            OnServers::Start { .. } => NEEDED_DISK_BYTES,
-            // The watched servers' disks are checked elsewhere.
-            OnServers::Watch { .. } => 0,
+        let meet = |run: &RunName, hosts: &[String]| {
+            open_controller(&endpoint, run.clone(), fleet, hosts.to_vec())
         };
-        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
-            let (run, hosts) = (run.clone(), hosts.to_vec());
-            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes)
-        };
-        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES)?;
-        let server_controller = match servers.is_empty() {
-            true => None,
-            false => Some(meet(&keys[1], &servers, needed)?),
-        };
+        let client_controller = meet(&keys[0], &agent_hosts)?;
+        let server_controller =
+            (!servers.is_empty()).then(|| meet(&keys[1], &servers)).transpose()?;
         let wanted = Wanted {
             run: &run,
             programs: &programs,
             server_program: ready.server_program,
             servers: &servers,
             secrets: secret_files(&secrets, agent_hosts.len(), &on_servers)?,
-            redis: self.redis(),
+            redis: self.options.redis.address()?,
             redis_ca: self.options.redis.authority.as_deref().map(absolute),
             base: &self.options.host_folder,
             program: ready.program,
         };
         context.note(format!(
-            "run `{run}`: {} agents on {} hosts, {}",
-            agent_hosts.len(),
-            clients.len(),
+            "run `{run}`: {} on {}, {}",
+            counted(agent_hosts.len(), "agent"),
+            counted(clients.len(), "host"),
             on_servers.describe(servers.len(), found_servers)
         ));
         let folder = PrivateFolder::create()?;
@@ -135,11 +127,11 @@ impl Fleet<'_> {
         let permits = (permits, secrets.of_client().is_some());
         let mut cluster = Cluster::new(plan, permits, &run, path, &folder.path)?;
         let pods = cluster.clients();
-        context.note(format!("run `{run}`: {pods} agents in pods"));
+        context.note(format!("run `{run}`: {} in pods", counted(pods as usize, "agent")));
         let met = cluster.meet(&secrets, context.cancel).and_then(|endpoint| {
             let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
             let run = client_run.clone();
-            let controller = open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES)?;
+            let controller = open_controller(&endpoint, run, fleet, hosts)?;
             Ok((endpoint, controller))
         });
         let logs = self.options.logs_folder();
@@ -170,18 +162,6 @@ impl Fleet<'_> {
             endpoint,
             keys: [client_run, server_run],
         })
-    }
-
-    /// The Redis address for the hosts.
-    fn redis(&self) -> RedisAddress {
-        let redis = &self.options.redis;
-        match redis.address() {
-            Some(text) => RedisAddress::Text(text.to_owned()),
-            None => {
-                let file = redis.address_file.as_deref();
-                RedisAddress::File(absolute(file.unwrap_or(Path::new(""))))
-            }
-        }
     }
 }
 

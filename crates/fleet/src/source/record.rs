@@ -1,12 +1,13 @@
 //! The part of the run directory about the fleet.
 
+use super::cluster::Cluster;
 use super::on_servers::OnServers;
 use super::open::{Open, Places, dealt};
 use super::watched::RunningServer;
 use crate::clock::Offset;
 use crate::kubernetes::{PodServer, server_pod};
 use crate::merge::Outcome;
-use crate::protocol::StepSummary;
+use crate::protocol::{HostFacts, StepSummary};
 use crate::shares::{Share, even};
 use dyno_engine::load_source::{PhaseGroup, Phases};
 use dyno_plan::model::ServerKind;
@@ -15,7 +16,7 @@ use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, Flee
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Nanoseconds as seconds.
 fn seconds(ns: i64) -> f64 {
@@ -29,87 +30,76 @@ pub(super) struct Ended {
     pub(super) realtime: Offset,
 }
 
-pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
-    if let Places::Cluster(cluster) = &open.places {
-        // Running servers are not in pods of the run.
-        let pods = match open.kind {
-            ServerKind::Uri => Vec::new(),
-            _ => cluster.server_pods(),
-        };
-        let of_pod = |pod: u32| pods.iter().filter(move |one| one.pod == pod).count();
-        let storage = |server: &PodServer| {
-            let all = open.watched_storage.get(server.pod as usize).cloned();
-            let each = dealt(all.unwrap_or_default(), of_pod(server.pod));
-            each.into_iter().nth(server.number as usize)
-        };
-        return (0..)
-            .zip(pods.iter().zip(&open.uris))
-            .map(|(number, (server, uri))| {
-                let node = open.server_hosts.get(server.pod as usize);
-                let node = node.map(|node| &node.host);
-                // All servers of a pod are on the same node.
-                let finder = node.filter(|_| server.number == 0);
-                FleetServerRecord {
-                    number,
-                    host: node.map_or_else(|| server_pod(server.pod), |node| node.name.clone()),
-                    cpus: cluster.server_cpus(server, node.map(|node| node.cpus)).into(),
-                    address: uri.clone(),
-                    placement: None,
-                    packet_steering: None,
-                    data_storage: storage(server).unwrap_or_default(),
-                    environment: finder.and_then(|node| node.environment.clone()),
-                    findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
-                    not_applied: Vec::new(),
-                }
-            })
-            .collect();
+/// A server, with the facts about its machine if it is the first one there.
+fn server(number: u64, host: Option<&HostFacts>, is_first: bool) -> FleetServerRecord {
+    let facts = host.filter(|_| is_first).cloned().unwrap_or_default();
+    FleetServerRecord {
+        number,
+        host: host.map(|host| host.name.clone()).unwrap_or_default(),
+        environment: facts.environment,
+        findings: facts.findings,
+        not_applied: facts.not_applied,
+        ..FleetServerRecord::default()
     }
+}
+
+pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
+    match &open.places {
+        // Running servers are not in pods of the run.
+        Places::Cluster(_) if open.kind == ServerKind::Uri => Vec::new(),
+        Places::Cluster(cluster) => servers_in_pods(open, cluster),
+        Places::Hosts(..) => servers_on_hosts(open),
+    }
+}
+
+fn servers_in_pods(open: &Open, cluster: &Cluster) -> Vec<FleetServerRecord> {
+    let pods = cluster.server_pods();
+    let of_pod = |pod: u32| pods.iter().filter(move |one| one.pod == pod).count();
+    let record = |(number, (pod, uri)): (u64, (&PodServer, &String))| {
+        let node = open.server_hosts.get(pod.pod as usize).map(|node| &node.host);
+        let own = server(number, node, pod.number == 0);
+        let storage = open.watched_storage.get(pod.pod as usize).cloned().unwrap_or_default();
+        let mut storage = dealt(storage, of_pod(pod.pod)).into_iter();
+        FleetServerRecord {
+            host: node.map_or_else(|| server_pod(pod.pod), |_| own.host),
+            cpus: cluster.server_cpus(pod, node.map(|node| node.cpus)).into(),
+            address: uri.clone(),
+            data_storage: storage.nth(pod.number as usize).unwrap_or_default(),
+            ..own
+        }
+    };
+    (0..).zip(pods.iter().zip(&open.uris)).map(record).collect()
+}
+
+fn servers_on_hosts(open: &Open) -> Vec<FleetServerRecord> {
     let placed: Vec<(usize, String)> = match &open.on_servers {
         OnServers::Start { .. } => {
             open.started.iter().map(|server| (server.host, server.place.clone())).collect()
         }
         OnServers::Watch { hosts, .. } => {
-            let addresses = hosts.iter().map(|servers| addresses(servers));
-            addresses.enumerate().collect()
+            hosts.iter().map(|servers| addresses(servers)).enumerate().collect()
         }
     };
-    let of_host = |host: usize| placed.iter().filter(move |(of, _)| *of == host).count();
-    let started = |number: u64| open.started.get(usize::try_from(number).ok()?);
-    let mut place = BTreeMap::new();
-    (0..)
-        .zip(&placed)
-        .filter_map(|(number, (index, address))| {
-            let host = &open.server_hosts.get(*index)?.host;
-            let before: &mut u32 = place.entry(*index).or_default();
-            let (turn, all) = (*before, of_host(*index) as u32);
-            *before += 1;
-            let placed_on = started(number).and_then(|server| server.cpus);
-            let cpus = placed_on.unwrap_or(host.cpus);
-            // Facts about the machine are recorded with its first server.
-            let is_first = turn == 0;
-            Some(FleetServerRecord {
-                number,
-                host: host.name.clone(),
-                cpus: even(cpus.into(), turn.into(), all.into()),
-                address: address.clone(),
-                placement: started(number).and_then(|server| server.placement.clone()),
-                packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
-                data_storage: match started(number) {
-                    Some(server) => server.data_storage.clone(),
-                    None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
-                },
-                environment: host.environment.clone().filter(|_| is_first),
-                findings: match is_first {
-                    true => host.findings.clone(),
-                    false => Vec::new(),
-                },
-                not_applied: match is_first {
-                    true => host.not_applied.clone(),
-                    false => Vec::new(),
-                },
-            })
+    let record = |(number, (index, address)): (usize, &(usize, String))| {
+        let host = &open.server_hosts.get(*index)?.host;
+        let is_there = |(other, _): &&(usize, String)| other == index;
+        let turn = placed[..number].iter().filter(is_there).count();
+        let all = placed.iter().filter(is_there).count();
+        let started = open.started.get(number);
+        let cpus = started.and_then(|server| server.cpus).unwrap_or(host.cpus);
+        Some(FleetServerRecord {
+            cpus: even(cpus.into(), turn as u64, all as u64),
+            address: address.clone(),
+            placement: started.and_then(|server| server.placement.clone()),
+            packet_steering: started.and_then(|server| server.packet_steering.clone()),
+            data_storage: match started {
+                Some(server) => server.data_storage.clone(),
+                None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
+            },
+            ..server(number as u64, Some(host), turn == 0)
         })
-        .collect()
+    };
+    placed.iter().enumerate().filter_map(record).collect()
 }
 
 /// Addresses of the servers of a host.

@@ -40,7 +40,6 @@ pub(super) fn perform(
     open: &mut Open,
     phases: &Phases<'_>,
     readings: &RefCell<Option<HostSources>>,
-    offered_rate_per_s: Option<f64>,
     context: Context<'_>,
     sink: Sink<'_>,
 ) -> Result<(), Error> {
@@ -57,7 +56,6 @@ pub(super) fn perform(
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
-        offered_rate_per_s,
         servers: servers.collect(),
     });
     // A single server has no record of its own.
@@ -89,9 +87,6 @@ pub(super) fn perform(
     let mut run = FleetRun {
         ended: open.agents.iter().map(|_| None).collect(),
         gone: vec![false; open.agents.len()],
-        begun: vec![false; open.agents.len()],
-        begun_by: None,
-        done_by: None,
         open,
         phases,
         shares,
@@ -165,10 +160,6 @@ struct FleetRun<'a, 'b> {
     base_ns: u64,
     ended: Vec<Option<Ended>>,
     gone: Vec<bool>,
-    begun: Vec<bool>,
-    /// Deadline by which all must have begun, and the end of a run of known length.
-    begun_by: Option<Instant>,
-    done_by: Option<Instant>,
     /// Agents that were named as lagging.
     named: BTreeSet<String>,
     losses: Vec<FleetError>,
@@ -181,17 +172,10 @@ impl FleetRun<'_, '_> {
         }
         let start = clients(self.open)?.start(self.step, self.fleet.start_lead.0)?;
         self.set_base(&start);
-        let (now, lead) = (Instant::now(), self.fleet.start_lead.0);
         let until = match self.step {
-            Step::Load => Some(now + self.fleet.load_within.0),
+            Step::Load => Some(Instant::now() + self.fleet.load_within.0),
             _ => None,
         };
-        self.begun_by = Some(now + lead + self.fleet.lease.0 + LAGGING);
-        if let (Step::Run, Some(duration)) = (self.step, self.phases.plan.phases.duration) {
-            let phases = self.phases.plan.phases.warmup.0 + duration.0;
-            let give_up = self.phases.plan.client.give_up.0;
-            self.done_by = Some(now + lead + phases + give_up + HANGING);
-        }
         let mut checked = Instant::now();
         while !self.is_over() {
             if self.is_stopped() {
@@ -258,18 +242,12 @@ impl FleetRun<'_, '_> {
 
     /// Agents that have not ended, for messages.
     fn waiting(&self) -> Vec<String> {
-        let ended: Vec<bool> = self.ended.iter().map(Option::is_some).collect();
-        self.without(&ended)
-    }
-
-    /// Agents that are still there and not in `done`, for messages.
-    fn without(&self, done: &[bool]) -> Vec<String> {
-        let open = (0_u32..).zip(done.iter().zip(&self.gone));
-        let open = open.filter(|(_, (done, gone))| !**done && !**gone);
-        let indices: Vec<u32> = open.map(|(index, _)| index).collect();
-        let controller = self.open.clients.as_ref();
-        let name = |index| controller.map(|clients| clients.name(index));
-        indices.into_iter().filter_map(name).collect()
+        let Some(clients) = &self.open.clients else {
+            return Vec::new();
+        };
+        let open = (0_u32..).zip(self.ended.iter().zip(&self.gone));
+        let open = open.filter(|(_, (ended, gone))| ended.is_none() && !**gone);
+        open.map(|(index, _)| clients.name(index)).collect()
     }
 
     fn cancel(&mut self, reason: &str) -> Result<(), Error> {
@@ -279,12 +257,7 @@ impl FleetRun<'_, '_> {
 
     fn take(&mut self, event: Event, sink: Sink<'_>) -> Result<(), Error> {
         match event {
-            Event::Begun { agent, began } => {
-                if let Some(begun) = self.begun.get_mut(agent as usize) {
-                    *begun = true;
-                }
-                self.merger.begun(agent, began);
-            }
+            Event::Begun { agent, began } => self.merger.begun(agent, began),
             Event::Window { agent, server, window } => {
                 self.merger.add(agent, server, window).map_err(out_of_bounds)?;
             }
@@ -342,7 +315,6 @@ impl FleetRun<'_, '_> {
             Some(error) => self.context.warning(format!("{error:#}")),
             None => {}
         }
-        self.check_limits()?;
         self.collect();
         let controller = clients(self.open)?;
         let hanging = controller.lagging(HANGING + self.phases.plan.client.give_up.0);
@@ -388,33 +360,6 @@ impl FleetRun<'_, '_> {
             }
         }
         sources.heard();
-    }
-
-    /// Ends the run if a deadline has passed.
-    fn check_limits(&mut self) -> Result<(), Error> {
-        let now = Instant::now();
-        let is_over = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
-        let (step, waiting, within) = if is_over(self.begun_by) {
-            self.begun_by = None;
-            let begun: Vec<bool> = self
-                .begun
-                .iter()
-                .zip(&self.ended)
-                .map(|(begun, ended)| *begun || ended.is_some())
-                .collect();
-            ("begun", self.without(&begun), self.fleet.lease.0 + LAGGING)
-        } else if is_over(self.done_by) {
-            self.done_by = None;
-            let within = self.phases.plan.client.give_up.0 + HANGING;
-            ("done after the end of the run", self.waiting(), within)
-        } else {
-            return Ok(());
-        };
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        self.cancel("agents missed a deadline")?;
-        Err(FleetError::Late { step: step.into(), within, waiting }.into())
     }
 
     /// Replaces a client's error by the loss of a server host that caused it; this takes up to a lease to detect.

@@ -226,11 +226,10 @@ impl ServerHost<'_> {
             cpus,
             packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
             caveats: caveats.unwrap_or_default(),
-            unread: Vec::new(),
             data_storage: watched::storage(&folders),
-            lacks_room: None,
             doctor: settings::verdicts(&settings::subjects(Some(&facts), &disks)),
             not_applied: self.settings.not_applied.clone(),
+            ..StartedServers::default()
         };
         let subject = HostSubject {
             of_server: true,

@@ -4,19 +4,18 @@ use super::watch::HostWatch;
 use crate::agent::{Agent, Start};
 use crate::clock::monotonic_ns;
 use crate::error::out_of_bounds;
-use crate::merge::{MergeOptions, Merger};
 use crate::protocol::{Step, StepSummary, Work};
 use dyno_engine::Error;
 use dyno_engine::deployment::placement::ClientsAlone;
 use dyno_engine::run::usage;
+use dyno_load::LoadError;
 use dyno_load::clock::Clock;
 use dyno_load::job::{Job, ProcessUsage};
 use dyno_load::standstill::StandstillWatch;
-use dyno_load::{LoadError, WINDOW_NS};
 use dyno_observe::usage::UsageSampler;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, WindowCounts};
-use dyno_record::model::{Event, PhaseRecord, PlacementRecord};
+use dyno_record::model::{Event, PhaseKind, PhaseRecord, PlacementRecord};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
@@ -28,19 +27,6 @@ pub(super) const FOREVER: Duration = Duration::from_secs(366 * 86_400);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Shortest phase for which utilization is reported: usage is sampled once per second.
 const SHORTEST_S: f64 = 1.0;
-/// Lag of the local merger: it waits for all windows.
-const NO_LAG: u64 = u64::MAX;
-
-/// Merges the windows of all servers of this agent; each server counts as an agent here.
-pub(super) fn merger(links: usize) -> Merger {
-    Merger::new(MergeOptions {
-        interval_ns: WINDOW_NS,
-        lag: NO_LAG,
-        offered_rate_per_s: None,
-        servers: vec![vec![0]; links],
-    })
-}
-
 /// Message from a job's thread.
 pub(super) enum Report {
     /// All connections are made, and the job waits for the start.
@@ -96,8 +82,8 @@ pub(super) struct StepRun<'a> {
     /// Placement after the clients started, and its deviations from the plan.
     pub(super) achieved: Option<(PlacementRecord, Vec<String>)>,
     pub(super) phases: Vec<PhaseAccumulator>,
-    /// Merges the windows of several servers.
-    pub(super) merger: Merger,
+    /// Newest interval of any server.
+    pub(super) newest: Option<(PhaseKind, u64)>,
     pub(super) sampler: UsageSampler,
     /// Absent if the system allows no more threads; the load is measured all the same.
     pub(super) standstill: Option<StandstillWatch>,
@@ -146,13 +132,11 @@ impl StepRun<'_> {
                 Ok((link, Report::Window(window))) => self.window(link, *window)?,
                 Ok((link, Report::Ended(result))) => {
                     going -= 1;
-                    self.merger.ended(link);
                     // The controller need not wait for more windows of this server.
                     if let (Some((server, _)), Ok(())) = (self.servers.get(link as usize), &result)
                     {
                         self.agent.server_done(self.work.number, *server)?;
                     }
-                    self.merge()?;
                     if let Err(error) = result {
                         self.stop.store(true, Ordering::Relaxed);
                         fault.get_or_insert((link, error));
@@ -223,8 +207,17 @@ impl StepRun<'_> {
         if let Some((server, _)) = self.servers.get(link as usize) {
             self.agent.window(self.work.number, *server, &window)?;
         }
-        self.merger.add(link, 0, window).map_err(out_of_bounds)?;
-        self.merge()
+        let interval = Some((window.phase, window.index));
+        if self.newest < interval {
+            self.newest = interval;
+            self.sample();
+        }
+        let known = self.phases.iter().position(|known| known.phase() == window.phase);
+        let place = known.unwrap_or_else(|| {
+            self.phases.push(PhaseAccumulator::new(window.phase, None));
+            self.phases.len() - 1
+        });
+        self.phases[place].add(&window).map_err(out_of_bounds)
     }
 
     /// Gives a window the CPU time of the threads that load its server. The first server's window also gets the rest of the
@@ -244,21 +237,6 @@ impl StepRun<'_> {
         counts.cpu_system_ns = grown(self.usage.system_ns, before.system_ns, *system_ns);
         counts.max_rss_bytes = self.usage.max_rss_bytes;
         self.of_threads = (0, 0);
-    }
-
-    fn merge(&mut self) -> Result<(), Error> {
-        for merged in self.merger.closed().map_err(out_of_bounds)? {
-            self.sample();
-            let window = merged.window;
-            let last = self.phases.last().map(PhaseAccumulator::phase);
-            if last != Some(window.phase) {
-                self.phases.push(PhaseAccumulator::new(window.phase, None));
-            }
-            if let Some(phase) = self.phases.last_mut() {
-                phase.add(&window).map_err(out_of_bounds)?;
-            }
-        }
-        Ok(())
     }
 
     /// Samples usage on the time axis of the windows.

@@ -82,8 +82,7 @@ fn written(folder: &Path, plan: &Plan) -> Vec<PathBuf> {
     let permits = Permits::of(&plan.server);
     let manifests = render(plan, &RenderOptions::of(plan, &permits, "run-1")).unwrap();
     let write = |manifest: &dyno_fleet::kubernetes::Manifest| {
-        let path = folder.join(&manifest.path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let path = folder.join(manifest.name);
         fs::write(&path, &manifest.text).unwrap();
         path
     };
@@ -102,9 +101,7 @@ fn manifests_are_valid_in_the_last_four_versions() {
     };
     for (name, plan) in plans() {
         let folder = tempfile::tempdir().unwrap();
-        // Kustomizations are not objects of a cluster.
-        let mut files = written(folder.path(), &plan);
-        files.retain(|path| !path.ends_with("kustomization.yaml"));
+        let files = written(folder.path(), &plan);
         assert!(files.len() >= 4);
         for version in VERSIONS {
             let mut command = Command::new(&validate);
@@ -125,7 +122,7 @@ fn validation_finds_wrong_manifests() {
     };
     let folder = tempfile::tempdir().unwrap();
     let files = written(folder.path(), &plans()[0].1);
-    let clients = files.iter().find(|path| path.ends_with("base/clients.yaml")).unwrap();
+    let clients = files.iter().find(|path| path.ends_with("clients.yaml")).unwrap();
     let good = fs::read_to_string(clients).unwrap();
     for (from, to) in [("completions: 3", "completions: \"3\""), ("maxSkew", "maxSkewness")] {
         assert!(good.contains(from), "{good}");
@@ -135,24 +132,6 @@ fn validation_finds_wrong_manifests() {
             .arg(clients)
             .output();
         assert!(!output.unwrap().status.success(), "{to}");
-    }
-}
-
-#[test]
-fn kustomization_resources_exist_as_files() {
-    for (name, plan) in plans() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = written(folder.path(), &plan);
-        let base = fs::read_to_string(folder.path().join("base/kustomization.yaml")).unwrap();
-        let named =
-            base.lines().filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
-        let mut named: Vec<PathBuf> =
-            named.map(|file| folder.path().join("base").join(file)).collect();
-        let mut there: Vec<PathBuf> =
-            files.into_iter().filter(|path| !path.ends_with("kustomization.yaml")).collect();
-        named.sort();
-        there.sort();
-        assert_eq!(named, there, "{name}");
     }
 }
 
@@ -195,7 +174,7 @@ fn example_inventory_has_the_groups_of_a_plan() {
     assert_eq!(inventory.hosts(&["servers".to_owned()]).unwrap(), ["server1"]);
 }
 
-/// Whether `kubectl` is installed. No script installs it: the Kustomize of Debian 12 does not accept folders.
+/// Whether `kubectl` is installed. No script installs it.
 fn has_kubectl() -> bool {
     let version = Command::new("kubectl").args(["version", "--client"]).output();
     version.is_ok_and(|output| output.status.success())
@@ -291,8 +270,7 @@ fn kubectl_dry_run_accepts_every_object() {
     };
     for (name, plan) in plans() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = written(folder.path(), &plan);
-        files.retain(|path| !path.ends_with("kustomization.yaml"));
+        let files = written(folder.path(), &plan);
         let output = dry_run(&files);
         let said = text(&output);
         assert!(output.status.success(), "{name}: {said}");
@@ -309,34 +287,5 @@ fn kubectl_dry_run_accepts_every_object() {
             "{}",
             text(&output)
         );
-    }
-}
-
-#[test]
-fn kustomize_overlay_contains_every_object_once() {
-    if !has_kubectl() {
-        return;
-    }
-    for (name, plan) in plans() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = written(folder.path(), &plan);
-        let mut kubectl = Command::new("kubectl");
-        let overlay = folder.path().join("overlays/cluster");
-        let output = kubectl.arg("kustomize").arg(overlay).output().unwrap();
-        assert!(output.status.success(), "{name}: {}", text(&output));
-        let built = String::from_utf8(output.stdout).unwrap();
-        let kinds_of = |text: &str| {
-            let kinds = text.lines().filter(|line| line.starts_with("kind: "));
-            let mut kinds: Vec<String> = kinds.map(|kind| kind.replace('"', "")).collect();
-            kinds.sort();
-            kinds
-        };
-        let is_object = |path: &&PathBuf| !path.ends_with("kustomization.yaml");
-        let all: String = files
-            .iter()
-            .filter(is_object)
-            .map(|path| fs::read_to_string(path).unwrap() + "\n")
-            .collect();
-        assert_eq!(kinds_of(&built), kinds_of(&all), "{name}");
     }
 }

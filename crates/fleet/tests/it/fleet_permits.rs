@@ -28,7 +28,6 @@ fn controller(redis: &RedisServer, run: RunName) -> Controller {
     Controller::open(ControllerOptions {
         run,
         version: Version::current(),
-        needed_disk_bytes: 0,
         ..controller_options(redis.endpoint(), 1)
     })
     .unwrap()

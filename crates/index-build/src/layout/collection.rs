@@ -390,30 +390,15 @@ impl Collection {
     }
 }
 
+/// Documents of a cursor's first batch.
 fn first_batch(answer: &Document, command: &'static str) -> Result<Vec<Document>, LayoutError> {
-    cursor(answer.clone(), command, "firstBatch").map(|(_, batch)| batch)
-}
-
-/// Number of a cursor, and the documents of its batch.
-fn cursor(
-    mut answer: Document,
-    command: &'static str,
-    list: &str,
-) -> Result<(i64, Vec<Document>), LayoutError> {
-    let wrong = |reason: &str| LayoutError::Answer { command, reason: reason.to_owned() };
-    let Some(Bson::Document(mut cursor)) = answer.remove("cursor") else {
-        return Err(wrong("no cursor"));
-    };
-    let id =
-        cursor.get("id").and_then(Bson::as_i64).ok_or_else(|| wrong("a cursor without an ID"))?;
-    let Some(Bson::Array(items)) = cursor.remove(list) else {
-        return Err(wrong("a cursor without documents"));
-    };
-    let documents = items.into_iter().map(|item| match item {
-        Bson::Document(document) => Ok(document),
-        _ => Err(wrong("a value in its batch is not a document")),
+    let batch = answer.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let documents = batch.ok().and_then(|batch| {
+        let documents = batch.iter().map(|item| item.as_document().cloned());
+        documents.collect::<Option<Vec<_>>>()
     });
-    Ok((id, documents.collect::<Result<_, _>>()?))
+    let reason = "it has no batch of documents".to_owned();
+    documents.ok_or(LayoutError::Answer { command, reason })
 }
 
 /// A count of any numeric type.

@@ -330,7 +330,7 @@ fn not_allowed(what: &str) -> PlanError {
 
 /// Whether a key may be changed, apart from durability.
 fn is_allowed(key: &str, allowed: Allowed) -> bool {
-    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
+    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::from_name);
     match Reach::of(key) {
         Reach::RunTime | Reach::Client => true,
         Reach::Restart => allowed.restart,

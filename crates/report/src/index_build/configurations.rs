@@ -8,11 +8,10 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Chart, Figure, Section, Sketch};
 use crate::texts::text;
 use dyno_analyze::access_pattern::{FilePattern, order_statement};
-use dyno_analyze::tracing_cost::tracing_cost;
 use dyno_record::index_build::{
     BuildRecord, ConfigurationRecord, IndexBuildDocument, IoFigures, MemberBuild, MemberFacts,
 };
-use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 
 /// A build on one of the configurations.
 pub(super) struct Row<'a> {
@@ -177,53 +176,19 @@ pub(super) fn base_of<'r, 'a>(row: &Row<'a>, rows: &'r [Row<'a>]) -> Option<&'r 
     base.filter(|base| base.side.name != row.side.name)
 }
 
-/// Tables of the configurations and their servers, and charts of their reads.
-pub(super) fn sections(rows: &[Row<'_>]) -> Vec<Section> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let mut sections = vec![configurations(rows), members(rows)];
+/// Tables of the builds and their servers, and charts of their reads.
+pub(super) fn sections(document: &IndexBuildDocument, rows: &[Row<'_>]) -> Vec<Section> {
+    let builds: Vec<&BuildRecord> = rows.iter().map(|row| row.build).collect();
+    let mut builds = super::tables::times(document, &builds);
+    builds.notes.extend(notes(rows));
+    let mut sections = vec![builds, members(rows)];
     sections.extend(pictures(rows));
     sections
 }
 
-fn configurations(rows: &[Row<'_>]) -> Section {
-    let columns = vec![
-        Column::text("configuration"),
-        Column::number("servers", 150),
-        Column::number("build time", u8::MAX),
-        Column::number("without trace", 200),
-        Column::number("cost of tracing", 245),
-        Column::number("reads/s", 240),
-        Column::number("device: reads/s", 230),
-        Column::number("device: busy", 120),
-        Column::number("lowest score", 220),
-        Column::number("highest score", 210),
-        Column::number("read from devices", 180),
-    ];
-    let lines = rows.iter().map(|row| {
-        let build = row.build;
-        let per_s = |reads: u64| {
-            let is_known = build.duration_s > 0.0;
-            is_known.then(|| Quantity::per_second(reads as f64 / build.duration_s))
-        };
-        let score = |value: f64| Quantity::new(value, Unit::Plain);
-        let scores = row.scores();
-        vec![
-            Cell::new(row.name(), Tone::Strong),
-            Quantity::count(row.servers.len() as u64).into(),
-            took(build.duration_s).into(),
-            Cell::known(untraced_mean_s(build).map(took)),
-            cost_cell(build),
-            Cell::known(build.process.and_then(|io| per_s(io.reads))),
-            Cell::known(build.device.and_then(|io| per_s(io.reads))),
-            Cell::known(build.device.and_then(|io| io.busy_ratio).map(Quantity::ratio)),
-            Cell::known(scores.map(|(low, _)| score(low))),
-            Cell::known(scores.map(|(_, high)| score(high))),
-            Cell::known(build.process.map(|io| Quantity::bytes(io.read_bytes))),
-        ]
-    });
-    let mut notes = vec![super::tables::made_once(rows.len())];
+/// What the topologies mean for the figures.
+fn notes(rows: &[Row<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
     let has = |start: &str| {
         let mut topologies = rows.iter().map(|row| &row.configuration.topology);
         topologies.any(|topology| topology.starts_with(start))
@@ -256,32 +221,7 @@ fn configurations(rows: &[Row<'_>]) -> Section {
                 .to_owned(),
         );
     }
-    Section {
-        title: "Configurations".into(),
-        lead: "The same index on the same documents: build time, and reads per second.".into(),
-        tables: vec![Table::new("Configurations", columns, lines.collect())],
-        notes,
-        ..Section::default()
-    }
-}
-
-/// Mean duration of the builds without a trace.
-pub(super) fn untraced_mean_s(build: &BuildRecord) -> Option<f64> {
-    let n = build.tracing.len();
-    let sum: f64 = build.tracing.iter().map(|pair| pair.untraced_s).sum();
-    (n > 0).then(|| sum / n as f64)
-}
-
-/// The cost of tracing in one build, with its interval below it.
-fn cost_cell(build: &BuildRecord) -> Cell {
-    let Some(cost) = tracing_cost(&build.tracing) else {
-        return Cell::default();
-    };
-    let cell = match cost.caveat() {
-        None => Cell::from(Quantity::ratio(cost.ratio).signed()),
-        Some(_) => Cell::from(NO_VALUE),
-    };
-    cell.with_detail(Some(super::figures::how_sure(&cost)))
+    notes
 }
 
 fn members(rows: &[Row<'_>]) -> Section {

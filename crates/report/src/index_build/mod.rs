@@ -85,7 +85,10 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     let mut definitions = DEFINITIONS.to_vec();
     let (headline, mut sections) = match rows.is_empty() {
         true => (figures::figures(document, &sides, &book), tables::sections(document, &sides)),
-        false => (configurations::figures(document, &rows, &book), configurations::sections(&rows)),
+        false => (
+            configurations::figures(document, &rows, &book),
+            configurations::sections(document, &rows),
+        ),
     };
     sections.extend(costs::of_builds(document));
     // With several configurations, each trace has a folder and a report of its own.

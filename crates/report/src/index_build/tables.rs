@@ -1,17 +1,12 @@
-//! Tables of an index build: the builds, and the server's counters.
+//! The table of an index build's builds.
 
-use super::configurations::untraced_mean_s;
 use super::sides::Side;
 use super::words::took;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
 use dyno_record::quantity::{Quantity, Unit};
-use std::collections::BTreeSet;
 use std::fmt::Display;
-
-/// Largest number of rows in the table of counters.
-const MOST_COUNTERS: usize = 12;
 
 /// The tables that have something to show.
 pub(super) fn sections(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Section> {
@@ -19,15 +14,15 @@ pub(super) fn sections(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
     if builds.is_empty() {
         return Vec::new();
     }
-    let mut sections = vec![times(document, &builds)];
-    sections.extend(counters(&builds));
-    sections
+    vec![times(document, &builds)]
 }
 
-fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
+/// The builds side by side, with the change if one followed the other.
+pub(super) fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
+    let is_one_server = document.configurations.is_empty();
     let figure = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
         let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
-        line(name, &figures, change(&figures))
+        line(name, &figures, change(&figures).filter(|_| is_one_server))
     };
     let condition = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
         let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
@@ -71,7 +66,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         title: "Builds".into(),
         lead: "Duration, cache state, and amounts read and written: by calls of the server, and by requests to the device from any process."
             .into(),
-        tables: vec![table("Builds", "", builds, rows.to_vec())],
+        tables: vec![table(builds, rows.to_vec(), is_one_server)],
         notes,
         ..Section::default()
     }
@@ -103,9 +98,9 @@ fn line(name: &str, figures: &[Option<impl Display>], change: Option<Quantity>) 
 }
 
 /// A table with a column per build, without rows that are empty for all builds.
-fn table(label: &str, first: &str, builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>) -> Table {
+fn table(builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>, is_one_server: bool) -> Table {
     rows.retain(|row| row[1..].iter().any(|cell| !cell.text.is_empty()));
-    let mut columns = vec![Column::text(first)];
+    let mut columns = vec![Column::text("")];
     columns.extend(builds.iter().map(|build| {
         let title = match builds.len() {
             1 => "build",
@@ -113,83 +108,25 @@ fn table(label: &str, first: &str, builds: &[&BuildRecord], mut rows: Vec<Vec<Ce
         };
         Column::number(title, u8::MAX)
     }));
-    columns.push(Column::number("after ÷ before", 100));
-    Table::new(label, columns, rows)
-}
-
-/// Counters of the server, the cache first, then by growth.
-fn counters(builds: &[&BuildRecord]) -> Option<Section> {
-    let names: BTreeSet<&String> = builds.iter().flat_map(|b| b.server.keys()).collect();
-    let growth = |build: &BuildRecord, name: &str| build.server.get(name).copied();
-    let most = |name: &str| {
-        let grown = builds.iter().filter_map(|build| growth(build, name));
-        grown.fold(0.0, f64::max)
-    };
-    let mut grown: Vec<(&String, f64)> =
-        names.into_iter().map(|name| (name, most(name))).filter(|(_, most)| *most > 0.0).collect();
-    let is_of_cache = |name: &str| name.to_lowercase().starts_with("wiredtiger.cache.");
-    grown.sort_by(|(left, left_most), (right, right_most)| {
-        let of_cache = is_of_cache(right).cmp(&is_of_cache(left));
-        of_cache.then(right_most.total_cmp(left_most))
-    });
-    let hidden = grown.len().saturating_sub(MOST_COUNTERS);
-    grown.truncate(MOST_COUNTERS);
-    if grown.is_empty() {
-        return None;
+    if is_one_server {
+        columns.push(Column::number("after ÷ before", 100));
+    } else {
+        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
     }
-    let rows = grown.iter().map(|(name, _)| {
-        let figures: Vec<Option<Quantity>> = builds
-            .iter()
-            .map(|build| growth(build, name).map(|value| counted(name, value)))
-            .collect();
-        line(name, &figures, change(&figures))
-    });
-    let note = match hidden {
-        1 => "1 more counter that grew is in the JSON form of this report.".to_owned(),
-        _ => format!("{hidden} more counters that grew are in the JSON form of this report."),
-    };
-    Some(Section {
-        title: "Counters of the server".into(),
-        lead: "Growth of the server's counters during the index build: cache counters first, then by growth."
-            .into(),
-        tables: vec![table("Counters of the server", "counter", builds, rows.collect())],
-        notes: if hidden > 0 { vec![note] } else { Vec::new() },
-        ..Section::default()
-    })
+    Table::new("Builds", columns, rows)
 }
 
-/// The growth of a counter, with a unit derived from its name.
-fn counted(name: &str, value: f64) -> Quantity {
-    let last = name.rsplit('.').next().unwrap_or(name).to_lowercase();
-    let unit = match last.as_str() {
-        last if last.starts_with("bytes") || last.ends_with("bytes") => Unit::Bytes,
-        last if last.contains("usecs") || last.contains("microseconds") => Unit::Microseconds,
-        _ if value.fract() == 0.0 => Unit::Count,
-        _ => Unit::Parameter,
-    };
-    Quantity::new(value, unit)
+/// Mean duration of the builds without a trace.
+fn untraced_mean_s(build: &BuildRecord) -> Option<f64> {
+    let n = build.tracing.len();
+    let sum: f64 = build.tracing.iter().map(|pair| pair.untraced_s).sum();
+    (n > 0).then(|| sum / n as f64)
 }
 
 /// Note about the uncertainty of single builds.
-pub(super) fn made_once(builds: usize) -> String {
+fn made_once(builds: usize) -> String {
     match builds {
         1 => "The index was built once, so the figures have no interval.".to_owned(),
         _ => "Each build was made once, so the figures have no interval: the variation of builds is unknown, and short builds vary most.".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_has_the_unit_of_its_name() {
-        let text = |name, value| counted(name, value).to_string();
-        let cache = "wiredTiger.cache.bytes read into cache";
-        assert_eq!(text(cache, 1024.0 * 1024.0), "1.00 MiB");
-        assert_eq!(text("network.numRequests", 12_000.0), "12,000");
-        assert_eq!(text("a.time waiting (usecs)", 1500.0), "1.50 ms");
-        assert_eq!(text("network.physicalBytes", 2048.0), "2.00 KiB");
-        assert_eq!(text("a.load", 0.5), "0.500");
     }
 }

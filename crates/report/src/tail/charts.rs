@@ -1,4 +1,4 @@
-//! Charts of latency by message number, distributions, parts of the latency, and costs.
+//! Charts of latency by message number, distributions, parts of the latency, and throughput.
 
 use super::repeated::row;
 use super::tables::name;
@@ -10,7 +10,6 @@ use crate::page::{Section, charts_of};
 use crate::texts::text;
 use dyno_analyze::messages::lines::{Line, label};
 use dyno_analyze::messages::repeated::Repeated;
-use dyno_record::experiment::Figure;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
@@ -31,7 +30,7 @@ pub(super) fn sections(
         messages(view),
         distributions(document, lines),
         timelines(document, lines),
-        costs(document, lines, repeated),
+        throughput(document, lines, repeated),
     ];
     sections.into_iter().flatten().collect()
 }
@@ -190,84 +189,37 @@ fn timeline(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     }
 }
 
-/// A figure of a cell, over its repetitions or from one measurement.
-type OverRepetitions = fn(&Repeated) -> Option<Figure>;
-type Measured<'a> = fn(&Line<'a>) -> Option<f64>;
-
-/// Throughput, CPU time and memory for each driver, over the repetitions if there are any.
-fn costs<'a>(
+/// Throughput of each driver, over the repetitions if there are any.
+fn throughput(
     document: &TailDocument,
-    lines: &[Line<'a>],
+    lines: &[Line<'_>],
     repeated: &[Repeated],
 ) -> Option<Section> {
-    let measured = |of: Measured<'a>, quantity: fn(f64) -> Quantity| {
-        let values = lines.iter().filter_map(|line| {
-            let value = of(line)?;
-            Some(RowValue {
+    let over = repeated.iter();
+    let over = over.filter_map(|one| Some(row(one, &one.rate_per_s?, Quantity::per_second)));
+    let mut rows: Vec<RowValue> = over.collect();
+    if rows.is_empty() {
+        rows.extend(lines.iter().map(|line| {
+            let value = line.producer.timeline.rates.acknowledged_per_s;
+            RowValue {
                 label: name(document, line),
-                value_text: quantity(value).to_string(),
+                value_text: Quantity::per_second(value).to_string(),
                 value,
                 ..RowValue::default()
+            }
+        }));
+    }
+    (!rows.is_empty()).then(|| Section {
+        title: "Throughput".into(),
+        charts: charts_of([RowsChart {
+            title: "Throughput".into(),
+            caption: "Messages acknowledged per second, from the first send to the last answer."
+                .into(),
+            axis: "messages per second".into(),
+            ..RowsChart::from_zero(rows, Scale::bar, |value| {
+                Quantity::per_second(value).to_string()
             })
-        });
-        values.collect::<Vec<_>>()
-    };
-    let values = |over: OverRepetitions, of: Measured<'a>, quantity: fn(f64) -> Quantity| {
-        let rows = repeated.iter().filter_map(|one| Some(row(one, &over(one)?, quantity)));
-        let rows: Vec<RowValue> = rows.collect();
-        if rows.is_empty() { measured(of, quantity) } else { rows }
-    };
-    let bytes: fn(f64) -> Quantity = |value| Quantity::bytes(value as u64);
-    let charts = [
-        chart(
-            "Throughput",
-            "Messages acknowledged per second, from the first send to the last answer.",
-            "messages per second",
-            Quantity::per_second,
-            values(
-                |one| one.rate_per_s,
-                |line| Some(line.producer.timeline.rates.acknowledged_per_s),
-                Quantity::per_second,
-            ),
-        ),
-        chart(
-            "CPU time per message",
-            "CPU time of the producer's processes, from the start to the end of the messages.",
-            "CPU time",
-            Quantity::microseconds,
-            values(|one| one.cpu_us, Line::cpu_us, Quantity::microseconds),
-        ),
-        chart(
-            "Memory",
-            "Highest reading of the resident memory of the producer's processes.",
-            "memory",
-            bytes,
-            measured(
-                |line| line.producer.resources.most_rss_bytes().map(|bytes| bytes as f64),
-                bytes,
-            ),
-        ),
-    ];
-    let charts: Vec<RowsChart> = charts.into_iter().flatten().collect();
-    (!charts.is_empty()).then(|| Section {
-        title: "Throughput and cost".into(),
-        charts: charts_of(charts),
+        }]),
         ..Section::default()
-    })
-}
-
-/// Bars from zero, if there are any.
-fn chart(
-    title: &str,
-    caption: &str,
-    axis: &str,
-    quantity: fn(f64) -> Quantity,
-    values: Vec<RowValue>,
-) -> Option<RowsChart> {
-    (!values.is_empty()).then(|| RowsChart {
-        title: title.into(),
-        caption: caption.into(),
-        axis: axis.into(),
-        ..RowsChart::from_zero(values, Scale::bar, |value| quantity(value).to_string())
     })
 }

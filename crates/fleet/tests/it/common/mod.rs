@@ -95,7 +95,7 @@ impl RedisServer {
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint::find(Some(&self.url()), None, None).unwrap()
+        Endpoint::new(&self.url(), None).unwrap()
     }
 
     /// All keys of the server.
@@ -123,7 +123,6 @@ pub(crate) fn controller_options(endpoint: Endpoint, agents: u32) -> ControllerO
         version: Version::of("1.0"),
         lease: LEASE,
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
-        needed_disk_bytes: 1000,
     }
 }
 
@@ -137,12 +136,7 @@ pub(crate) fn agent_options(endpoint: Endpoint, index: u32) -> AgentOptions {
         run: RunName::new("test").unwrap(),
         index,
         version: Version::of("1.0"),
-        host: HostFacts {
-            name: format!("host-{index}"),
-            cpus: 2,
-            free_disk_bytes: 5000,
-            ..HostFacts::default()
-        },
+        host: HostFacts { name: format!("host-{index}"), cpus: 2, ..HostFacts::default() },
         join_within: SOON,
         stop: Arc::default(),
     }

@@ -1,4 +1,4 @@
-//! Runs external programs such as Ansible and `kubectl`. Each has a deadline, and a signal ends it.
+//! Runs external programs such as Ansible, `kubectl` and `ssh`. Each has a deadline, and a signal ends it.
 
 use dyno_engine::Cancel;
 use dyno_engine::{Error, Kind, OrFault};
@@ -7,37 +7,46 @@ use nix::unistd::Pid;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Interval of the checks whether the program has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Time to clean up after a signal.
 const END_WITHIN: Duration = Duration::from_secs(5);
+/// Longest time until the outputs of a program that has ended are closed.
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
+/// Largest number of bytes to read from each output.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// How to run a program.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call<'a> {
+#[derive(Debug)]
+pub struct Call<'a> {
     /// Name in messages.
-    pub(super) name: &'a str,
+    pub name: &'a str,
     /// Deadline.
-    pub(super) within: Duration,
+    pub within: Duration,
     /// Standard input.
-    pub(super) input: &'a str,
+    pub input: &'a [u8],
+    /// Standard output; returned if it is piped.
+    pub to: Stdio,
     /// Signal that may end the program; `None` during cleanup.
-    pub(super) cancel: Option<&'a Cancel>,
+    pub cancel: Option<&'a Cancel>,
     /// How to install the program if it is missing.
-    pub(super) hint: &'a str,
+    pub hint: &'a str,
 }
 
 /// Runs a program to its end.
-pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Error> {
+///
+/// # Errors
+/// It cannot be started, does not end in time, or is interrupted.
+pub fn output(mut command: Command, call: Call<'_>) -> Result<Output, Error> {
     command
         // Ctrl-C goes to this program, which then ends the other one and cleans up.
         .process_group(0)
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
+        .stdout(call.to)
         .stderr(Stdio::piped());
     let mut child = command
         .spawn()
@@ -45,9 +54,9 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Err
         .with_hint(call.hint)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that ends without reading reports its own error.
-        let _ = stdin.write_all(call.input.as_bytes());
+        let _ = stdin.write_all(call.input);
     }
-    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
+    let (stdout, stderr) = (Reader::of(child.stdout.take()), Reader::of(child.stderr.take()));
     let until = Instant::now() + call.within;
     let status = loop {
         let ended = child.try_wait();
@@ -66,26 +75,46 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Err
         }
         thread::sleep(LOOK_EVERY);
     };
-    // Background processes may keep the outputs open.
-    let rest = |bytes: Receiver<Vec<u8>>| bytes.recv_timeout(END_WITHIN).unwrap_or_default();
-    Ok(Output { status, stdout: rest(stdout), stderr: rest(stderr) })
+    // Its children may hold the outputs open.
+    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+    Ok(Output { status, stdout: stdout.bytes(), stderr: stderr.bytes() })
 }
 
-fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, bytes) = channel();
-    thread::spawn(move || {
-        let mut all = Vec::new();
-        if let Some(mut stream) = stream {
+/// What was read of a stream so far.
+struct Reader {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    fn of(stream: Option<impl Read + Send + 'static>) -> Reader {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let kept = Arc::clone(&bytes);
+        let thread = thread::spawn(move || {
+            let mut piece = [0; 1 << 14];
+            let mut stream = stream.map(|stream| stream.take(MOST_BYTES));
             // Keep what was read before an error.
-            let _ = stream.read_to_end(&mut all);
+            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece))
+            {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&piece[..length]);
+            }
+        });
+        Reader { bytes, thread }
+    }
+
+    /// Does not wait for a process that has left its group and holds the stream open.
+    fn bytes(self) -> Vec<u8> {
+        let until = Instant::now() + CLOSED_WITHIN;
+        while !self.thread.is_finished() && Instant::now() < until {
+            thread::sleep(LOOK_EVERY);
         }
-        let _ = sender.send(all);
-    });
-    bytes
+        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Ends a program with its process group.
-pub(super) fn end(child: &mut Child) {
+pub(crate) fn end(child: &mut Child) {
     let group = Pid::from_raw(child.id() as i32);
     let _ = killpg(group, Signal::SIGINT);
     let until = Instant::now() + END_WITHIN;
@@ -103,8 +132,9 @@ mod tests {
     fn shell(script: &str, within: Duration, input: &str) -> Result<Output, Error> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let call = Call { name: "sh", within, input, cancel: None, hint: "" };
-        output(command, call)
+        let input = input.as_bytes();
+        let (to, cancel) = (Stdio::piped(), None);
+        output(command, Call { name: "sh", within, input, to, cancel, hint: "" })
     }
 
     #[test]
@@ -113,6 +143,16 @@ mod tests {
         assert_eq!(found.stdout, b"text");
         assert_eq!(found.stderr, b"no\n");
         assert_eq!(found.status.code(), Some(3));
+    }
+
+    #[test]
+    fn output_is_read_although_a_child_keeps_it_open() {
+        for keeps in ["sleep 60 &", "setsid sleep 20 &"] {
+            let began = Instant::now();
+            let found = shell(&format!("{keeps} echo text"), END_WITHIN, "").expect("it ends");
+            assert_eq!(found.stdout, b"text\n", "{keeps}");
+            assert!(began.elapsed() < Duration::from_secs(15), "{keeps}");
+        }
     }
 
     #[test]
