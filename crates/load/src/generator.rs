@@ -5,7 +5,7 @@
 //! therefore which the `latest` and `exponential` distributions can choose.
 
 use crate::core::UNMEASURED_BIT;
-use crate::keys::{KeyChooser, ShareObserver};
+use crate::keys::KeyChooser;
 use crate::operation::OperationKind;
 use crate::workload::{Task, Workload};
 use dyno_plan::model::ScanLength;
@@ -60,7 +60,6 @@ impl Operation {
 pub(crate) struct Generator {
     workload: Arc<Workload>,
     chooser: KeyChooser,
-    observer: Option<ShareObserver>,
     jitter: Xoshiro256PlusPlus,
 }
 
@@ -68,7 +67,6 @@ impl Generator {
     pub(crate) fn new(workload: Arc<Workload>) -> Self {
         Generator {
             chooser: workload.chooser.clone(),
-            observer: workload.share_observer(),
             jitter: Xoshiro256PlusPlus::seed_from_u64(workload.seed),
             workload,
         }
@@ -121,10 +119,8 @@ impl Generator {
         let newest = self.workload.inserts.newest_acknowledged();
         let document = self.chooser.next(number_in_phase(number), &mut rng, newest);
         // Keys drawn in the warm-up are not part of the result.
-        if number & UNMEASURED_BIT == 0
-            && let Some(observer) = &mut self.observer
-        {
-            observer.observe(document);
+        if number & UNMEASURED_BIT == 0 {
+            self.workload.observe_key(document);
         }
         let count = if kind == OperationKind::Scan { self.scan_length(&mut rng) } else { 1 };
         self.operation(kind, number, document, count)
