@@ -9,7 +9,6 @@
 //! however late it ends; after the last phase's planned end the core waits for what is still due. An
 //! operation of the warm-up that ends in the measure phase is counted in neither.
 
-mod failure;
 mod open_loop;
 
 use crate::operation::{OperationKind, Outcome};
@@ -114,7 +113,8 @@ pub(crate) struct Core {
     wake_ns: u64,
     window_ns: u64,
     last_end_ns: u64,
-    part: Box<Part>,
+    /// The recorded window. Call [`tick`](Core::tick) before you add to it.
+    pub(crate) part: Box<Part>,
     kinds: Vec<OperationKind>,
     worker: u64,
     thread_usage: fn() -> (u64, u64),
@@ -235,8 +235,8 @@ impl Core {
         let number = open.arrivals.next_number() | unmeasured(self.phases[open.phase].kind);
         open.arrivals.advance();
         let counted = u64::from(open.phase == self.recording);
-        self.part.arrivals_started += counted;
-        self.part.arrivals_late += counted * u64::from(now_ns - at > LATE_NS);
+        self.part.counts.arrivals.started += counted;
+        self.part.counts.arrivals.late += counted * u64::from(now_ns - at > LATE_NS);
         Next::Start(Ticket { number, intended_ns: at, phase: open.phase as u8 })
     }
 
@@ -276,7 +276,7 @@ impl Core {
             && let Some(open) = self.open_loop.as_mut()
         {
             open.arrivals.advance();
-            self.part.arrivals_dropped += u64::from(open.phase == self.recording);
+            self.part.counts.arrivals.dropped += u64::from(open.phase == self.recording);
         }
     }
 
@@ -408,11 +408,6 @@ impl Core {
         self.thinking -= 1;
     }
 
-    /// Records a replaced connection.
-    pub(crate) fn reconnected(&mut self) {
-        self.part.reconnects += 1;
-    }
-
     /// Stops starting operations.
     pub(crate) fn stop(&mut self, now_ns: u64) {
         if self.stopped {
@@ -465,9 +460,9 @@ impl Core {
     #[inline]
     fn account(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.accounted_ns);
-        self.part.in_flight_ns +=
+        self.part.counts.in_flight_ns +=
             u128::from(self.in_flight[self.recording]) * u128::from(elapsed_ns);
-        self.part.thinking_ns += u128::from(self.thinking) * u128::from(elapsed_ns);
+        self.part.counts.thinking_ns += u128::from(self.thinking) * u128::from(elapsed_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
     }
 
@@ -511,7 +506,7 @@ impl Core {
         let until_ns = until_ns.min(due.until_ns).min(window.end_ns);
         while due.arrivals.next_ns() < until_ns && due.arrivals.next_number() < window.operations {
             due.arrivals.advance();
-            self.part.arrivals_due += 1;
+            self.part.counts.arrivals.due += 1;
         }
     }
 
@@ -527,8 +522,8 @@ impl Core {
     /// Adds the CPU time that this thread used since the last window.
     fn take_usage(&mut self, part: &mut Part) {
         let (user_ns, system_ns) = (self.thread_usage)();
-        part.cpu_user_ns = user_ns.saturating_sub(self.last_usage_ns.0);
-        part.cpu_system_ns = system_ns.saturating_sub(self.last_usage_ns.1);
+        part.counts.cpu_user_ns = user_ns.saturating_sub(self.last_usage_ns.0);
+        part.counts.cpu_system_ns = system_ns.saturating_sub(self.last_usage_ns.1);
         self.last_usage_ns = (user_ns, system_ns);
     }
 
