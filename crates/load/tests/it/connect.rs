@@ -18,7 +18,7 @@ use dyno_plan::uri::{self, Credentials, Target};
 use dyno_testkit::scripted;
 use dyno_wire::command::{CommandOptions, CommandSet, Projection};
 use dyno_wire::compress::Scratch;
-use dyno_wire::frame;
+use dyno_wire::frame::{self, Opcode};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -96,10 +96,10 @@ fn count_found(connected: &mut Connected, key: &str) -> u32 {
     };
     let received = exchange(&mut connected.transport, &request);
     let frame = frame::parse(&received).unwrap().unwrap();
-    assert_eq!(frame.compressed().is_some(), connected.compressor.is_some());
-    let body = match frame.compressed() {
-        Some(body) => scratch.decompress(body).unwrap().1,
-        None => frame.body,
+    assert_eq!(frame.opcode == Opcode::Compressed, connected.compressor.is_some());
+    let body = match frame.opcode {
+        Opcode::Compressed => scratch.decompress(frame.body).unwrap().1,
+        _ => frame.body,
     };
     let reply = dyno_wire::reply::read(body).unwrap();
     assert!(reply.ok, "{}", reply.message);
