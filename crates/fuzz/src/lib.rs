@@ -15,7 +15,7 @@ use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::IntervalRecord;
 use dyno_wire::bson::Document;
 use dyno_wire::compress::Scratch;
-use dyno_wire::frame::{self, HEADER_BYTES};
+use dyno_wire::frame::{self, HEADER_BYTES, Opcode};
 use dyno_wire::handshake::{Hello, SaslReply};
 use dyno_wire::reply;
 use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
@@ -49,11 +49,11 @@ pub fn read_reply(data: &[u8]) -> bool {
         return false;
     };
     assert!(frame.length <= data.len() && frame.length >= HEADER_BYTES);
-    match frame.compressed() {
-        Some(compressed) => {
-            Scratch::default().decompress(compressed).is_ok_and(|(_, body)| read_reply_body(body))
+    match frame.opcode {
+        Opcode::Compressed => {
+            Scratch::default().decompress(frame.body).is_ok_and(|(_, body)| read_reply_body(body))
         }
-        None => read_reply_body(frame.body),
+        _ => read_reply_body(frame.body),
     }
 }
 

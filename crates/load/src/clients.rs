@@ -220,7 +220,7 @@ impl Clients {
     #[must_use]
     pub(crate) fn reconnected(&mut self, client: usize, now_ns: u64) -> bool {
         self.core.tick(now_ns);
-        self.core.reconnected();
+        self.core.part.counts.reconnects += 1;
         self.connected(client, now_ns);
         let in_flight = self.clients[client].in_flight.as_ref();
         let waits = in_flight.is_some_and(|it| it.resent.is_some() && it.retry_at_ns.is_some());
@@ -388,7 +388,7 @@ impl Clients {
             return false;
         };
         let (kind, number) = (in_flight.kind, in_flight.ticket.number);
-        self.generator.finished(&in_flight.operation, outcome.is_ok());
+        self.generator.finished(&in_flight.operation);
         self.core.ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
         state.in_flight = None;
         state.free_since_ns = now_ns;
@@ -416,7 +416,7 @@ impl Clients {
     fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
         if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
         {
-            let example = self.core.example(kind, error).cloned();
+            let example = self.core.part.example(kind, error).cloned();
             self.end_run(LoadError::Operation { kind, error, example });
             self.stop(now_ns);
         }

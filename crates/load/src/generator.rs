@@ -5,7 +5,8 @@
 //! therefore which the `latest` and `exponential` distributions can choose.
 
 use crate::core::UNMEASURED_BIT;
-use crate::keys::{KeyChooser, ShareObserver};
+use crate::data::values;
+use crate::keys::KeyChooser;
 use crate::operation::OperationKind;
 use crate::workload::{Task, Workload};
 use dyno_plan::model::ScanLength;
@@ -60,7 +61,6 @@ impl Operation {
 pub(crate) struct Generator {
     workload: Arc<Workload>,
     chooser: KeyChooser,
-    observer: Option<ShareObserver>,
     jitter: Xoshiro256PlusPlus,
 }
 
@@ -68,7 +68,6 @@ impl Generator {
     pub(crate) fn new(workload: Arc<Workload>) -> Self {
         Generator {
             chooser: workload.chooser.clone(),
-            observer: workload.share_observer(),
             jitter: Xoshiro256PlusPlus::seed_from_u64(workload.seed),
             workload,
         }
@@ -121,10 +120,8 @@ impl Generator {
         let newest = self.workload.inserts.newest_acknowledged();
         let document = self.chooser.next(number_in_phase(number), &mut rng, newest);
         // Keys drawn in the warm-up are not part of the result.
-        if number & UNMEASURED_BIT == 0
-            && let Some(observer) = &mut self.observer
-        {
-            observer.observe(document);
+        if number & UNMEASURED_BIT == 0 {
+            self.workload.observe_key(document);
         }
         let count = if kind == OperationKind::Scan { self.scan_length(&mut rng) } else { 1 };
         self.operation(kind, number, document, count)
@@ -178,9 +175,9 @@ impl Generator {
     }
 
     /// Records the end of an operation.
-    pub(crate) fn finished(&mut self, operation: &Operation, succeeded: bool) {
+    pub(crate) fn finished(&self, operation: &Operation) {
         if operation.new_document == NewDocument::Taken {
-            self.workload.new_document_ended(operation.document, succeeded);
+            self.workload.inserts.acknowledge(operation.document);
         }
     }
 
@@ -189,7 +186,7 @@ impl Generator {
         let (min, max) = (access.min_scan_length, access.max_scan_length);
         match access.scan_length_distribution {
             ScanLength::Uniform => rng.random_range(min..=max),
-            ScanLength::Zipfian => self.workload.lengths.zipfian_between(min, max, rng),
+            ScanLength::Zipfian => values::zipfian_between(min, max, rng),
         }
     }
 
@@ -271,7 +268,7 @@ mod tests {
             last = generator.next(1);
         }
         assert!(!generator.take_document(&mut last));
-        generator.finished(&first, true);
+        generator.finished(&first);
         assert!(generator.take_document(&mut last));
         assert_eq!(last.document, 100 + DEFAULT_WINDOW);
     }

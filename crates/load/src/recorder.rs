@@ -5,7 +5,7 @@ use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
 use dyno_record::error_example::ErrorExample;
 use dyno_record::interval::{
     ErrorCount, FINE_NS, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
-    SIGNIFICANT_DIGITS, SubSecondPart,
+    SIGNIFICANT_DIGITS, SubSecondPart, WindowCounts, latency_histogram,
 };
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
@@ -109,24 +109,11 @@ pub(crate) struct Part {
     pub(crate) end_ns: u64,
     operations: [Option<Box<OperationPart>>; OPERATION_KINDS],
     errors: Vec<Failures>,
-    succeeded: u64,
-    failed: u64,
+    pub(crate) counts: WindowCounts,
     /// Parts of the window in the order of time.
     sub_second: Box<[SubSecondPart]>,
-    busy_ns: u128,
-    pub(crate) in_flight_ns: u128,
-    pub(crate) thinking_ns: u128,
     /// Clients that are still thinking when the worker has ended.
     pub(crate) thinking_at_end: u32,
-    pub(crate) arrivals_due: u64,
-    pub(crate) arrivals_started: u64,
-    pub(crate) arrivals_dropped: u64,
-    pub(crate) arrivals_late: u64,
-    pub(crate) reconnects: u64,
-    pub(crate) retries: u64,
-    /// CPU time of the worker's thread.
-    pub(crate) cpu_user_ns: u64,
-    pub(crate) cpu_system_ns: u64,
 }
 
 impl Part {
@@ -143,21 +130,9 @@ impl Part {
             end_ns: 0,
             operations,
             errors: Vec::with_capacity(ERROR_KINDS),
-            succeeded: 0,
-            failed: 0,
+            counts: WindowCounts::default(),
             sub_second: vec![SubSecondPart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
-            busy_ns: 0,
-            in_flight_ns: 0,
-            thinking_ns: 0,
             thinking_at_end: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            retries: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
         }
     }
 
@@ -173,21 +148,9 @@ impl Part {
         self.index = index;
         self.start_ns = start_ns;
         self.end_ns = start_ns;
-        self.succeeded = 0;
-        self.failed = 0;
+        self.counts = WindowCounts::default();
         self.sub_second.fill(SubSecondPart::default());
-        self.busy_ns = 0;
-        self.in_flight_ns = 0;
-        self.thinking_ns = 0;
         self.thinking_at_end = 0;
-        self.arrivals_due = 0;
-        self.arrivals_started = 0;
-        self.arrivals_dropped = 0;
-        self.arrivals_late = 0;
-        self.reconnects = 0;
-        self.retries = 0;
-        self.cpu_user_ns = 0;
-        self.cpu_system_ns = 0;
     }
 
     /// Records statistics of an operation or of a part of one (the read and the update of a read-modify-write).
@@ -217,9 +180,9 @@ impl Part {
     /// Counts a whole operation (a read-modify-write once) that ended.
     #[inline]
     pub(crate) fn finish(&mut self, times: Times, succeeded: bool) {
-        self.succeeded += u64::from(succeeded);
-        self.failed += u64::from(!succeeded);
-        self.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
+        self.counts.succeeded += u64::from(succeeded);
+        self.counts.failed += u64::from(!succeeded);
+        self.counts.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
         // Operations that end after the last part belong to the tail of a phase, which is not part of any pattern.
         let place = times.end_ns.saturating_sub(self.start_ns) / FINE_NS;
         if let Some(part) = self.sub_second.get_mut(place as usize) {
@@ -272,7 +235,7 @@ impl Part {
     /// Extends the clients' think time to the end of the merged window, if their own worker ended before.
     pub(crate) fn think_until(&mut self, end_ns: u64) {
         let rest_ns = end_ns.saturating_sub(self.end_ns);
-        self.thinking_ns += u128::from(self.thinking_at_end) * u128::from(rest_ns);
+        self.counts.thinking_ns += u128::from(self.thinking_at_end) * u128::from(rest_ns);
     }
 
     /// The window, without length and content.
@@ -283,20 +246,7 @@ impl Part {
     /// Adds it to the sum of all workers for the same window.
     pub(crate) fn add_to(&self, total: &mut IntervalRecord) {
         total.duration_ns = total.duration_ns.max(self.end_ns.saturating_sub(self.start_ns));
-        let counts = &mut total.counts;
-        counts.succeeded += self.succeeded;
-        counts.failed += self.failed;
-        counts.busy_ns += self.busy_ns;
-        counts.in_flight_ns += self.in_flight_ns;
-        counts.thinking_ns += self.thinking_ns;
-        counts.arrivals.due += self.arrivals_due;
-        counts.arrivals.started += self.arrivals_started;
-        counts.arrivals.dropped += self.arrivals_dropped;
-        counts.arrivals.late += self.arrivals_late;
-        counts.reconnects += self.reconnects;
-        counts.retries += self.retries;
-        counts.cpu_user_ns += self.cpu_user_ns;
-        counts.cpu_system_ns += self.cpu_system_ns;
+        total.counts.add(&self.counts);
         if total.sub_second.len() < self.sub_second.len() {
             total.sub_second.resize(self.sub_second.len(), SubSecondPart::default());
         }
@@ -346,15 +296,11 @@ fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part:
 }
 
 fn empty_operation(name: &'static str) -> OperationInterval {
-    let histogram = || {
-        Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
-            .expect("the constant bounds are valid")
-    };
     OperationInterval {
         name,
-        response: histogram(),
-        service: histogram(),
-        start_delay: histogram(),
+        response: latency_histogram(),
+        service: latency_histogram(),
+        start_delay: latency_histogram(),
         response_sum_ns: 0,
         service_sum_ns: 0,
         start_delay_sum_ns: 0,

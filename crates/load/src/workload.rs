@@ -1,9 +1,9 @@
 //! The operations, shared by all workers: the documents with their keys and values, and the mix of operations.
 
 use crate::data::integrity;
-use crate::data::values::{FieldLengths, ValueFiller};
+use crate::data::values::{self, FieldLengths};
 use crate::error::LoadError;
-use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareObserver, ShareTable};
+use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareTable};
 use crate::mix::Mix;
 use crate::operation::{OperationError, OperationKind, recorded_kinds};
 use dyno_plan::model::{AccessPlan, DataPlan, KeyDistribution, Plan, ScanPath};
@@ -46,7 +46,6 @@ pub struct Workload {
     pub(crate) seed: u64,
     key_names: KeyNames,
     shares: Option<ShareTable>,
-    filler: ValueFiller,
 }
 
 pub(crate) enum Task {
@@ -101,11 +100,14 @@ impl Workload {
             .map(|field| format!("{}{field}", data.field_name_prefix))
             .collect();
         let count = data.insert_count.unwrap_or(data.records.saturating_sub(data.insert_start));
-        let chooser = KeyChooser::new(&plan.keys, data.insert_start, count, expected_new(plan))
-            .map_err(|error| LoadError::Workload { reason: error.to_string() })?;
+        if count == 0 {
+            let reason = "the client's part of the documents is empty".into();
+            return Err(LoadError::Workload { reason });
+        }
+        let chooser = KeyChooser::new(&plan.keys, data.insert_start, count, expected_new(plan));
         let shares = match task {
             Task::Load { .. } => None,
-            Task::Mix(_) => Some(ShareTable::new(data.insert_start, count)),
+            Task::Mix(_) => ShareTable::new(data.insert_start, count),
         };
         let indexes = scanned_indexes(plan);
         let first_field = |fields: &Vec<String>| {
@@ -141,7 +143,6 @@ impl Workload {
             shares,
             chooser,
             lengths: FieldLengths::new(&data.field_length),
-            filler: ValueFiller::new(data.compressible_ratio),
             seed: plan.client.seed,
             data,
         })
@@ -163,17 +164,11 @@ impl Workload {
         matches!(self.task, Task::Load { keep_existing: true, .. })
     }
 
-    /// Counter for the keys of one worker; `None` in a load phase.
-    pub(crate) fn share_observer(&self) -> Option<ShareObserver> {
-        self.shares.as_ref().map(ShareTable::observer)
-    }
-
-    /// Records the end of the insert of a document from `inserts`.
-    pub(crate) fn new_document_ended(&self, document: u64, succeeded: bool) {
-        if succeeded {
-            self.inserts.acknowledge(document);
-        } else {
-            self.inserts.skip(document);
+    /// Counts the draw of a document for [`key_shares`](Self::key_shares).
+    #[inline]
+    pub(crate) fn observe_key(&self, document: u64) {
+        if let Some(shares) = &self.shares {
+            shares.observe(document);
         }
     }
 
@@ -206,7 +201,7 @@ impl Workload {
         if self.data.integrity {
             integrity::fill(key, self.field_names[field].as_bytes(), value);
         } else {
-            self.filler.fill(values, value);
+            values::fill(self.data.compressible_ratio, values, value);
         }
     }
 
@@ -260,7 +255,7 @@ impl Workload {
         }
     }
 
-    /// Skew of the measured operations' keys so far; `None` if none were drawn.
+    /// Skew of the measured operations' keys so far; `None` if none were drawn, or too many documents could be.
     pub fn key_shares(&self) -> Option<KeyShares> {
         self.shares.as_ref().and_then(ShareTable::shares)
     }
@@ -287,5 +282,6 @@ fn expected_new(plan: &Plan) -> u64 {
     if plan.keys != (KeyDistribution::ScrambledZipfian {}) || total <= 0.0 {
         return 0;
     }
-    (operations * weights.insert / total * 2.0) as u64
+    // Limited so that all document numbers fit into 63 bits.
+    ((operations * weights.insert / total * 2.0) as u64).min(1 << 61)
 }

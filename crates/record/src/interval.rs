@@ -74,7 +74,7 @@ pub struct WindowCounts {
 impl WindowCounts {
     /// Adds the totals of another window of the same process. Sums saturate: numbers of a damaged file must not stop
     /// the reader.
-    pub(crate) fn add(&mut self, more: &WindowCounts) {
+    pub fn add(&mut self, more: &WindowCounts) {
         let (arrivals, more_arrivals) = (&mut self.arrivals, &more.arrivals);
         for (total, more) in [
             (&mut self.succeeded, more.succeeded),

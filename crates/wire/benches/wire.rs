@@ -60,7 +60,7 @@ fn encode(criterion: &mut Criterion) {
     group.bench_function("update_one_field", |bencher| {
         bencher.iter(|| {
             out.clear();
-            commands.update(&mut out, 1, black_box(KEY), false, |fields| {
+            commands.update(&mut out, 1, black_box(KEY), |fields| {
                 fields.binary(3, FIELD_BYTES).fill(1);
             });
             out.len()

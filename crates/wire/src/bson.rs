@@ -123,24 +123,6 @@ impl<'a> Document<'a> {
         }
         Ok(None)
     }
-
-    /// The element at a path of names through embedded documents and arrays (`["cursor", "id"]`).
-    ///
-    /// `None` if a name is missing, or if an element before the last one is not a document or array.
-    pub fn find_path(&self, path: &[&str]) -> Result<Option<Element<'a>>, BsonError> {
-        let Some((last, parents)) = path.split_last() else {
-            return Ok(None);
-        };
-        let mut document = *self;
-        for name in parents {
-            match document.find(name)?.map(|element| element.value()) {
-                Some(Ok(Value::Document(inner) | Value::Array(inner))) => document = inner,
-                Some(Err(error)) => return Err(error),
-                _ => return Ok(None),
-            }
-        }
-        document.find(last)
-    }
 }
 
 /// Iterator over the elements of a document.
@@ -435,7 +417,7 @@ pub(crate) fn binary_header(out: &mut Vec<u8>, length: usize) {
 
 /// Opens a document of unknown length; returns its offset.
 #[inline]
-pub(crate) fn begin_document(out: &mut Vec<u8>) -> usize {
+pub fn begin_document(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     start
@@ -443,14 +425,14 @@ pub(crate) fn begin_document(out: &mut Vec<u8>) -> usize {
 
 /// Ends the document that was opened at `start`.
 #[inline]
-pub(crate) fn end_document(out: &mut Vec<u8>, start: usize) {
+pub fn end_document(out: &mut Vec<u8>, start: usize) {
     out.push(0);
     patch_length(out, start);
 }
 
 /// Writes the number of bytes from `start` to the end of `out` at `start`.
 #[inline]
-pub(crate) fn patch_length(out: &mut [u8], start: usize) {
+pub fn patch_length(out: &mut [u8], start: usize) {
     let length = length_bytes(out.len() - start);
     out[start..start + 4].copy_from_slice(&length);
 }
@@ -522,17 +504,6 @@ mod tests {
             Value::Boolean(true),
         ];
         assert_eq!(values, expected);
-    }
-
-    #[test]
-    fn a_path_leads_through_documents_and_arrays() {
-        let bytes = sample();
-        let document = Document::new(&bytes).unwrap();
-        let found = document.find_path(&["o", "a", "0"]).unwrap().unwrap();
-        assert_eq!(found.number(), Ok(Some(7)));
-        for missing in [&["o", "x"][..], &["s", "a"], &["x", "y", "z"], &[]] {
-            assert_eq!(document.find_path(missing), Ok(None), "{missing:?}");
-        }
     }
 
     #[test]

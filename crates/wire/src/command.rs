@@ -48,8 +48,6 @@ pub struct CommandSet {
     scan_end: ProjectedEnds,
     index_scans: Vec<IndexScan>,
     get_more_end: Vec<u8>,
-    kill_cursors_start: Vec<u8>,
-    database_end: Vec<u8>,
     insert: WriteTemplate,
     insert_unordered: WriteTemplate,
     update: WriteTemplate,
@@ -192,12 +190,6 @@ impl CommandSet {
                 write_read_preference(writer, options);
                 writer.string("$db", &options.database);
             }),
-            kill_cursors_start: message_start(|writer| {
-                writer.string("killCursors", collection);
-            }),
-            database_end: end_of_document(|writer| {
-                writer.string("$db", &options.database);
-            }),
             insert,
             insert_unordered: write("insert", false, "documents"),
             update: write("update", true, "updates"),
@@ -269,17 +261,6 @@ impl CommandSet {
         finish_body(out, start);
     }
 
-    /// Closes a cursor that was not read to its end.
-    pub fn kill_cursors(&self, out: &mut Vec<u8>, request_id: i32, cursor_id: i64) {
-        let start = begin(out, &self.kill_cursors_start, request_id);
-        out.extend_from_slice(b"\x04cursors\0");
-        write_document(out, |cursors| {
-            cursors.i64("0", cursor_id);
-        });
-        out.extend_from_slice(&self.database_end);
-        finish_body(out, start);
-    }
-
     /// Deletes the document with this key.
     #[inline]
     pub fn delete(&self, out: &mut Vec<u8>, request_id: i32, key: &[u8]) {
@@ -292,23 +273,17 @@ impl CommandSet {
         self.delete.finish(out, start);
     }
 
-    /// Sets fields of the document with this key; with `upsert`, creates it if it does not exist.
+    /// Sets fields of the document with this key.
     #[inline]
-    pub fn update<F>(
-        &self,
-        out: &mut Vec<u8>,
-        request_id: i32,
-        key: &[u8],
-        upsert: bool,
-        mut fields: F,
-    ) where
+    pub fn update<F>(&self, out: &mut Vec<u8>, request_id: i32, key: &[u8], mut fields: F)
+    where
         F: FnMut(&mut FieldWriter<'_>),
     {
         let start = self.update.begin(out, request_id);
         let statement = begin_document(out);
         let set = begin_set_statement(out, key);
         fields(&mut self.field_writer(out));
-        end_set_statement(out, statement, set, upsert);
+        end_set_statement(out, statement, set, false);
         self.update.finish(out, start);
     }
 
@@ -346,48 +321,14 @@ impl CommandSet {
         self.insert.finish(out, start);
     }
 
-    /// Inserts up to `count` documents (at least 1) by one command; returns the number of documents in it.
+    /// Writes up to `count` documents (at least 1) by one unordered command; returns the number of documents in it.
     ///
     /// `document` is called with 0, 1, … and writes one document each. If a document would exceed the message limit, it
     /// is removed again (after `document` has been called for it), and the command has the documents before it.
-    /// `ordered` stops at the first failure.
     #[must_use = "the command may have fewer documents than requested"]
-    pub fn insert_many<F>(
+    pub fn write_many<F>(
         &self,
         out: &mut Vec<u8>,
-        request_id: i32,
-        ordered: bool,
-        count: usize,
-        document: F,
-    ) -> usize
-    where
-        F: FnMut(usize, &mut DocumentWriter<'_>),
-    {
-        let template = if ordered { &self.insert } else { &self.insert_unordered };
-        self.write_many(out, template, request_id, Form::Insert, count, document)
-    }
-
-    /// Like an unordered [`insert_many`](Self::insert_many), but sets the fields of existing documents (`update` with
-    /// `$set` and `upsert: true`).
-    #[must_use = "the command may have fewer documents than requested"]
-    pub fn upsert_many<F>(
-        &self,
-        out: &mut Vec<u8>,
-        request_id: i32,
-        count: usize,
-        document: F,
-    ) -> usize
-    where
-        F: FnMut(usize, &mut DocumentWriter<'_>),
-    {
-        let template = &self.update_unordered;
-        self.write_many(out, template, request_id, Form::Upsert, count, document)
-    }
-
-    fn write_many<F>(
-        &self,
-        out: &mut Vec<u8>,
-        template: &WriteTemplate,
         request_id: i32,
         form: Form,
         count: usize,
@@ -396,6 +337,10 @@ impl CommandSet {
     where
         F: FnMut(usize, &mut DocumentWriter<'_>),
     {
+        let template = match form {
+            Form::Insert => &self.insert_unordered,
+            Form::Upsert => &self.update_unordered,
+        };
         let start = template.begin(out, request_id);
         let mut written = 0;
         while written < count {
@@ -441,9 +386,11 @@ impl FieldWriter<'_> {
     }
 }
 
+/// How a batch writes its documents.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+pub enum Form {
     Insert,
+    /// Sets the fields of existing documents (`update` with `$set` and `upsert: true`).
     Upsert,
 }
 

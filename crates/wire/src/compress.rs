@@ -3,7 +3,7 @@
 //! Both directions reuse their state and buffers. A message's uncompressed size is checked before memory is allocated
 //! for it, and memory grows only with the actual output.
 
-use crate::bson::{Document, read_i32};
+use crate::bson::read_i32;
 use crate::frame::{self, HEADER_BYTES, MAX_MESSAGE_BYTES, Opcode};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::error::Error as StdError;
@@ -21,24 +21,6 @@ const SNAPPY_BEST_RATIO: usize = 22;
 const ZLIB: Compressor = Compressor::Zlib { level: -1 };
 /// ID of the compressor that does not compress.
 const NOOP_ID: u8 = 0;
-
-/// Commands that must not be compressed: they precede the negotiation of compression, or contain secrets.
-const NEVER_COMPRESSED: [&[u8]; 14] = [
-    b"hello",
-    b"isMaster",
-    b"ismaster",
-    b"saslStart",
-    b"saslContinue",
-    b"getnonce",
-    b"authenticate",
-    b"createUser",
-    b"updateUser",
-    b"copydbSaslStart",
-    b"copydbgetnonce",
-    b"copydb",
-    b"logout",
-    b"speculativeAuthenticate",
-];
 
 /// Compression algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,11 +115,6 @@ impl CompressError {
     }
 }
 
-/// Whether a message with this command may be compressed.
-pub fn may_compress(command_name: &[u8]) -> bool {
-    !NEVER_COMPRESSED.contains(&command_name)
-}
-
 /// State and buffers of both directions. One instance serves all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -148,7 +125,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The complete `message` in compressed form, or unchanged if its command must not be compressed.
+    /// The complete `message` in compressed form. Messages of the handshake and with credentials must not be compressed;
+    /// the caller sends them as they are.
     pub fn compress(
         &mut self,
         compressor: Compressor,
@@ -167,8 +145,7 @@ impl Scratch {
         Ok(&self.packed)
     }
 
-    /// Opcode and body of the message in an `OP_COMPRESSED`, given its body
-    /// ([`Frame::compressed`](frame::Frame::compressed)).
+    /// Opcode and body of the message in an `OP_COMPRESSED`, given its body.
     pub fn decompress(&mut self, body: &[u8]) -> Result<(Opcode, &[u8]), CompressError> {
         let opcode = self.unpacker.unpack(body, &mut self.unpacked)?;
         Ok((opcode, &self.unpacked))
@@ -223,10 +200,6 @@ impl Packer {
             .flatten()
             .filter(|frame| frame.length == message.len())
             .ok_or(CompressError::NotMessage)?;
-        if !frame_may_be_compressed(&frame) {
-            out.extend_from_slice(message);
-            return Ok(());
-        }
         let start = out.len();
         out.extend_from_slice(&message[..12]);
         out.extend_from_slice(&Opcode::Compressed.number().to_le_bytes());
@@ -270,14 +243,6 @@ impl Packer {
         }
         Ok(())
     }
-}
-
-fn frame_may_be_compressed(frame: &frame::Frame<'_>) -> bool {
-    let Ok(message) = frame.message() else {
-        return false;
-    };
-    let first = Document::new(message.document).map(|document| document.elements().next());
-    matches!(first, Ok(Some(Ok(element))) if may_compress(element.name))
 }
 
 /// Decompresses messages of any compressor.
@@ -537,15 +502,9 @@ mod tests {
     }
 
     #[test]
-    fn handshake_and_credentials_are_never_compressed() {
-        for command in ["hello", "isMaster", "saslStart", "saslContinue"] {
-            let original = message(command, &[0; 500]);
-            assert_eq!(pack(Compressor::Zstd, &original), original);
-        }
-        assert!(may_compress(b"find"));
-        let mut out = Vec::new();
+    fn incomplete_message_is_refused() {
         let mut packer = Packer::new(Compressor::Snappy).unwrap();
-        let error = packer.pack(b"incomplete", &mut out).unwrap_err();
+        let error = packer.pack(b"incomplete", &mut Vec::new()).unwrap_err();
         assert!(matches!(error, CompressError::NotMessage));
     }
 

@@ -9,16 +9,11 @@ pub const HEADER_BYTES: usize = 16;
 /// Longest message that servers send or accept.
 pub const MAX_MESSAGE_BYTES: usize = 48_000_000;
 
-/// Flag bit of `OP_MSG`: a CRC-32C of the message follows the last section.
-pub const FLAG_CHECKSUM_PRESENT: u32 = 1;
 /// Flag bit of `OP_MSG`: another message follows without a request for it.
 pub const FLAG_MORE_TO_COME: u32 = 1 << 1;
-/// Flag bit of `OP_MSG`: the client accepts several replies to its request.
-pub const FLAG_EXHAUST_ALLOWED: u32 = 1 << 16;
 /// Flag bits that a receiver must know, or reject the message.
 const REQUIRED_FLAGS: u32 = 0xffff;
 
-const CHECKSUM_BYTES: usize = 4;
 const FLAGS_BYTES: usize = 4;
 
 /// Supported message types.
@@ -67,7 +62,7 @@ pub struct Frame<'a> {
     /// `request_id` of the request; 0 in a request.
     pub response_to: i32,
     pub opcode: Opcode,
-    /// Content after the header, without the verified checksum of an `OP_MSG`.
+    /// Content after the header.
     pub body: &'a [u8],
 }
 
@@ -86,13 +81,6 @@ pub enum FrameError {
     /// An unknown required flag bit is set.
     #[error("unknown required flag in `{flags:#x}`")]
     Flags { flags: u32 },
-    /// The checksum does not match.
-    #[error("checksum of the message is `{found:#010x}`, computed `{computed:#010x}`")]
-    Checksum {
-        found: u32,
-        /// Checksum of the received bytes.
-        computed: u32,
-    },
     /// A section has an unknown kind.
     #[error("unknown section kind `{kind}`")]
     SectionKind { kind: u8 },
@@ -139,10 +127,7 @@ pub fn parse(buffer: &[u8]) -> Result<Option<Frame<'_>>, FrameError> {
     let (Some(request_id), Some(response_to)) = (read_i32(message, 4), read_i32(message, 8)) else {
         return Ok(None);
     };
-    let mut body = &message[HEADER_BYTES..];
-    if opcode == Opcode::Message && flags(body)? & FLAG_CHECKSUM_PRESENT != 0 {
-        body = verify_checksum(message)?;
-    }
+    let body = &message[HEADER_BYTES..];
     Ok(Some(Frame { length, request_id, response_to, opcode, body }))
 }
 
@@ -154,13 +139,6 @@ impl<'a> Frame<'a> {
             return Err(FrameError::NotMessage { opcode: self.opcode });
         }
         message(self.body)
-    }
-
-    /// The body of an `OP_COMPRESSED`, for [`Scratch::decompress`](crate::compress::Scratch::decompress);
-    /// `None` for other messages.
-    #[inline]
-    pub fn compressed(&self) -> Option<&'a [u8]> {
-        (self.opcode == Opcode::Compressed).then_some(self.body)
     }
 }
 
@@ -194,7 +172,8 @@ pub struct Sequence<'a> {
     pub documents: &'a [u8],
 }
 
-/// Splits the body of an `OP_MSG` (flags and sections, no checksum) into its parts.
+/// Splits the body of an `OP_MSG` (flags and sections) into its parts. A checksum is refused as an unknown flag: a server
+/// appends one only if the client did.
 ///
 /// There must be exactly one body section. The documents themselves are not decoded.
 #[inline]
@@ -220,8 +199,7 @@ fn flags(body: &[u8]) -> Result<u32, FrameError> {
         return Err(FrameError::Truncated { length: body.len() });
     };
     let flags = flags.cast_unsigned();
-    let known = FLAG_CHECKSUM_PRESENT | FLAG_MORE_TO_COME;
-    if flags & REQUIRED_FLAGS & !known != 0 {
+    if flags & REQUIRED_FLAGS & !FLAG_MORE_TO_COME != 0 {
         return Err(FrameError::Flags { flags });
     }
     Ok(flags)
@@ -269,48 +247,6 @@ fn split_section(kind: u8, bytes: &[u8]) -> Result<(Section<'_>, &[u8]), FrameEr
     let end = named.iter().position(|&byte| byte == 0).ok_or(FrameError::SequenceName)?;
     let sequence = Sequence { name: &named[..end], documents: &named[end + 1..] };
     Ok((Section::Sequence(sequence), rest))
-}
-
-fn verify_checksum(message: &[u8]) -> Result<&[u8], FrameError> {
-    let end = message.len() - CHECKSUM_BYTES;
-    let length = message.len() - HEADER_BYTES;
-    let body = message
-        .get(HEADER_BYTES..end)
-        .filter(|body| body.len() >= FLAGS_BYTES)
-        .ok_or(FrameError::Truncated { length })?;
-    let found = read_i32(message, end).ok_or(FrameError::Truncated { length })?.cast_unsigned();
-    let computed = crc32c(&message[..end]);
-    if found != computed {
-        return Err(FrameError::Checksum { found, computed });
-    }
-    Ok(body)
-}
-
-/// CRC-32C (Castagnoli) of `bytes`, the checksum of `OP_MSG`.
-///
-/// A server appends it only if the client did, so a one-byte table is fast enough.
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = crc32c_table();
-    !bytes
-        .iter()
-        .fold(!0, |crc, &byte| (crc >> 8) ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)])
-}
-
-const fn crc32c_table() -> [u32; 256] {
-    const POLYNOMIAL: u32 = 0x82f6_3b78;
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut crc = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = (crc >> 1) ^ (POLYNOMIAL * (crc & 1));
-            bit += 1;
-        }
-        table[index] = crc;
-        index += 1;
-    }
-    table
 }
 
 /// Appends a header with an unknown length; returns its offset for [`finish_message`].
@@ -446,36 +382,14 @@ mod tests {
 
     #[test]
     fn only_unknown_required_flags_are_refused() {
-        let bytes = with_flags(4);
-        assert_eq!(parse(&bytes), Err(FrameError::Flags { flags: 4 }));
-        let bytes = with_flags(FLAG_EXHAUST_ALLOWED | 1 << 30 | FLAG_MORE_TO_COME);
+        for flags in [1, 4] {
+            let bytes = with_flags(flags);
+            let refused = parse(&bytes).unwrap().unwrap().message();
+            assert_eq!(refused, Err(FrameError::Flags { flags }));
+        }
+        let bytes = with_flags(1 << 16 | 1 << 30 | FLAG_MORE_TO_COME);
         let message = parse(&bytes).unwrap().unwrap().message().unwrap();
         assert_ne!(message.flags & FLAG_MORE_TO_COME, 0);
-    }
-
-    #[test]
-    fn the_checksum_is_the_castagnoli_one() {
-        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
-    }
-
-    #[test]
-    fn a_checksum_is_verified_and_removed() {
-        let mut bytes = with_flags(FLAG_CHECKSUM_PRESENT);
-        bytes[0] += 4;
-        let checksum = crc32c(&bytes);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
-        let frame = parse(&bytes).unwrap().unwrap();
-        assert_eq!(frame.length, bytes.len());
-        assert_eq!(frame.message().unwrap().document, DOCUMENT);
-        bytes[30] ^= 1;
-        assert!(matches!(parse(&bytes), Err(FrameError::Checksum { .. })));
-    }
-
-    #[test]
-    fn a_checksum_without_room_for_it_is_refused() {
-        let mut bytes = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
-        bytes.extend_from_slice(&FLAG_CHECKSUM_PRESENT.to_le_bytes());
-        assert_eq!(parse(&bytes), Err(FrameError::Truncated { length: 4 }));
     }
 
     #[test]
@@ -538,7 +452,5 @@ mod tests {
         let frame = parse(&bytes).unwrap().unwrap();
         let opcode = Opcode::Compressed;
         assert_eq!(frame.message(), Err(FrameError::NotMessage { opcode }));
-        assert_eq!(frame.compressed(), Some(&bytes[16..]));
-        assert_eq!(parse(&reply()).unwrap().unwrap().compressed(), None);
     }
 }

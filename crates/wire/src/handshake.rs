@@ -10,11 +10,6 @@ use thiserror::Error;
 /// Oldest protocol that has `OP_MSG`: MongoDB 3.6.
 pub const MIN_WIRE_VERSION: i32 = 6;
 
-/// Default limits of servers.
-const DEFAULT_MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
-const DEFAULT_MAX_MESSAGE_BYTES: usize = 48_000_000;
-const DEFAULT_MAX_WRITE_BATCH: usize = 100_000;
-
 /// Why a server cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
@@ -239,12 +234,6 @@ pub struct Hello {
     pub compressors: Vec<Compressor>,
     /// Mechanisms of the requested user; `None` if not reported.
     pub mechanisms: Option<Vec<String>>,
-    /// Maximum size of a document.
-    pub max_document_bytes: usize,
-    /// Maximum size of a message.
-    pub max_message_bytes: usize,
-    /// Maximum number of writes per command.
-    pub max_write_batch: usize,
     /// Whether it supports sessions.
     pub has_sessions: bool,
 }
@@ -252,12 +241,7 @@ pub struct Hello {
 impl Hello {
     /// Parses the answer to a successful `hello`. Rejects servers that are too old.
     pub fn read(document: Document<'_>) -> Result<Self, HandshakeError> {
-        let mut hello = Hello {
-            max_document_bytes: DEFAULT_MAX_DOCUMENT_BYTES,
-            max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
-            max_write_batch: DEFAULT_MAX_WRITE_BATCH,
-            ..Hello::default()
-        };
+        let mut hello = Hello::default();
         for element in document.elements() {
             hello.read_element(&element?)?;
         }
@@ -270,7 +254,10 @@ impl Hello {
 
     fn read_element(&mut self, element: &Element<'_>) -> Result<(), HandshakeError> {
         match element.name {
-            b"maxWireVersion" => self.max_wire_version = number(element, "maxWireVersion")?,
+            b"maxWireVersion" => {
+                let version = element.number()?.and_then(|version| i32::try_from(version).ok());
+                self.max_wire_version = version.ok_or(unexpected("maxWireVersion"))?;
+            }
             b"isWritablePrimary" => {
                 self.is_writable_primary |= flag(element, "isWritablePrimary")?;
             }
@@ -291,16 +278,9 @@ impl Hello {
             b"saslSupportedMechs" => {
                 self.mechanisms = Some(texts(element, "saslSupportedMechs")?);
             }
-            b"maxBsonObjectSize" => {
-                self.max_document_bytes = number(element, "maxBsonObjectSize")?;
-            }
-            b"maxMessageSizeBytes" => {
-                self.max_message_bytes = number(element, "maxMessageSizeBytes")?;
-            }
             b"logicalSessionTimeoutMinutes" => {
                 self.has_sessions = element.number()?.is_some();
             }
-            b"maxWriteBatchSize" => self.max_write_batch = number(element, "maxWriteBatchSize")?,
             _ => {}
         }
         Ok(())
@@ -332,14 +312,6 @@ impl Hello {
 
 fn unexpected(field: &'static str) -> HandshakeError {
     HandshakeError::Type { field }
-}
-
-fn number<T: TryFrom<i64>>(
-    element: &Element<'_>,
-    field: &'static str,
-) -> Result<T, HandshakeError> {
-    let number = element.number()?.ok_or(unexpected(field))?;
-    T::try_from(number).map_err(|_| unexpected(field))
 }
 
 fn flag(element: &Element<'_>, field: &'static str) -> Result<bool, HandshakeError> {
@@ -466,9 +438,6 @@ mod tests {
             me: Some("a:1".into()),
             compressors: vec![Compressor::Zstd, Compressor::Zlib { level: -1 }],
             mechanisms: Some(vec!["SCRAM-SHA-256".into()]),
-            max_document_bytes: 1000,
-            max_message_bytes: 2000,
-            max_write_batch: 10,
             ..Hello::default()
         };
         assert_eq!(hello, expected);
@@ -498,7 +467,7 @@ mod tests {
         for (document, field) in [
             (doc! { "hosts": "a" }, "hosts"),
             (doc! { "hosts": [1] }, "hosts"),
-            (doc! { "maxMessageSizeBytes": -1 }, "maxMessageSizeBytes"),
+            (doc! { "maxWireVersion": i64::MAX }, "maxWireVersion"),
             (doc! { "setName": 1 }, "setName"),
         ] {
             assert_eq!(read(&document), Err(HandshakeError::Type { field }));

@@ -50,16 +50,10 @@ pub struct Reply<'a> {
     pub message: &'a str,
     /// Documents inserted, deleted, or matched and upserted by updates.
     pub n: i64,
-    /// Documents changed by updates.
-    pub n_modified: i64,
-    /// Documents created by upserts.
-    pub upserted: u32,
     /// The first failed single write.
-    pub first_write_error: Option<WriteError<'a>>,
-    /// Number of failed single writes.
-    pub write_error_count: u32,
+    pub first_write_error: Option<Refusal<'a>>,
     /// The writes were executed, but not with the requested durability.
-    pub write_concern_error: Option<WriteConcernError<'a>>,
+    pub write_concern_error: Option<Refusal<'a>>,
     /// Cursor of a find or getMore.
     pub cursor: Option<Cursor<'a>>,
     pub labels: ErrorLabels,
@@ -79,25 +73,7 @@ pub struct ErrorLabels {
     pub no_writes_performed: bool,
 }
 
-/// Failure of a single write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteError<'a> {
-    /// Index of the write in the command, from 0.
-    pub index: i64,
-    pub code: i32,
-    pub message: &'a str,
-}
-
-/// Failure to reach a write concern.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteConcernError<'a> {
-    pub code: i32,
-    /// Name of `code`, or empty.
-    pub code_name: &'a str,
-    pub message: &'a str,
-}
-
-/// Refusal of an operation by the server.
+/// Refusal of a command or a single write by the server, or failure to reach a write concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusal<'a> {
     /// Error code, or 0.
@@ -129,20 +105,18 @@ impl<'a> Cursor<'a> {
 impl<'a> Reply<'a> {
     /// The first failure in the reply: of the command, a single write, or the write concern.
     pub fn refusal(&self) -> Option<Refusal<'a>> {
-        let (code, code_name, message) = if !self.ok {
-            (self.code, self.code_name, self.message)
-        } else if let Some(error) = self.first_write_error {
-            (error.code, "", error.message)
-        } else {
-            let error = self.write_concern_error?;
-            (error.code, error.code_name, error.message)
+        let mut refusal = match self.first_write_error {
+            _ if !self.ok => {
+                Refusal { code: self.code, code_name: self.code_name, message: self.message }
+            }
+            Some(error) => error,
+            None => self.write_concern_error?,
         };
-        let code_name = match code_name {
-            // Failures of single writes have only a code and a text.
-            "" => crate::code::name(code).unwrap_or_default(),
-            name => name,
-        };
-        Some(Refusal { code, code_name, message })
+        // Failures of single writes have only a code and a text.
+        if refusal.code_name.is_empty() {
+            refusal.code_name = crate::code::name(refusal.code).unwrap_or_default();
+        }
+        Some(refusal)
     }
 
     /// The whole reply, for other fields.
@@ -170,17 +144,10 @@ pub fn read_document(bytes: &[u8]) -> Result<Reply<'_>, ReplyError> {
         match element.name {
             b"ok" => ok = Some(number(&element, "ok")? == 1),
             b"n" => reply.n = number(&element, "n")?,
-            b"nModified" => reply.n_modified = number(&element, "nModified")?,
             b"cursor" => reply.cursor = Some(cursor(&element)?),
-            b"upserted" => reply.upserted = count(&element, "upserted")?,
             b"writeErrors" => read_write_errors(&mut reply, &element)?,
             b"writeConcernError" => {
-                let failure = failure(&element, "writeConcernError")?;
-                reply.write_concern_error = Some(WriteConcernError {
-                    code: failure.code,
-                    code_name: failure.code_name,
-                    message: failure.message,
-                });
+                reply.write_concern_error = Some(refusal(&element, "writeConcernError")?);
             }
             b"code" => reply.code = code(&element)?,
             b"codeName" => reply.code_name = text(&element, "codeName")?,
@@ -224,10 +191,7 @@ fn count_documents(batch: Document<'_>) -> Result<u32, ReplyError> {
 
 fn read_write_errors<'a>(reply: &mut Reply<'a>, element: &Element<'a>) -> Result<(), ReplyError> {
     for element in document(element, "writeErrors")?.elements() {
-        let error = failure(&element?, "writeErrors")?;
-        let error = WriteError { index: error.index, code: error.code, message: error.message };
-        reply.first_write_error.get_or_insert(error);
-        reply.write_error_count += 1;
+        reply.first_write_error.get_or_insert(refusal(&element?, "writeErrors")?);
     }
     Ok(())
 }
@@ -246,41 +210,23 @@ fn read_labels(labels: &mut ErrorLabels, element: &Element<'_>) -> Result<(), Re
 }
 
 /// An embedded failure description.
-#[derive(Default)]
-struct Failure<'a> {
-    index: i64,
-    code: i32,
-    code_name: &'a str,
-    message: &'a str,
-}
-
-fn failure<'a>(element: &Element<'a>, field: &'static str) -> Result<Failure<'a>, ReplyError> {
-    let mut failure = Failure::default();
+fn refusal<'a>(element: &Element<'a>, field: &'static str) -> Result<Refusal<'a>, ReplyError> {
+    let mut refusal = Refusal::default();
     for part in document(element, field)?.elements() {
         let part = part?;
         match part.name {
-            b"index" => failure.index = number(&part, "index")?,
-            b"code" => failure.code = code(&part)?,
-            b"codeName" => failure.code_name = text(&part, "codeName")?,
-            b"errmsg" => failure.message = text(&part, "errmsg")?,
+            b"code" => refusal.code = code(&part)?,
+            b"codeName" => refusal.code_name = text(&part, "codeName")?,
+            b"errmsg" => refusal.message = text(&part, "errmsg")?,
             _ => {}
         }
     }
-    Ok(failure)
+    Ok(refusal)
 }
 
 fn code(element: &Element<'_>) -> Result<i32, ReplyError> {
     let code = number(element, "code")?;
     i32::try_from(code).map_err(|_| ReplyError::Type { field: "code" })
-}
-
-fn count(element: &Element<'_>, field: &'static str) -> Result<u32, ReplyError> {
-    let mut count = 0;
-    for element in document(element, field)?.elements() {
-        element?;
-        count += 1;
-    }
-    Ok(count)
 }
 
 #[inline]
@@ -342,7 +288,7 @@ mod tests {
         let body = b"\0\0\0\0\0\x27\0\0\0\x10n\0\x01\0\0\0\x10nModified\0\x01\0\0\0\
                      \x01ok\0\0\0\0\0\0\0\xf0\x3f\0";
         let reply = read(body).unwrap();
-        assert_eq!((reply.ok, reply.n, reply.n_modified), (true, 1, 1));
+        assert_eq!((reply.ok, reply.n), (true, 1));
         assert_eq!(reply.cursor, None);
     }
 
@@ -359,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_writes_are_counted_and_the_first_is_shown() {
+    fn first_failed_write_is_shown() {
         let body = encode(&doc! {
             "n": 3, "upserted": [{"index": 1, "_id": "a"}],
             "writeErrors": [
@@ -370,11 +316,10 @@ mod tests {
             "ok": 1.0,
         });
         let reply = read(&body).unwrap();
-        let first = WriteError { index: 2, code: 11000, message: "duplicate key" };
+        let first = Refusal { code: 11000, code_name: "", message: "duplicate key" };
         assert_eq!(reply.first_write_error, Some(first));
-        assert_eq!((reply.write_error_count, reply.upserted, reply.n), (2, 1, 3));
-        let concern =
-            WriteConcernError { code: 64, code_name: "WriteConcernTimeout", message: "waiting" };
+        assert_eq!(reply.n, 3);
+        let concern = Refusal { code: 64, code_name: "WriteConcernTimeout", message: "waiting" };
         assert_eq!(reply.write_concern_error, Some(concern));
         let refusal = Refusal { code: 11000, code_name: "DuplicateKey", message: "duplicate key" };
         assert_eq!(reply.refusal(), Some(refusal));

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::messages::print_data;
 use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_load::responder::{
-    Behaviour, Fault, FaultRule, Listener, Parameter, Service, ServiceTime, Stall, serve,
+    Behaviour, Fault, FaultRule, Parameter, Service, ServiceTime, Stall, TcpListener, serve,
 };
 use std::io::Read;
 use std::net::Ipv4Addr;
@@ -19,10 +19,11 @@ pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Resu
     let behaviour = behaviour(arguments);
     behaviour.check().map_err(cannot_serve)?;
     let port = arguments.port;
-    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into())
+    let (listener, address) = TcpListener::bind((Ipv4Addr::LOCALHOST, port).into())
+        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
         .or_fault(Kind::Environment, || format!("cannot listen on port {port} of 127.0.0.1"))
         .with_hint("choose another `--port`, or 0 for a free port")?;
-    print_data(&format!("listening on {}\n", listener.address()))?;
+    print_data(&format!("listening on {address}\n"))?;
     let stop = cancel.phase_flag();
     let ended = Arc::clone(&stop);
     std::thread::spawn(move || {

@@ -21,7 +21,8 @@ impl Clients {
             OperationKind::ReadModifyWrite => OperationKind::Read,
             kind => kind,
         };
-        self.core.note_example(kind, error, now_ns, example);
+        self.core.tick(now_ns);
+        self.core.part.note_example(kind, error, example);
     }
 
     /// Schedules the command in flight to be sent again after `delay_ns`, unless this is the second attempt or its time
@@ -45,7 +46,7 @@ impl Clients {
             in_flight.resent = Some(error);
             in_flight.retry_at_ns = Some(now_ns + delay_ns);
             self.core.tick(now_ns);
-            self.core.retried();
+            self.core.part.counts.retries += 1;
         }
         may_be_sent
     }

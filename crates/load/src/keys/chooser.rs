@@ -1,15 +1,12 @@
 //! Common interface of all key distributions: maps operation numbers to document numbers.
 
-use super::KeyError;
 use super::exponential::Exponential;
 use super::hotspot::Hotspot;
 use super::latest::Latest;
 use super::scrambled_zipfian::ScrambledZipfian;
-use super::sequential::Sequential;
-use super::uniform::Uniform;
 use super::zipfian_exact::ExactZipfian;
 use dyno_plan::model::KeyDistribution;
-use rand::Rng;
+use rand::{Rng, RngExt};
 
 /// Draws that may be repeated because the document does not exist yet. Enough to hide the shortage
 /// when a third of the range exists (0.67^32 is 3 in a million), and cheap when hardly any does.
@@ -26,68 +23,53 @@ pub struct KeyChooser {
 
 #[derive(Clone, Debug)]
 enum Distribution {
-    Uniform(Uniform),
+    Uniform {
+        count: u64,
+    },
     ScrambledZipfian(ScrambledZipfian),
     ExactZipfian(ExactZipfian),
     Latest(Latest),
     Hotspot(Hotspot),
-    Sequential(Sequential),
+    /// One after the other, repeating from the start after the last.
+    Sequential {
+        count: u64,
+    },
     Exponential(Exponential),
 }
 
 impl KeyChooser {
-    /// A chooser over `count` documents from number `first`, of a run that may insert
+    /// A chooser over `count` documents (at least 1) from number `first`, of a run that may insert
     /// `expected_new` more (0 when it inserts nothing; YCSB takes twice its share of the operations).
     ///
     /// Visibility of inserted documents: `latest` and `exponential` see them as soon as they are acknowledged;
     /// `scrambled-zipfian` draws over all of `count + expected_new` as in YCSB, and draws again if the document does
     /// not exist; the others stay inside `count`.
     ///
-    /// Needs no time that depends on `count`. Fails when `count` is 0, when the numbers exceed
-    /// 2^63, or when a parameter of the distribution is outside its range.
-    pub fn new(
-        distribution: &KeyDistribution,
-        first: u64,
-        count: u64,
-        expected_new: u64,
-    ) -> Result<Self, KeyError> {
-        if count == 0 {
-            return Err(KeyError::NoDocuments { first });
-        }
-        let end = first.checked_add(count).and_then(|end| end.checked_add(expected_new));
-        if end.is_none_or(|end| end >= 1 << 63) {
-            return Err(KeyError::TooManyDocuments { first, count, expected_new });
-        }
+    /// Needs no time that depends on `count`. The validation of plans limits the parameters of the distribution, and
+    /// the numbers to 63 bits.
+    #[must_use]
+    pub fn new(distribution: &KeyDistribution, first: u64, count: u64, expected_new: u64) -> Self {
         let distribution = match *distribution {
-            KeyDistribution::Uniform {} => Distribution::Uniform(Uniform::new(first, count)),
+            KeyDistribution::Uniform {} => Distribution::Uniform { count },
             KeyDistribution::ScrambledZipfian {} => {
                 // YCSB treats its exclusive upper bound as inclusive: one document too many, which the redraw hides.
                 // Kept, or every key would differ from YCSB's.
-                Distribution::ScrambledZipfian(ScrambledZipfian::new(
-                    first,
-                    count + expected_new + 1,
-                ))
+                let count = count + expected_new + 1;
+                Distribution::ScrambledZipfian(ScrambledZipfian::new(first, count))
             }
             KeyDistribution::Zipfian { exponent } => {
-                Distribution::ExactZipfian(ExactZipfian::new(first, count, exponent)?)
+                Distribution::ExactZipfian(ExactZipfian::new(first, count, exponent))
             }
             KeyDistribution::Latest {} => Distribution::Latest(Latest::new(first, count)),
-            KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } => {
-                Distribution::Hotspot(Hotspot::new(
-                    first,
-                    count,
-                    hot_data_ratio,
-                    hot_operation_ratio,
-                )?)
+            KeyDistribution::Hotspot { hot_data_ratio: data, hot_operation_ratio: operations } => {
+                Distribution::Hotspot(Hotspot::new(first, count, data, operations))
             }
-            KeyDistribution::Sequential {} => {
-                Distribution::Sequential(Sequential::new(first, count))
-            }
+            KeyDistribution::Sequential {} => Distribution::Sequential { count },
             KeyDistribution::Exponential { percentile, data_ratio } => {
-                Distribution::Exponential(Exponential::new(first, count, percentile, data_ratio)?)
+                Distribution::Exponential(Exponential::new(first, count, percentile, data_ratio))
             }
         };
-        Ok(KeyChooser { first, distribution })
+        KeyChooser { first, distribution }
     }
 
     /// The document of the operation with this number.
@@ -98,18 +80,19 @@ impl KeyChooser {
     /// beyond `bound` is repeated at most 32 times, then folded into the range by its remainder.
     #[inline]
     pub fn next<R: Rng + ?Sized>(&mut self, operation_number: u64, rng: &mut R, bound: u64) -> u64 {
-        let bound = bound.max(self.first);
+        let first = self.first;
+        let bound = bound.max(first);
         match &mut self.distribution {
-            Distribution::Uniform(uniform) => existing(self.first, bound, || uniform.draw(rng)),
-            Distribution::ScrambledZipfian(zipfian) => {
-                existing(self.first, bound, || zipfian.draw(rng))
+            Distribution::Uniform { count } => {
+                existing(first, bound, || first + rng.random_range(0..*count))
             }
-            Distribution::ExactZipfian(zipfian) => {
-                existing(self.first, bound, || zipfian.draw(rng))
-            }
-            Distribution::Hotspot(hotspot) => existing(self.first, bound, || hotspot.draw(rng)),
-            Distribution::Sequential(sequential) => {
-                fold(self.first, bound, sequential.at(operation_number))
+            Distribution::ScrambledZipfian(zipfian) => existing(first, bound, || zipfian.draw(rng)),
+            Distribution::ExactZipfian(zipfian) => existing(first, bound, || zipfian.draw(rng)),
+            Distribution::Hotspot(hotspot) => existing(first, bound, || hotspot.draw(rng)),
+            // Without a counter: workers that share the operation numbers share the documents, and repeating an
+            // operation repeats its document.
+            Distribution::Sequential { count } => {
+                fold(first, bound, first + operation_number % *count)
             }
             Distribution::Latest(latest) => latest.draw(bound, rng),
             Distribution::Exponential(exponential) => exponential.draw(bound, rng),
@@ -162,7 +145,7 @@ mod tests {
             for (count, expected_new, bound) in
                 [(1, 0, 100), (7, 3, 106), (1000, 500, 1200), (1000, 0, 150)]
             {
-                let mut chooser = KeyChooser::new(&distribution, 100, count, expected_new).unwrap();
+                let mut chooser = KeyChooser::new(&distribution, 100, count, expected_new);
                 for operation in 0..2000 {
                     let document = chooser.next(operation, &mut rng, bound);
                     assert!(
@@ -178,7 +161,7 @@ mod tests {
     fn the_stream_is_a_function_of_seed_and_operation_number() {
         for distribution in all() {
             let stream = |order: &mut dyn Iterator<Item = u64>| {
-                let mut chooser = KeyChooser::new(&distribution, 0, 100_000, 0).unwrap();
+                let mut chooser = KeyChooser::new(&distribution, 0, 100_000, 0);
                 let mut documents: Vec<(u64, u64)> = order
                     .map(|operation| {
                         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7 ^ operation);
@@ -195,8 +178,7 @@ mod tests {
     #[test]
     fn draws_from_a_range_beyond_the_documents_end() {
         let mut rng = generator(82);
-        let mut chooser =
-            KeyChooser::new(&KeyDistribution::ScrambledZipfian {}, 0, 10, 1 << 60).unwrap();
+        let mut chooser = KeyChooser::new(&KeyDistribution::ScrambledZipfian {}, 0, 10, 1 << 60);
         let draws: Vec<u64> = (0..1000).map(|i| chooser.next(i, &mut rng, 9)).collect();
         assert!(draws.iter().all(|&document| document < 10));
     }
@@ -205,7 +187,7 @@ mod tests {
     fn a_bound_below_the_range_gives_the_first_document() {
         let mut rng = generator(83);
         for distribution in all() {
-            let mut chooser = KeyChooser::new(&distribution, 50, 10, 0).unwrap();
+            let mut chooser = KeyChooser::new(&distribution, 50, 10, 0);
             assert_eq!(chooser.next(3, &mut rng, 20), 50, "{distribution:?}");
         }
     }
@@ -213,7 +195,7 @@ mod tests {
     #[test]
     fn redrawing_keeps_the_existing_documents_equally_likely() {
         let mut rng = generator(84);
-        let mut chooser = KeyChooser::new(&KeyDistribution::Uniform {}, 0, 100, 0).unwrap();
+        let mut chooser = KeyChooser::new(&KeyDistribution::Uniform {}, 0, 100, 0);
         let mut counts = vec![0_u64; 60];
         for operation in 0..120_000 {
             counts[chooser.next(operation, &mut rng, 59) as usize] += 1;
@@ -227,24 +209,41 @@ mod tests {
         let mut rng = generator(85);
         let count = 100_000_000_000;
         for distribution in all() {
-            let mut chooser = KeyChooser::new(&distribution, 0, count, 0).unwrap();
+            let mut chooser = KeyChooser::new(&distribution, 0, count, 0);
             assert!(chooser.next(count - 1, &mut rng, count - 1) < count, "{distribution:?}");
         }
     }
 
     #[test]
-    fn inconsistent_counts_are_refused() {
-        let uniform = KeyDistribution::Uniform {};
-        assert_eq!(
-            KeyChooser::new(&uniform, 5, 0, 0).unwrap_err(),
-            KeyError::NoDocuments { first: 5 }
-        );
-        for (first, count, new) in [(u64::MAX, 1, 0), (0, 1 << 63, 0), (1 << 62, 1 << 61, 1 << 62)]
-        {
-            assert!(matches!(
-                KeyChooser::new(&uniform, first, count, new),
-                Err(KeyError::TooManyDocuments { .. })
-            ));
+    fn uniform_draws_reach_all_documents_equally() {
+        let mut rng = generator(11);
+        let mut chooser = KeyChooser::new(&KeyDistribution::Uniform {}, 50, 200, 0);
+        let mut counts = vec![0_u64; 200];
+        for operation in 0..400_000 {
+            counts[(chooser.next(operation, &mut rng, 249) - 50) as usize] += 1;
         }
+        let statistic = chi_square(&counts, &[2000.0; 200]);
+        assert!(statistic < chi_square_bound(199), "chi-square {statistic}");
+    }
+
+    #[test]
+    fn uniform_range_beyond_32_bits_is_covered_to_its_ends() {
+        let mut rng = generator(12);
+        let (first, count) = (5_000_000_000, 100_000_000_000);
+        let mut chooser = KeyChooser::new(&KeyDistribution::Uniform {}, first, count, 0);
+        let draws: Vec<u64> =
+            (0..10_000).map(|i| chooser.next(i, &mut rng, first + count - 1)).collect();
+        assert!(draws.iter().all(|d| (first..first + count).contains(d)));
+        assert!(draws.iter().any(|&d| d > first + 99_000_000_000));
+        assert!(draws.iter().any(|&d| d < first + 1_000_000_000));
+    }
+
+    #[test]
+    fn sequential_documents_come_in_order_and_again() {
+        let mut rng = generator(13);
+        let mut chooser = KeyChooser::new(&KeyDistribution::Sequential {}, 10, 3, 0);
+        let documents: Vec<u64> = (0..7).map(|i| chooser.next(i, &mut rng, 12)).collect();
+        assert_eq!(documents, [10, 11, 12, 10, 11, 12, 10]);
+        assert_eq!(chooser.next(u64::MAX, &mut rng, 12), 10 + u64::MAX % 3);
     }
 }

@@ -13,9 +13,7 @@ pub mod key_name;
 pub mod latest;
 pub mod permutation;
 pub mod scrambled_zipfian;
-pub mod sequential;
 pub mod shares;
-pub mod uniform;
 pub mod zipfian;
 pub mod zipfian_exact;
 
@@ -23,36 +21,7 @@ pub use acknowledged::InsertCounter;
 pub use chooser::KeyChooser;
 pub use key_name::KeyNames;
 pub use permutation::Permutation;
-pub use shares::{ShareObserver, ShareTable};
-
-/// Why a key distribution is invalid.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The range of documents is empty.
-    #[error(
-        "a key distribution needs at least one document, but the range from `{first}` is empty"
-    )]
-    NoDocuments { first: u64 },
-    /// The last document number does not fit into 63 bits, the range of YCSB's key numbers.
-    #[error(
-        "`{count}` documents from number `{first}`, with `{expected_new}` more expected, exceed 2^63"
-    )]
-    TooManyDocuments {
-        first: u64,
-        count: u64,
-        /// Documents that the run may add.
-        expected_new: u64,
-    },
-    /// A parameter of the distribution is outside its range.
-    #[error("`{name}` is `{value}`, but must be {expected}")]
-    Parameter {
-        /// Name of the parameter in a plan.
-        name: &'static str,
-        value: f64,
-        expected: &'static str,
-    },
-}
+pub use shares::ShareTable;
 
 #[cfg(test)]
 pub(crate) mod testing {

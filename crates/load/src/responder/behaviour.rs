@@ -1,6 +1,5 @@
 //! Configuration of a responder, and its validation.
 
-use super::parameters::is_possible_name;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
@@ -113,7 +112,7 @@ pub struct FaultRule {
 }
 
 /// Replaces a command's reply. The command does not change the document count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fault {
     /// `ok: 0` with this server error code.
     ErrorCode(i32),
@@ -137,7 +136,7 @@ pub enum Fault {
 /// A server parameter with a known effect. A new value applies to all commands that arrive later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Letters, digits, `_`, `.` and `-`; not the name of another command argument, such as `comment`.
+    /// Letters, digits, `_`, `.` and `-`.
     pub name: String,
     /// Initial value, later the current one. Integers above 2⁵³ are rounded.
     pub value: f64,
@@ -181,7 +180,8 @@ impl Parameter {
 
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
-        if !is_possible_name(name) {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_plain) {
             return Err(format!("`{name}` cannot be the name of a parameter"));
         }
         match (self.best, self.weight) {
@@ -249,9 +249,7 @@ impl Behaviour {
             _ => Ok(()),
         }
     }
-}
 
-impl Behaviour {
     /// The four numbers of the version.
     pub(super) fn version_numbers(&self) -> [i32; 4] {
         let mut all = [0; 4];

@@ -1,6 +1,5 @@
 //! Counters of a responder, readable while it runs.
 
-use super::behaviour::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Totals since the start of a responder, either as numbers or as live counters.
@@ -22,29 +21,8 @@ pub struct Counters<N = u64> {
     pub inserted: N,
     /// Current result of `count`.
     pub documents: N,
-    /// Faults by kind.
-    pub faults: FaultCounts<N>,
-}
-
-/// Commands with a fault, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts<N = u64> {
-    /// See [`Fault::ErrorCode`].
-    pub error_code: N,
-    /// See [`Fault::WriteError`].
-    pub write_error: N,
-    /// See [`Fault::Drop`].
-    pub drop: N,
-    /// See [`Fault::Hang`].
-    pub hang: N,
-    /// See [`Fault::Garbage`].
-    pub garbage: N,
-    /// See [`Fault::Truncate`].
-    pub truncate: N,
-    /// See [`Fault::WrongResponseTo`].
-    pub wrong_response_to: N,
-    /// See [`Fault::NotFound`].
-    pub not_found: N,
+    /// Commands with a fault.
+    pub faults: N,
 }
 
 /// A number with one writer, the event loop, so that counting needs no locked instruction.
@@ -74,21 +52,6 @@ impl Count {
 pub(super) type SharedCounters = Counters<Count>;
 
 impl SharedCounters {
-    pub(super) fn count_fault(&self, fault: Fault) {
-        let faults = &self.faults;
-        let count = match fault {
-            Fault::ErrorCode(_) => &faults.error_code,
-            Fault::WriteError(_) => &faults.write_error,
-            Fault::Drop => &faults.drop,
-            Fault::Hang => &faults.hang,
-            Fault::Garbage => &faults.garbage,
-            Fault::Truncate => &faults.truncate,
-            Fault::WrongResponseTo => &faults.wrong_response_to,
-            Fault::NotFound => &faults.not_found,
-        };
-        count.add(1);
-    }
-
     pub(super) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.connections.get(),
@@ -100,16 +63,7 @@ impl SharedCounters {
             malformed: self.malformed.get(),
             inserted: self.inserted.get(),
             documents: self.documents.get(),
-            faults: FaultCounts {
-                error_code: self.faults.error_code.get(),
-                write_error: self.faults.write_error.get(),
-                drop: self.faults.drop.get(),
-                hang: self.faults.hang.get(),
-                garbage: self.faults.garbage.get(),
-                truncate: self.faults.truncate.get(),
-                wrong_response_to: self.faults.wrong_response_to.get(),
-                not_found: self.faults.not_found.get(),
-            },
+            faults: self.faults.get(),
         }
     }
 }

@@ -5,16 +5,16 @@
 
 use super::behaviour::{Behaviour, Fault, FaultRule};
 use super::counters::SharedCounters;
-use super::listener::{Listener, Stream};
 use super::parameters::Parameters;
-use super::pending::{Pending, Reply};
 use super::protocol::{self, Command, Request};
-use super::replies::{Outcome, Replies};
+use super::replies::Replies;
 use super::timing::{Timing, WakeUp};
 use dyno_wire::bson::Document;
 use dyno_wire::frame;
+use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const GARBAGE: [u8; 64] = [0xFF; 64];
 
 #[derive(Debug)]
 struct Connection {
-    stream: Stream,
+    stream: TcpStream,
     /// Distinguishes this connection from an earlier one in the same slot.
     id: u64,
     /// Beginning of an incomplete command.
@@ -50,12 +50,32 @@ struct Connection {
     reading_paused: bool,
 }
 
+/// A reply that is not due yet.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    due_ns: u64,
+    /// Number of the command, unique.
+    sequence: u64,
+    index: usize,
+    connection_id: u64,
+    reply: Reply,
+}
+
+/// Progress of a waiting reply.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reply {
+    /// To be made when it is due.
+    ToMake { request: Request, fault: Option<Fault> },
+    /// A complete message.
+    Made(Vec<u8>),
+}
+
 /// State of the thread.
 #[derive(Debug)]
 pub(super) struct EventLoop {
     poll: Poll,
     waker: Arc<Waker>,
-    listener: Listener,
+    listener: TcpListener,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     wake_up: WakeUp,
@@ -74,7 +94,8 @@ struct ServiceDesk {
     /// Active rules: the parameters' rules, then the configured ones.
     faults: Vec<FaultRule>,
     counters: Arc<SharedCounters>,
-    pending: BinaryHeap<Pending>,
+    /// The earliest due time comes first, then the earliest arrival.
+    pending: BinaryHeap<Reverse<Pending>>,
     /// Replies of one connection, written together.
     out: Vec<u8>,
     start: Instant,
@@ -84,7 +105,7 @@ struct ServiceDesk {
 
 impl EventLoop {
     pub(super) fn new(
-        mut listener: Listener,
+        mut listener: TcpListener,
         behaviour: Behaviour,
         counters: Arc<SharedCounters>,
     ) -> io::Result<Self> {
@@ -92,7 +113,7 @@ impl EventLoop {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let wake_up = WakeUp::new()?;
-        listener.register(poll.registry(), LISTENER)?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         poll.registry().register(&mut SourceFd(&wake_up.raw_fd()), TIMER, Interest::READABLE)?;
         counters.documents.set(behaviour.documents);
         let mut service = ServiceDesk {
@@ -165,7 +186,7 @@ impl EventLoop {
 
     /// Maximum sleep of the next poll.
     fn prepare_poll(&mut self) -> io::Result<Duration> {
-        let Some(next) = self.service.pending.peek() else {
+        let Some(Reverse(next)) = self.service.pending.peek() else {
             return Ok(LONGEST_SLEEP);
         };
         let now_ns = nanoseconds_since(self.service.start);
@@ -175,12 +196,19 @@ impl EventLoop {
 
     fn accept_all(&mut self) {
         // Errors other than `WouldBlock` concern only one connection, or are temporary (too many open files).
-        while let Ok(mut stream) = self.listener.accept() {
+        while let Ok((mut stream, _)) = self.listener.accept() {
             let index = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
                 self.connections.len() - 1
             });
-            if stream.register(self.poll.registry(), Token(index + FIRST_CONNECTION)).is_err() {
+            let token = Token(index + FIRST_CONNECTION);
+            // Both at once: readiness is edge-triggered, so writability costs an event only after a full socket buffer
+            // has drained.
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let registered = stream
+                .set_nodelay(true)
+                .and_then(|()| self.poll.registry().register(&mut stream, token, interest));
+            if registered.is_err() {
                 self.free.push(index);
                 continue;
             }
@@ -343,7 +371,7 @@ impl Connection {
 
 /// Writes until the socket is full; returns the number of bytes written.
 #[inline]
-fn write_some(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
+fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
         match stream.write(&bytes[written..]) {
@@ -365,10 +393,10 @@ impl ServiceDesk {
     }
 
     fn take_due(&mut self) -> Option<Pending> {
-        if self.pending.peek()?.due_ns > self.now_ns {
+        if self.pending.peek()?.0.due_ns > self.now_ns {
             return None;
         }
-        self.pending.pop()
+        self.pending.pop().map(|Reverse(pending)| pending)
     }
 
     /// Serves the complete commands at the front of `bytes`: returns their length, and whether the connection stays
@@ -413,7 +441,8 @@ impl ServiceDesk {
 
     fn wait(&mut self, due_ns: u64, index: usize, connection_id: u64, reply: Reply) {
         self.sequence += 1;
-        self.pending.push(Pending { due_ns, sequence: self.sequence, index, connection_id, reply });
+        let sequence = self.sequence;
+        self.pending.push(Reverse(Pending { due_ns, sequence, index, connection_id, reply }));
     }
 
     /// Executes a command on parameters and returns its reply as a message, empty if none is wanted. It runs on
@@ -477,13 +506,10 @@ impl ServiceDesk {
     #[inline]
     fn answer(&mut self, out: &mut Vec<u8>, request: &Request, fault: Option<Fault>) -> bool {
         let start = out.len();
-        let outcome = match fault {
-            None => {
-                self.apply(request.command);
-                Outcome::Success
-            }
+        match fault {
+            None => self.apply(request.command),
             Some(fault) => {
-                self.counters.count_fault(fault);
+                self.counters.faults.add(1);
                 match fault {
                     Fault::Hang => return true,
                     Fault::Drop => return false,
@@ -491,18 +517,15 @@ impl ServiceDesk {
                         out.extend_from_slice(&GARBAGE);
                         return true;
                     }
-                    Fault::ErrorCode(code) => Outcome::Error(code),
-                    Fault::WriteError(code) => Outcome::WriteError(code),
-                    Fault::NotFound => Outcome::NotFound,
-                    Fault::Truncate | Fault::WrongResponseTo => Outcome::Success,
+                    _ => {}
                 }
             }
-        };
+        }
         if !request.wants_reply {
             self.counters.unacknowledged.add(1);
             return true;
         }
-        self.replies.append(out, request, outcome, self.counters.documents.get());
+        self.replies.append(out, request, fault, self.counters.documents.get());
         match fault {
             Some(Fault::Truncate) => {
                 out.truncate(start + (out.len() - start) / 2);

@@ -7,22 +7,20 @@
 mod behaviour;
 mod counters;
 mod event_loop;
-mod listener;
 mod parameters;
-mod pending;
 mod protocol;
 mod replies;
 mod timing;
 
 pub use behaviour::{Behaviour, Fault, FaultRule, Parameter, Service, ServiceTime, Stall};
-pub use counters::{Counters, FaultCounts};
-pub use listener::{Address, Listener};
+pub use counters::Counters;
+pub use mio::net::TcpListener;
 
 use counters::SharedCounters;
 use event_loop::EventLoop;
 use mio::Waker;
 use std::io;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -31,7 +29,7 @@ use std::time::Instant;
 /// A responder on its own thread. It ends with [`stop`](Self::stop) or when it is dropped.
 #[derive(Debug)]
 pub struct Responder {
-    address: Address,
+    address: SocketAddr,
     started: Instant,
     counters: Arc<SharedCounters>,
     stop: Arc<AtomicBool>,
@@ -44,16 +42,8 @@ impl Responder {
     ///
     /// Fails with `InvalidInput` if `behaviour` is contradictory, see [`Behaviour`].
     pub fn start(behaviour: Behaviour) -> io::Result<Self> {
-        Self::start_on(Listener::tcp(([127, 0, 0, 1], 0).into())?, behaviour)
-    }
-
-    /// Starts a responder on a Unix socket. `path` must not exist; it is removed at the end.
-    pub fn start_unix(path: &Path, behaviour: Behaviour) -> io::Result<Self> {
-        Self::start_on(Listener::unix(path)?, behaviour)
-    }
-
-    fn start_on(listener: Listener, behaviour: Behaviour) -> io::Result<Self> {
-        let address = listener.address().clone();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        let address = listener.local_addr()?;
         let counters = Arc::new(SharedCounters::default());
         let mut event_loop = EventLoop::new(listener, behaviour, Arc::clone(&counters))?;
         let started = event_loop.started();
@@ -68,8 +58,8 @@ impl Responder {
 
     /// Its address.
     #[must_use]
-    pub fn address(&self) -> &Address {
-        &self.address
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The start of the responder, from which its stalls are counted.
@@ -112,7 +102,11 @@ impl Drop for Responder {
 /// Serves on the calling thread until `stop` is set: the responder as a separate process.
 ///
 /// `stop` is checked every 100 ms and whenever a signal arrives.
-pub fn serve(listener: Listener, behaviour: Behaviour, stop: &AtomicBool) -> io::Result<Counters> {
+pub fn serve(
+    listener: TcpListener,
+    behaviour: Behaviour,
+    stop: &AtomicBool,
+) -> io::Result<Counters> {
     let counters = Arc::new(SharedCounters::default());
     EventLoop::new(listener, behaviour, Arc::clone(&counters))?.run(stop)?;
     Ok(counters.snapshot())

@@ -25,19 +25,6 @@ const OF_ANY_COMMAND: [&str; 10] = [
     "writeConcern",
 ];
 
-/// Names of elements of the commands and their replies.
-const OF_PARAMETER_COMMANDS: [&str; 8] =
-    ["getParameter", "setParameter", "help", "was", "ok", "errmsg", "code", "codeName"];
-
-/// Whether a parameter name cannot be confused with other names in the commands and their replies.
-pub(super) fn is_possible_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    !name.is_empty()
-        && name.bytes().all(is_plain)
-        && !OF_ANY_COMMAND.contains(&name)
-        && !OF_PARAMETER_COMMANDS.contains(&name)
-}
-
 /// The parameters with their current values.
 #[derive(Debug)]
 pub(super) struct Parameters(Vec<Parameter>);
@@ -327,15 +314,5 @@ mod tests {
         assert_eq!((met.every, met.kind), (1, Fault::ErrorCode(1)));
         set(&mut parameters, doc! {"batch": -1, "tickets": 1e9});
         assert_eq!(parameters.fault(), None);
-    }
-
-    #[test]
-    fn reserved_names_are_not_parameters() {
-        for name in ["syncdelay", "wiredTigerConcurrent_2", "a.b-c"] {
-            assert!(is_possible_name(name), "{name}");
-        }
-        for name in ["", "$db", "a b", "a\0b", "comment", "ok", "setParameter"] {
-            assert!(!is_possible_name(name), "{name}");
-        }
     }
 }

@@ -14,7 +14,7 @@ const QUERY_FLAGS_BYTES: usize = 4;
 const QUERY_NUMBERS_BYTES: usize = 8;
 
 /// One command of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {
     pub(super) request_id: i32,
     pub(super) command: Command,
@@ -27,7 +27,7 @@ pub(super) struct Request {
 }
 
 /// A text `_id`, stored inline because requests wait in a queue and are copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     length: u8,
     bytes: [u8; Key::LONGEST],
@@ -50,7 +50,7 @@ impl Key {
 }
 
 /// Kinds of commands, with the properties that determine their replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Command {
     Hello,
     BuildInfo,
@@ -80,7 +80,7 @@ pub(super) enum Command {
 }
 
 /// Documents of a cursor that one reply returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Batch {
     /// Documents in this reply.
     pub(super) documents: u32,
@@ -119,36 +119,26 @@ impl Command {
 /// Reads a command with its document; `None` if the frame has none that can be answered.
 #[inline]
 pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<(Request, Document<'a>)> {
-    match frame.opcode {
+    let (body, in_sequences, wants_reply) = match frame.opcode {
         Opcode::Message => {
             let message = frame.message().ok()?;
             let statements = message.sequences().map(|s| count_documents(s.documents)).sum();
-            let body = Document::new(message.document).ok()?;
-            let command = command(body, statements)?;
-            let request = Request {
-                request_id: frame.request_id,
-                command,
-                key: key_of(command, body),
-                wants_reply: message.flags & FLAG_MORE_TO_COME == 0,
-                legacy: false,
-            };
-            Some((request, body))
+            let wants_reply = message.flags & FLAG_MORE_TO_COME == 0;
+            (Document::new(message.document).ok()?, statements, wants_reply)
         }
-        Opcode::Query => {
-            let body = query_document(frame.body)?;
-            let command = command(body, 0)?;
-            let request = Request {
-                request_id: frame.request_id,
-                command,
-                key: key_of(command, body),
-                wants_reply: true,
-                legacy: true,
-            };
-            Some((request, body))
-        }
+        Opcode::Query => (query_document(frame.body)?, 0, true),
         // No compression was agreed on, and servers do not receive replies.
-        Opcode::Compressed | Opcode::Reply => None,
-    }
+        Opcode::Compressed | Opcode::Reply => return None,
+    };
+    let command = command(body, in_sequences)?;
+    let request = Request {
+        request_id: frame.request_id,
+        command,
+        key: key_of(command, body),
+        wants_reply,
+        legacy: frame.opcode == Opcode::Query,
+    };
+    Some((request, body))
 }
 
 /// The document of an `OP_QUERY`: flags, collection name, skip, limit, document.

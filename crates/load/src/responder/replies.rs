@@ -1,9 +1,10 @@
 //! Canned replies: built once, copied for each command, and patched.
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, Fault};
 use super::protocol::{Batch, Command, Key, Request};
 use crate::operation::RATE_LIMIT_EXCEEDED;
 use bson::{Bson, Document, doc};
+use dyno_wire::bson::{begin_document, end_document, patch_length};
 use dyno_wire::code::name_or_location;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -19,15 +20,6 @@ const N_MODIFIED_OFFSET: usize = N_OFFSET + 4 + 1 + 10;
 
 const OP_REPLY: i32 = 1;
 const OP_MSG: i32 = 2013;
-
-/// Content of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Success,
-    NotFound,
-    Error(i32),
-    WriteError(i32),
-}
 
 /// Templates of all replies.
 #[derive(Debug)]
@@ -69,22 +61,21 @@ impl Replies {
         &mut self,
         out: &mut Vec<u8>,
         request: &Request,
-        outcome: Outcome,
+        fault: Option<Fault>,
         documents: u64,
     ) {
         let start = self.begin(out, request);
-        let body = out.len();
-        match outcome {
-            Outcome::Success => self.success(out, request, documents),
-            Outcome::NotFound => self.not_found(out, request.command),
-            Outcome::WriteError(code) if request.command.is_write() => {
+        match fault {
+            Some(Fault::NotFound) => self.not_found(out, request.command),
+            Some(Fault::WriteError(code)) if request.command.is_write() => {
                 write_document(out, &write_error(code))
             }
-            Outcome::WriteError(code) | Outcome::Error(code) => write_document(out, &error(code)),
+            Some(Fault::WriteError(code) | Fault::ErrorCode(code)) => {
+                write_document(out, &error(code))
+            }
+            _ => self.success(out, request, documents),
         }
-        debug_assert!(out.len() > body);
-        let length = (out.len() - start) as i32;
-        patch(out, start, length);
+        patch_length(out, start);
     }
 
     /// Appends a reply with this document.
@@ -96,8 +87,7 @@ impl Replies {
     ) {
         let start = self.begin(out, request);
         write_document(out, document);
-        let length = (out.len() - start) as i32;
-        patch(out, start, length);
+        patch_length(out, start);
     }
 
     /// Writes the header and everything before the document.
@@ -169,33 +159,33 @@ impl Replies {
         let documents = batch.documents.min(fitting);
         let remaining = batch.remaining.saturating_add(batch.documents - documents);
         let cursor_id = Batch { documents, remaining }.cursor_id();
-        let whole = open(out);
+        let whole = begin_document(out);
         element(out, 0x03, "cursor");
-        let cursor = open(out);
+        let cursor = begin_document(out);
         element(out, 0x04, name);
-        let array = open(out);
+        let array = begin_document(out);
         for index in 0..documents {
             out.push(0x03);
             decimal(out, index);
             out.push(0);
             self.document(out, key, index);
         }
-        close(out, array);
+        end_document(out, array);
         element(out, 0x12, "id");
         out.extend_from_slice(&cursor_id.to_le_bytes());
         element(out, 0x02, "ns");
         out.extend_from_slice(&(NAMESPACE.len() as i32 + 1).to_le_bytes());
         out.extend_from_slice(NAMESPACE.as_bytes());
         out.push(0);
-        close(out, cursor);
+        end_document(out, cursor);
         element(out, 0x01, "ok");
         out.extend_from_slice(&1.0_f64.to_le_bytes());
-        close(out, whole);
+        end_document(out, whole);
     }
 
     /// The canned document with the key, or with one that sorts after it.
     fn document(&self, out: &mut Vec<u8>, key: &[u8], index: u32) {
-        let document = open(out);
+        let document = begin_document(out);
         element(out, 0x02, "_id");
         let length = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -208,7 +198,7 @@ impl Replies {
         let bytes = (out.len() - length - 4) as i32;
         patch(out, length, bytes);
         out.extend_from_slice(&self.fields);
-        close(out, document);
+        end_document(out, document);
     }
 
     /// Maximum size of a document with this key.
@@ -250,17 +240,6 @@ fn numbered(out: &mut Vec<u8>, template: &[u8], n: u32) {
 #[inline]
 fn patch(out: &mut [u8], offset: usize, value: i32) {
     out[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-fn open(out: &mut Vec<u8>) -> usize {
-    out.extend_from_slice(&[0; 4]);
-    out.len() - 4
-}
-
-fn close(out: &mut Vec<u8>, start: usize) {
-    out.push(0);
-    let length = (out.len() - start) as i32;
-    patch(out, start, length);
 }
 
 fn element(out: &mut Vec<u8>, kind: u8, name: &str) {
@@ -384,10 +363,10 @@ fn list_collections() -> Document {
 mod tests {
     use super::*;
 
-    fn reply(request: Request, outcome: Outcome, documents: u64) -> (Vec<u8>, Document) {
+    fn reply(request: Request, documents: u64) -> (Vec<u8>, Document) {
         let mut out = b"earlier".to_vec();
         let mut replies = Replies::new(&Behaviour::default()).unwrap();
-        replies.append(&mut out, &request, outcome, documents);
+        replies.append(&mut out, &request, None, documents);
         let message = out.split_off(7);
         assert_eq!(out, b"earlier");
         let length = i32::from_le_bytes(message[..4].try_into().unwrap());
@@ -406,7 +385,7 @@ mod tests {
             wants_reply: true,
             legacy: false,
         };
-        reply(request, Outcome::Success, 12_345).1
+        reply(request, 12_345).1
     }
 
     #[test]
@@ -470,7 +449,7 @@ mod tests {
             wants_reply: true,
             legacy: true,
         };
-        let (message, document) = reply(request, Outcome::Success, 0);
+        let (message, document) = reply(request, 0);
         assert_eq!(message[12..16], OP_REPLY.to_le_bytes());
         assert!(document.get_bool("ismaster").unwrap());
     }
@@ -488,7 +467,7 @@ mod tests {
             legacy: false,
         };
         let mut out = Vec::new();
-        replies.append(&mut out, &request, Outcome::Success, 0);
+        replies.append(&mut out, &request, None, 0);
         assert!(out.len() < 48_000_000);
         let document = Document::from_reader(&out[21..]).unwrap();
         let cursor = document.get_document("cursor").unwrap();

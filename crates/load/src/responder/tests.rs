@@ -6,15 +6,14 @@ use super::*;
 use bson::{Document, doc};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Longer than anything a test waits for; only a fault gets that far.
 const PATIENCE: Duration = Duration::from_secs(20);
 const HEADER: usize = 16;
 
-struct Client<S> {
-    stream: S,
+struct Client {
+    stream: TcpStream,
     request_id: i32,
 }
 
@@ -25,8 +24,8 @@ struct Reply {
     document: Document,
 }
 
-fn connect(responder: &Responder) -> Client<TcpStream> {
-    let stream = TcpStream::connect(responder.address().tcp().unwrap()).unwrap();
+fn connect(responder: &Responder) -> Client {
+    let stream = TcpStream::connect(responder.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
     Client { stream, request_id: 0 }
@@ -43,7 +42,7 @@ fn message(request_id: i32, flags: u32, command: &Document) -> Vec<u8> {
     out
 }
 
-impl<S: Read + Write> Client<S> {
+impl Client {
     fn send(&mut self, command: &Document) {
         self.request_id += 1;
         self.stream.write_all(&message(self.request_id, 0, command)).unwrap();
@@ -255,16 +254,6 @@ fn a_command_with_its_end_in_one_packet_is_still_answered() {
 }
 
 #[test]
-fn a_unix_socket_serves_and_leaves_nothing_behind() {
-    let path = std::env::temp_dir().join(format!("dyno-responder-{}.sock", std::process::id()));
-    let responder = Responder::start_unix(&path, Behaviour::default()).unwrap();
-    let mut client = Client { stream: UnixStream::connect(&path).unwrap(), request_id: 0 };
-    assert_eq!(batch(&client.call(&find()), "firstBatch"), 1);
-    drop(responder);
-    assert!(!path.exists());
-}
-
-#[test]
 fn unacknowledged_writes_get_no_reply_but_count() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let mut client = connect(&responder);
@@ -309,7 +298,7 @@ fn every_third_command_gets_the_error_and_no_effect() {
     assert_eq!(codes, [None, None, Some(112), None, None, Some(112), None]);
     // Other commands than data commands are neither counted nor affected.
     assert_eq!(client.documents(), 10);
-    assert_eq!(responder.counters().faults.error_code, 2);
+    assert_eq!(responder.counters().faults, 2);
 }
 
 #[test]
@@ -322,7 +311,7 @@ fn a_write_error_is_inside_an_ok_reply() {
     assert_eq!((reply.get_f64("ok").unwrap(), reply.get_i32("n").unwrap()), (1.0, 0));
     let errors = reply.get_array("writeErrors").unwrap();
     assert_eq!(errors[0].as_document().unwrap().get_i32("code").unwrap(), 11_000);
-    assert_eq!(responder.counters().faults.write_error, 1);
+    assert_eq!(responder.counters().faults, 1);
 }
 
 #[test]
@@ -337,7 +326,7 @@ fn not_found_gives_an_empty_batch_and_writes_nothing() {
     let missed = client.call(&update);
     assert_eq!((missed.get_i32("n").unwrap(), missed.get_i32("nModified").unwrap()), (0, 0));
     assert_eq!(client.call(&update).get_i32("nModified").unwrap(), 1);
-    assert_eq!(responder.counters().faults.not_found, 2);
+    assert_eq!(responder.counters().faults, 2);
 }
 
 #[test]
@@ -350,7 +339,7 @@ fn a_dropped_command_ends_its_connection() {
     assert!(client.receive().is_err());
     connect(&responder).call(&find());
     let counters = responder.counters();
-    assert_eq!((counters.faults.drop, counters.replies, counters.connections), (1, 3, 2));
+    assert_eq!((counters.faults, counters.replies, counters.connections), (1, 3, 2));
 }
 
 #[test]
@@ -362,7 +351,7 @@ fn a_hung_command_is_never_answered_but_later_ones_are() {
     }
     let answered: Vec<i32> = (0..3).map(|_| client.receive().unwrap().response_to).collect();
     assert_eq!(answered, [1, 2, 4]);
-    assert_eq!(responder.counters().faults.hang, 1);
+    assert_eq!(responder.counters().faults, 1);
 }
 
 #[test]
@@ -375,7 +364,7 @@ fn garbage_is_no_message() {
     let error = client.receive().err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let counters = responder.counters();
-    assert_eq!((counters.faults.garbage, counters.open_connections), (1, 1));
+    assert_eq!((counters.faults, counters.open_connections), (1, 1));
 }
 
 #[test]
@@ -389,7 +378,7 @@ fn a_truncated_reply_is_half_of_it_and_then_the_end() {
     client.stream.read_to_end(&mut half).unwrap();
     let length = i32::from_le_bytes(half[..4].try_into().unwrap()) as usize;
     assert_eq!(half.len(), length / 2);
-    assert_eq!(responder.counters().faults.truncate, 1);
+    assert_eq!(responder.counters().faults, 1);
 }
 
 #[test]
@@ -400,7 +389,7 @@ fn a_reply_can_name_the_wrong_request() {
     client.call(&find());
     client.send(&find());
     assert_eq!(client.receive().unwrap().response_to, !3);
-    assert_eq!(responder.counters().faults.wrong_response_to, 1);
+    assert_eq!(responder.counters().faults, 1);
 }
 
 #[test]
@@ -414,11 +403,16 @@ fn faults_count_over_all_connections_and_the_first_rule_wins() {
     };
     let responder = Responder::start(behaviour).unwrap();
     let mut clients: Vec<_> = (0..4).map(|_| connect(&responder)).collect();
+    let (mut errors, mut empty) = (0, 0);
     for turn in 0..1000 {
-        clients[turn % 4].call(&find());
+        let reply = clients[turn % 4].call(&find());
+        match reply.get_i32("code") {
+            Ok(code) => errors += code,
+            Err(_) => empty += usize::from(batch(&reply, "firstBatch") == 0),
+        }
     }
     let counters = responder.stop().unwrap();
-    assert_eq!((counters.faults.error_code, counters.faults.not_found), (100, 100));
+    assert_eq!((errors, empty, counters.faults), (100, 100, 200));
     assert_eq!((counters.data_commands, counters.replies), (1000, 1000));
 }
 
@@ -503,8 +497,8 @@ fn a_delayed_reply_to_a_closed_connection_reaches_nobody_else() {
 
 #[test]
 fn serving_on_the_own_thread_ends_with_its_flag() {
-    let listener = Listener::tcp(([127, 0, 0, 1], 0).into()).unwrap();
-    let address = listener.address().tcp().unwrap();
+    let listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.local_addr().unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(listener, Behaviour::default(), &stop));

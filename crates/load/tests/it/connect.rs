@@ -18,7 +18,7 @@ use dyno_plan::uri::{self, Credentials, Target};
 use dyno_testkit::scripted;
 use dyno_wire::command::{CommandOptions, CommandSet, Projection};
 use dyno_wire::compress::Scratch;
-use dyno_wire::frame;
+use dyno_wire::frame::{self, Opcode};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -96,10 +96,10 @@ fn count_found(connected: &mut Connected, key: &str) -> u32 {
     };
     let received = exchange(&mut connected.transport, &request);
     let frame = frame::parse(&received).unwrap().unwrap();
-    assert_eq!(frame.compressed().is_some(), connected.compressor.is_some());
-    let body = match frame.compressed() {
-        Some(body) => scratch.decompress(body).unwrap().1,
-        None => frame.body,
+    assert_eq!(frame.opcode == Opcode::Compressed, connected.compressor.is_some());
+    let body = match frame.opcode {
+        Opcode::Compressed => scratch.decompress(frame.body).unwrap().1,
+        _ => frame.body,
     };
     let reply = dyno_wire::reply::read(body).unwrap();
     assert!(reply.ok, "{}", reply.message);
@@ -213,7 +213,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
     });
     let connected = connector(&format!("mongodb://127.0.0.1:{port}/")).connect().unwrap();
     assert_eq!(connected.hello.max_wire_version, 6);
-    assert!(matches!(connected.transport, Transport::Tcp(_)));
+    assert!(!connected.transport.is_tls());
 }
 
 #[test]
@@ -244,9 +244,8 @@ fn a_unix_domain_socket_works() {
     });
     let path = path.to_str().unwrap().replace('/', "%2F");
     let connector = connector(&format!("mongodb://{path}/"));
-    let transport = connector.connect().unwrap().transport;
-    assert!(matches!(transport, Transport::Unix(_)));
-    drop(transport);
+    // The script serves one connection after the other.
+    drop(connector.connect().unwrap());
     connector.control().unwrap().run("admin", doc! { "ping": 1 }).unwrap();
 }
 

@@ -75,7 +75,7 @@ fn a_find_has_these_bytes() {
 #[test]
 fn an_update_has_these_bytes() {
     let mut out = Vec::new();
-    commands().update(&mut out, 77, b"k", false, |fields| {
+    commands().update(&mut out, 77, b"k", |fields| {
         fields.binary(0, 1).fill(0xff);
     });
     let expected = b"\x84\0\0\0\x4d\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\
@@ -119,11 +119,11 @@ fn every_write_takes_its_session_and_reads_have_none() {
     type Write = Box<dyn Fn(&CommandSet, &mut Vec<u8>)>;
     let writes: [Write; 6] = [
         Box::new(|c, out| c.insert(out, 77, b"k", |_| {})),
-        Box::new(|c, out| c.update(out, 77, b"k", false, |_| {})),
+        Box::new(|c, out| c.update(out, 77, b"k", |_| {})),
         Box::new(|c, out| c.replace_upsert(out, 77, b"k", |_| {})),
         Box::new(|c, out| c.delete(out, 77, b"k")),
-        Box::new(move |c, out| assert_eq!(c.insert_many(out, 77, false, 1, key), 1)),
-        Box::new(move |c, out| assert_eq!(c.upsert_many(out, 77, 1, key), 1)),
+        Box::new(move |c, out| assert_eq!(c.write_many(out, 77, Form::Insert, 1, key), 1)),
+        Box::new(move |c, out| assert_eq!(c.write_many(out, 77, Form::Upsert, 1, key), 1)),
     ];
     let (session, number) = (SESSION, i64::MAX - 1);
     let id = Binary { subtype: BinarySubtype::Uuid, bytes: SESSION.to_vec() };
@@ -220,13 +220,10 @@ fn an_index_scan_is_by_value_in_the_order_of_the_index() {
 }
 
 #[test]
-fn cursors_are_continued_and_closed() {
+fn cursors_are_continued() {
     let more = encode(|c, out| c.get_more(out, 77, -9));
     let expected = doc! { "getMore": -9i64, "collection": "c", "$db": "db" };
     assert_eq!(more, expected);
-    let kill = encode(|c, out| c.kill_cursors(out, 77, i64::MAX));
-    let expected = doc! { "killCursors": "c", "cursors": [i64::MAX], "$db": "db" };
-    assert_eq!(kill, expected);
 }
 
 #[test]
@@ -234,14 +231,9 @@ fn writes_of_one_document_are_one_statement() {
     let set = doc! { "field1": binary(b"xy"), "field0": binary(b"") };
     let update = |statement: Document| doc! { "update": "c", "ordered": true, "$db": "db", "updates": [statement] };
 
-    let found = encode(|c, out| c.update(out, 77, b"k", false, two_fields));
+    let found = encode(|c, out| c.update(out, 77, b"k", two_fields));
     let statement = doc! { "q": {"_id": "k"}, "u": {"$set": set.clone()} };
-    assert_eq!(found, update(statement.clone()));
-
-    let found = encode(|c, out| c.update(out, 77, b"k", true, two_fields));
-    let mut upsert = statement;
-    upsert.insert("upsert", true);
-    assert_eq!(found, update(upsert));
+    assert_eq!(found, update(statement));
 
     let mut document = doc! { "_id": "k" };
     document.extend(set);
@@ -268,7 +260,7 @@ fn batches_hold_one_statement_for_each_document() {
     };
     let value = |index: usize| doc! { "field0": binary(&[index as u8]) };
     let inserted = encode(|c, out| {
-        assert_eq!(c.insert_many(out, 77, false, 3, write), 3);
+        assert_eq!(c.write_many(out, 77, Form::Insert, 3, write), 3);
     });
     let documents: Vec<_> = (0..3)
         .map(|index| {
@@ -281,7 +273,7 @@ fn batches_hold_one_statement_for_each_document() {
     assert_eq!(inserted, expected);
 
     let upserted = encode(|c, out| {
-        assert_eq!(c.upsert_many(out, 77, 2, write), 2);
+        assert_eq!(c.write_many(out, 77, Form::Upsert, 2, write), 2);
     });
     let statements: Vec<_> = (0..2)
         .map(|index| doc! { "q": {"_id": key(index)}, "u": {"$set": value(index)}, "upsert": true })
@@ -295,7 +287,7 @@ fn a_batch_stays_below_the_message_limit() {
     let commands = commands();
     let mut out = Vec::new();
     let mut calls = 0;
-    let written = commands.insert_many(&mut out, 77, true, 10, |_, document| {
+    let written = commands.write_many(&mut out, 77, Form::Insert, 10, |_, document| {
         calls += 1;
         document.key(b"k").binary(0, 15_000_000);
     });
@@ -372,7 +364,7 @@ fn encoding_does_not_grow_a_buffer_that_is_large_enough() {
     let before = (out.as_ptr(), out.capacity());
     commands.find_by_id(&mut out, 1, b"k", Projection::AllByName);
     commands.scan(&mut out, 2, b"k", 5, Projection::All);
-    commands.update(&mut out, 3, b"k", false, two_fields);
+    commands.update(&mut out, 3, b"k", two_fields);
     commands.insert(&mut out, 4, b"k", two_fields);
     commands.delete(&mut out, 5, b"k");
     assert_eq!((out.as_ptr(), out.capacity()), before);

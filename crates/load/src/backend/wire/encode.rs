@@ -4,7 +4,7 @@ use crate::generator::Operation;
 use crate::operation::{OperationError, OperationKind, Outcome};
 use crate::workload::Workload;
 use dyno_wire::code::DUPLICATE_KEY;
-use dyno_wire::command::{DocumentWriter, FieldWriter, Transaction};
+use dyno_wire::command::{DocumentWriter, FieldWriter, Form, Transaction};
 use dyno_wire::reply::Reply;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Encoder {
                 let fill = |value: &mut [u8]| workload.fill_value(key, field, &mut values, value);
                 commands.scan_index(out, request_id, index, operation.count, length, fill);
             }
-            OperationKind::Update => commands.update(out, request_id, key, false, fields),
+            OperationKind::Update => commands.update(out, request_id, key, fields),
             OperationKind::Delete => commands.delete(out, request_id, key),
             OperationKind::Insert if workload.access.upsert => {
                 commands.replace_upsert(out, request_id, key, &mut fields);
@@ -101,11 +101,8 @@ impl Encoder {
         };
         let count = operation.count as usize;
         let commands = workload.commands(is_retryable);
-        let held = if workload.access.upsert {
-            commands.upsert_many(out, request_id, count, document)
-        } else {
-            commands.insert_many(out, request_id, false, count, document)
-        };
+        let form = if workload.access.upsert { Form::Upsert } else { Form::Insert };
+        let held = commands.write_many(out, request_id, form, count, document);
         debug_assert_eq!(held, count, "a valid plan has batches that fit into a message");
     }
 
