@@ -82,10 +82,7 @@ pub(super) fn of_levels(title: String, same: &str, levels: &Levels<'_>) -> Secti
          are compared as a pair. Times are service demands per operation."
             .to_owned(),
     ];
-    let basis = basis(&first);
-    if !basis.is_empty() {
-        notes.push(basis.trim_end().to_owned());
-    }
+    notes.extend(Some(basis(&first)).filter(|basis| !basis.is_empty()));
     Section {
         title: title.into(),
         lead: format!("Everything is divided by the value with {base} and {same}."),

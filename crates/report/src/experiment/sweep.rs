@@ -118,61 +118,52 @@ impl Sweep<'_> {
     }
 
     fn levels_table(&self) -> Table {
-        let levels = self.levels();
-        let rate_marks = self.book.marks(Topic::Rate, None);
-        let latency_marks = self.book.marks(Topic::Latency, None);
-        let mut columns: Vec<Column> = self.keys().into_iter().map(key_column).collect();
-        columns.extend([
-            Column::number("clients", 35),
-            Column::number("offered", 40),
-            Column::number("runs", 20),
-            Column::number("think time", 45),
-            Column::number("rate", 200).marked(&rate_marks),
-            Column::number("mean", 180).marked(&latency_marks),
-        ]);
-        columns.extend(
-            PERCENTILES.map(|(name, rank)| Column::number(name, rank).marked(&latency_marks)),
-        );
-        columns.extend(RESOURCES.map(|(_, title, rank)| Column::number(title, rank)));
-        columns.extend([
-            Column::number("failed", 160).marked(&self.book.marks(Topic::Errors, None)),
-            Column::number("dropped", 155).marked(&self.book.marks(Topic::Arrivals, None)),
-            Column::text("notes"),
-        ]);
-        let rows = levels.iter().map(|level| self.level_row(level)).collect();
-        Table::new("Levels", columns, rows)
-    }
-
-    fn level_row(&self, level: &Level) -> Vec<Cell> {
-        let keys = self.keys();
-        let mut cells: Vec<Cell> = keys.iter().map(|key| self.key_cell(key, level)).collect();
-        let clients = (!keys.contains(&CLIENTS)).then(|| Quantity::count(level.clients.into()));
-        let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
-        let is_repeated = self.answer.levels.iter().any(|level| level.runs.len() > 1);
-        cells.extend([
-            Cell::known(clients),
-            Cell::known(offered.map(Quantity::per_second)),
-            Cell::known(is_repeated.then_some(level.runs.len())),
-            Cell::known(level.think_mean_us.map(Quantity::microseconds)),
-        ]);
-        let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);
-        if std::ptr::eq(level, self.best()) {
-            rate.tone = Tone::Strong;
+        let (keys, levels) = (self.keys(), self.levels());
+        let is_repeated = levels.iter().any(|level| level.runs.len() > 1);
+        let marked = |column: Column, topic| column.marked(&self.book.marks(topic, None));
+        let us = Quantity::microseconds;
+        let mut columns = Table::of(&levels);
+        for key in &keys {
+            columns = columns.with(key_column(key), |level| self.key_cell(key, level));
         }
-        cells.extend([rate, cell(Some(&level.response_mean_us), Quantity::microseconds)]);
-        cells.extend(
-            PERCENTILES.map(|(name, _)| cell(level.response_us.get(name), Quantity::microseconds)),
-        );
-        cells.extend(RESOURCES.map(|(name, _, _)| {
-            let busy = level.busy_ratio.get(name).copied();
-            Cell::known(busy.map(Quantity::ratio))
-        }));
-        cells.extend([
-            unwanted(level.failed_ratio),
-            unwanted(level.dropped_ratio),
-            self.level_notes(level),
-        ]);
-        cells
+        columns = columns
+            .number("clients", 35, |level| {
+                let is_unknown = !keys.contains(&CLIENTS);
+                Cell::known(is_unknown.then(|| Quantity::count(level.clients.into())))
+            })
+            .number("offered", 40, |level| {
+                let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
+                Cell::known(offered.map(Quantity::per_second))
+            })
+            .number("runs", 20, |level| Cell::known(is_repeated.then_some(level.runs.len())))
+            .number("think time", 45, |level| Cell::known(level.think_mean_us.map(us)))
+            .with(marked(Column::number("rate", 200), Topic::Rate), |level| {
+                let rate = cell(Some(&level.rate_per_s), Quantity::per_second);
+                let is_best = std::ptr::eq(*level, self.best());
+                Cell { tone: if is_best { Tone::Strong } else { Tone::Plain }, ..rate }
+            })
+            .with(marked(Column::number("mean", 180), Topic::Latency), |level| {
+                cell(Some(&level.response_mean_us), us)
+            });
+        for (name, rank) in PERCENTILES {
+            columns = columns.with(marked(Column::number(name, rank), Topic::Latency), |level| {
+                cell(level.response_us.get(name), us)
+            });
+        }
+        for (name, title, rank) in RESOURCES {
+            columns = columns.number(title, rank, |level| {
+                Cell::known(level.busy_ratio.get(name).copied().map(Quantity::ratio))
+            });
+        }
+        columns
+            .with(marked(Column::number("failed", 160), Topic::Errors), |level| {
+                unwanted(level.failed_ratio)
+            })
+            .with(marked(Column::number("dropped", 155), Topic::Arrivals), |level| {
+                unwanted(level.dropped_ratio)
+            })
+            .text("notes", |level| self.level_notes(level))
+            .table("Levels")
     }
 
     fn level_notes(&self, level: &Level) -> Cell {

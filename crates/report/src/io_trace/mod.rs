@@ -5,7 +5,6 @@ mod facts;
 mod histograms;
 mod pairs;
 mod pictures;
-mod sketch;
 mod tables;
 mod view;
 
@@ -14,7 +13,7 @@ use crate::error::ReportError;
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::density::DensityChart;
-use crate::page::{Definition, Figure, Finding as Shown, Page, Section, Sketch};
+use crate::page::{Definition, Figure, Finding as Shown, Page, Section};
 use crate::render::show;
 use crate::texts::text;
 use dyno_analyze::access_pattern::{
@@ -148,7 +147,7 @@ pub(crate) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
     view: &TraceView<'_>,
-) -> Option<(DensityChart, Vec<Sketch>)> {
+) -> Option<DensityChart> {
     let zero_ns = view.patterns.first_ns.unwrap_or(0);
     pictures::offsets_of_servers(id, servers, zero_ns)
 }

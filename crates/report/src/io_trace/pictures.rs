@@ -1,12 +1,11 @@
 //! Density charts of a trace: offset over time, and latency over offset.
 
 use super::pairs::Pair;
-use super::sketch::{framed, pair_sketches, sketches};
 use super::tables::noun;
 use super::view::{TracePair, TraceView};
 use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::page::plot::Measure;
-use crate::page::{Section, Sketch, charts_of};
+use crate::page::{Section, charts_of};
 use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
@@ -22,11 +21,11 @@ const LATENCY_ROOM: usize = 4;
 const FEWEST_DRAWN: u64 = 16;
 
 /// A grid to draw, with its file and the time that counts as 0.
-pub(super) struct Drawn<'a> {
-    pub(super) label: &'a str,
-    pub(super) file: &'a FilePattern,
-    pub(super) pictures: &'a Pictures,
-    pub(super) zero_ns: i64,
+struct Drawn<'a> {
+    label: &'a str,
+    file: &'a FilePattern,
+    pictures: &'a Pictures,
+    zero_ns: i64,
 }
 
 /// Offset over time for each file with pictures.
@@ -38,19 +37,15 @@ pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
          from start to end; a cloud is a file read at random.",
         charts,
     )
-    .map(|section| Section {
-        sketches: sketches(files),
-        ..section
-    })
 }
 
-/// Offset over time for one file of each server, side by side on the same axes, starting at the first call of all. Returns
-/// the chart and a sketch for texts; `None` if no file has a picture.
+/// Offset over time for one file of each server, side by side on the same axes, starting at the first call of all. `None` if
+/// no file has a picture.
 pub(super) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
     zero_ns: i64,
-) -> Option<(DensityChart, Vec<Sketch>)> {
+) -> Option<DensityChart> {
     let drawn: Vec<Drawn<'_>> = servers
         .iter()
         .filter(|(_, file)| file.placed_calls >= FEWEST_DRAWN)
@@ -58,11 +53,8 @@ pub(super) fn offsets_of_servers(
             Some(Drawn { label, file, pictures: file.pictures.as_deref()?, zero_ns })
         })
         .collect();
-    if drawn.is_empty() {
-        return None;
-    }
-    let chart = DensityChart { id: format!("offset-{id}"), ..offset_chart(&drawn) };
-    Some((chart, framed(&drawn)))
+    let chart = || DensityChart { id: format!("offset-{id}"), ..offset_chart(&drawn) };
+    (!drawn.is_empty()).then(chart)
 }
 
 /// Latency over offset for each file with pictures.
@@ -84,10 +76,6 @@ pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<S
          call from left to right.",
         charts,
     )
-    .map(|section| Section {
-        sketches: pair_sketches(pair, pairs),
-        ..section
-    })
 }
 
 /// Latency over offset for two traces on the same axes.
@@ -110,7 +98,7 @@ fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Opt
     })
 }
 
-pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
+fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
     let worth = files.iter().filter(|file| file.placed_calls >= FEWEST_DRAWN);
     worth.filter_map(|file| {
         Some(Drawn {
@@ -123,7 +111,7 @@ pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn
     })
 }
 
-pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
+fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];
     let drawn = |pair: &Pair<'a>| {
