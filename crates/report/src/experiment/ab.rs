@@ -2,14 +2,13 @@
 
 use super::figure::seconds;
 use super::parts::{Parts, option};
-use super::ratios::{
-    AXIS, VERDICT, basis, chart, demand_ratio, figures, ratios, statistic, table_of,
-};
+use super::ratios::{AXIS, basis, chart, demand_ratio, figures, ratios, statistic, table_of};
 use crate::caveat::{CaveatBook, Topic};
 use crate::costs;
 use crate::page::rows::{RowValue, RowsChart};
 use crate::page::table::{Cell, Table, Tone};
-use crate::page::{Definition, Fact, Section, charts_of};
+use crate::page::{Fact, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::ab::{labels, servers};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Comparison, Experiment, Explanation, Figures, PERCENTILES, Side, Statistic,
@@ -28,7 +27,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBoo
         headline: figures(rows, &marks),
         facts: facts(experiment, answer),
         sections: section(experiment, answer).into_iter().collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["ab", "verdict"]),
     }
 }
 
@@ -188,22 +187,3 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
         )
     })
 }
-
-/// Terms used on the page of a comparison.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "pair",
-        meaning: "A run of A and a run of B next to each other in time, in the orders AB, BA, BA, AB, so that a drift of \
-                  the machine affects both alike.",
-    },
-    Definition {
-        term: "ratio",
-        meaning: "The value of B divided by the value of A: the geometric mean over the pairs.",
-    },
-    Definition {
-        term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on the variation between pairs, and is \
-                  never narrower than the interval from the windows within the runs.",
-    },
-    VERDICT,
-];

@@ -1,12 +1,13 @@
 //! Comparison of two runs: differences, and ratios of their results.
 
-use super::ratios::{self, VERDICT, basis};
+use super::ratios::{self, basis};
 use crate::costs;
 use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::table::{Cell, Table, Tone};
-use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
+use crate::page::{Fact, NO_ANSWER, Page, Section, charts_of};
 use crate::render::show;
+use crate::terms::terms;
 use crate::texts::text;
 use dyno_analyze::experiment::ab::RunComparison;
 use dyno_record::experiment::{AbAnswer, Basis};
@@ -88,7 +89,7 @@ fn page(comparison: &RunComparison) -> Page {
         headline: ratios::figures(rows, &[Vec::new(), Vec::new()]),
         sections: sections.into_iter().flatten().collect(),
         method: Page::method_of(facts),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["comparison", "verdict"]),
         ..Page::new("comparison", title, question, label)
     }
 }
@@ -109,17 +110,6 @@ fn differences(comparison: &RunComparison) -> Option<Section> {
         ..Section::default()
     })
 }
-
-/// Terms used on the page of a comparison of two runs.
-const DEFINITIONS: &[Definition] = &[
-    Definition { term: "ratio", meaning: "The value of B divided by the value of A." },
-    Definition {
-        term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. With several runs of a side it rests on the \
-                  variation between runs. With one run each it rests on their windows, and decides nothing.",
-    },
-    VERDICT,
-];
 
 /// A sentence if the deciding figure cannot be compared.
 fn undecided(answer: &AbAnswer) -> Option<String> {

@@ -5,8 +5,9 @@ use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Finding, Page, Section, charts_of};
+use crate::page::{Fact, Figure, Finding, Page, Section, charts_of};
 use crate::render::show;
+use crate::terms::terms;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use dyno_record::experiment::CostKind;
@@ -132,7 +133,7 @@ pub fn page(history: &History) -> Page {
         findings: changes(history),
         sections: sections.into_iter().flatten().collect(),
         method: Page::method_of(facts(history)),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["history"]),
         ..Page::new("history", title, question, label)
     }
 }
@@ -279,16 +280,3 @@ fn facts(history: &History) -> Vec<Fact> {
         ),
     ]
 }
-
-/// Terms used on the page of a history.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "change",
-        meaning: "A place that splits the runs into two levels more clearly than nearly all random orders of the same runs \
-                  (E-divisive means with a permutation test).",
-    },
-    Definition {
-        term: "regression",
-        meaning: "The current level of a figure is worse than its best earlier level by more than the change of no interest.",
-    },
-];

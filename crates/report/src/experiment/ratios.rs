@@ -1,9 +1,9 @@
 //! Tables and charts of ratios: between two plans, two runs, or the levels of a sweep and their base.
 
 use super::figure::TOO_SHORT;
+use crate::page::Figure;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use crate::page::table::{Cell, Table, Tone};
-use crate::page::{Definition, Figure};
 use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
 use dyno_record::quantity::Quantity;
 
@@ -15,13 +15,6 @@ const MOST_RATIO: f64 = 8.0;
 
 /// Axis label of charts of ratios.
 pub(super) const AXIS: &str = "B divided by A";
-
-/// Meaning of the verdicts.
-pub(super) const VERDICT: Definition = Definition {
-    term: "verdict",
-    meaning: "Faster or slower: the interval does not contain 1 and reaches beyond the margin. No difference: the whole \
-              interval is within the margin. Not enough data: neither. One run of each side decides nothing, because runs vary.",
-};
 
 /// Name of a figure.
 pub(super) fn statistic(statistic: Statistic) -> String {

@@ -6,7 +6,8 @@ use super::search_costs;
 use super::slo_charts::{plot, share_plot};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::table::{Cell, Column, Columns, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use crate::page::{Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
@@ -16,15 +17,12 @@ use dyno_record::quantity::Quantity;
 
 /// All parts of the page of such a search.
 pub(super) fn parts(experiment: &Experiment, answer: &SloAnswer, book: &CaveatBook) -> Parts {
-    let search = &answer.search;
-    // Unknown values are reported from below.
-    let around_per_s = search.rate_per_s.or(search.always_missed_from_per_s);
-    let costs = search_costs::section(experiment, around_per_s.unwrap_or(1.0));
+    let costs = search_costs::section(experiment);
     Parts {
         headline: figures(answer, book),
         facts: facts(answer),
         sections: std::iter::once(section(answer, book)).chain(costs).collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["slo"]),
     }
 }
 
@@ -226,29 +224,3 @@ fn run_notes(attempt: &Attempt) -> String {
     ];
     notes.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
-
-/// Terms used on the page of such a search.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "objective",
-        meaning: "Limits that a run must keep: of response times, from the intended start, and of failures. Arrivals that \
-                  were never sent miss every objective.",
-    },
-    Definition {
-        term: "highest rate that keeps it",
-        meaning: "The rate that half of the runs keep. Near it, chance decides about a single run: the share of runs that keep \
-                  the objective is modelled as a logistic curve over the logarithm of the rate, fitted to all runs of the \
-                  search, and the interval holds the true rate with 95 %. Without an interval it is the highest \
-                  rate that was kept.",
-    },
-    Definition {
-        term: "kept by 95 %, by 5 % of runs",
-        meaning: "Rates on the same curve. The larger their distance, the more chance affects a run on these machines. They \
-                  are known less precisely than the rate that half of the runs keep.",
-    },
-    Definition {
-        term: "always kept, always missed",
-        meaning: "No run at or below the first rate missed the objective, and none at or above the second kept it. This is \
-                  an observation without a stated confidence: another run may contradict it.",
-    },
-];

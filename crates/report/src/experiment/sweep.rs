@@ -12,8 +12,8 @@ use super::sweep_charts as charts;
 use crate::caveat::{CaveatBook, Topic};
 use crate::costs;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Figure, Section, charts_of};
-use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
+use crate::page::{Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, RATE, SweepAnswer};
 use dyno_record::model::ResourceKind;
@@ -50,8 +50,8 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         facts: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
         definitions: match answer.relative {
-            Some(_) => [DEFINITIONS, &[relative::BASE]].concat(),
-            None => DEFINITIONS.to_vec(),
+            Some(_) => terms(&["sweep", "interval", "service-demand", "law-check", "base"]),
+            None => terms(&["sweep", "interval", "service-demand", "law-check"]),
         },
     }
 }
@@ -219,48 +219,3 @@ impl Sweep<'_> {
         Some(Section { title: self.title("Service demands").into(), ..section })
     }
 }
-
-/// Terms used on the page of a sweep.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "level",
-        meaning: "All runs with the same settings. Their windows and histograms are combined.",
-    },
-    INTERVAL,
-    SERVICE_DEMAND,
-    Definition {
-        term: "asymptotic bounds",
-        meaning: "No rate is above min(N / (D + Z), 1 / D_max) with N clients that wait for Z before each operation, \
-                  whatever the server does; and no response time is below the corresponding limit.",
-    },
-    Definition {
-        term: "balanced job bounds",
-        meaning: "Narrower bounds, for servers with queues like in a separable network.",
-    },
-    Definition {
-        term: "network of the demands",
-        meaning: "The exact behaviour of a closed network with the measured demands and exponential service times: waiting \
-                  for the measured resources only. Longer measured times are waiting for something else.",
-    },
-    Definition {
-        term: "M/M/m queue",
-        meaning: "Poisson arrivals, exponential service and m servers: the response time of an open load that waits for one \
-                  resource only. Fitted to the means at the sustained rates.",
-    },
-    Definition {
-        term: "N*",
-        meaning: "The number of clients where the two upper bounds of the rate meet. With more clients operations \
-                  certainly wait for each other.",
-    },
-    Definition {
-        term: "knee",
-        meaning: "The load with the highest rate divided by response time. Beyond it, more load adds more response \
-                  time than rate.",
-    },
-    Definition {
-        term: "universal scalability law",
-        meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done in parallel, \
-                  κ the cost of coordination. Fitted to the rates by least squares.",
-    },
-    LAW_CHECK,
-];

@@ -8,7 +8,8 @@ use super::search_costs;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::table::{Cell, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use crate::page::{Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::xmax::KEPT_RATIO;
 use dyno_record::experiment::Figure as Interval;
 use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
@@ -27,13 +28,13 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
             lead: format!("Measured with {}, at the maximum.", clients(answer.search.clients)),
         })
     });
-    let costs = search_costs::section(experiment, answer.search.rate_per_s);
+    let costs = search_costs::section(experiment);
     let sections = [Some(search(answer)), confirmations(answer), demands, costs];
     Parts {
         headline: figures(answer, book),
         facts: facts(experiment, answer),
         sections: sections.into_iter().flatten().collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["xmax"]),
     }
 }
 
@@ -171,27 +172,3 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
         ..Section::default()
     })
 }
-
-/// Terms used on the page of such a search.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "X_max",
-        meaning: "The highest rate of a closed loop, with its number of clients: the mean of runs that were \
-                  made after that number was found. Its interval is between these runs, or over the windows of the \
-                  run if there is only one.",
-    },
-    Definition {
-        term: "sustained rate",
-        meaning: "The highest offered rate, independent of the server's speed, that the server sustained. It is \
-                  one of a few given rates with one run each, so it has no interval.",
-    },
-    Definition {
-        term: "bound of the rate",
-        meaning: "The rate at which the busiest resource is saturated, from the service demands at the maximum, with \
-                  their error.",
-    },
-    Definition {
-        term: "limit of the client",
-        meaning: "If the load generator is saturated, its maximum does not describe the server, and is not called X_max.",
-    },
-];

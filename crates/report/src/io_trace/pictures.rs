@@ -10,8 +10,6 @@ use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
 
-const OFFSETS_TITLE: &str = "Where and when";
-const LATENCIES_TITLE: &str = "How long, by place";
 const COLOURS: &str = "The stronger the colour, the more calls, by the logarithm of their number.";
 
 /// Rows above the largest latency: a power of two.
@@ -21,21 +19,20 @@ const LATENCY_ROOM: usize = 4;
 const FEWEST_DRAWN: u64 = 16;
 
 /// A grid to draw, with its file and the time that counts as 0.
-struct Drawn<'a> {
+pub(super) struct Drawn<'a> {
     label: &'a str,
     file: &'a FilePattern,
     pictures: &'a Pictures,
     zero_ns: i64,
 }
 
-/// Offset over time for each file with pictures.
-pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
-    let charts = drawn(files).map(|one| offset_chart(&[one])).collect();
+/// Offset over time, with the time from the first call if there are two traces.
+pub(super) fn offsets(drawn: &[Vec<Drawn<'_>>]) -> Option<Section> {
     section(
-        OFFSETS_TITLE,
+        "Where and when",
         "A dot is a call: its place in the file from bottom to top, its time from left to right. A rising line is a file read \
          from start to end; a cloud is a file read at random.",
-        charts,
+        drawn.iter().map(|sides| offset_chart(sides)).collect(),
     )
 }
 
@@ -57,35 +54,12 @@ pub(super) fn offsets_of_servers(
     (!drawn.is_empty()).then(chart)
 }
 
-/// Latency over offset for each file with pictures.
-pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
-    let charts = drawn(files).map(|one| latency_chart(&[one])).collect();
+/// Latency over offset.
+pub(super) fn latencies(drawn: &[Vec<Drawn<'_>>]) -> Option<Section> {
     section(
-        LATENCIES_TITLE,
+        "How long, by place",
         "A dot is a call: its place in the file from left to right, its duration from bottom to top.",
-        charts,
-    )
-}
-
-/// Offset over time for two traces on the same axes. Each begins at its own start.
-pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs).iter().map(|both| offset_chart(both)).collect();
-    section(
-        OFFSETS_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from bottom to top, its time since the first \
-         call from left to right.",
-        charts,
-    )
-}
-
-/// Latency over offset for two traces on the same axes.
-pub(super) fn latency_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs).iter().map(|both| latency_chart(both)).collect();
-    section(
-        LATENCIES_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from left to right, its duration from \
-         bottom to top.",
-        charts,
+        drawn.iter().map(|sides| latency_chart(sides)).collect(),
     )
 }
 
@@ -98,20 +72,19 @@ fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Opt
     })
 }
 
-fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
+/// The files with enough calls for a picture, each alone.
+pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> Vec<Vec<Drawn<'a>>> {
     let worth = files.iter().filter(|file| file.placed_calls >= FEWEST_DRAWN);
-    worth.filter_map(|file| {
-        Some(Drawn {
-            label: "",
-            file,
-            pictures: file.pictures.as_deref()?,
-            // The clock of the run, which the other charts use.
-            zero_ns: 0,
-        })
-    })
+    let drawn = worth.filter_map(|file| {
+        let pictures = file.pictures.as_deref()?;
+        // The clock of the run, which the other charts use.
+        Some(vec![Drawn { label: "", file, pictures, zero_ns: 0 }])
+    });
+    drawn.collect()
 }
 
-fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
+/// The files of two traces, side by side. Each begins at its own first call.
+pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];
     let drawn = |pair: &Pair<'a>| {
